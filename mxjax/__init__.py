@@ -60,7 +60,7 @@ _MODULES = """
 """.split()
 _ALIASES = {"nd": "ndarray", "sym": "symbol", "np": "numpy", "npx": "numpy_extension", "kv": "kvstore", "mod": "module",
             "init": "initializer", "mon": "monitor", "viz": "visualization", "rnd": "random", "img": "image",
-            "opt": "optimizer", "np_symbol": "symbol.numpy"}
+            "opt": "optimizer", "np_symbol": "symbol.numpy", "amp": "contrib.amp"}
 _NAMES = {"AttrScope": "attribute", "is_np_array": "util", "is_np_shape": "util", "np_array": "util",
           "np_shape": "util", "set_np_shape": "util", "use_np": "util", "use_np_array": "util",
           "use_np_shape": "util", "NDArray": "ndarray", "Symbol": "symbol", "clear_caches": "kernel.compiled",

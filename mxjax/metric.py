@@ -194,11 +194,13 @@ class CompositeEvalMetric(EvalMetric):
                  output_names: list[str] | None = None, label_names: list[str] | None = None) -> None:
         self.metrics: list[EvalMetric] = []
         super().__init__(name, output_names, label_names, has_global_stats=True)
-        self.metrics = [create(metric) for metric in metrics or ()]
+        self.metrics = [self._create(metric) for metric in metrics or ()]
+
+    _create = staticmethod(create)
 
     def add(self, metric: Any) -> None:
         """Add a metric, or what `create` makes one of."""
-        self.metrics.append(create(metric))
+        self.metrics.append(self._create(metric))
 
     def get_metric(self, index: int) -> EvalMetric:
         """The metric at an index.
@@ -411,6 +413,16 @@ class MCC(_BinaryMetric):
         return float(determinant / math.sqrt(numpy.prod(sums[sums != 0])))
 
 
+def _picked(pred: Any, label: numpy.ndarray, axis: int) -> numpy.ndarray:
+    """The labels' probabilities; where a label is out of range, the nearest one's, as `pick` has them."""
+    if _far(pred) and axis in (-1, pred.ndim - 1):
+        label = ndarray.array(label, ctx=pred.context)
+        return ndarray.pick(pred.as_nd_ndarray().reshape((-1, pred.shape[-1])), label).asnumpy()
+    pred = numpy.moveaxis(_numpy(pred), axis, -1)  # another axis than the last may be far still
+    classes = label.astype(numpy.int64).clip(0, pred.shape[-1] - 1)
+    return pred.reshape(-1, pred.shape[-1])[numpy.arange(label.size), classes]
+
+
 @register
 class Perplexity(EvalMetric):
     """exp(mean of -log probability of the label).
@@ -433,19 +445,10 @@ class Perplexity(EvalMetric):
             label, pred = _numpy(label), _near(pred)
             if label.size != pred.size // pred.shape[-1]:
                 raise ValueError(f"{self.name}: labels {label.shape} do not fit predictions {pred.shape}")
-            prob = self._picked(label.ravel(), pred)
+            prob = _picked(pred, label.ravel(), self.axis)
             counted = numpy.ones(label.size, bool) if self.ignore_label is None else label.ravel() != self.ignore_label
             loss = -numpy.log(numpy.maximum(1e-10, prob[counted])).sum()
             self._add(loss, int(counted.sum()))
-
-    def _picked(self, label: numpy.ndarray, pred: Any) -> numpy.ndarray:
-        """The labels' probabilities; where a label is out of range, the nearest one's, as `pick` has them."""
-        if _far(pred) and self.axis in (-1, pred.ndim - 1):
-            label = ndarray.array(label, ctx=pred.context)
-            return ndarray.pick(pred.as_nd_ndarray().reshape((-1, pred.shape[-1])), label).asnumpy()
-        pred = numpy.moveaxis(_numpy(pred), self.axis, -1)  # another axis than the last may be far still
-        classes = label.astype(numpy.int64).clip(0, pred.shape[-1] - 1)
-        return pred.reshape(-1, pred.shape[-1])[numpy.arange(label.size), classes]
 
     def get(self) -> tuple[str, float]:
         return self.name, math.exp(super().get()[1])
@@ -732,8 +735,12 @@ class CustomMetric(EvalMetric):
         if not self._allow_extra_outputs:
             labels, preds = check_label_shapes(labels, preds, wrap=True)
         for label, pred in zip(labels, preds, strict=False):
-            result = self._feval(_numpy(label), _numpy(pred))
+            result = self._feval(*self._arguments(label, pred))
             self._add(*(result if isinstance(result, tuple) else (result, 1)))
+
+    def _arguments(self, *arrays: Any) -> Sequence[Any]:
+        """Label and prediction as the function gets them."""
+        return [_numpy(x) for x in arrays]
 
     def get_config(self) -> dict[str, Any]:
         """Not possible: a function cannot be written down."""

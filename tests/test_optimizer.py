@@ -43,6 +43,16 @@ TABLE = [
     ("lamb", {}, [-1.185353, -0.549183, 0.151121, -1.944006, -0.574281, 0.004988]),
     ("lamb", {"bias_correction": False, "lower_bound": 0.1, "upper_bound": 1.0},
      [-1.110038, -0.573129, 0.003504, -1.974614, -0.999701, -0.274832]),
+    # these by MXNet 2.0.0b1
+    ("lans", {}, [-1.170563, -0.525794, 0.12545, -1.906467, -0.613406, -0.033432]),
+    ("lans", {"lower_bound": 0.1, "upper_bound": 1.0, "clip_gradient": 0.3},
+     [-1.096259, -0.567026, -0.007247, -1.970281, -1.009584, -0.290168]),
+    ("adamw", {}, [-1.23236, -0.611396, 0.160896, -2.012016, -0.839173, -0.143289]),
+    ("adamw", {"correct_bias": False, "beta1": 0.8}, [-2.540075, -0.212617, 2.647156, -1.61653, 1.650769, 1.368375]),
+    ("adamw", {"use_fused_step": False}, [-1.232293, -0.611379, 0.160813, -2.012014, -0.839169, -0.143295]),
+    ("adabelief", {}, [-1.260627, -0.611106, 0.218056, -2.014128, -0.781924, -0.110143]),
+    ("adabelief", {"correct_bias": False, "epsilon": 0.001},
+     [-1.442497, -0.517543, 0.507708, -1.92485, -0.492985, 0.115129]),
     ("test", {}, [-0.865837, -2.119481, -1.976121, -3.519481, -2.976121, -0.799804]),
     ("groupadagrad", {"wd": 0.0}, [-1.085228, -0.52492, -0.001457, -1.925514, -1.002857, -0.294314]),
 ]
@@ -75,6 +85,43 @@ def test_numbers_are_those_of_mxnet(name, kwargs, expected):
     update = opt.get_updater(opt.create(name, **{**COMMON, **kwargs}))
     weights = trained(update, start())
     np.testing.assert_allclose(np.concatenate([w[0] for w in weights]), expected, rtol=1e-4, atol=2e-6)
+
+
+@pytest.mark.parametrize("name, expected", [
+    ("lans", [-1.170898, -0.525879, 0.125488, -1.90625, -0.61377, -0.033264]),
+    ("adamw", [-1.232422, -0.611328, 0.160889, -2.011719, -0.839355, -0.143188]),
+    ("adabelief", [-1.260742, -0.611328, 0.21814, -2.013672, -0.782227, -0.110046])])
+def test_halves_are_those_of_mxnet(name, expected):
+    """float16 weights with float32 copies, listed and one by one."""
+    for listed in (True, False):
+        update = opt.get_updater(opt.create(name, **COMMON, multi_precision=True))
+        weights = trained(update, start("float16"), listed=listed)
+        np.testing.assert_allclose(np.concatenate([w[0] for w in weights]), expected, rtol=2e-3)
+        assert {array.dtype for array in (update.states[0][0], *update.states[0][1])} == {np.float32}
+
+
+def test_lans_keeps_wide_states_and_takes_few_weights():
+    assert [s.dtype for s in opt.LANS().create_state(0, mx.nd.ones((2,), dtype="float16"))] == [np.float32] * 2
+    with pytest.raises(AssertionError, match="at most 45"):
+        opt.LANS(aggregate_num=46)
+
+
+def test_adabelief_writes_the_gradient_and_skips_an_overflow():
+    """Values of MXNet 2.0.0b1; where the factor of the gradients is infinite, nothing changes."""
+    def arrays():
+        return [mx.nd.array(x) for x in ([1, -2, 3], [.5, .25, -1], [.1, .2, .3], [.01, .02, .03])]
+    weight, grad, mean, var = new = arrays()
+    options = {"lr": .1, "eta": .5, "wd": .1, "clip_gradient": .8}
+    mx.nd.contrib.adabelief_update(*new, mx.nd.array([2]), out=weight, **options)
+    np.testing.assert_allclose(weight.asnumpy(), [0.91659814, -2.0742683, 2.9460001], rtol=1e-6)
+    np.testing.assert_allclose(grad.asnumpy(), [.8, .3, -.8], rtol=1e-6)
+    np.testing.assert_allclose(mean.asnumpy(), [.17, .21, .19], rtol=1e-6)
+    np.testing.assert_allclose(var.asnumpy(), [0.010386906, 0.01998811, 0.030950096], rtol=1e-6)
+    for factor in (0.0, np.inf):
+        new = arrays()
+        mx.nd.contrib.adabelief_update(*new, factor, out=new[0], **options)
+        for array, old in zip(new, arrays(), strict=True):
+            np.testing.assert_array_equal(array.asnumpy(), old.asnumpy())
 
 
 @pytest.mark.parametrize("name, kwargs, expected", TABLE, ids=IDS)

@@ -3,23 +3,23 @@
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from . import block, loss, nn, parameter, rnn, trainer, utils
+from . import block, loss, metric, nn, parameter, rnn, trainer, utils
 from .block import Block, HybridBlock, SymbolBlock
 from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict, tensor_types
 from .train_step import TrainStep
 from .trainer import Trainer
 
 if _TYPE_CHECKING:
-    from . import contrib, data, model_zoo
+    from . import contrib, data, model_zoo, probability
 
 __all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock", "Parameter", "ParameterDict",
-           "SymbolBlock", "TrainStep", "Trainer", "block", "contrib", "data", "loss", "model_zoo", "nn", "parameter",
-           "rnn", "tensor_types", "trainer", "utils"]
+           "SymbolBlock", "TrainStep", "Trainer", "block", "contrib", "data", "loss", "metric", "model_zoo", "nn",
+           "parameter", "probability", "rnn", "tensor_types", "trainer", "utils"]
 
 
 def __getattr__(name: str) -> object:
     """Sub-packages that are imported on first use."""
-    if name not in ("contrib", "data", "model_zoo"):
+    if name not in ("contrib", "data", "model_zoo", "probability"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         return _import_module(f"{__name__}.{name}")

@@ -17,8 +17,10 @@ from ..eager.dispatch import call
 from ..graph.control_flow import runners
 from ..ops import registry
 
-__all__ = ["adamw_update", "cond", "foreach", "isfinite", "isinf", "isnan", "mp_adamw_update", "multi_adamw_update",
-           "multi_lamb_update", "multi_mp_adamw_update", "multi_mp_lamb_update", "rand_zipfian", "while_loop"]
+__all__ = ["adabelief_update", "adamw_update", "cond", "foreach", "isfinite", "isinf", "isnan", "mp_adabelief_update",
+           "mp_adamw_update", "multi_adabelief_update", "multi_adamw_update", "multi_lamb_update", "multi_lans_update",
+           "multi_mp_adabelief_update", "multi_mp_adamw_update", "multi_mp_lamb_update", "multi_mp_lans_update",
+           "rand_zipfian", "while_loop"]
 
 
 def isfinite(data: NDArray) -> NDArray:
@@ -61,6 +63,26 @@ def mp_adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray,
                  "clip_gradient": clip_gradient, **kwargs}, out)
 
 
+def adabelief_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, rescale_grad: Any, lr: float,
+                     eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0,
+                     clip_gradient: float = -1, out: NDArray | None = None, name: str | None = None,
+                     **kwargs: Any) -> NDArray:
+    """AdaBelief's update; `rescale_grad` may be an array, whose 0 or NaN skips the update."""
+    return call(registry.get("_adabelief_update"), [weight, grad, mean, var, _scale(rescale_grad, weight)],
+                {"lr": lr, "eta": eta, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "wd": wd,
+                 "clip_gradient": clip_gradient, **kwargs}, out)
+
+
+def mp_adabelief_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, weight32: NDArray,
+                        rescale_grad: Any, lr: float, eta: float, beta1: float = 0.9, beta2: float = 0.999,
+                        epsilon: float = 1e-8, wd: float = 0, clip_gradient: float = -1, out: NDArray | None = None,
+                        name: str | None = None, **kwargs: Any) -> NDArray:
+    """`adabelief_update` with float32 master weights."""
+    return call(registry.get("_mp_adabelief_update"), [weight, grad, mean, var, weight32, _scale(rescale_grad, weight)],
+                {"lr": lr, "eta": eta, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "wd": wd,
+                 "clip_gradient": clip_gradient, **kwargs}, out)
+
+
 def _listed(op: str, count: str, groups: Sequence[Sequence[NDArray]], last: Sequence[NDArray], out: Any, size: int,
             params: dict[str, Any]) -> Any:
     """Calls an operator on several weights: their arrays weight by weight, then what they share."""
@@ -86,6 +108,24 @@ def multi_mp_adamw_update(weights: Sequence[NDArray], grads: Sequence[NDArray], 
                    [_scale(rescale_grad, weights[0])], out, size, {"lrs": lrs, "wds": wds, "etas": etas, **kwargs})
 
 
+def multi_adabelief_update(weights: Sequence[NDArray], grads: Sequence[NDArray], mean: Sequence[NDArray],
+                           var: Sequence[NDArray], rescale_grad: Any, lrs: Sequence[float], wds: Sequence[float],
+                           etas: Sequence[float], out: Any = None, name: str | None = None, size: int = 0,
+                           **kwargs: Any) -> Any:
+    """`adabelief_update` of several weights in one call."""
+    return _listed("_multi_adabelief_update", "num_weights", (weights, grads, mean, var),
+                   [_scale(rescale_grad, weights[0])], out, size, {"lrs": lrs, "wds": wds, "etas": etas, **kwargs})
+
+
+def multi_mp_adabelief_update(weights: Sequence[NDArray], grads: Sequence[NDArray], mean: Sequence[NDArray],
+                              var: Sequence[NDArray], weights32: Sequence[NDArray], rescale_grad: Any,
+                              lrs: Sequence[float], wds: Sequence[float], etas: Sequence[float], out: Any = None,
+                              name: str | None = None, size: int = 0, **kwargs: Any) -> Any:
+    """`mp_adabelief_update` of several weights in one call."""
+    return _listed("_multi_mp_adabelief_update", "num_weights", (weights, grads, mean, var, weights32),
+                   [_scale(rescale_grad, weights[0])], out, size, {"lrs": lrs, "wds": wds, "etas": etas, **kwargs})
+
+
 def multi_lamb_update(weights: Sequence[NDArray], grads: Sequence[NDArray], mean: Sequence[NDArray],
                       var: Sequence[NDArray], step_count: Sequence[int], lrs: Sequence[float], wds: Sequence[float],
                       out: Any = None, num_tensors: int = 0, **kwargs: Any) -> Any:
@@ -100,6 +140,23 @@ def multi_mp_lamb_update(weights: Sequence[NDArray], grads: Sequence[NDArray], m
                          **kwargs: Any) -> Any:
     """`multi_lamb_update` with float32 master weights."""
     return _listed("_multi_mp_lamb_update", "num_tensors", (weights, grads, mean, var, weights32), [], out,
+                   num_tensors, {"step_count": step_count, "learning_rates": lrs, "wds": wds, **kwargs})
+
+
+def multi_lans_update(weights: Sequence[NDArray], grads: Sequence[NDArray], mean: Sequence[NDArray],
+                      var: Sequence[NDArray], step_count: Sequence[int], lrs: Sequence[float], wds: Sequence[float],
+                      out: Any = None, num_tensors: int = 0, **kwargs: Any) -> Any:
+    """LANS update of several weights in one call."""
+    return _listed("_multi_lans_update", "num_tensors", (weights, grads, mean, var), [], out, num_tensors,
+                   {"step_count": step_count, "learning_rates": lrs, "wds": wds, **kwargs})
+
+
+def multi_mp_lans_update(weights: Sequence[NDArray], grads: Sequence[NDArray], mean: Sequence[NDArray],
+                         var: Sequence[NDArray], weights32: Sequence[NDArray], step_count: Sequence[int],
+                         lrs: Sequence[float], wds: Sequence[float], out: Any = None, num_tensors: int = 0,
+                         **kwargs: Any) -> Any:
+    """`multi_lans_update` with float32 master weights."""
+    return _listed("_multi_mp_lans_update", "num_tensors", (weights, grads, mean, var, weights32), [], out,
                    num_tensors, {"step_count": step_count, "learning_rates": lrs, "wds": wds, **kwargs})
 
 

@@ -11,7 +11,8 @@ from .base import _aggregation_size, _is_half, _is_list, _Stepwise, _zeros, regi
 if TYPE_CHECKING:
     from ..ndarray import NDArray
 
-__all__ = ["Adam", "Adamax", "Nadam", "AdaGrad", "AdaDelta", "RMSProp", "FTML", "Ftrl", "LAMB"]
+__all__ = ["Adam", "Adamax", "Nadam", "AdaGrad", "AdaDelta", "RMSProp", "FTML", "Ftrl", "LAMB", "LANS", "AdamW",
+           "AdaBelief"]
 
 
 class _TwoMoments(_Stepwise):
@@ -286,8 +287,62 @@ class Ftrl(_Stepwise):
         return "ftrl_update", {"lamda1": self.lamda1, "beta": self.beta, **self._grad_options()}
 
 
+class _Listed(_TwoMoments):
+    """An optimizer with operators for several weights at a time, which `_call` calls."""
+
+    _alike_alone = True
+
+    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+        self._update_listed("", index, weight, grad, state)
+
+    def update_multi_precision(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+        if self.multi_precision and _is_half(weight[0] if _is_list(index) else weight):
+            states = [(*moments, master) for master, moments in (state if _is_list(index) else [state])]
+            self._update_listed("mp_", index, weight, grad, states if _is_list(index) else states[0])
+        else:
+            self.update(index, weight, grad, state)
+
+    def _update_listed(self, form: str, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        if not _is_list(index):
+            index, weight, grad, state = [index], [weight], [grad], [state]
+        self._update_count(index)
+        flat = [array for w, g, own in zip(weight, grad, state, strict=True) for array in (w, g, *own)]
+        self._call(form, flat, weight, index)
+
+    def _call(self, form: str, arrays: list[NDArray], out: list[NDArray], indices: list[Any]) -> None:
+        """Updates weights that have been counted.
+
+        Args:
+            form: "mp_" where there are float32 copies of the weights, else "".
+            arrays: weight, gradient and states of each weight.
+            out, indices: the weights.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define _call")
+
+
+class _ByNorms(_Listed):
+    """An optimizer whose steps are as long as the bounded norm of the weight says."""
+
+    lazy_update = True  # only so that the states have the weight's storage type
+    _name: str  # in the operators' names
+
+    def __init__(self, learning_rate: float, beta1: float, beta2: float, epsilon: float, lower_bound: float | None,
+                 upper_bound: float | None, **kwargs: Any) -> None:
+        super().__init__(learning_rate, beta1, beta2, **kwargs)
+        self.epsilon = epsilon
+        self.lower_bound = lower_bound
+        self.upper_bound = upper_bound
+
+    def _call(self, form: str, arrays: list[NDArray], out: list[NDArray], indices: list[Any], **options: Any) -> None:
+        bounds = {name: value for name in ("lower_bound", "upper_bound") if (value := getattr(self, name))}
+        getattr(nd._internal, f"_multi_{form}{self._name}_update")(
+            *arrays, out=out, num_tensors=len(indices), learning_rates=self._get_lrs(indices),
+            wds=self._get_wds(indices), step_count=[self._index_update_count[i] for i in indices], beta1=self.beta1,
+            beta2=self.beta2, epsilon=self.epsilon, **options, **bounds, **self._grad_options())
+
+
 @register
-class LAMB(_TwoMoments):
+class LAMB(_ByNorms):
     """Adam's direction, its length scaled per layer to the norm of the weight.
 
     Args:
@@ -302,36 +357,135 @@ class LAMB(_TwoMoments):
         You et al., Large Batch Optimization for Deep Learning, 2020; MXNet's operator _multi_lamb_update.
     """
 
-    lazy_update = True  # only so that the states have the weight's storage type
-    _alike_alone = True
+    _name = "lamb"
 
     def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999,
                  epsilon: float = 1e-6, lower_bound: float | None = None, upper_bound: float | None = None,
                  bias_correction: bool = True, **kwargs: Any) -> None:
-        super().__init__(learning_rate, beta1, beta2, **kwargs)
-        self.epsilon = epsilon
-        self.lower_bound = lower_bound
-        self.upper_bound = upper_bound
+        super().__init__(learning_rate, beta1, beta2, epsilon, lower_bound, upper_bound, **kwargs)
         self.bias_correction = bias_correction
         self.aggregate_num = max(1, min(45, _aggregation_size(default=45)))
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
-        self._update_listed("_multi_lamb_update", index, weight, grad, state)
+    def _call(self, form: str, arrays: list[NDArray], out: list[NDArray], indices: list[Any]) -> None:
+        super()._call(form, arrays, out, indices, bias_correction=self.bias_correction)
 
-    def update_multi_precision(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
-        if self.multi_precision and _is_half(weight[0] if _is_list(index) else weight):
-            states = [(*moments, master) for master, moments in (state if _is_list(index) else [state])]
-            self._update_listed("_multi_mp_lamb_update", index, weight, grad, states if _is_list(index) else states[0])
-        else:
-            self.update(index, weight, grad, state)
 
-    def _update_listed(self, operator: str, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        if not _is_list(index):
-            index, weight, grad, state = [index], [weight], [grad], [state]
-        self._update_count(index)
-        flat = [array for w, g, own in zip(weight, grad, state, strict=True) for array in (w, g, *own)]
-        bounds = {name: value for name in ("lower_bound", "upper_bound") if (value := getattr(self, name))}
-        getattr(nd._internal, operator)(
-            *flat, out=weight, num_tensors=len(index), learning_rates=self._get_lrs(index), wds=self._get_wds(index),
-            step_count=[self._index_update_count[i] for i in index], beta1=self.beta1, beta2=self.beta2,
-            epsilon=self.epsilon, bias_correction=self.bias_correction, **bounds, **self._grad_options())
+@register
+class LANS(_ByNorms):
+    """LAMB on gradients of norm 1, with Nesterov's momentum.
+
+    Args:
+        learning_rate: learning rate.
+        beta1, beta2: decay of the averages of the gradient and of its square.
+        epsilon: added to the denominator.
+        lower_bound, upper_bound: bounds of the weight's norm in the scale; None for no bound.
+        aggregate_num: how many weights are updated at a time, at most 45.
+        use_fused_step: by one operator; here always.
+        **kwargs: as in `Optimizer`.
+
+    Source:
+        Zheng et al., Accelerated Large Batch Optimization of BERT Pretraining in 54 minutes, 2020; MXNet 2's operator
+        _multi_lans_update.
+    """
+
+    _name = "lans"
+
+    def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999,
+                 epsilon: float = 1e-6, lower_bound: float | None = None, upper_bound: float | None = None,
+                 aggregate_num: int = 4, use_fused_step: bool = True, **kwargs: Any) -> None:
+        if aggregate_num > 45:
+            raise AssertionError(f"LANS updates at most 45 weights at a time, got aggregate_num={aggregate_num}")
+        super().__init__(learning_rate, beta1, beta2, epsilon, lower_bound, upper_bound, **kwargs)
+        self.aggregate_num = aggregate_num
+        self.use_fused_step = use_fused_step
+
+    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
+        mean, var = super().create_state(index, weight)
+        return (mean.astype("float32"), var.astype("float32")) if _is_half(weight) else (mean, var)
+
+
+class _Corrected(_Listed):
+    """An optimizer whose rates correct its averages for having begun at 0."""
+
+    _name: str  # in the operators' names
+
+    def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-6,
+                 correct_bias: bool = True, use_fused_step: bool = True, **kwargs: Any) -> None:
+        super().__init__(learning_rate, beta1, beta2, **kwargs)
+        self.epsilon = epsilon
+        self.correct_bias = correct_bias
+        self.use_fused_step = use_fused_step
+        self.aggregate_num = max(1, min(50, _aggregation_size(default=4)))
+
+    def _corrected_lrs(self, indices: list[Any]) -> list[float]:
+        rates = self._get_lrs(indices)
+        if self.correct_bias:
+            counts = [self._index_update_count[index] for index in indices]
+            rates = [lr * math.sqrt(1 - self.beta2 ** t) / (1 - self.beta1 ** t)
+                     for lr, t in zip(rates, counts, strict=True)]
+        return rates
+
+    def _call(self, form: str, arrays: list[NDArray], out: list[NDArray], indices: list[Any]) -> None:
+        self._multi(form, arrays, out, self._corrected_lrs(indices), self._get_wds(indices))
+
+    def _multi(self, form: str, arrays: list[NDArray], out: list[NDArray], rates: list[float],
+               decays: list[float]) -> None:
+        options = self._grad_options()
+        scale = options.pop("rescale_grad")  # an array may come from a loss scaler
+        if not isinstance(scale, nd.NDArray):
+            scale = nd.full((1,), scale, out[0].context)
+        getattr(nd._internal, f"_multi_{form}{self._name}_update")(
+            *arrays, scale.as_in_context(out[0].context), out=out, num_weights=len(out), lrs=[1.0] * len(out),
+            wds=decays, etas=rates, beta1=self.beta1, beta2=self.beta2, epsilon=self.epsilon, **options)
+
+
+@register
+class AdamW(_Corrected):
+    """Adam with the decay apart from the gradient: weight -= rate * (mean / (sqrt(var) + epsilon) + wd * weight).
+
+    Args:
+        learning_rate: learning rate; the rate is lr * sqrt(1 - beta2^t) / (1 - beta1^t).
+        beta1, beta2: decay of the averages of the gradient and of its square.
+        epsilon: added to the denominator.
+        correct_bias: whether the rate is so corrected, or lr.
+        use_fused_step: False to take the decay from what the weight is after the step.
+        **kwargs: as in `Optimizer`.
+
+    Source:
+        Loshchilov & Hutter, Decoupled Weight Decay Regularization, 2019; MXNet 2's operator _multi_adamw_update.
+    """
+
+    _name = "adamw"
+
+    def _call(self, form: str, arrays: list[NDArray], out: list[NDArray], indices: list[Any]) -> None:
+        if self.use_fused_step:
+            super()._call(form, arrays, out, indices)
+            return
+        rates, decays = self._corrected_lrs(indices), self._get_wds(indices)
+        self._multi(form, arrays, out, rates, [0.0] * len(out))
+        width = len(arrays) // len(out)
+        for i, (weight, lr, wd) in enumerate(zip(out, rates, decays, strict=True)):
+            if wd > 0:
+                precise = arrays[(i + 1) * width - 1] if form else weight
+                precise -= lr * wd * precise
+                if form:
+                    precise.copyto(weight)
+
+
+@register
+class AdaBelief(_Corrected):
+    """Adam that divides by how far gradients are from their average: weight -= rate * mean / (sqrt(var) + epsilon).
+
+    Args:
+        learning_rate: learning rate; the rate is lr * sqrt(1 - beta2^t) / (1 - beta1^t).
+        beta1, beta2: decay of the averages of the gradient and of its squared distance from that average.
+        epsilon: added to the denominator, and to var at each update.
+        correct_bias: whether the rate is so corrected, or lr.
+        use_fused_step: by one operator; here always.
+        **kwargs: as in `Optimizer`; the decay is added to the gradient.
+
+    Source:
+        Zhuang et al., AdaBelief Optimizer, 2020; MXNet 2's operator _multi_adabelief_update.
+    """
+
+    _name = "adabelief"

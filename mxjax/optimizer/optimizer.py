@@ -1,12 +1,12 @@
 """All optimizers under the path that MXNet keeps them at."""
 
 from ..ndarray import abs as NDabs  # noqa: N812  one of MXNet's names here
-from .adaptive import FTML, LAMB, AdaDelta, AdaGrad, Adam, Adamax, Ftrl, Nadam, RMSProp
+from .adaptive import FTML, LAMB, LANS, AdaBelief, AdaDelta, AdaGrad, Adam, Adamax, AdamW, Ftrl, Nadam, RMSProp
 from .base import Optimizer, create, register
 from .momentum import DCASGD, LARS, LBSGD, NAG, SGD, SGLD, Signum, ccSGD
 from .testing import Test
 from .updater import Updater, get_updater
 
-__all__ = ["AdaDelta", "AdaGrad", "Adam", "Adamax", "DCASGD", "FTML", "Ftrl", "LAMB", "LARS", "LBSGD", "NAG", "NDabs",
-           "Nadam", "Optimizer", "RMSProp", "SGD", "SGLD", "Signum", "Test", "Updater", "ccSGD", "create",
-           "get_updater", "register"]
+__all__ = ["AdaBelief", "AdaDelta", "AdaGrad", "Adam", "AdamW", "Adamax", "DCASGD", "FTML", "Ftrl", "LAMB", "LANS",
+           "LARS", "LBSGD", "NAG", "NDabs", "Nadam", "Optimizer", "RMSProp", "SGD", "SGLD", "Signum", "Test", "Updater",
+           "ccSGD", "create", "get_updater", "register"]

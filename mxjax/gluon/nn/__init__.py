@@ -1,7 +1,7 @@
 """Layers."""
 
 from ..block import Block, HybridBlock, SymbolBlock
-from .activations import ELU, GELU, SELU, Activation, LeakyReLU, PReLU, Swish
+from .activations import ELU, GELU, SELU, Activation, LeakyReLU, PReLU, SiLU, Swish
 from .basic_layers import (
     BatchNorm,
     BatchNormReLU,
@@ -16,6 +16,15 @@ from .basic_layers import (
     Lambda,
     LayerNorm,
     Sequential,
+)
+from .combining import (
+    Concatenate,
+    HybridConcatenate,
+    Identity,
+    PixelShuffle1D,
+    PixelShuffle2D,
+    PixelShuffle3D,
+    SyncBatchNorm,
 )
 from .conv_layers import (
     AvgPool1D,
@@ -38,10 +47,13 @@ from .conv_layers import (
     MaxPool3D,
     ReflectionPad2D,
 )
+from .deformable import DeformableConvolution, ModulatedDeformableConvolution
 
 __all__ = ["ELU", "GELU", "SELU", "Activation", "AvgPool1D", "AvgPool2D", "AvgPool3D", "BatchNorm", "BatchNormReLU",
-           "Block", "Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D", "Conv3DTranspose", "Dense",
-           "Dropout", "Embedding", "Flatten", "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalAvgPool3D",
-           "GlobalMaxPool1D", "GlobalMaxPool2D", "GlobalMaxPool3D", "GroupNorm", "HybridBlock", "HybridLambda",
-           "HybridSequential", "InstanceNorm", "Lambda", "LayerNorm", "LeakyReLU", "MaxPool1D", "MaxPool2D",
-           "MaxPool3D", "PReLU", "ReflectionPad2D", "Sequential", "Swish", "SymbolBlock"]
+           "Block", "Concatenate", "Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D",
+           "Conv3DTranspose", "DeformableConvolution", "Dense", "Dropout", "Embedding", "Flatten", "GlobalAvgPool1D",
+           "GlobalAvgPool2D", "GlobalAvgPool3D", "GlobalMaxPool1D", "GlobalMaxPool2D", "GlobalMaxPool3D", "GroupNorm",
+           "HybridBlock", "HybridConcatenate", "HybridLambda", "HybridSequential", "Identity", "InstanceNorm",
+           "Lambda", "LayerNorm", "LeakyReLU", "MaxPool1D", "MaxPool2D", "MaxPool3D", "ModulatedDeformableConvolution",
+           "PReLU", "PixelShuffle1D", "PixelShuffle2D", "PixelShuffle3D", "ReflectionPad2D", "Sequential", "SiLU",
+           "Swish", "SymbolBlock", "SyncBatchNorm"]

@@ -7,7 +7,7 @@ from typing import Any
 from ... import initializer
 from ..block import HybridBlock
 
-__all__ = ["ELU", "GELU", "SELU", "Activation", "LeakyReLU", "PReLU", "Swish"]
+__all__ = ["ELU", "GELU", "SELU", "Activation", "LeakyReLU", "PReLU", "SiLU", "Swish"]
 
 
 class Activation(HybridBlock):
@@ -139,6 +139,22 @@ class GELU(HybridBlock):
     def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
         """The function of x."""
         return F.LeakyReLU(x, act_type="gelu", name="fwd")
+
+
+class SiLU(HybridBlock):
+    """x * sigmoid(x): `Swish` whose beta is 1. Elfwing et al., 2017, arXiv:1702.03118.
+
+    Example:
+        >>> mx.gluon.nn.SiLU()(mx.nd.array([-1, 2])).asnumpy().round(2)
+        array([-0.27,  1.76], dtype=float32)
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+        """The function of x."""
+        return x * F.sigmoid(x, name="fwd")
 
 
 class Swish(HybridBlock):

@@ -1,5 +1,16 @@
 """Recurrent cells, which are stepped or unrolled, and layers on the fused RNN operator."""
 
+from .conv_rnn_cell import (
+    Conv1DGRUCell,
+    Conv1DLSTMCell,
+    Conv1DRNNCell,
+    Conv2DGRUCell,
+    Conv2DLSTMCell,
+    Conv2DRNNCell,
+    Conv3DGRUCell,
+    Conv3DLSTMCell,
+    Conv3DRNNCell,
+)
 from .rnn_cell import (
     BidirectionalCell,
     DropoutCell,
@@ -15,7 +26,10 @@ from .rnn_cell import (
     ZoneoutCell,
 )
 from .rnn_layer import GRU, LSTM, RNN
+from .variational import LSTMPCell, VariationalDropoutCell, dynamic_unroll
 
-__all__ = ["GRU", "LSTM", "RNN", "BidirectionalCell", "DropoutCell", "GRUCell", "HybridRecurrentCell",
-           "HybridSequentialRNNCell", "LSTMCell", "ModifierCell", "RNNCell", "RecurrentCell", "ResidualCell",
-           "SequentialRNNCell", "ZoneoutCell"]
+__all__ = ["Conv1DGRUCell", "Conv1DLSTMCell", "Conv1DRNNCell", "Conv2DGRUCell", "Conv2DLSTMCell", "Conv2DRNNCell",
+           "Conv3DGRUCell", "Conv3DLSTMCell", "Conv3DRNNCell", "GRU", "LSTM", "LSTMPCell", "RNN",
+           "BidirectionalCell", "DropoutCell", "GRUCell", "HybridRecurrentCell", "HybridSequentialRNNCell", "LSTMCell",
+           "ModifierCell", "RNNCell", "RecurrentCell", "ResidualCell", "SequentialRNNCell", "VariationalDropoutCell",
+           "ZoneoutCell", "dynamic_unroll"]

@@ -273,21 +273,46 @@ def _adamw_and_gradient(weight: Array, grad: Array, mean: Array, var: Array, res
     g = _clipped(scale.astype(weight.dtype) * grad, clip_gradient)
     new_mean, new_var = _average(mean, g, beta1), _average(var, g * g, beta2)
     new = weight - eta * (lr * new_mean / (jnp.sqrt(new_var) + epsilon) + wd * weight)
+    return _unless_overflown(scale, (new, new_mean, new_var, g), (weight, mean, var, grad))
+
+
+def _unless_overflown(scale: Array, new: Sequence[Array], old: Sequence[Array]) -> tuple[Array, ...]:
+    """The new values, or the old ones where the gradients' scale is 0 or not finite."""
     valid = jnp.isfinite(scale) & (scale != 0)
-    return tuple(jnp.where(valid, a, b) for a, b in [(new, weight), (new_mean, mean), (new_var, var), (g, grad)])
+    return tuple(jnp.where(valid, a, b) for a, b in zip(new, old, strict=True))
 
 
-@functools.wraps(_adamw_and_gradient)
-def _adamw(*arrays: Array, **options: Any) -> tuple[Array, ...]:
-    return _adamw_and_gradient(*arrays, **options)[:3]
+def _adabelief_and_gradient(weight: Array, grad: Array, mean: Array, var: Array, rescale_grad: Array, *, lr: Scalar,
+                            beta1: Scalar = 0.9, beta2: Scalar = 0.999, epsilon: Scalar = 1e-8, wd: Scalar = 0.0,
+                            eta: Scalar, clip_gradient: Scalar = -1.0) -> tuple[Array, ...]:
+    """AdaBelief without bias correction (arXiv:2010.07468): weight - eta·lr·mean / (sqrt(var) + epsilon).
+
+    mean is the moving average of g = rescale_grad·grad + wd·weight, clipped; var is that of (g - mean)², and epsilon is
+    added to it at each update. rescale_grad: the first value of this array; where it is 0 or not finite (gradients
+    overflowed) nothing changes.
+    """
+    scale = rescale_grad.ravel()[0]
+    g = _clipped(scale.astype(weight.dtype) * grad + wd * weight, clip_gradient)
+    new_mean = _average(mean, g, beta1)
+    new_var = _average(var, jnp.square(g - new_mean), beta2) + epsilon
+    new = weight - eta * (lr * new_mean / (jnp.sqrt(new_var) + epsilon))
+    return _unless_overflown(scale, (new, new_mean, new_var, g), (weight, mean, var, grad))
+
+
+def _without_gradient(rule: Rule) -> Rule:
+    @functools.wraps(rule)
+    def update(*arrays: Array, **options: Any) -> tuple[Array, ...]:
+        return rule(*arrays, **options)[:3]
+    return update
 
 
 # in MXNet the one for a single weight in full precision leaves the rescaled, clipped gradient in grad
-_single("_adamw_update", _adamw_and_gradient, tail=("rescale_grad",), writes_gradient=True)
-_single("_mp_adamw_update", _adamw, mixed=True, tail=("rescale_grad",))
-for _mixed in (False, True):
-    _multi("_multi" + "_mp" * _mixed + "_adamw_update", _adamw, {"lr": "lrs", "wd": "wds", "eta": "etas"},
-           mixed=_mixed, tail=("rescale_grad",))
+for _name, _rule in [("adamw", _adamw_and_gradient), ("adabelief", _adabelief_and_gradient)]:
+    _single(f"_{_name}_update", _rule, tail=("rescale_grad",), writes_gradient=True)
+    _single(f"_mp_{_name}_update", _without_gradient(_rule), mixed=True, tail=("rescale_grad",))
+    for _mixed in (False, True):
+        _multi("_multi" + "_mp" * _mixed + f"_{_name}_update", _without_gradient(_rule),
+               {"lr": "lrs", "wd": "wds", "eta": "etas"}, mixed=_mixed, tail=("rescale_grad",))
 
 
 def _ftml(weight: Array, grad: Array, d: Array, v: Array, z: Array, *, lr: Scalar,
@@ -375,11 +400,15 @@ def _lamb_direction(weight: Array, grad: Array, mean: Array, var: Array, *, beta
 
 def _lamb_step(weight: Array, g: Array, r1: Array, r2: Array, lr: Any, lower_bound: Any, upper_bound: Any) -> Array:
     """weight - lr·(r1 / r2)·g; r1, limited to the bounds, and r2 are the norms of weight and direction g."""
+    return weight - lr * _trust(r1, r2, lower_bound, upper_bound).astype(weight.dtype) * g
+
+
+def _trust(r1: Array, r2: Array, lower_bound: Any, upper_bound: Any) -> Array:
+    """r1 / r2, with r1 limited to the bounds; 1 where a norm is 0."""
     r1, r2 = r1.ravel()[0], r2.ravel()[0]
     r1 = jnp.where(lower_bound >= 0, jnp.maximum(r1, lower_bound), r1)
     r1 = jnp.where(upper_bound >= 0, jnp.minimum(r1, upper_bound), r1)
-    ratio = jnp.where((r1 == 0) | (r2 == 0), 1, r1 / jnp.where(r2 == 0, 1, r2))
-    return weight - lr * ratio.astype(weight.dtype) * g
+    return jnp.where((r1 == 0) | (r2 == 0), 1, r1 / jnp.where(r2 == 0, 1, r2))
 
 
 def _lamb(weight: Array, grad: Array, mean: Array, var: Array, *, lr: Scalar, beta1: Scalar = 0.9,
@@ -414,8 +443,47 @@ def _mp_lamb(weight: Array, grad: Array, mean: Array, var: Array, weight32: Arra
 _declare(_mp_lamb, [*_arrays(_lamb, False, ()), "weight32"], _options(_lamb))
 _mp_lamb.__doc__ = f"{inspect.getdoc(_lamb)}\n\nComputed on the float32 copy, with the norm of the weight itself."
 
+
+def _lans(weight: Array, grad: Array, mean: Array, var: Array, *, lr: Scalar, beta1: Scalar = 0.9,
+          beta2: Scalar = 0.999, epsilon: Scalar = 1e-6, wd: Scalar, rescale_grad: Scalar = 1.0,
+          lower_bound: Scalar = -1.0, upper_bound: Scalar = -1.0, clip_gradient: Scalar = -1.0,
+          t: Scalar) -> tuple[Array, ...]:
+    """LANS (arXiv:2006.13484): LAMB on gradients of norm 1, with Nesterov's momentum.
+
+    Two steps, along the averages (beta1 of it) and along the gradient (1 - beta1 of it), are each scaled by the ratio
+    of norms of weight and direction. step_count: how many updates each weight has had, this one included. A gradient
+    of zeros has no direction, and makes the weight NaN.
+    """
+    return _lans_scaled(_norm(weight), weight, grad, mean, var, lr, lower_bound, upper_bound, beta1=beta1, beta2=beta2,
+                        epsilon=epsilon, t=t, wd=wd, rescale_grad=rescale_grad, clip_gradient=clip_gradient)
+
+
+def _lans_scaled(r1: Array, weight: Array, grad: Array, mean: Array, var: Array, lr: Any, lower_bound: Any,
+                 upper_bound: Any, *, beta1: Any, beta2: Any, epsilon: Any, t: Any, wd: Any, rescale_grad: Any,
+                 clip_gradient: Any) -> tuple[Array, ...]:
+    g = rescale_grad * grad
+    g = _clipped(g / _norm(g).astype(g.dtype), clip_gradient)
+    mean, var = _average(mean, g, beta1), _average(var, g * g, beta2)
+    below, new = jnp.sqrt(var / (1 - beta2 ** t)) + epsilon, weight
+    for share, direction in [(beta1, mean / (1 - beta1 ** t)), (1 - beta1, g)]:
+        direction = direction / below + wd * weight
+        ratio = _trust(r1, _norm(direction), lower_bound, upper_bound)
+        new = new - lr * share * ratio.astype(weight.dtype) * direction
+    return new, mean, var
+
+
+def _mp_lans(weight: Array, grad: Array, mean: Array, var: Array, weight32: Array, **options: Any) -> tuple[Array, ...]:
+    """The rule on the float32 copy of the weight, with the norm of the weight itself."""
+    new, mean, var = _lans_scaled(_norm(weight), weight32, grad.astype(jnp.float32), mean, var, **options)
+    return new, mean, var, new
+
+
+_declare(_mp_lans, [*_arrays(_lans, False, ()), "weight32"], _options(_lans))
+_mp_lans.__doc__ = f"{inspect.getdoc(_lans)}\n\nComputed on the float32 copy, with the norm of the weight itself."
+
 _single("lamb_update_phase1", _lamb_direction)
-for _name, _rule in [("_multi_lamb_update", _lamb), ("_multi_mp_lamb_update", _mp_lamb)]:
+for _name, _rule in [("_multi_lamb_update", _lamb), ("_multi_mp_lamb_update", _mp_lamb),
+                     ("_multi_lans_update", _lans), ("_multi_mp_lans_update", _mp_lans)]:
     _multi(_name, _rule, {"lr": "learning_rates", "wd": "wds", "t": "step_count"}, count="num_tensors")
 
 

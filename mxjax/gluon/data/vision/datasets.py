@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,8 @@ from ....base import MXNetError, data_dir
 from ....util import is_np_array
 from ..dataset import Dataset, RecordFileDataset, _DownloadedDataset
 
-__all__ = ["CIFAR10", "CIFAR100", "FashionMNIST", "ImageFolderDataset", "ImageRecordDataset", "MNIST"]
+__all__ = ["CIFAR10", "CIFAR100", "FashionMNIST", "ImageFolderDataset", "ImageListDataset", "ImageRecordDataset",
+           "MNIST"]
 
 _File = tuple[str, str]  # name and SHA-1
 
@@ -227,3 +228,41 @@ class ImageFolderDataset(Dataset):
 
     def __len__(self) -> int:
         return len(self.items)
+
+
+class ImageListDataset(Dataset):
+    """Images that a list names: (image (height, width, channels) uint8, label float32).
+
+    Args:
+        root: folder that the paths begin at.
+        imglist: a file with lines of number, label's values and path, with tabs between; or a list of
+            [label's values ..., path], or [array, path].
+        flag: 1 for colour (RGB), 0 for grey.
+
+    Raises:
+        ValueError: `imglist` is neither, or an entry has no label or no path.
+    """
+
+    def __init__(self, root: str = ".", imglist: Any = None, flag: int = 1) -> None:
+        self._root, self._flag = os.path.expanduser(root), flag
+        if isinstance(imglist, str):
+            with open(os.path.join(self._root, imglist)) as file:
+                rows = [line.strip().split("\t")[1:] for line in file if line.strip()]
+        elif isinstance(imglist, list):
+            rows = imglist
+        else:
+            raise ValueError(f"imglist must be the name of a file or a list, got {type(imglist).__name__}")
+        self._items = [self._item(i, row) for i, row in enumerate(rows)]
+
+    def _item(self, index: int, row: Sequence[Any]) -> tuple[str, np.ndarray]:
+        if len(row) < 2 or not isinstance(row[-1], str):
+            raise ValueError(f"imglist: entry {index} must be a label and then a path, got {row!r}")
+        label = row[0] if len(row) == 2 and np.ndim(row[0]) else row[:-1]
+        return os.path.join(self._root, row[-1]), np.asarray(label, np.float32)
+
+    def __getitem__(self, idx: int) -> tuple[Any, Any]:
+        path, label = self._items[idx]
+        return image.imread(path, self._flag), _array(label)
+
+    def __len__(self) -> int:
+        return len(self._items)

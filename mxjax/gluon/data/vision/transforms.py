@@ -14,9 +14,10 @@ from ....util import is_np_array
 from ...block import Block, HybridBlock
 from ...nn import HybridSequential, Sequential
 
-__all__ = ["Cast", "CenterCrop", "Compose", "CropResize", "Normalize", "RandomApply", "RandomBrightness",
-           "RandomColorJitter", "RandomContrast", "RandomFlipLeftRight", "RandomFlipTopBottom", "RandomHue",
-           "RandomLighting", "RandomResizedCrop", "RandomRotation", "RandomSaturation", "Resize", "Rotate", "ToTensor"]
+__all__ = ["Cast", "CenterCrop", "Compose", "CropResize", "HybridCompose", "Normalize", "RandomApply",
+           "RandomBrightness", "RandomColorJitter", "RandomContrast", "RandomFlipLeftRight", "RandomFlipTopBottom",
+           "RandomHue", "RandomLighting", "RandomResizedCrop", "RandomRotation", "RandomSaturation", "Resize", "Rotate",
+           "ToTensor"]
 
 
 class Compose(Sequential):
@@ -48,6 +49,29 @@ class Compose(Sequential):
             run = []
             if transform is not None:
                 self.add(transform)
+
+
+class HybridCompose(HybridSequential):
+    """Transforms one after the other, all of them hybrid, as one compiled graph.
+
+    Args:
+        transforms: hybrid blocks.
+
+    Raises:
+        ValueError: a transform is no HybridBlock.
+
+    Example:
+        >>> HybridCompose([CenterCrop(4), ToTensor()])(mx.nd.ones((6, 8, 3), dtype="uint8")).shape
+        (3, 4, 4)
+    """
+
+    def __init__(self, transforms: Sequence[HybridBlock]) -> None:
+        super().__init__()
+        for transform in transforms:
+            if not isinstance(transform, HybridBlock):
+                raise ValueError(f"{type(transform).__name__} is no HybridBlock: use Compose")
+            self.add(transform)
+        self.hybridize()
 
 
 def _front(F: Any) -> Any:  # noqa: N803

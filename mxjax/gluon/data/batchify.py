@@ -1,0 +1,144 @@
+"""`mx.gluon.data.batchify`: functions that make a batch of samples, for a `DataLoader`'s `batchify_fn`.
+
+`use_shared_mem` is MXNet's and changes nothing here: loaders move batches from their processes themselves.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import ndarray as nd
+from ...array.dense import _from_host
+from ...context import cpu
+from .dataloader import _array_class, default_batchify_fn
+
+__all__ = ["Append", "AsList", "Group", "Pad", "Stack"]
+
+
+class Stack:
+    """Puts samples of one shape together along a new first axis; tuples and lists part by part.
+
+    Args:
+        use_shared_mem: see above.
+
+    Example:
+        >>> mx.gluon.data.batchify.Stack()([[1, 2], [3, 4]])[1].asnumpy()
+        array([2, 4])
+    """
+
+    def __init__(self, use_shared_mem: bool = False) -> None:
+        self._use_shared_mem = use_shared_mem
+
+    def __call__(self, data: Sequence[Any]) -> Any:
+        if isinstance(data[0], tuple | list):
+            return [self(part) for part in zip(*data, strict=True)]
+        return default_batchify_fn(data)
+
+
+class Pad:
+    """Puts samples of several sizes together along a new first axis, each padded to the largest size of each axis.
+
+    Args:
+        val: what to pad with; 0 by default.
+        dtype: of the batch; the samples' by default.
+        round_to: sizes are rounded up to multiples of it.
+        use_shared_mem: see above.
+
+    Example:
+        >>> mx.gluon.data.batchify.Pad(val=-1)([[1, 2, 3], [4]]).asnumpy()
+        array([[ 1,  2,  3],
+               [ 4, -1, -1]])
+    """
+
+    def __init__(self, val: float | None = None, dtype: Any = None, round_to: int | None = None,
+                 use_shared_mem: bool = False) -> None:
+        self._val = 0 if val is None else val
+        self._dtype, self._round_to, self._warned = dtype, round_to, False
+        self._use_shared_mem = use_shared_mem
+
+    def __call__(self, data: Sequence[Any]) -> Any:
+        if not isinstance(data[0], nd.NDArray | np.ndarray | list):
+            raise NotImplementedError(f"Pad takes arrays or lists, got samples of type {type(data[0]).__name__}; for "
+                                      "samples of several parts use Group(Pad(), Pad(), ...)")
+        if isinstance(data[0], nd.NDArray) and not self._warned:
+            self._warned = True
+            warnings.warn("Pad is slower with NDArrays than with lists or NumPy arrays", UserWarning, stacklevel=2)
+        arrays = [x.asnumpy() if isinstance(x, nd.NDArray) else np.asarray(x) for x in data]
+        if not all(array.size for array in arrays):
+            raise AssertionError(f"Pad: a sample is empty; the shapes are {[array.shape for array in arrays]}")
+        shape = [self._rounded(max(sizes)) for sizes in zip(*[array.shape for array in arrays], strict=True)]
+        batch = np.full((len(arrays), *shape), self._val, self._dtype or arrays[0].dtype)
+        for row, array in zip(batch, arrays, strict=True):
+            row[tuple(map(slice, array.shape))] = array
+        return _from_host(batch, cpu(), _array_class())
+
+    def _rounded(self, size: int) -> int:
+        return size if self._round_to is None else self._round_to * math.ceil(size / self._round_to)
+
+
+class Append:
+    """Makes a list of arrays, one for each sample.
+
+    Args:
+        expand: give each an axis of length 1 for the batch.
+        batch_axis: where that axis is.
+        use_shared_mem: see above.
+
+    Example:
+        >>> [x.shape for x in mx.gluon.data.batchify.Append()([[1, 2, 3], [4]])]
+        [(1, 3), (1, 1)]
+    """
+
+    def __init__(self, expand: bool = True, batch_axis: int = 0, use_shared_mem: bool = False) -> None:
+        self._expand, self._batch_axis, self._use_shared_mem = expand, batch_axis, use_shared_mem
+
+    def __call__(self, data: Sequence[Any]) -> list[Any]:
+        arrays = [x if isinstance(x, nd.NDArray) else _from_host(np.asarray(x, np.float32), cpu(), _array_class())
+                  for x in data]
+        return [x.expand_dims(axis=self._batch_axis) for x in arrays] if self._expand else arrays
+
+
+class Group:
+    """Makes a batch of each part of the samples, by a function of its own.
+
+    Args:
+        fn: the first part's function, or a list of all.
+        *args: the other parts' functions.
+
+    Raises:
+        AssertionError: something is not a function, or samples have another number of parts.
+
+    Example:
+        >>> both = mx.gluon.data.batchify.Group(mx.gluon.data.batchify.Stack(), mx.gluon.data.batchify.Pad())
+        >>> [x.shape for x in both([(1, [1, 2, 3]), (2, [4])])]
+        [(2,), (2, 3)]
+    """
+
+    def __init__(self, fn: Callable[[Sequence[Any]], Any] | Sequence[Callable[[Sequence[Any]], Any]],
+                 *args: Callable[[Sequence[Any]], Any]) -> None:
+        if isinstance(fn, list | tuple):
+            if args:
+                raise AssertionError("Group takes functions one by one or as a list, not both")
+            self._fn = tuple(fn)
+        else:
+            self._fn = (fn, *args)
+        for i, one in enumerate(self._fn):
+            if not callable(one):
+                raise AssertionError(f"Group: function {i} is a {type(one).__name__}, which cannot be called")
+
+    def __call__(self, data: Sequence[Any]) -> tuple[Any, ...]:
+        if len(data[0]) != len(self._fn):
+            raise AssertionError(f"Group: samples of {len(data[0])} parts for {len(self._fn)} functions")
+        return tuple(fn([sample[i] for sample in data]) for i, fn in enumerate(self._fn))
+
+
+class AsList:
+    """Leaves the samples as they are, in a list."""
+
+    def __call__(self, data: Sequence[Any]) -> list[Any]:
+        return list(data)

@@ -1,0 +1,91 @@
+"""Blocks that have losses of their own, such as the divergence of a variable's distribution from its prior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from ..block import HybridBlock
+
+__all__ = ["StochasticBlock", "StochasticSequential"]
+
+
+class StochasticBlock(HybridBlock):
+    """A block whose forward pass may add losses; `losses` has those of the last call.
+
+    Its `forward` or `hybrid_forward` must be decorated with `StochasticBlock.collectLoss`.
+
+    Example:
+        >>> class Noisy(mx.gluon.probability.StochasticBlock):
+        ...     @mx.gluon.probability.StochasticBlock.collectLoss
+        ...     def hybrid_forward(self, F, x):
+        ...         self.add_loss((x * x).sum())
+        ...         return x + 1
+        >>> block = Noisy()
+        >>> block(mx.nd.array([1, 2])).asnumpy(), block.losses[0].asscalar()
+        (array([2., 3.], dtype=float32), np.float32(5.0))
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._losses: list[Any] = []
+        self._losscache: list[Any] = []
+
+    def add_loss(self, loss: Any) -> None:
+        """Add a loss, in the forward pass."""
+        self._losscache.append(loss)
+
+    @staticmethod
+    def collectLoss(func: Callable[..., Any]) -> Callable[..., Any]:  # noqa: N802  MXNet's name
+        """A decorator of the forward pass, which returns the losses, too."""
+        @wraps(func)
+        def inner(self: StochasticBlock, *args: Any, **kwargs: Any) -> Any:
+            self._losscache = []
+            out = func(self, *args, **kwargs)
+            losses, self._losscache = self._losscache, []
+            return out, losses
+        inner._collects_losses = True  # type: ignore[attr-defined]
+        return inner
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not any(hasattr(getattr(type(self), name), "_collects_losses") for name in ("forward", "hybrid_forward")):
+            raise ValueError(f"{type(self).__name__}: decorate the forward pass with StochasticBlock.collectLoss")
+        out, self._losses = super().__call__(*args, **kwargs)
+        return out
+
+    @property
+    def losses(self) -> list[Any]:
+        """The losses of the last call."""
+        return self._losses
+
+
+class StochasticSequential(StochasticBlock):
+    """Blocks one after the other, whose losses are lists of those of each that has any."""
+
+    def add(self, *blocks: Any) -> None:
+        """Add blocks at the end."""
+        for block in blocks:
+            self.register_child(block)
+
+    @StochasticBlock.collectLoss
+    def forward(self, x: Any, *args: Any) -> Any:
+        """The last block's output."""
+        for block in self._children.values():
+            out = block(x, *args)
+            x, args = (out[0], tuple(out[1:])) if isinstance(out, tuple | list) else (out, ())
+        for block in self._children.values():
+            if isinstance(block, StochasticBlock):
+                self.add_loss(block.losses)
+        return (x, *args) if args else x
+
+    def __getitem__(self, key: Any) -> Any:
+        layers = list(self._children.values())[key]
+        if not isinstance(layers, list):
+            return layers
+        net = type(self)(prefix=self._prefix)
+        net.add(*layers)
+        return net
+
+    def __len__(self) -> int:
+        return len(self._children)

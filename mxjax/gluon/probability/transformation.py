@@ -1,0 +1,283 @@
+"""Functions of random variables, with their inverses and the logarithms of their derivatives' determinants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from numbers import Number
+from typing import Any
+
+from ..block import HybridBlock
+from .constraint import Constraint, GreaterThan, GreaterThanEq, HalfOpenInterval, Interval, LessThan, Positive
+from .utils import _clip_prob, _softplus, np, npx, sum_right_most
+
+__all__ = ["AbsTransform", "AffineTransform", "ComposeTransform", "ExpTransform", "PowerTransform", "SigmoidTransform",
+           "SoftmaxTransform", "TransformBlock", "Transformation", "biject_to", "domain_map", "transform_to"]
+
+
+class Transformation:
+    """A function y = t(x). A subclass defines `_forward_compute`, `_inverse_compute`, `log_det_jacobian`, `sign`.
+
+    Attributes:
+        bijective: whether there is one x for each y.
+        event_dim: how many axes, the last ones, are one value.
+    """
+
+    bijective = False
+    event_dim = 0
+
+    @property
+    def sign(self) -> Any:
+        """1 for a function that increases, -1 for one that decreases."""
+        raise NotImplementedError(f"{type(self).__name__} has no sign")
+
+    @property
+    def inv(self) -> Transformation:
+        """The inverse function."""
+        return _Inverse(self)
+
+    def __call__(self, x: Any) -> Any:
+        return self._forward_compute(x)
+
+    def _inv_call(self, y: Any) -> Any:
+        return self._inverse_compute(y)
+
+    def _forward_compute(self, x: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define _forward_compute")
+
+    def _inverse_compute(self, y: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} has no inverse")
+
+    def log_det_jacobian(self, x: Any, y: Any) -> Any:
+        """The logarithm of the derivative's absolute determinant at x, where y = t(x)."""
+        raise NotImplementedError(f"{type(self).__name__} has no log_det_jacobian")
+
+
+class _Inverse(Transformation):
+    def __init__(self, forward: Transformation) -> None:
+        self._inverse = forward
+        self.event_dim, self.bijective = forward.event_dim, forward.bijective
+
+    @property
+    def sign(self) -> Any:
+        return self._inverse.sign
+
+    @property
+    def inv(self) -> Transformation:
+        return self._inverse
+
+    def _forward_compute(self, x: Any) -> Any:
+        return self._inverse._inverse_compute(x)
+
+    def _inverse_compute(self, y: Any) -> Any:
+        return self._inverse._forward_compute(y)
+
+    def log_det_jacobian(self, x: Any, y: Any) -> Any:
+        return -self._inverse.log_det_jacobian(y, x)
+
+
+class TransformBlock(Transformation, HybridBlock):
+    """A transformation with parameters: a block that defines a transformation's methods."""
+
+    def __call__(self, x: Any) -> Any:
+        return HybridBlock.__call__(self, x)
+
+
+class ComposeTransform(Transformation):
+    """Transformations one after the other.
+
+    Args:
+        parts: the transformations, the first one first.
+    """
+
+    def __init__(self, parts: Sequence[Transformation]) -> None:
+        self._parts = list(parts)
+        self.event_dim = max((part.event_dim for part in self._parts), default=0)
+        self.bijective = all(part.bijective for part in self._parts)
+
+    @cached_property
+    def sign(self) -> Any:
+        """The product of the parts' signs."""
+        sign = 1
+        for part in self._parts:
+            sign = sign * part.sign
+        return sign
+
+    def _forward_compute(self, x: Any) -> Any:
+        for part in self._parts:
+            x = part(x)
+        return x
+
+    def _inverse_compute(self, y: Any) -> Any:
+        for part in reversed(self._parts):
+            y = part.inv(y)
+        return y
+
+    def log_det_jacobian(self, x: Any, y: Any) -> Any:
+        total = np.zeros_like(x)
+        for part in self._parts:
+            after = part(x)
+            total = total + sum_right_most(part.log_det_jacobian(x, after), self.event_dim - part.event_dim)
+            x = after
+        return total
+
+
+class ExpTransform(Transformation):
+    """exp(x)."""
+
+    bijective = True
+    sign = 1
+
+    def _forward_compute(self, x: Any) -> Any:
+        return np.exp(x)
+
+    def _inverse_compute(self, y: Any) -> Any:
+        return np.log(y)
+
+    def log_det_jacobian(self, x: Any, y: Any) -> Any:
+        return x
+
+
+class AffineTransform(Transformation):
+    """loc + scale * x.
+
+    Args:
+        loc, scale: arrays or numbers.
+        event_dim: how many axes are one value.
+    """
+
+    bijective = True
+
+    def __init__(self, loc: Any, scale: Any, event_dim: int = 0) -> None:
+        self._loc, self._scale, self.event_dim = loc, scale, event_dim
+
+    @property
+    def sign(self) -> Any:
+        """The sign of the scale."""
+        return np.sign(self._scale)
+
+    def _forward_compute(self, x: Any) -> Any:
+        return self._loc + self._scale * x
+
+    def _inverse_compute(self, y: Any) -> Any:
+        return (y - self._loc) / self._scale
+
+    def log_det_jacobian(self, x: Any, y: Any) -> Any:
+        return sum_right_most(np.ones_like(x) * np.log(np.abs(self._scale)), self.event_dim)
+
+
+class PowerTransform(Transformation):
+    """x ** exponent, for x > 0.
+
+    Args:
+        exponent: array or number.
+    """
+
+    bijective = True
+    sign = 1
+
+    def __init__(self, exponent: Any) -> None:
+        self._exponent = exponent
+
+    def _forward_compute(self, x: Any) -> Any:
+        return np.power(x, self._exponent)
+
+    def _inverse_compute(self, y: Any) -> Any:
+        return np.power(y, 1 / self._exponent)
+
+    def log_det_jacobian(self, x: Any, y: Any) -> Any:
+        return np.log(np.abs(self._exponent * y / x))
+
+
+class SigmoidTransform(Transformation):
+    """1 / (1 + exp(-x))."""
+
+    bijective = True
+    sign = 1
+
+    def _forward_compute(self, x: Any) -> Any:
+        return _clip_prob(npx.sigmoid(x))
+
+    def _inverse_compute(self, y: Any) -> Any:
+        y = _clip_prob(y)
+        return np.log(y) - np.log1p(-y)
+
+    def log_det_jacobian(self, x: Any, y: Any) -> Any:
+        return -_softplus(-x) - _softplus(x)
+
+
+class SoftmaxTransform(Transformation):
+    """The softmax along the last axis; its inverse is one of many."""
+
+    event_dim = 1
+
+    def _forward_compute(self, x: Any) -> Any:
+        return npx.softmax(x, axis=-1)
+
+    def _inverse_compute(self, y: Any) -> Any:
+        return np.log(y)
+
+
+class AbsTransform(Transformation):
+    """abs(x); its inverse is the positive one of two."""
+
+    def _forward_compute(self, x: Any) -> Any:
+        return np.abs(x)
+
+    def _inverse_compute(self, y: Any) -> Any:
+        return y
+
+
+class domain_map:  # noqa: N801  MXNet's name
+    """Which transformation goes from all real numbers to a constraint's set.
+
+    Example:
+        >>> float(biject_to(Positive())(mx.np.array(0.0)))
+        1.0
+    """
+
+    def __init__(self) -> None:
+        self._storage: dict[type, Callable[[Any], Transformation]] = {}
+
+    def register(self, constraint: Any, factory: Callable[[Any], Transformation] | None = None) -> Any:
+        """Register a function that makes a transformation of a constraint; without one, a decorator.
+
+        Raises:
+            TypeError: `constraint` is neither a class of constraints nor one of them.
+        """
+        if factory is None:
+            return lambda factory: self.register(constraint, factory)
+        kind = type(constraint) if isinstance(constraint, Constraint) else constraint
+        if not (isinstance(kind, type) and issubclass(kind, Constraint)):
+            raise TypeError(f"expected a constraint or a class of them, got {constraint!r}")
+        self._storage[kind] = factory
+        return factory
+
+    def __call__(self, constraint: Constraint) -> Transformation:
+        if type(constraint) not in self._storage:
+            raise NotImplementedError(f"there is no transformation to {type(constraint).__name__}")
+        return self._storage[type(constraint)](constraint)
+
+
+biject_to = domain_map()
+transform_to = domain_map()
+
+
+def _to_interval(constraint: Any) -> Transformation:
+    low, high = constraint._lower_bound, constraint._upper_bound
+    if isinstance(low, Number) and isinstance(high, Number) and (low, high) == (0, 1):
+        return SigmoidTransform()
+    return ComposeTransform([SigmoidTransform(), AffineTransform(low, high - low)])
+
+
+def _to_above(constraint: Any) -> Transformation:
+    return ComposeTransform([ExpTransform(), AffineTransform(constraint._lower_bound, 1)])
+
+
+for _map in (biject_to, transform_to):
+    _map.register(Positive, lambda constraint: ExpTransform())
+    _map.register(GreaterThan, _to_above)
+    _map.register(GreaterThanEq, _to_above)
+    _map.register(LessThan, lambda c: ComposeTransform([ExpTransform(), AffineTransform(c._upper_bound, -1)]))
+    _map.register(Interval, _to_interval)
+    _map.register(HalfOpenInterval, _to_interval)
