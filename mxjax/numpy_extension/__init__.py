@@ -94,7 +94,8 @@ def index_add(a: _Any, ind: _Any, val: _Any) -> _Any:
         An ndarray of the shape of `a`, which stays as it is.
 
     Raises:
-        IndexError: a place is not in the array (also a negative one), or `ind` has more rows than `a` axes.
+        IndexError: a place is not in the array (also a negative one), or `ind` has more rows than `a` axes. In a
+            hybridized block a value whose place is not in the array is left out.
         MXNetError: dtypes or shapes do not fit.
 
     Example:
@@ -117,7 +118,8 @@ def index_update(a: _Any, ind: _Any, val: _Any) -> _Any:
         An ndarray of the shape of `a`, which stays as it is.
 
     Raises:
-        IndexError: a place is not in the array (also a negative one), or `ind` has more rows than `a` axes.
+        IndexError: a place is not in the array (also a negative one), or `ind` has more rows than `a` axes. In a
+            hybridized block a value whose place is not in the array is left out.
         MXNetError: dtypes or shapes do not fit.
 
     Example:
