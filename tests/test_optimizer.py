@@ -124,7 +124,7 @@ def test_trainer_and_train_step_agree(name):
         ends.append([p.data().asnumpy() for p in net.collect_params().values()])
     for one, other in zip(*ends, strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5)
-        assert np.abs(one - 0.3).max() > 0.01 or np.abs(one).max() < 0.3
+        assert (np.abs(one - (0.3 if one.ndim == 2 else 0.0)) > 1e-3).any()
 
 
 def test_lans_keeps_wide_states_and_takes_few_weights():
