@@ -100,6 +100,33 @@ def test_halves_are_those_of_mxnet(name, expected):
         assert {array.dtype for array in (update.states[0][0], *update.states[0][1])} == {np.float32}
 
 
+@pytest.mark.parametrize("name", ["lans", "adamw", "adabelief"])
+def test_trainer_and_train_step_agree(name):
+    """Five weights, more than one call of an operator takes; steps of a Trainer and of a TrainStep."""
+    x, ends = mx.nd.array(np.linspace(-1, 1, 12).reshape(4, 3)), []
+    for whole in (False, True):
+        net = mx.gluon.nn.HybridSequential()
+        net.add(mx.gluon.nn.Dense(3, in_units=3), mx.gluon.nn.Dense(3, in_units=3), mx.gluon.nn.Dense(2, in_units=3))
+        net.initialize(mx.init.Constant(0.3))
+        net.hybridize()
+        trainer = mx.gluon.Trainer(net.collect_params(), name, {"learning_rate": 0.1, "wd": 0.01})
+        loss = mx.gluon.loss.L2Loss()
+        step = mx.gluon.TrainStep(net, loss, trainer) if whole else None
+        for i in range(4):
+            y = mx.nd.array(np.cos(np.arange(8) + i).reshape(4, 2))
+            if whole:
+                step(x, y)
+                continue
+            with mx.autograd.record():
+                value = loss(net(x), y)
+            value.backward()
+            trainer.step(4)
+        ends.append([p.data().asnumpy() for p in net.collect_params().values()])
+    for one, other in zip(*ends, strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5)
+        assert (np.abs(one - (0.3 if one.ndim == 2 else 0.0)) > 1e-3).any()
+
+
 def test_lans_keeps_wide_states_and_takes_few_weights():
     assert [s.dtype for s in opt.LANS().create_state(0, mx.nd.ones((2,), dtype="float16"))] == [np.float32] * 2
     with pytest.raises(AssertionError, match="at most 45"):

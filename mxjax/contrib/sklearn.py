@@ -25,7 +25,7 @@ __all__ = ["GluonClassifier", "GluonRegressor"]
 
 
 class _Gluon(BaseEstimator):
-    """What classifiers and regressors have in common.
+    """Base of classifiers and regressors.
 
     Args:
         net: function that returns a new network; a search can change its keywords by `net_params`. A classifier's

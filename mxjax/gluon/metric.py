@@ -79,7 +79,7 @@ class TopKAccuracy(_base.TopKAccuracy, EvalMetric):
 
 
 def predict_with_threshold(pred: Any, threshold: Any = 0.5) -> Any:
-    """Where predictions exceed a threshold, as booleans.
+    """Returns booleans: where predictions exceed a threshold.
 
     Args:
         pred: array (..., classes).
@@ -172,7 +172,7 @@ class _Counts:
 
     @property
     def total_examples(self) -> int:
-        """How many samples were counted."""
+        """The number of samples."""
         return int(self.true_positives[0] + self.false_positives[0] + self.false_negatives[0] + self.true_negatives[0])
 
     @property

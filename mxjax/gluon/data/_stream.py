@@ -13,7 +13,7 @@ __all__ = ["End", "Stream", "StreamBatchify", "StreamBatches", "is_stream"]
 
 
 class End:
-    """What stands behind a stream's last sample, and behind its last batch."""
+    """Mark behind the last sample of a stream, and behind its last batch."""
 
 
 def is_stream(dataset: Any) -> bool:

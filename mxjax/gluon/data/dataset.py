@@ -157,7 +157,7 @@ class ArrayDataset(Dataset):
 
 
 def _parts(data: Any) -> list[Any]:
-    """What a data set, array, series or frame is side by side."""
+    """Returns the columns of a data set, array, series or frame."""
     frame = columns(data)
     if frame is None:
         values = column(data)

@@ -308,7 +308,7 @@ class OneHotCategorical(_ByClasses):
 
 
 class Multinomial(_ByClasses):
-    """How often each class comes in a number of draws.
+    """The counts of each class in a number of draws.
 
     Args:
         num_events: number of classes.

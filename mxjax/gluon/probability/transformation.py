@@ -229,7 +229,7 @@ class AbsTransform(Transformation):
 
 
 class domain_map:  # noqa: N801  MXNet's name
-    """Which transformation goes from all real numbers to a constraint's set.
+    """A table of transformations from all real numbers to constraints' sets.
 
     Example:
         >>> float(biject_to(Positive())(mx.np.array(0.0)))

@@ -1,6 +1,6 @@
 """Data sets and samplers."""
 
-from . import sampler, text
+from . import sampler, text, vision
 from .sampler import IntervalSampler
 
-__all__ = ["IntervalSampler", "text"]
+__all__ = ["IntervalSampler", "text", "vision"]

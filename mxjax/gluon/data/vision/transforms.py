@@ -61,7 +61,7 @@ class HybridCompose(HybridSequential):
         ValueError: a transform is no HybridBlock.
 
     Example:
-        >>> HybridCompose([CenterCrop(4), ToTensor()])(mx.nd.ones((6, 8, 3), dtype="uint8")).shape
+        >>> HybridCompose([Resize(4), ToTensor()])(mx.nd.ones((6, 8, 3), dtype="uint8")).shape
         (3, 4, 4)
     """
 
