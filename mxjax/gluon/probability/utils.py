@@ -62,22 +62,12 @@ def constraint_check() -> Callable[[Any, str], Any]:
     return check
 
 
-def _digamma(x: Any) -> Any:
-    """Shifted by 6, where the asymptotic series has float32's precision; reflected where x is not positive."""
-    def positive(x: Any) -> Any:
-        y = x + 6
-        square = 1 / (y * y)
-        series = np.log(y) - 0.5 / y - square * (1 / 12 - square * (1 / 120 - square / 252))
-        return series - sum(1 / (x + k) for k in range(6))
-    if _is_number(x):
-        return float(positive(x)) if x > 0 else float(positive(1 - x)) - math.pi / math.tan(math.pi * x)
-    away = x > 0
-    right, left = np.where(away, x, np.ones_like(x)), np.where(away, np.full_like(x, 0.5), x)
-    return np.where(away, positive(right), positive(1 - left) - math.pi / np.tan(math.pi * left))
-
-
 def _erfinv(x: Any) -> Any:
     return float(_npx.erfinv(_np.array(x, dtype="float64")).item()) if _is_number(x) else npx.erfinv(x)
+
+
+def _digamma(x: Any) -> Any:
+    return float(_npx.digamma(_np.array(x, dtype="float64")).item()) if _is_number(x) else npx.digamma(x)
 
 
 def digamma() -> Callable[[Any], Any]:

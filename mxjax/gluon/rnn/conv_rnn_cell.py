@@ -19,7 +19,7 @@ _LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 
 class _ConvCell(HybridRecurrentCell):
-    """What the cells share: the convolutions of input ("i2h") and state ("h2h"), for all gates together."""
+    """Base of the cells: the convolutions of input ("i2h") and state ("h2h"), for all gates together."""
 
     _gates = 1
     _num_states = 1
