@@ -1,6 +1,7 @@
 """Loops whose shapes are ever new: sentences, episodes, boxes, prefixes, pictures as they come.
 
     python benchmarks/new_shapes.py [--package mxnet] [NAME ...]
+    python benchmarks/references/torch_new_shapes.py [NAME ...]     (PyTorch)
 
 Seconds of each loop in a fresh state, what it compiles included; runs under MXNet, too.
 """
