@@ -184,10 +184,9 @@ names, start = [], threading.Barrier(8)
 
 def work(number):
     start.wait()
-    if number % 2:
-        import mxnet.gluon.nn
     import mxnet
     from mxnet import nd
+    import mxnet.gluon.nn
     names.append((mxnet.__version__, mxnet.gluon.nn.Dense.__name__, nd.__name__))
 
 threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
