@@ -177,6 +177,32 @@ def test_pytest_and_its_workers_find_it(environment, tmp_path, workers):
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
 
 
+THREADS = """
+import sys, threading
+sys.setswitchinterval(1e-6)
+names, start = [], threading.Barrier(8)
+
+def work(number):
+    start.wait()
+    import mxnet
+    from mxnet import nd
+    import mxnet.gluon.nn
+    names.append((mxnet.__version__, mxnet.gluon.nn.Dense.__name__, nd.__name__))
+
+threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(set(names), len(names))
+"""
+
+
+def test_threads_that_import_it_at_once(environment, tmp_path):
+    done = call(environment, "-c", THREADS, folder=tmp_path)
+    assert done.stdout == "{('1.9.1', 'Dense', 'mxjax.ndarray')} 8\n", done.stdout + done.stderr[-3000:]
+
+
 def test_its_version_is_what_libraries_ask_for():
     specifiers = pytest.importorskip("packaging.specifiers")
     for wanted in ("==1.9.1", ">=1.6", ">=1.7,<2", "~=1.9"):

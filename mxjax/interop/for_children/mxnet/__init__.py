@@ -18,3 +18,8 @@ else:
     _folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != _folder]
 import mxnet  # noqa: E402  whoever asked for it gets what has this name now
+
+
+def __getattr__(name):
+    """Returns what has this name there: another thread may have got this module while it was being imported."""
+    return getattr(mxnet, name)

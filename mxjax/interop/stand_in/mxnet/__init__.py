@@ -11,4 +11,9 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("this mxnet stands for mxjax, which is not installed here: install it, "
                               "or uninstall mxnet", name="mxjax") from None
 mxjax.interop.install_mxnet_alias()
-import mxnet  # noqa: E402, F401  whoever asked for it gets what has this name now
+import mxnet  # noqa: E402  whoever asked for it gets what has this name now
+
+
+def __getattr__(name):
+    """Returns what has this name there: another thread may have got this module while it was being imported."""
+    return getattr(mxnet, name)
