@@ -42,6 +42,7 @@ BatchNorm output_mean_var=1; 2,3,4; 3; 3; 3; 3
 BatchNorm axis=-1; 2,3,4; 4; 4; 4; 4
 LayerNorm output_mean_var=1 axis=1; 2,3,4; 3; 3
 GroupNorm num_groups=2 output_mean_var=1; 2,4,3; 2; 2
+_npx_group_norm num_groups=2 output_mean_var=1; 2,4,3; 4; 4
 InstanceNorm; 2,3,4; 3; 3
 L2Normalization mode=channel; 2,3,4
 LRN nsize=3; 2,3,4,5
