@@ -417,7 +417,14 @@ def cross(a: Array, b: Array, *, axisa: int = -1, axisb: int = -1, axisc: int = 
     sizes = a.shape[normalized(axisa, a.ndim)], b.shape[normalized(axisb, b.ndim)]
     if not {2, 3}.issuperset(sizes):
         raise MXNetError(f"operator _npi_cross takes vectors of 2 or 3 elements, got {sizes[0]} and {sizes[1]}")
-    return jnp.cross(a, b, axisa, axisb, axisc)
+    # not jnp.cross: newer versions take no vectors of 2 elements
+    (a0, a1, a2), (b0, b1, b2) = (
+        [x[..., i] if i < x.shape[-1] else jnp.zeros_like(x[..., 0]) for i in range(3)]
+        for x in (jnp.moveaxis(a, axisa, -1), jnp.moveaxis(b, axisb, -1)))
+    last = a0 * b1 - a1 * b0
+    if sizes == (2, 2):
+        return last
+    return jnp.moveaxis(jnp.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, last], -1), -1, axisc)
 
 
 # ------------------------------------------------------------ extension and differences
