@@ -221,7 +221,8 @@ class _CountMetric(EvalMetric):
         self.sum_metric = self._value() * self.num_inst
 
     def _value(self) -> Any:
-        raise NotImplementedError
+        """Returns the score of what was counted; each class has its own."""
+        raise NotImplementedError(f"{type(self).__name__} must define _value")
 
     def reset_local(self) -> None:
         self.metrics.reset_stats()

@@ -72,7 +72,7 @@ class _ConvCell(HybridRecurrentCell):
 
     def _step(self, F: Any, i2h: Any, h2h: Any, states: Any, t: str) -> tuple[Any, list[Any]]:  # noqa: N803
         """The step from the two convolutions; `t` begins the operators' names."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define _step")
 
     def _split(self, F: Any, data: Any, name: str) -> Any:  # noqa: N803
         return F.SliceChannel(data, num_outputs=self._gates, axis=self._channel_axis, name=name)
