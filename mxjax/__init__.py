@@ -1,4 +1,4 @@
-"""mxjax: Apache MXNet 1.9.1's Python API on JAX and XLA.
+"""mxjax: Apache MXNet's Python API on JAX and XLA, that of 1.9.1 or (`MXJAX_API=2`) of 2.0.
 
     import mxjax as mx
 
@@ -10,6 +10,7 @@ import multiprocessing.pool as _pool  # noqa: F401  scripts use multiprocessing.
 import os as _os
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from . import level as _level_of_api
 from . import log as log  # before anything that imports JAX
 from ._support import providers as _providers
 from .libinfo import __version__ as __version__  # `as`: type checkers take it as this package's own
@@ -71,7 +72,17 @@ __all__ = ["Context", "MXNetError", "base", "context", "cpu", "cpu_pinned", "cur
            "libinfo", "log", "num_gpus", "num_tpus", "tpu"]
 
 
+def _speak(api):
+    global __version__
+    from . import libinfo
+    __version__ = libinfo.__version__ = _level_of_api.VERSIONS[api]
+
+
+_level_of_api.follow(_speak)
+
+
 def __getattr__(name):
+    _level_of_api.refuse_gone(name)
     if name in _NAMES:
         value = getattr(_importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
     elif name in _ALIASES or name in _MODULES:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from . import level
 from .context import gpu_memory_info, num_gpus
 
 __all__ = ["get_gpu_count", "get_gpu_memory", "getenv", "is_np_array", "is_np_shape", "np_array", "np_shape",
@@ -24,7 +25,8 @@ class _Flags(threading.local):
 
 
 _flags = _Flags()
-_global = {"shape": False, "array": False}
+_global: dict[str, bool] = {}
+level.follow(lambda api: _global.update(shape=api == 2, array=api == 2))  # NumPy's semantics are on in MXNet 2
 
 
 def is_np_shape() -> bool:

@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import level
+
 __all__ = ["check_module", "install_mxnet_alias", "run_script"]
 
 
@@ -46,6 +48,10 @@ class _Finder(importlib.abc.MetaPathFinder):
         if name == "mxnet.__main__":  # mxjax's would be found in its folder
             raise ModuleNotFoundError(f"No module named {name}; 'mxnet' is a package and cannot be directly executed",
                                       name=name)
+        try:
+            level.refuse_gone(name.partition(".")[2].partition(".")[0])
+        except AttributeError as error:
+            raise ModuleNotFoundError(str(error), name=name) from None
         real = "mxjax.predictor" if name == "mxnet_predict" else "mxjax" + name[len("mxnet"):]
         module = _module(real)
         return None if module is None else importlib.machinery.ModuleSpec(
@@ -145,7 +151,7 @@ def _load_with_names(load: Callable[[types.ModuleType], None], module: types.Mod
 _FOR_CHILDREN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "for_children")
 
 
-def install_mxnet_alias(numpy_names: bool = True, children: bool = False) -> None:
+def install_mxnet_alias(numpy_names: bool = True, children: bool = False, api: int | None = None) -> None:
     """Makes `import mxnet` (and `mxnet.x.y`) mean mxjax in this process.
 
     Args:
@@ -155,9 +161,12 @@ def install_mxnet_alias(numpy_names: bool = True, children: bool = False) -> Non
         children: also have the Python processes that this one starts find it (and here `importlib.metadata` its
             version), by a folder in `PYTHONPATH`. `python -m mxjax run` does so. Processes that run the same script,
             as those of `multiprocessing` do, need it only where the script does not call this itself.
+        api: the level of MXNet's API: 1 (MXNet 1.9.1) or 2 (MXNet 2.0); default that of `MXJAX_API`, else 1. A process
+            has one level, and what it starts has the same.
 
     Raises:
-        RuntimeError: the real MXNet has been imported already.
+        RuntimeError: the real MXNet has been imported already, or the process speaks the other level.
+        ValueError: there is no such level.
 
     Example:
         >>> mxjax.interop.install_mxnet_alias()  # doctest: +SKIP
@@ -168,6 +177,9 @@ def install_mxnet_alias(numpy_names: bool = True, children: bool = False) -> Non
     known = any(isinstance(f, _Finder) for f in sys.meta_path)
     if not known and "mxnet" in sys.modules:
         raise RuntimeError("mxnet is imported already; install the alias before anything imports it")
+    if api is not None:
+        level.choose(api)
+        os.environ["MXJAX_API"] = str(api)
     if children:
         others = os.environ.get("PYTHONPATH", "")
         if _FOR_CHILDREN not in others.split(os.pathsep):

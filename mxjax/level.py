@@ -1,0 +1,85 @@
+"""The level of MXNet's API that a process speaks: 1 is that of MXNet 1.9.1, 2 that of MXNet 2.0.
+
+A process has one level. It is chosen by `MXJAX_API=2`, `install_mxnet_alias(api=2)` or `python -m mxjax run --api 2`,
+and is fixed when something that depends on it is loaded, such as Gluon. Names that mean the same at both levels do not
+ask.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+__all__ = ["choose", "current", "fix", "follow"]
+
+VERSIONS = {1: "1.9.1", 2: "2.0.0"}
+# modules of MXNet 1.x that 2.0 has no more, and what stands for them there
+GONE = {"mod": "mx.gluon", "module": "mx.gluon", "rnn": "mx.gluon.rnn", "metric": "mx.gluon.metric",
+        "mon": "HybridBlock.register_op_hook", "monitor": "HybridBlock.register_op_hook", "executor_manager": "mx.gluon",
+        "kvstore_server": "", "misc": "mx.lr_scheduler", "rnd": "mx.random", "np_symbol": "mx.sym.np"}
+
+_followers: list[Callable[[int], None]] = []
+
+
+def _from_environment() -> int:
+    text = os.environ.get("MXJAX_API", "1") or "1"
+    if text not in ("1", "2"):
+        raise ValueError(f"MXJAX_API must be 1 (MXNet 1.9.1) or 2 (MXNet 2.0), got {text!r}")
+    return int(text)
+
+
+_level = _from_environment()
+_fixed_by: str | None = None
+
+
+def current() -> int:
+    """Returns the level, 1 or 2; it may still change before `fix`."""
+    return _level
+
+
+def fix(by: str) -> int:
+    """Returns the level, which stays from now on.
+
+    Args:
+        by: what depends on it, for the error of a later `choose`.
+    """
+    global _fixed_by
+    _fixed_by = _fixed_by or by
+    return _level
+
+
+def choose(api: int) -> None:
+    """Sets the level of this process.
+
+    Args:
+        api: 1 or 2.
+
+    Raises:
+        ValueError: there is no such level.
+        RuntimeError: the process speaks the other level already.
+    """
+    global _level
+    if api not in VERSIONS:
+        raise ValueError(f"api must be 1 (MXNet 1.9.1) or 2 (MXNet 2.0), got {api!r}")
+    if api == _level:
+        return
+    if _fixed_by is not None:
+        raise RuntimeError(f"this process speaks MXNet {VERSIONS[_level]} since {_fixed_by} was loaded; a process has "
+                           f"one level: choose api={api} before, by MXJAX_API={api} or python -m mxjax run --api {api}")
+    _level = api
+    for follower in _followers:
+        follower(api)
+
+
+def follow(follower: Callable[[int], None]) -> None:
+    """Has `follower(level)` called at once, and again when the level is chosen."""
+    _followers.append(follower)
+    follower(_level)
+
+
+def refuse_gone(name: str) -> None:
+    """Raises AttributeError for a module that MXNet 2 has no more, at level 2."""
+    if _level == 2 and name in GONE:
+        instead = f"; {GONE[name]} stands for it" if GONE[name] else ""
+        raise AttributeError(f"mx.{name} is of MXNet 1.x, and this process speaks MXNet 2{instead}. For the API of "
+                             "1.9.1: MXJAX_API=1, or python -m mxjax run without --api 2")
