@@ -151,6 +151,18 @@ class CachedOp:
         return self._np
 
     @property
+    def kind(self) -> type:
+        """The class of its results."""
+        return self._kind()
+
+    def specs(self, arrays: Sequence[NDArray]) -> Sequence[tuple]:
+        """Returns shape and dtype of each output for arrays like these."""
+        train = state.training and self._graph.modes
+        kernel = self._kernel(train)
+        values = [a._chunk.peek() if a._view is None else a._read() for a in arrays]
+        return (self._inferred(values, kernel) or kernel.specs(values, True))[:kernel.num_outputs]
+
+    @property
     def lowered(self) -> Lowered:
         """The graph."""
         return self._graph

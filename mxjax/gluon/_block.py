@@ -19,7 +19,7 @@ from ..ndarray import NDArray
 from ..util import is_np_array
 from . import _summary
 from ._formats import check_np
-from .parameter import Parameter, ParameterDict, load_named, save_each
+from ._parameter import Parameter, ParameterDict, load_named, save_each
 from .utils import HookHandle, _brief_print_list, _indent
 
 __all__ = ["Block", "_BlockScope"]
@@ -153,6 +153,10 @@ class Block:
     def params(self) -> ParameterDict:
         """The block's own parameters, without those of its children."""
         return self._params
+
+    def _make_parameter(self, name: str, **kwargs: Any) -> Parameter:
+        """The block's own parameter of this name, made if need be."""
+        return self.params.get(name, **kwargs)
 
     def collect_params(self, select: str | None = None) -> ParameterDict:
         """The parameters of the block and all blocks in it.

@@ -254,6 +254,18 @@ class Symbol(_Base):
             copied[id(node)] = node.copied((copied[id(n)], i) for n, i in node.inputs)
         return type(self)([(copied[id(n)], i) for n, i in self._outputs])
 
+    def renamed(self, names: dict[str, str]) -> Symbol:
+        """Returns a copy whose variables have other names: those that `names` has for them."""
+        made = copy.copy(self)
+        for node in topological(made._outputs):
+            if node.op is None:
+                node.name = names.get(node.name, node.name)
+        return made
+
+    def without_amp_casts(self) -> Symbol:
+        """Returns a copy without the casts of automatic mixed precision."""
+        return type(self)(json_format.loads(self.tojson()))
+
     def __getstate__(self) -> dict[str, str]:
         return {"handle": self.tojson(remove_amp_cast=False)}
 
@@ -428,6 +440,8 @@ class Symbol(_Base):
         return Executor._simple(backends.for_binding(self), chosen(ctx), grad_req, type_dict or {},
                                 stype_dict or {}, group2ctx, shared_arg_names, shared_exec, shared_buffer,
                                 {name: shape for name, shape in kwargs.items() if isinstance(shape, (tuple, list))})
+
+    _bind, _simple_bind = bind, simple_bind  # their names in MXNet 2
 
     def eval(self, ctx: Context | None = None, **kwargs: Any) -> list[Any]:
         """Binds the arguments given by name and runs forward; returns the outputs."""

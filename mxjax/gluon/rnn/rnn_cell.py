@@ -8,9 +8,9 @@ from typing import Any
 from ... import ndarray as nd
 from ... import symbol
 from ...base import numeric_types
+from .._parameter import ParameterDict, tensor_types
 from ..block import Block, HybridBlock
 from ..nn import LeakyReLU
-from ..parameter import ParameterDict, tensor_types
 from ..utils import _indent
 from ._sequence import begin_state as _begin_state
 from ._sequence import format_sequence, mask, reverse
@@ -140,7 +140,7 @@ class _GatedCell(HybridRecurrentCell):
                                   ("h2h_weight", (rows, hidden_size), h2h_weight_initializer),
                                   ("i2h_bias", (rows,), i2h_bias_initializer),
                                   ("h2h_bias", (rows,), h2h_bias_initializer)):
-            setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True))
+            setattr(self, name, self._make_parameter(name, shape=shape, init=init, allow_deferred_init=True))
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Shape and layout of each state."""
@@ -523,7 +523,7 @@ class ModifierCell(HybridRecurrentCell):
 
     def __init__(self, base_cell: RecurrentCell) -> None:
         if base_cell._modified:
-            raise AssertionError(f"Cell {base_cell.name} is already modified. One cell cannot be modified twice")
+            raise AssertionError(f"Cell {base_cell._name} is already modified. One cell cannot be modified twice")
         base_cell._modified = True
         super().__init__(prefix=base_cell.prefix + self._alias(), params=None)
         self.base_cell = base_cell

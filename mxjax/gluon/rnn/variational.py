@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...base import _as_list
-from ..parameter import ParameterDict, tensor_types
+from .._parameter import ParameterDict, tensor_types
 from ._sequence import begin_state as _begin_state
 from ._sequence import format_sequence, mask
 from .rnn_cell import BidirectionalCell, HybridRecurrentCell, ModifierCell, RecurrentCell, SequentialRNNCell
@@ -121,7 +121,7 @@ class LSTMPCell(HybridRecurrentCell):
                                   ("h2r_weight", (projection_size, hidden_size), h2r_weight_initializer),
                                   ("i2h_bias", (rows,), i2h_bias_initializer),
                                   ("h2h_bias", (rows,), h2h_bias_initializer)):
-            setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True))
+            setattr(self, name, self._make_parameter(name, shape=shape, init=init, allow_deferred_init=True))
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Shape and layout of each state."""
