@@ -265,7 +265,7 @@ class HybridBlock(Block):
 
     def _by_variable(self) -> dict[str, Parameter]:
         """The parameters of all blocks in this one, by the names that they have in graphs."""
-        return {param._key: param for param in self.collect_params().values()}
+        return dict(self.collect_params().items())
 
     def _optimized(self, out: Symbol, params: dict[str, Parameter], places: dict[str, int],
                    args: list[Any]) -> tuple[Symbol, dict[str, Parameter]]:
@@ -469,7 +469,7 @@ def _made(name: str, dtype: Any) -> Parameter:
 def _repeated(block: Block) -> list[Block]:
     """What a block consists of several of: blocks with children, in a sequence or of one class; the innermost
     sequences count."""
-    found, parts = [], [child for child in block._children.values() if child._children]
+    found, parts = [], [child for child in block._child_blocks() if child._children]
     for child in parts:
         unit = len(parts) > 1 if block._in_turn else \
             not child._in_turn and [type(part) for part in parts].count(type(child)) > 1

@@ -180,10 +180,15 @@ class Parameter:
 
     def _set_trainer(self, trainer: Trainer | None) -> None:
         """Notes the trainer that updates this parameter; a sparse one can have only one."""
-        if self._stype != "default" and self._trainer and trainer and self._trainer is not trainer:
+        known = self._its_trainer()
+        if self._stype != "default" and known and trainer and known is not trainer:
             raise RuntimeError(f"Parameter {self.name!r} has a trainer already; more than one for a {self._stype} "
                                "parameter is not supported")
         self._trainer = trainer
+
+    def _its_trainer(self) -> Trainer | None:
+        """The trainer that updates this parameter."""
+        return self._trainer
 
     @property
     def _key(self) -> str:
@@ -389,11 +394,11 @@ class Parameter:
         """Arrays with these rows as the trainer's store has them."""
         if not isinstance(row_id, NDArray):
             raise TypeError(f"row_id must be an NDArray, got {type(row_id).__name__}")
-        if not self._trainer:
+        if not self._its_trainer():
             raise RuntimeError(f"Cannot get row_sparse data for Parameter {self.name!r} when no Trainer is created "
                                "with it.")
         results = self._check_and_get(arrays, ctx)
-        self._trainer._row_sparse_pull(self, results, row_id)
+        self._its_trainer()._row_sparse_pull(self, results, row_id)
         return results
 
     def row_sparse_data(self, row_id: NDArray) -> NDArray:
@@ -448,7 +453,7 @@ class Parameter:
                 raise AssertionError(f"Parameter {self.name!r} has not been initialized")
             self._deferred_init = self._deferred_init._replace(data=data)
             return
-        trainer = self._trainer
+        trainer = self._its_trainer()
         if trainer and trainer._kv_initialized and trainer._update_on_kvstore and self not in trainer._params_to_init:
             trainer._reset_kvstore()
         for array in self._data:
@@ -464,7 +469,7 @@ class Parameter:
         ctx = cpu()
         if self._stype != "default":
             data = nd.zeros(self.shape, ctx, stype="row_sparse")
-            self._trainer._row_sparse_pull(self, data, nd.arange(0, self.shape[0], dtype="int64", ctx=ctx),
+            self._its_trainer()._row_sparse_pull(self, data, nd.arange(0, self.shape[0], dtype="int64", ctx=ctx),
                                            full_idx=True)
             return data
         arrays = [array.copyto(ctx) for array in self.list_data()]

@@ -46,6 +46,18 @@ class _Old:
                              f"{_OLD[self._member]}")
 
 
+class _Child:
+    """A block's child, which code for MXNet 2 calls (`block._children["0"]()`), as references there are weak."""
+
+    __slots__ = ("_block",)
+
+    def __init__(self, block: _block.Block) -> None:
+        self._block = block
+
+    def __call__(self) -> _block.Block:
+        return self._block
+
+
 class Block(_block.Block):
     """Base of all layers and networks in imperative style: define `forward`, assign child blocks as attributes.
 
@@ -71,7 +83,7 @@ class Block(_block.Block):
                             "attributes and shared by share_parameters()")
         self._prefix = None
         self._scope: Any = nullcontext()  # where layers of MXNet 1.x have name scopes
-        self._children: OrderedDict[str, Block] = OrderedDict()
+        self._children: OrderedDict[str, _Child] = OrderedDict()  # type: ignore[assignment]
         self._reg_params: dict[str, Parameter] = {}
         self._forward_hooks: OrderedDict[int, Callable] = OrderedDict()
         self._forward_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
@@ -94,6 +106,13 @@ class Block(_block.Block):
 
     def _make_parameter(self, name: str, **kwargs: Any) -> Parameter:
         return Parameter(name, **kwargs)
+
+    def register_child(self, block: _block.Block, name: str | None = None) -> None:
+        """Makes a block a child of this one; assigning it as an attribute does the same."""
+        self._children[str(len(self._children)) if name is None else name] = _Child(block)
+
+    def _child_items(self) -> list[tuple[str, _block.Block]]:
+        return [(name, child()) for name, child in self._children.items()]
 
     # ------------------------------------------------------------ parameters
     @property
@@ -157,7 +176,7 @@ class Block(_block.Block):
             if shared.get(prefix + name) is not None:
                 setattr(self, name, shared[prefix + name])
                 unknown.discard(prefix + name)
-        for name, child in self._children.items():
+        for name, child in self._child_items():
             child._take_parameters(shared, unknown, f"{prefix}{name}.")
 
     def setattr(self, name: str, value: Any) -> None:
@@ -270,7 +289,7 @@ class Block(_block.Block):
         name = f"{type(self).__name__.lower()}{count[0]}"
         count[0] += 1
         model = {**self._describe_graph(), "params": {name: p._uuid for name, p in self._reg_params.items()}}
-        model.update(child._described(count) for child in self._children.values())
+        model.update(child._described(count) for child in self._child_blocks())
         return name, model
 
     def load(self, prefix: str) -> None:
@@ -286,7 +305,7 @@ class Block(_block.Block):
         self._restore_graph(model)
         for name, uuid in model["params"].items():
             self._reg_params[name]._rename(uuid)
-        for child in self._children.values():
+        for child in self._child_blocks():
             child._restored(model, count)
 
 

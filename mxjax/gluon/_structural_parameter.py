@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import uuid
 import warnings
+import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import ndarray as nd
 from .. import symbol
@@ -14,9 +15,12 @@ from ..eager.modes import state
 from ..ndarray import NDArray
 from ..ops.params import np_dtype
 from ..symbol import Symbol
-from ..symbol._recorder import associate
+from ..symbol._recorder import associate, recording
 from ..util import is_np_array
 from . import _parameter
+
+if TYPE_CHECKING:
+    from .trainer import Trainer
 
 __all__ = ["Constant", "Parameter"]
 
@@ -59,6 +63,18 @@ class Parameter(_parameter.Parameter, own_arrays=False):
             self._var = symbol.var(self._key, shape=self.shape, dtype=self.dtype, lr_mult=self.lr_mult,
                                    wd_mult=self.wd_mult, init=self.init, stype=self._stype)
         return self._var.as_np_ndarray() if is_np_array() else self._var
+
+    def _set_trainer(self, trainer: Trainer | None) -> None:
+        super()._set_trainer(trainer)
+        if trainer is not None:
+            self._trainer = weakref.ref(trainer)  # type: ignore[assignment]
+
+    def _its_trainer(self) -> Trainer | None:
+        return self._trainer and self._trainer()  # type: ignore[operator]
+
+    def _finish_deferred_init(self) -> None:
+        with recording(False):
+            super()._finish_deferred_init()
 
     def _recorded(self, array: NDArray) -> NDArray:
         """An array of this parameter, which stands for its variable where `forward` is traced."""

@@ -27,6 +27,7 @@ from . import _hybrid_block
 from ._block import Block
 from ._formats import check_np, flatten, kinds, regroup
 from ._structural_block import save_arrays
+from .parameter import Parameter
 from .utils import shape_is_known
 
 __all__ = ["HybridBlock"]
@@ -150,6 +151,9 @@ class HybridBlock(_hybrid_block.HybridBlock):
         return [v for v in variables if v is not None], symbol.Group(outputs, type(outputs[0]))
 
     # ------------------------------------------------------------ graphs
+    def _by_variable(self) -> dict[str, Parameter]:
+        return {param._key: param for param in self.collect_params().values()}
+
     def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
         """(input variables, output symbol), made at the first call."""
         if not self._cached_graph:

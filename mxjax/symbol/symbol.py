@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 else:
     _Base = object
 
-__all__ = ["Group", "Symbol", "Variable", "load", "load_json", "var"]
+__all__ = ["Group", "Symbol", "Variable", "fromjson", "load", "load_json", "var"]
 
 
 class _Flavours:
@@ -140,6 +140,9 @@ class Symbol(_Base):
         for key, value in kwargs.items():
             if not isinstance(value, str):
                 raise ValueError("Set Attr only accepts string values")
+            if key == "name":
+                node.name = value
+                continue
             node.attrs[hidden(key)] = value
             if node.op is not None and key in node.op.params:
                 node.params[key] = node.op.params[key].parse(value)
@@ -674,6 +677,9 @@ def load_json(json_str: str) -> Symbol:
     if not isinstance(json_str, str):
         raise TypeError("json_str need to be string")
     return Symbol(json_format.loads(json_str))
+
+
+fromjson = load_json  # its name in MXNet 2
 
 
 def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, Any], name: str | None = None,

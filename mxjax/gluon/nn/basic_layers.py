@@ -38,16 +38,16 @@ class _Stack:
             self.register_child(block)
 
     def _run(self, x: Any) -> Any:
-        for block in self._children.values():
+        for block in self._child_blocks():
             x = block(x)
         return x
 
     def __repr__(self) -> str:
-        rows = "\n".join(f"  ({key}): {_indent(repr(block), 2)}" for key, block in self._children.items())
+        rows = "\n".join(f"  ({key}): {_indent(repr(block), 2)}" for key, block in self._child_items())
         return f"{type(self).__name__}(\n{rows}\n)"
 
     def __getitem__(self, key: int | slice) -> Any:
-        layers = list(self._children.values())[key]
+        layers = list(self._child_blocks())[key]
         if not isinstance(layers, list):
             return layers
         part = type(self)(**named(self._prefix))
@@ -75,7 +75,7 @@ class Sequential(_Stack, Block):
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
         """Hybridizes the blocks, each by itself."""
-        if self._children and all(isinstance(child, HybridBlock) for child in self._children.values()):
+        if self._children and all(isinstance(child, HybridBlock) for child in self._child_blocks()):
             warnings.warn(f"All children of this Sequential layer '{self._name}' are HybridBlocks. Consider using "
                           "HybridSequential for the best performance.", stacklevel=2)
         super().hybridize(active, **kwargs)

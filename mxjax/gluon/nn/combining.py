@@ -38,7 +38,7 @@ class Concurrent(Sequential):
 
     def forward(self, x: Any) -> Any:
         """The outputs in one array."""
-        return nd.concat(*[block(x) for block in self._children.values()], dim=self.axis)
+        return nd.concat(*[block(x) for block in self._child_blocks()], dim=self.axis)
 
 
 class HybridConcurrent(HybridSequential):
@@ -63,7 +63,7 @@ class HybridConcurrent(HybridSequential):
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
         """The outputs in one array."""
-        return F.concat(*[block(x) for block in self._children.values()], dim=self.axis)
+        return F.concat(*[block(x) for block in self._child_blocks()], dim=self.axis)
 
 
 class Concatenate(Concurrent):

@@ -74,7 +74,7 @@ class _RNNLayer(HybridBlock):
             side, layer, gate, kind = _PARAMETER.match(name).groups()
             cell = f".{side}_cell" if self._dir == 2 else ""
             found[f"{prefix}_unfused.{layer}{cell}.{gate}_{kind}"] = param
-        for name, child in self._children.items():
+        for name, child in self._child_items():
             found.update(child._collect_params_with_prefix(prefix + name))
         return found
 

@@ -34,7 +34,7 @@ class VariationalDropoutCell(ModifierCell):
     def __init__(self, base_cell: RecurrentCell, drop_inputs: float = 0.0, drop_states: float = 0.0,
                  drop_outputs: float = 0.0) -> None:
         stacked = isinstance(base_cell, SequentialRNNCell) and any(
-            isinstance(cell, BidirectionalCell) for cell in base_cell._children.values())
+            isinstance(cell, BidirectionalCell) for cell in base_cell._child_blocks())
         if drop_states and (stacked or isinstance(base_cell, BidirectionalCell)):
             raise AssertionError("bidirectional cells do not support variational state dropout; put "
                                  "VariationalDropoutCell around the cells underneath instead")
