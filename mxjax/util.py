@@ -59,6 +59,11 @@ def is_np_default_dtype() -> bool:
     return _global["dtype"] if _flags.dtype is None else _flags.dtype
 
 
+def default_float(dtype: Any = None) -> Any:
+    """Returns the dtype that was given; if none was, "float64" where that is the default dtype, else None."""
+    return "float64" if dtype is None and is_np_default_dtype() else dtype
+
+
 def set_np_default_dtype(is_np_default_dtype: bool = True) -> bool:
     """Makes float64 (or float32 again) the default dtype everywhere; returns what it was."""
     previous = _global["dtype"] if _flags.dtype is None else _flags.dtype
