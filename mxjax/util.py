@@ -12,9 +12,10 @@ from typing import Any
 from . import level
 from .context import gpu_memory_info, num_gpus
 
-__all__ = ["get_gpu_count", "get_gpu_memory", "getenv", "is_np_array", "is_np_shape", "np_array", "np_shape",
-           "np_ufunc_legal_option", "reset_np", "set_module", "set_np", "set_np_shape", "setenv", "use_np",
-           "use_np_array", "use_np_shape", "wrap_np_binary_func", "wrap_np_unary_func"]
+__all__ = ["get_gpu_count", "get_gpu_memory", "getenv", "is_np_array", "is_np_default_dtype", "is_np_shape", "np_array",
+           "np_default_dtype", "np_shape", "np_ufunc_legal_option", "reset_np", "set_module", "set_np",
+           "set_np_default_dtype", "set_np_shape", "setenv", "use_np", "use_np_array", "use_np_default_dtype",
+           "use_np_shape", "wrap_np_binary_func", "wrap_np_unary_func"]
 
 
 class _Flags(threading.local):
@@ -22,10 +23,11 @@ class _Flags(threading.local):
 
     shape: bool | None = None
     array: bool | None = None
+    dtype: bool | None = None
 
 
 _flags = _Flags()
-_global: dict[str, bool] = {}
+_global: dict[str, bool] = {"dtype": False}
 level.follow(lambda api: _global.update(shape=api == 2, array=api == 2))  # NumPy's semantics are on in MXNet 2
 
 
@@ -49,6 +51,24 @@ def set_np_shape(active: bool) -> bool:
     previous = is_np_shape()
     _global["shape"] = bool(active)
     _flags.shape = None
+    return previous
+
+
+def is_np_default_dtype() -> bool:
+    """Returns whether arrays are of float64 where no dtype is given, as NumPy's are, rather than float32."""
+    return _global["dtype"] if _flags.dtype is None else _flags.dtype
+
+
+def default_float(dtype: Any = None) -> Any:
+    """Returns the dtype that was given; if none was, "float64" where that is the default dtype, else None."""
+    return "float64" if dtype is None and is_np_default_dtype() else dtype
+
+
+def set_np_default_dtype(is_np_default_dtype: bool = True) -> bool:
+    """Makes float64 (or float32 again) the default dtype everywhere; returns what it was."""
+    previous = _global["dtype"] if _flags.dtype is None else _flags.dtype
+    _global["dtype"] = bool(is_np_default_dtype)
+    _flags.dtype = None
     return previous
 
 
@@ -83,6 +103,17 @@ class _NumpyArrayScope(_Scope):
 def np_array(active: bool = True) -> _Scope:
     """A `with` scope with NumPy array semantics on or off."""
     return _NumpyArrayScope(active)
+
+
+def np_default_dtype(active: bool = True) -> _Scope:
+    """A `with` scope where float64 (or float32) is the default dtype.
+
+    Example:
+        >>> with mx.util.np_default_dtype():
+        ...     mx.np.ones(2).dtype
+        dtype('float64')
+    """
+    return _Scope("dtype", active)
 
 
 def _use(func: Any, *scopes: Callable[[bool], _Scope]) -> Any:
@@ -126,8 +157,18 @@ def use_np(func: Any) -> Any:
     return _use(func, np_shape, np_array)
 
 
-def set_np(shape: bool = True, array: bool = True) -> None:
+def use_np_default_dtype(func: Any) -> Any:
+    """Decorates a function or class so that it runs with float64 as the default dtype."""
+    return _use(func, np_default_dtype)
+
+
+def set_np(shape: bool = True, array: bool = True, dtype: bool = False) -> None:
     """Turns NumPy semantics on everywhere.
+
+    Args:
+        shape: () is a scalar's shape, and 0 an empty axis.
+        array: Gluon and operators hand out `mx.np.ndarray`s.
+        dtype: float64 is the default dtype, rather than float32.
 
     Raises:
         ValueError: array semantics without shape semantics.
@@ -137,6 +178,7 @@ def set_np(shape: bool = True, array: bool = True) -> None:
     set_np_shape(shape)
     _global["array"] = bool(array)
     _flags.array = None
+    set_np_default_dtype(dtype)
 
 
 def reset_np() -> None:

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import level
 from ..context import Context, one_context, takes_device
+from ..util import default_float, is_np_default_dtype
 from ._dispatch import Flavour, call, is_array, is_number
 
 __all__ = ["empty_like", "full_like", "ones_like", "zeros_like"]
@@ -17,6 +19,17 @@ CREATORS = ["arange", "blackman", "eye", "full", "hamming", "hanning", "identity
 def _need_c(order: str) -> None:
     if order != "C":
         raise NotImplementedError(f"only order 'C' is supported, got {order!r}")
+
+
+def _dtype_of(number: Any) -> Any:
+    """The dtype of an array of such numbers: in MXNet 2 int64 of integers, that of a number of NumPy's."""
+    if level.current() == 2 and isinstance(number, (int, np.generic)):
+        return getattr(number, "dtype", "int64")
+    return default_float()
+
+
+def _default_whole(dtype: Any) -> Any:
+    return "int64" if dtype is None and is_np_default_dtype() else dtype
 
 
 def zeros(flavour: Flavour, shape: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None) -> Any:
@@ -42,7 +55,7 @@ def zeros(flavour: Flavour, shape: Any, dtype: Any = None, order: str = "C", ctx
         array([0, 0], dtype=int32)
     """
     _need_c(order)
-    return flavour.call("_npi_zeros", [], {"shape": shape, "dtype": dtype}, None, ctx)
+    return flavour.call("_npi_zeros", [], {"shape": shape, "dtype": default_float(dtype)}, None, ctx)
 
 
 def ones(flavour: Flavour, shape: Any, dtype: Any = np.float32, order: str = "C", ctx: Context | None = None) -> Any:
@@ -66,7 +79,7 @@ def ones(flavour: Flavour, shape: Any, dtype: Any = np.float32, order: str = "C"
                [1., 1., 1.]])
     """
     _need_c(order)
-    return flavour.call("_npi_ones", [], {"shape": shape, "dtype": dtype}, None, ctx)
+    return flavour.call("_npi_ones", [], {"shape": shape, "dtype": default_float(dtype)}, None, ctx)
 
 
 def full(flavour: Flavour, shape: Any, fill_value: Any, dtype: Any = None, order: str = "C",
@@ -100,8 +113,8 @@ def full(flavour: Flavour, shape: Any, fill_value: Any, dtype: Any = None, order
     if is_array(fill_value):
         filled = call("_npi_broadcast_to", [fill_value], shape=shape)
         return filled if dtype is None else filled.astype(dtype)
-    if isinstance(fill_value, bool) and dtype is None:
-        dtype = np.bool_
+    if dtype is None:
+        dtype = np.bool_ if isinstance(fill_value, bool) else _dtype_of(fill_value)
     # a float is an argument of the program in float32, which does not hold all integers
     value = int(fill_value) if isinstance(fill_value, (int, np.integer)) else float(fill_value)
     return flavour.call("_npi_full", [], {"shape": shape, "value": value, "dtype": dtype}, out, ctx)
@@ -134,7 +147,7 @@ def eye(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: Any =
     ctx = one_context("eye", kwargs, kwargs.pop("ctx", None))
     if kwargs:
         raise TypeError(f"eye got unknown arguments: {', '.join(kwargs)}")
-    return flavour.call("_npi_eye", [], {"N": N, "M": M, "k": k, "dtype": dtype}, None, ctx)
+    return flavour.call("_npi_eye", [], {"N": N, "M": M, "k": k, "dtype": default_float(dtype)}, None, ctx)
 
 
 def identity(flavour: Flavour, n: int, dtype: Any = None, ctx: Context | None = None) -> Any:
@@ -160,7 +173,7 @@ def identity(flavour: Flavour, n: int, dtype: Any = None, ctx: Context | None = 
         raise TypeError("Input 'n' should be an integer")
     if n < 0:
         raise ValueError("Input 'n' cannot be negative")
-    return flavour.call("_npi_identity", [], {"shape": (n, n), "dtype": dtype}, None, ctx)
+    return flavour.call("_npi_identity", [], {"shape": (n, n), "dtype": default_float(dtype)}, None, ctx)
 
 
 def arange(flavour: Flavour, start: float, stop: float | None = None, step: float = 1, dtype: Any = None,
@@ -194,7 +207,7 @@ def arange(flavour: Flavour, start: float, stop: float | None = None, step: floa
     step = 1 if step is None else step
     if step == 0:
         raise ZeroDivisionError("step cannot be 0")
-    return flavour.call("_npi_arange", [], {"start": start, "stop": stop, "step": step, "dtype": dtype}, None, ctx)
+    return flavour.call("_npi_arange", [], {"start": start, "stop": stop, "step": step, "dtype": _default_whole(dtype)}, None, ctx)
 
 
 def _need_numbers(start: Any, stop: Any, axis: int) -> None:
@@ -233,7 +246,7 @@ def linspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoin
     """
     _need_numbers(start, stop, axis)
     made = flavour.call("_npi_linspace", [], {"start": start, "stop": stop, "num": num, "endpoint": endpoint,
-                                              "dtype": dtype}, None, ctx)
+                                              "dtype": default_float(dtype)}, None, ctx)
     return (made, (stop - start) / (num - 1)) if retstep else made
 
 
@@ -263,7 +276,7 @@ def logspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoin
     """
     _need_numbers(start, stop, axis)
     return flavour.call("_npi_logspace", [], {"start": start, "stop": stop, "num": num, "endpoint": endpoint,
-                                              "base": base, "dtype": dtype}, None, ctx)
+                                              "base": base, "dtype": default_float(dtype)}, None, ctx)
 
 
 def indices(flavour: Flavour, dimensions: Any, dtype: Any = np.int32, ctx: Context | None = None) -> Any:
@@ -291,6 +304,7 @@ def indices(flavour: Flavour, dimensions: Any, dtype: Any = np.int32, ctx: Conte
     """
     if not isinstance(dimensions, (tuple, list)):
         raise ValueError("The dimensions must be sequence of ints")
+    dtype = "int64" if dtype is None else dtype  # None: MXNet 2's default
     return flavour.call("_npi_indices", [], {"dimensions": dimensions, "dtype": dtype}, None, ctx)
 
 
@@ -313,7 +327,7 @@ def tri(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: Any =
         array([[1., 0., 0.],
                [1., 1., 0.]])
     """
-    return flavour.call("_npi_tri", [], {"N": N, "M": M, "k": k, "dtype": dtype}, None, ctx)
+    return flavour.call("_npi_tri", [], {"N": N, "M": M, "k": k, "dtype": default_float(dtype)}, None, ctx)
 
 
 def tril_indices(flavour: Flavour, n: int, k: int = 0, m: int | None = None, ctx: Context | None = None) -> Any:
@@ -371,7 +385,7 @@ def hanning(flavour: Flavour, M: int, dtype: Any = np.float32, ctx: Context | No
         >>> mx.np.hanning(4).round(2)
         array([0.  , 0.75, 0.75, 0.  ])
     """
-    return flavour.call("_npi_hanning", [], {"M": M, "dtype": dtype}, None, ctx)
+    return flavour.call("_npi_hanning", [], {"M": M, "dtype": default_float(dtype)}, None, ctx)
 
 
 def hamming(flavour: Flavour, M: int, dtype: Any = np.float32, ctx: Context | None = None) -> Any:  # noqa: N803
@@ -389,7 +403,7 @@ def hamming(flavour: Flavour, M: int, dtype: Any = np.float32, ctx: Context | No
         >>> mx.np.hamming(4).round(2)
         array([0.08, 0.77, 0.77, 0.08])
     """
-    return flavour.call("_npi_hamming", [], {"M": M, "dtype": dtype}, None, ctx)
+    return flavour.call("_npi_hamming", [], {"M": M, "dtype": default_float(dtype)}, None, ctx)
 
 
 def blackman(flavour: Flavour, M: int, dtype: Any = np.float32, ctx: Context | None = None) -> Any:  # noqa: N803
@@ -407,7 +421,7 @@ def blackman(flavour: Flavour, M: int, dtype: Any = np.float32, ctx: Context | N
         >>> mx.np.blackman(5)[1:4].round(2)
         array([0.34, 1.  , 0.34])
     """
-    return flavour.call("_npi_blackman", [], {"M": M, "dtype": dtype}, None, ctx)
+    return flavour.call("_npi_blackman", [], {"M": M, "dtype": default_float(dtype)}, None, ctx)
 
 
 # ------------------------------------------------------------ like another array

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..array.dense import _number
+from .. import level
+from ..array.creation import array as to_ndarray
+from ..array.dense import NDArray, _number
 from ..base import numeric_types
 from ..eager.call_cache import kernel_of
 from ..eager.dispatch import invoke
-from ..util import check_ufunc_options
+from ..util import check_ufunc_options, is_np_default_dtype
 from ._dispatch import IMPERATIVE, call, is_array, is_number
 
 __all__ = ["around", "clip", "nan_to_num", "round", "round_"]
@@ -264,9 +266,18 @@ _COMPARISONS = ("logical_and", "logical_or", "logical_xor", "equal", "not_equal"
 _DTYPES = {"_npi_true_divide": "dtype, float32 of integers; a number does not change it",
            **{f"_npi_{name}": "dtype bool" for name in _COMPARISONS}}
 _INTEGERS = ", or a dtype is neither of integers nor bool"
-_WRONG = {**dict.fromkeys(("gcd", "lcm", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift",
-                           "bitwise_right_shift"), _INTEGERS),
+# of an array of integers and a number with a fraction these give integers
+_WHOLE = ("gcd", "lcm", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")
+_WRONG = {**dict.fromkeys(_WHOLE, _INTEGERS),
           **dict.fromkeys(("arctan2", "hypot"), ", or both are of integers")}
+
+
+_ARRAYS = (np.ndarray, NDArray)
+
+
+def _of_others(array: Any) -> Any:
+    """An ndarray out of NumPy's array, or out of a classic one; MXNet 2 takes them as operands."""
+    return array.as_np_ndarray() if isinstance(array, NDArray) else to_ndarray(array, dtype=array.dtype).as_np_ndarray()
 
 
 def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: str | None = None,
@@ -285,13 +296,23 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
     with_number = f"_npi_{op}_scalar"
     number_first = with_number if right is None else f"_npi_{right}_scalar"
     op = f"_npi_{op}"
+    takes_floats, divides = name not in _WHOLE, op == "_npi_true_divide"
 
     def scalar(scalar_op: str, x: Any, number: Any, out: Any, right: bool) -> Any:
-        value = _number(number.item() if isinstance(number, np.generic) else number)
-        if promotes and isinstance(value, float) or not isinstance(x, IMPERATIVE.kind):
-            return call(scalar_op, [x], out, scalar=float(value), is_int=(right or promotes) and isinstance(value, int))
-        if counts and x._chunk.dtype == np.bool_:
-            x = x.astype("int64")
+        given = number.item() if isinstance(number, np.generic) else number
+        value = _number(given)
+        if not isinstance(x, IMPERATIVE.kind):
+            whole = (right or promotes or level.current() == 2) and isinstance(value, int)
+            return call(scalar_op, [x], out, scalar=float(value), is_int=whole)
+        kind = x._chunk.dtype.kind
+        if promotes or kind in "biu":
+            if isinstance(value, float) and (promotes or takes_floats and isinstance(given, float)
+                                             and level.current() == 2):
+                return call(scalar_op, [x], out, scalar=value, is_int=False)
+            if kind == "b" and counts:
+                x = x.astype("int64")
+            elif divides and is_np_default_dtype():
+                x = x.astype("float64")
         return invoke(kernel_of(scalar_op), [x], (value,), out)
 
     def body(x1: Any, x2: Any, out: Any) -> Any:
@@ -304,7 +325,10 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
             return scalar(with_number, x1, x2, out, True)
         if isinstance(x1, numeric_types):
             return scalar(number_first, x2, x1, out, False)
+        if level.current() == 2 and (isinstance(x1, _ARRAYS) or isinstance(x2, _ARRAYS)):
+            x1, x2 = (v if is_array(v) or not isinstance(v, _ARRAYS) else _of_others(v) for v in (x1, x2))
         return call(op, [x1, x2], out)
+
     arguments = ", ".join(f"mx.np.array({v})" if v.startswith("[") else v for v in example[:2])
     _define(name, "x1, x2", body, f"""{doc}, element by element with broadcasting.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import _elemwise, _index, _matrix, _reduce
+from .. import level
+from . import _elemwise, _index, _matrix, _of_2, _reduce
 from ._dispatch import call
 
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 else:
     _Base = object
 
-__all__ = ["Methods"]
+__all__ = ["Methods", "at_level_2", "of_2"]
 
 
 class Methods(_Base):
@@ -544,3 +546,79 @@ Methods.__radd__ = _elemwise.add  # a number after the array, which may be of in
 for _name, _function in [("eq", "equal"), ("ne", "not_equal"), ("gt", "greater"), ("ge", "greater_equal"),
                          ("lt", "less"), ("le", "less_equal")]:
     setattr(Methods, f"__{_name}__", getattr(_elemwise, _function))
+
+
+# ------------------------------------------------------------ what MXNet 2 has otherwise, or besides
+class of_2:
+    """Methods that arrays and symbols have at level 2."""
+
+    def __neg__(self) -> Any:
+        return _elemwise.negative(self)
+
+    def __pos__(self) -> Any:
+        return _matrix.copy(self)
+
+    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        """`np.mean` of this array."""
+        return _of_2.mean(self, axis, dtype, out, keepdims)
+
+    def std(self, axis: Any = None, dtype: Any = None, out: Any = None, correction: int = 0,
+            keepdims: bool = False) -> Any:
+        """`np.std` of this array."""
+        return _reduce.std(self, axis, dtype, out, correction, keepdims)
+
+    def var(self, axis: Any = None, dtype: Any = None, out: Any = None, correction: int = 0,
+            keepdims: bool = False) -> Any:
+        """`np.var` of this array."""
+        return _reduce.var(self, axis, dtype, out, correction, keepdims)
+
+    def argmax(self, axis: int | None = None, out: Any = None, keepdims: bool = False) -> Any:
+        """`np.argmax` of this array."""
+        return _of_2.argmax(self, axis, out, keepdims)
+
+    def argmin(self, axis: int | None = None, out: Any = None, keepdims: bool = False) -> Any:
+        """`np.argmin` of this array."""
+        return _of_2.argmin(self, axis, out, keepdims)
+
+    def argsort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
+        """`np.argsort` of this array."""
+        return _of_2.argsort(self, axis, descending, stable)
+
+    def sort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
+        """`np.sort` of this array: a sorted copy."""
+        return _of_2.sort(self, axis, descending, stable)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+        """`np.diagonal` of this array."""
+        return _matrix.diagonal(self, offset, axis1, axis2)
+
+    @property
+    def mT(self) -> Any:  # noqa: N802
+        """The matrices in the last two axes transposed.
+
+        Raises:
+            ValueError: there are fewer than two axes.
+        """
+        if self.ndim < 2:
+            raise ValueError(f"mT takes an array of at least two axes, got shape {self.shape}")
+        return _matrix.swapaxes(self, -1, -2)
+
+
+def at_level_2(kind: type, members: dict[str, Any]) -> None:
+    """Gives a class members while the process speaks level 2."""
+    before = {name: kind.__dict__.get(name) for name in members}
+
+    def speak(api: int) -> None:
+        for name, member in (members if api == 2 else before).items():
+            if member is not None:
+                setattr(kind, name, member)
+            elif name in kind.__dict__:
+                delattr(kind, name)
+    level.follow(speak)
+
+
+at_level_2(Methods, {name: member for name, member in vars(of_2).items() if inspect.isfunction(member)
+                     or isinstance(member, property)} | {
+    f"__{side}{name}__": _swapped(function) if side else function for name, function in [
+        ("floordiv", _elemwise.floor_divide), ("lshift", _elemwise.bitwise_left_shift),
+        ("rshift", _elemwise.bitwise_right_shift)] for side in ("", "r")})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .. import level
 from ..array.creation import from_dlpack as _from_dlpack
 from ..array.creation import host_values
 from ..array.dense import _IN_PLACE, NDArray, _flatten, _from_host, _unflatten
@@ -17,9 +19,10 @@ from ..context import Context, chosen, takes_device
 from ..eager.array_types import array_classes
 from ..eager.modes import state
 from ..ops.params import np_dtype
+from ..util import default_float, is_np_default_dtype
 from . import _create, _elemwise, _index, _matrix, fallback
 from ._dispatch import IMPERATIVE
-from ._methods import Methods
+from ._methods import Methods, at_level_2, of_2
 
 __all__ = ["array", "asarray", "empty", "from_dlpack", "ndarray"]
 
@@ -29,6 +32,7 @@ class _Protocol:
 
     ufuncs: dict[str, Callable[..., Any]]
     functions: Callable[[], dict[Callable, Callable]]
+    namespace: Callable[[], Any]
 
 
 protocol = _Protocol()
@@ -69,6 +73,8 @@ class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
             if len(kwargs["out"]) != 1:
                 raise ValueError("The `out` parameter must have exactly one ndarray")
             kwargs["out"] = kwargs["out"][0]
+            if isinstance(kwargs["out"], np.ndarray) and level.current() == 2:  # `a += b` of NumPy's array and an ndarray
+                return ufunc(*fallback.to_host(inputs), **kwargs)
         own = protocol.ufuncs.get(ufunc.__name__)
         return fallback.host_call(ufunc, inputs, kwargs) if own is None else own(*inputs, **kwargs)
 
@@ -79,6 +85,19 @@ class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
         if not all(issubclass(t, ndarray) for t in types):
             return NotImplemented
         return own(*args, **kwargs)
+
+    def __array_namespace__(self, api_version: str | None = None) -> Any:
+        """The module with the functions for such arrays, as the array API standard asks for it.
+
+        Args:
+            api_version: None, or "2021.12".
+
+        Raises:
+            ValueError: another version.
+        """
+        if api_version is not None and not re.fullmatch(r"2021\.(0?[1-9]|1[0-2])", api_version):
+            raise ValueError(f"Unrecognized array API version: {api_version!r}; there is 2021.12")
+        return protocol.namespace()
 
     # ------------------------------------------------------------ values
     def item(self, *args: Any) -> Any:
@@ -371,7 +390,8 @@ def _inplace(name: str, function: Callable) -> Callable[[ndarray, Any], ndarray]
             raise MXNetError(_IN_PLACE)
         own = self.dtype
         kind = np.dtype(own).kind  # of booleans and numbers come integers, of quotients of integers floats
-        if kind == "b" or isinstance(other, ndarray) and other.dtype != own or name == "truediv" and kind in "iu":
+        if (kind == "b" or isinstance(other, (ndarray, np.ndarray)) and other.dtype != own
+                or kind in "iu" and (name == "truediv" or isinstance(other, float) and level.current() == 2)):
             result = function(self, other).dtype
             if result != own:
                 raise MXNetError(f"__i{name}__: the result is of dtype {np_dtype(result).name}, which an array of "
@@ -384,12 +404,25 @@ for _name, _function in [("add", "add"), ("sub", "subtract"), ("mul", "multiply"
                          ("mod", "mod"), ("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor")]:
     setattr(ndarray, f"__i{_name}__", _inplace(_name, getattr(_elemwise, _function)))
 ndarray.__imatmul__ = _inplace("matmul", _matrix.matmul)
+at_level_2(ndarray, {f"__i{name}__": _inplace(name, getattr(_elemwise, function)) for name, function in [
+    ("floordiv", "floor_divide"), ("pow", "power"), ("lshift", "bitwise_left_shift"),
+    ("rshift", "bitwise_right_shift")]} | {"sort": of_2.sort})
 
 IMPERATIVE.kind = array_classes.numpy = ndarray
 jax.tree_util.register_pytree_node(ndarray, _flatten, _unflatten)
 
 
 # ------------------------------------------------------------ arrays out of values
+def _dtype_of(value: Any) -> Any:
+    """The dtype of an ndarray with these values: that of an array, else the default one.
+
+    In MXNet 2 the dtype of NumPy's arrays does not count, unless float64 is the default as it is there.
+    """
+    if isinstance(value, np.ndarray) and level.current() == 2 and not is_np_default_dtype():
+        return None
+    return default_float(getattr(value, "dtype", None))
+
+
 @takes_device
 def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray:
     """An ndarray with the values of an array, number or nested sequence.
@@ -419,7 +452,7 @@ def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray
                          "zero-copy as_np_ndarray function.")
     if isinstance(object, (list, tuple)) and any(isinstance(v, NDArray) for v in object):
         object = [fallback.to_host(v) for v in object]
-    dtype = np_dtype(getattr(object, "dtype", None) if dtype is None else dtype)
+    dtype = np_dtype(_dtype_of(object) if dtype is None else dtype)
     if isinstance(object, ndarray):  # on the device, and recorded as any call
         return (object.copy() if dtype == object.dtype else object.astype(dtype)).as_in_ctx(ctx)
     try:

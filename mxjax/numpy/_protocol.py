@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -49,3 +50,4 @@ def _in_a_tuple(func: Callable) -> Callable:
 
 
 protocol.functions, protocol.ufuncs = array_functions, multiarray.UFUNCS
+protocol.namespace = lambda: sys.modules[__package__]

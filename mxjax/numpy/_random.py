@@ -6,6 +6,7 @@ from typing import Any
 
 from ..base import numeric_types
 from ..context import Context
+from ..util import default_float
 from ._dispatch import Flavour, bound
 from ._elemwise import exp
 
@@ -52,7 +53,7 @@ def uniform(flavour: Flavour, low: Any = 0.0, high: Any = 1.0, size: Any = None,
         >>> mx.np.random.uniform(mx.np.array([0, 10]), mx.np.array([1, 11])) >= 1
         array([False,  True])
     """
-    return _draw(flavour, "uniform", {"low": low, "high": high}, size, ctx, out, dtype)
+    return _draw(flavour, "uniform", {"low": low, "high": high}, size, ctx, out, default_float(dtype))
 
 
 def normal(flavour: Flavour, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None,
@@ -80,7 +81,7 @@ def normal(flavour: Flavour, loc: Any = 0.0, scale: Any = 1.0, size: Any = None,
         >>> mx.np.random.normal(mx.np.array([1, 2]), 0.001).round()
         array([1., 2.])
     """
-    return _draw(flavour, "normal", {"loc": loc, "scale": scale}, size, ctx, out, dtype)
+    return _draw(flavour, "normal", {"loc": loc, "scale": scale}, size, ctx, out, default_float(dtype))
 
 
 def lognormal(flavour: Flavour, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, dtype: Any = None,
@@ -347,7 +348,7 @@ def gamma(flavour: Flavour, shape: Any, scale: Any = 1.0, size: Any = None, dtyp
         array(True)
     """
     size = out.shape if out is not None else size
-    return _draw(flavour, "gamma", {"shape": shape, "scale": scale}, size, ctx, out, dtype)
+    return _draw(flavour, "gamma", {"shape": shape, "scale": scale}, size, ctx, out, default_float(dtype))
 
 
 def beta(flavour: Flavour, a: Any, b: Any, size: Any = None, dtype: Any = None, ctx: Context | None = None) -> Any:
@@ -371,7 +372,7 @@ def beta(flavour: Flavour, a: Any, b: Any, size: Any = None, dtype: Any = None, 
         (2, 3)
     """
     x, y = (gamma(flavour, v, 1, size, "float64", ctx) for v in (a, b))
-    return (x / (x + y)).astype("float32" if dtype is None else dtype)
+    return (x / (x + y)).astype(default_float(dtype) or "float32")
 
 
 def chisquare(flavour: Flavour, df: Any, size: Any = None, dtype: Any = None, ctx: Context | None = None) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from . import _elemwise, _matrix, _reduce
 from ._dispatch import call
 from ._matrix import outer, tensordot
+from ._of_2 import speak
 from .fallback_linalg import cond, lstsq, matrix_power, matrix_rank, multi_dot, qr
 
 __all__ = ["cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq",
@@ -494,3 +495,6 @@ def vector_norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = Fals
         x = _matrix.transpose(x, (*axis, *rest))
         x, axis = _matrix.reshape(x, (-1, *x.shape[len(axis):])), 0
     return norm(x, 2 if ord is None else ord, axis, keepdims)
+
+
+speak(globals(), {name: globals()[name] for name in ("cholesky", "eigh", "eigvalsh", "matrix_rank", "pinv")}, "linalg.")

@@ -11,6 +11,7 @@ from . import _create, _elemwise, _index, _matrix, _reduce, fallback
 from ._dispatch import IMPERATIVE
 from ._namespace import functions
 from ._ndarray import array, asarray, empty, from_dlpack, ndarray
+from ._of_2 import speak
 from .fallback import *  # noqa: F403  made from a table; its __all__ says which
 
 __all__ = ["array", "asarray", "empty", "from_dlpack", "ndarray", *_create.CREATORS, *_create.__all__,
@@ -19,7 +20,8 @@ __all__ = ["array", "asarray", "empty", "from_dlpack", "ndarray", *_create.CREAT
 if TYPE_CHECKING:
     from ._stubs.multiarray import *  # noqa: F403
 
-globals().update(functions(IMPERATIVE))
+speak(globals(), {**functions(IMPERATIVE), "array": array, "asarray": asarray, "empty": empty,
+                  "positive": fallback.positive})
 UFUNCS = {name: globals()[name] for name in """abs fabs add arctan2 copysign degrees hypot lcm subtract multiply
 true_divide divide negative power mod matmul absolute rint sign exp log log2 log10 expm1 sqrt square cbrt reciprocal
 invert bitwise_not remainder sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh maximum minimum

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from .._random.streams import seed as seed
 from ._dispatch import IMPERATIVE as _IMPERATIVE
+from ._of_2 import speak as _speak
 from ._random import functions as _functions
 
-globals().update(_functions(_IMPERATIVE))
+_speak(globals(), {**_functions(_IMPERATIVE), "seed": seed})
 if _TYPE_CHECKING:
     from ._stubs.random import *  # noqa: F403

@@ -11,9 +11,11 @@ from ..numpy._dispatch import IMPERATIVE as _IMPERATIVE
 from ..numpy._dispatch import call as _call
 from ..util import get_cuda_compute_capability as get_cuda_compute_capability
 from ..util import is_np_array as is_np_array
+from ..util import is_np_default_dtype as is_np_default_dtype
 from ..util import is_np_shape as is_np_shape
 from ..util import reset_np as reset_np
 from ..util import set_np as set_np
+from ..util import set_np_default_dtype as set_np_default_dtype
 from . import control_flow, image, random, utils
 from .control_flow import *
 from .utils import *

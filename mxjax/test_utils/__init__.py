@@ -28,11 +28,11 @@ import mxjax as mx
 
 from .. import ndarray as nd
 from .. import symbol as sym
-from ..context import Context, current_context
+from ..context import Context, Device, current_context, current_device
 from ..runtime import Features
 from ..symbol import Symbol
 from ..symbol import numpy as np_symbol
-from ..util import get_cuda_compute_capability, getenv, setenv, use_np
+from ..util import get_cuda_compute_capability, getenv, setenv, use_np, use_np_default_dtype
 from ._arrays import (
     assign_each,
     assign_each2,
@@ -78,6 +78,7 @@ from ._compare import (
 from ._defaults import (
     default_atols,
     default_context,
+    default_device,
     default_dtype,
     default_numeric_eps,
     default_rtols,
@@ -88,6 +89,7 @@ from ._defaults import (
     get_tolerance,
     get_tols,
     set_default_context,
+    set_default_device,
 )
 from ._files import (
     download,

@@ -5,8 +5,9 @@ from ...array import functions as _front
 from ...numpy import linalg, random
 from ...numpy._dispatch import IMPERATIVE as _IMPERATIVE
 from ...numpy._namespace import functions as _functions
+from ...numpy._of_2 import speak as _speak
 from ...ops import registry as _registry
 from . import _internal
 
-globals().update({k: v for k, v in _functions(_IMPERATIVE).items() if _registry.find(f"_np_{k}") is None})
+_speak(globals(), {k: v for k, v in _functions(_IMPERATIVE).items() if _registry.find(f"_np_{k}") is None})
 _attach(globals(), _IMPERATIVE.maker(_front.make), "numpy")

@@ -12,22 +12,37 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ... import level
 from ...base import MXNetError
 from .. import registry
-from ..common import Array, broadcast, converted, gives, in_float, is_float, need_float
+from ..common import Array, broadcast, converted, gives, in_float, is_float
 from ..elementwise._functions import TABLE, Binary
 from ..elementwise.unary import relu_gradient
 from ..infer import broadcasted, elementwise
 from ..params import WIDE, Scalar, np_dtype
 from ..registry import get, register
+from .dtypes import (
+    angle,
+    compared,
+    counts,
+    differing,
+    divisor,
+    first_real,
+    floating,
+    integer,
+    mixed,
+    need_int,
+    no_bool,
+    number,
+    of_number,
+    quotient,
+    real,
+    truth,
+    whole,
+)
 
 
 # ------------------------------------------------------------ of one array
-def _no_bool(name: str, *arrays: Array) -> None:
-    if any(a.dtype == jnp.bool_ for a in arrays):
-        raise MXNetError(f"operator {name} does not take boolean arrays")
-
-
 def _inputs(function: Callable[..., Array], *names: str) -> Callable[..., Array]:
     """Gives a function of arrays the input names that MXNet uses."""
     kind = inspect.Parameter
@@ -43,19 +58,35 @@ def _unary(name: str, function: Callable[[Array], Array], doc: str, data: str = 
     register(name, infer_shape=elementwise, **attrs)(_inputs(compute, data))
 
 
-def _like_classic(name: str, classic: str, data: str = "x", **attrs: Any) -> None:
-    """Registers `name` with the function of a classic operator; boolean arrays are refused."""
+def _like_classic(name: str, classic: str, data: str = "x", floats: Callable[..., Any] | None = None,
+                  **attrs: Any) -> None:
+    """Registers `name` with the function of a classic operator; boolean arrays are refused.
+
+    In MXNet 2 some give floats of integers and booleans: `floats` says of which dtype.
+    """
     op = registry.get(classic)
     function = op.get_attr("FCompute")
 
     def compute(x: Array) -> Array:
-        _no_bool(name, x)
+        if floats is not None and level.current() == 2:
+            x = x.astype(floats(x.dtype))
+        no_bool(name, x)
         return function(x)
+
+    def types(params: dict[str, Any], ins: list[str | None], outs: list[str | None]) -> None:
+        ins[0] = ins[0] or outs[0]
+        outs[0] = ins[0] and (floats(np_dtype(ins[0])).name if level.current() == 2 else ins[0])
+    if floats is not None:
+        attrs["infer_type"] = types
     _unary(name, compute, op.doc.partition(",")[0], data, **attrs)
 
 
-for _name in """sqrt square cbrt reciprocal exp expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh
-        tanh arcsinh arccosh arctanh degrees radians ceil floor trunc fix rint sign negative""".split():
+for _name in """sqrt cbrt exp expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh
+        arctanh degrees radians fix rint""".split():
+    _like_classic(f"_npi_{_name}", _name, floats=floating)
+for _name in ("ceil", "floor", "trunc"):
+    _like_classic(f"_npi_{_name}", _name, floats=whole)
+for _name in ("square", "reciprocal", "sign", "negative"):
     _like_classic(f"_npi_{_name}", _name)
 _like_classic("_npi_absolute", "abs")
 registry.alias("_npi_absolute", "_npi_abs")
@@ -80,7 +111,7 @@ for _name, _function, _doc in [
 
 
 def _bitwise_not(x: Array) -> Array:
-    _need_int("_npi_bitwise_not", x)
+    need_int("_npi_bitwise_not", x)
     return jnp.bitwise_not(x)
 
 
@@ -89,7 +120,7 @@ _unary("_npi_bitwise_not", _bitwise_not, "All bits inverted (the opposite of a b
 @register("_npi_around", infer_shape=elementwise)
 def around(x: Array, *, decimals: int = 0) -> Array:
     """Rounded to so many decimals, halves to the even neighbour; no gradient passes."""
-    _no_bool("_npi_around", x)
+    no_bool("_npi_around", x)
     if is_float(x.dtype):
         return jnp.round(x, decimals)
     if decimals >= 0:
@@ -111,65 +142,6 @@ def nan_to_num(data: Array, *, copy: bool = True, nan: Scalar = 0.0, posinf: flo
     return jnp.where(data == jnp.inf, high, jnp.where(data == -jnp.inf, low, data))
 
 
-# ------------------------------------------------------------ the dtypes of two arrays
-def _need_int(name: str, *arrays: Array) -> None:
-    for a in arrays:
-        if is_float(a.dtype):
-            raise MXNetError(f"operator {name} takes integers or booleans, got {a.dtype}")
-
-
-def _common(name: str, a: Array, b: Array) -> Any:
-    """The one dtype of both; raises MXNetError where they differ."""
-    if a.dtype != b.dtype:
-        raise MXNetError(f"operator {name}: the dtypes of both arrays must agree, they are {a.dtype} and {b.dtype}")
-    return a.dtype
-
-
-def _mixed(name: str, a: Array, b: Array) -> Any:
-    """Floating point wins over integers, the wider over the narrower, integers over booleans."""
-    x, y = jnp.dtype(a.dtype), jnp.dtype(b.dtype)
-    if x == y:
-        return x
-    if is_float(x) != is_float(y):
-        return x if is_float(x) else y
-    if {x.name, y.name} == {"int8", "uint8"}:
-        raise MXNetError(f"operator {name}: int8 and uint8 do not mix")
-    if jnp.bool_ in (x, y):
-        return y if x == jnp.bool_ else x
-    return x if x.itemsize >= y.itemsize else y
-
-
-def _mixed_with_float(name: str, a: Array, b: Array) -> Any:
-    """As `_mixed`, but two different integer dtypes, and booleans, are refused."""
-    if is_float(a.dtype) or is_float(b.dtype):
-        return _mixed(name, a, b)
-    _no_bool(name, a, b)
-    return _common(name, a, b)
-
-
-def _quotient(name: str, a: Array, b: Array) -> Any:
-    """float32 for two equal integer dtypes; else the floating point one, the wider of two."""
-    if is_float(a.dtype) or is_float(b.dtype):
-        return _mixed(name, a, b)
-    _common(name, a, b)
-    return jnp.dtype("float32")
-
-
-def _number(name: str, a: Array, b: Array) -> Any:
-    _no_bool(name, a, b)
-    return _common(name, a, b)
-
-
-def _real(name: str, a: Array, b: Array) -> Any:
-    need_float(name, a)
-    return _common(name, a, b)
-
-
-def _integer(name: str, a: Array, b: Array) -> Any:
-    _need_int(name, a, b)
-    return _common(name, a, b)
-
-
 # ------------------------------------------------------------ of two arrays, and of an array and a number
 def _ldexp(a: Array, b: Array) -> Array:
     return in_float(lambda x, y: x * jnp.exp2(y), a, b)
@@ -187,23 +159,6 @@ def _lcm(a: Array, b: Array) -> Array:
     if a.dtype == jnp.bool_:
         return jnp.logical_and(a, b)
     return jnp.lcm(a, b)
-
-
-def _counts(name: str, a: Array, b: Array) -> Any:
-    """The wider of two integer dtypes; booleans are refused."""
-    _need_int(name, a, b)
-    _no_bool(name, a, b)
-    return _mixed(name, a, b)
-
-
-def _first_real(name: str, a: Array, b: Array) -> Any:
-    need_float(name, a)
-    _no_bool(name, b)
-    return _mixed(name, a, b)
-
-
-def _truth(name: str, a: Array, b: Array) -> Any:
-    return jnp.dtype("bool")
 
 
 # ------------------------------------------------------------ what MXNet 2 adds
@@ -224,12 +179,12 @@ def _fmod(a: Array, b: Array) -> Array:
 
 
 def _gcd(a: Array, b: Array) -> Array:
-    _no_bool("_npi_gcd", a, b)
+    no_bool("_npi_gcd", a, b)
     return jnp.gcd(a, b)
 
 
 def _floor_divide(a: Array, b: Array) -> Array:
-    _no_bool("_npi_floor_divide", a, b)
+    no_bool("_npi_floor_divide", a, b)
     return jnp.floor(a / b) if is_float(a.dtype) else jnp.floor_divide(a, b)
 
 
@@ -240,27 +195,10 @@ def _types(rule: Callable[..., Any], result: str | None, default: str | None) ->
         first = next((t for t in ins if t), default)
         if first is not None:
             ins[:] = [t or first for t in ins]
-            number = {"is_int": params["is_int"]} if "is_int" in params else {}
-            promoted = rule(*(jax.ShapeDtypeStruct((), np_dtype(t)) for t in ins), **number).name  # refuses as well
+            more = {"is_int": params["is_int"]} if "is_int" in params else {}
+            promoted = rule(*(jax.ShapeDtypeStruct((), np_dtype(t)) for t in ins), **more).name  # refuses as well
             outs[0] = result or promoted
     return infer
-
-
-def _scalar_dtype(function_dtypes: Callable[..., Any]) -> Callable[[str, Array], Any]:
-    """The dtype in which an array meets a number: its own; int64 for booleans; float32 for quotients of integers.
-
-    Where the number is none of integers (`is_int`), integers and booleans become float64.
-    """
-    def rule(name: str, data: Array, is_int: bool = True) -> Any:
-        if function_dtypes is _quotient and not is_float(data.dtype):
-            return jnp.dtype("float32")
-        if function_dtypes in (_integer, _counts):
-            _need_int(name, data)
-            return data.dtype
-        if not is_int and not is_float(data.dtype):
-            return jnp.dtype("float64")
-        return jnp.dtype("int64") if data.dtype == jnp.bool_ else data.dtype
-    return rule
 
 
 def _from_bool(array: Array, dtype: Any) -> Array:
@@ -289,15 +227,15 @@ def _binary(name: str, function: Binary, doc: str, dtypes: Callable[..., Any], r
         pair = [broadcast(_from_bool(a, dtype), shape) for a in (lhs, rhs)]
         return function(*pair).astype(result or dtype)
     compute.__doc__ = f"{doc}, element by element with broadcasting (a: {inputs[0]}, b: {inputs[1]})."
-    default = "int32" if dtypes is _integer else None
+    default = "int32" if dtypes in (integer, divisor) else None
     types = _types(partial(dtypes, f"_npi_{name}"), result, default)
     register(f"_npi_{name}", infer_type=types, FPartialShape=broadcasted)(_inputs(compute, *inputs))
-    rule = partial(_scalar_dtype(dtypes), f"_npi_{name}_scalar")
+    rule = partial(of_number(dtypes), f"_npi_{name}_scalar")
 
     def with_number(swapped: bool) -> Callable[..., Array]:
         def compute(data: Array, *, scalar: Scalar = 1.0, is_int: bool = True) -> Array:
             dtype = rule(data, is_int=is_int)
-            if result == "bool" and is_int and data.dtype == jnp.bool_:
+            if result == "bool" and (is_int or level.current() == 2) and data.dtype == jnp.bool_:
                 dtype = data.dtype  # a comparison is one of booleans: the number is not 0
             with jax.enable_x64(dtype.name in WIDE or jax.config.jax_enable_x64):
                 pair = data.astype(dtype), converted(scalar, dtype)
@@ -311,32 +249,32 @@ def _binary(name: str, function: Binary, doc: str, dtypes: Callable[..., Any], r
 
 _SIDES = ("lhs", "rhs")
 for _name, _key, _dtypes, *_rest in [
-    ("add", "add", _mixed, _SIDES, ("",)),
-    ("subtract", "sub", _mixed_with_float, _SIDES, ("", "r")),
-    ("multiply", "mul", _mixed, _SIDES, ("",)),
-    ("mod", "mod", _mixed_with_float, _SIDES, ("", "r")),
-    ("power", "power", _mixed, _SIDES, ("", "r")),
-    ("hypot", "hypot", _real, ("x1", "x2"), ()),
+    ("add", "add", mixed, _SIDES, ("",)),
+    ("subtract", "sub", differing, _SIDES, ("", "r")),
+    ("multiply", "mul", mixed, _SIDES, ("",)),
+    ("mod", "mod", differing, _SIDES, ("", "r")),
+    ("power", "power", mixed, _SIDES, ("", "r")),
+    ("hypot", "hypot", real, ("x1", "x2"), ()),
 ]:
     _binary(_name, *TABLE[_key], _dtypes, None, *_rest)
 
 for _name, _function, _doc, _dtypes, *_rest in [
-    ("true_divide", jnp.divide, "a / b (integers give float32)", _quotient, _SIDES, ("", "r")),
-    ("arctan2", jnp.arctan2, "The angle of the point (b, a)", _real, ("x1", "x2"), ("", "r")),
-    ("copysign", _copysign, "|a| with the sign of b", _number, _SIDES, ("", "r")),
-    ("ldexp", _ldexp, "a · 2ᵇ", _number, _SIDES, ("", "r")),
-    ("lcm", _lcm, "Least common multiple", _integer, _SIDES, ("",)),
-    ("bitwise_and", jnp.bitwise_and, "Bits set in both", _integer, _SIDES, ("",)),
-    ("bitwise_or", jnp.bitwise_or, "Bits set in one or both", _integer, _SIDES, ("",)),
-    ("bitwise_xor", jnp.bitwise_xor, "Bits set in exactly one", _integer, _SIDES, ("",)),
-    ("fmax", _fmax, "The larger of both, not NaN where only one of them is NaN", _number, _SIDES, ("",)),
-    ("fmin", _fmin, "The smaller of both, not NaN where only one of them is NaN", _number, _SIDES, ("",)),
-    ("fmod", _fmod, "Remainder of a / b with the sign of a", _number, _SIDES, ("", "r")),
-    ("gcd", _gcd, "Greatest common divisor", _integer, _SIDES, ("",)),
-    ("floor_divide", _floor_divide, "The largest integer not above a / b", _mixed, _SIDES, ("", "r")),
-    ("logaddexp", jnp.logaddexp, "log(exp(a) + exp(b))", _first_real, ("x1", "x2"), ("",)),
-    ("bitwise_left_shift", jnp.left_shift, "a · 2ᵇ, as bits", _counts, _SIDES, ("", "r")),
-    ("bitwise_right_shift", jnp.right_shift, "a / 2ᵇ, rounded down, as bits", _counts, _SIDES, ("", "r")),
+    ("true_divide", jnp.divide, "a / b (integers give float32)", quotient, _SIDES, ("", "r")),
+    ("arctan2", jnp.arctan2, "The angle of the point (b, a)", angle, ("x1", "x2"), ("", "r")),
+    ("copysign", _copysign, "|a| with the sign of b", number, _SIDES, ("", "r")),
+    ("ldexp", _ldexp, "a · 2ᵇ", number, _SIDES, ("", "r")),
+    ("lcm", _lcm, "Least common multiple", divisor, _SIDES, ("",)),
+    ("bitwise_and", jnp.bitwise_and, "Bits set in both", integer, _SIDES, ("",)),
+    ("bitwise_or", jnp.bitwise_or, "Bits set in one or both", integer, _SIDES, ("",)),
+    ("bitwise_xor", jnp.bitwise_xor, "Bits set in exactly one", integer, _SIDES, ("",)),
+    ("fmax", _fmax, "The larger of both, not NaN where only one of them is NaN", number, _SIDES, ("",)),
+    ("fmin", _fmin, "The smaller of both, not NaN where only one of them is NaN", number, _SIDES, ("",)),
+    ("fmod", _fmod, "Remainder of a / b with the sign of a", number, _SIDES, ("", "r")),
+    ("gcd", _gcd, "Greatest common divisor", divisor, _SIDES, ("",)),
+    ("floor_divide", _floor_divide, "The largest integer not above a / b", mixed, _SIDES, ("", "r")),
+    ("logaddexp", jnp.logaddexp, "log(exp(a) + exp(b))", first_real, ("x1", "x2"), ("",)),
+    ("bitwise_left_shift", jnp.left_shift, "a · 2ᵇ, as bits", counts, _SIDES, ("", "r")),
+    ("bitwise_right_shift", jnp.right_shift, "a / 2ᵇ, rounded down, as bits", counts, _SIDES, ("", "r")),
 ]:
     _binary(_name, _function, _doc, _dtypes, None, *_rest)
 
@@ -347,8 +285,8 @@ for _name in ("_npi_mod", "_npi_mod_scalar", "_npi_rmod_scalar", "broadcast_mod"
 
 for _name, _doc in [("and", "Whether a and b are nonzero"), ("or", "Whether a or b is nonzero"),
                     ("xor", "Whether exactly one of a and b is nonzero")]:
-    _binary(f"logical_{_name}", getattr(jnp, f"logical_{_name}"), _doc, _truth, "bool", _SIDES, ("",))
+    _binary(f"logical_{_name}", getattr(jnp, f"logical_{_name}"), _doc, truth, "bool", _SIDES, ("",))
 
 for _name in ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal"):
     _binary(_name, getattr(jnp, _name), f"Whether a is {_name.replace('_', ' or ').replace('not or', 'not')} b",
-            _common, "bool", _SIDES, ("",))
+            compared, "bool", _SIDES, ("",))

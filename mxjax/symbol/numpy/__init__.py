@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from ..._namespace import attach as _attach
 from ...numpy._dispatch import SYMBOLIC as _SYMBOLIC
 from ...numpy._namespace import functions as _functions
+from ...numpy._of_2 import speak as _speak
 from ...ops import registry as _registry
 from .. import _functions as _front
 from . import _internal, linalg, random
 from ._symbol import _Symbol
 
 _ARRAYS_ONLY = ("nonzero", "shape")
-globals().update({k: v for k, v in _functions(_SYMBOLIC).items()
+_speak(globals(), {k: v for k, v in _functions(_SYMBOLIC).items()
                   if _registry.find(f"_np_{k}", load=False) is None and k not in _ARRAYS_ONLY})
 _attach(globals(), _SYMBOLIC.maker(_front.make), "numpy")
 if _TYPE_CHECKING:

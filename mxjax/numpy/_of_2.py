@@ -1,0 +1,247 @@
+"""The functions of mx.np as MXNet 2 has them: `device` in place of `ctx`, no dtype by default, other arguments.
+
+`_namespace` takes these at level 2. Each is the function of level 1 behind another list of arguments, so nothing is
+computed here.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import level
+from ..util import check_ufunc_options, is_np_default_dtype
+from . import _matrix, _reduce
+from ._dispatch import call, is_number
+
+__all__ = ["argmax", "argmin", "argsort", "mean", "sort", "speak"]
+
+_EXTREME = "a, axis=None, out=None, keepdims=False"
+_TOTAL = "a, axis=None, dtype=None, out=None, keepdims=False"
+_SPREAD = "a, axis=None, dtype=None, out=None, correction=0, keepdims=False"
+_TRIANGLE = "a, upper=False"
+# arguments by function; what a function of level 1 calls otherwise stands behind them
+_ARGUMENTS: dict[str, tuple[str, dict[str, str]]] = {
+    **dict.fromkeys(("all", "any", "max", "min", "amax", "amin"), (_EXTREME, {})),
+    **dict.fromkeys(("prod", "product"), (_TOTAL, {})),
+    **dict.fromkeys(("std", "var"), (_SPREAD, {"ddof": "correction"})),
+    "empty_like": ("prototype, dtype=None, device=None, order='C', subok=False, shape=None", {}),
+    "eye": ("N, M=None, k=0, dtype=None, device=None, **kwargs", {"ctx": "device"}),
+    "linalg.pinv": ("a, rtol=None, hermitian=False", {"rcond": "1e-15 if rtol is None else rtol"}),
+    "linalg.matrix_rank": ("M, rtol=None, hermitian=False", {"A": "M", "tol": "rtol"}),
+    **dict.fromkeys(("linalg.eigh", "linalg.eigvalsh"), (_TRIANGLE, {"UPLO": "'U' if upper else 'L'"})),
+}
+
+
+def _form(function: Callable[..., Any], arguments: str, meant: dict[str, str]) -> Callable[..., Any]:
+    """`function` with other arguments.
+
+    Args:
+        function: what is called, by keywords.
+        arguments: the parameters as a `def` has them.
+        meant: by parameter of `function` the expression it gets; without one it gets the argument of its name.
+
+    Returns:
+        A function of these arguments, which also takes `ctx` where there is a `device`.
+    """
+    name, scope = function.__name__, {"function": function}
+    exec(f"def {name}({arguments}): pass", scope)
+    shown = inspect.signature(scope[name])
+    starred = [p.name for p in shown.parameters.values() if p.kind is p.VAR_KEYWORD]
+    plain = [n for n in shown.parameters if n not in starred]
+    given = {n: n for n in plain if n not in ("device", *meant.values())}
+    given.update(meant)
+    if "device" in shown.parameters:
+        head, _, tail = arguments.partition(", **")
+        arguments = f"{head}, *, ctx=None{', **' + tail if tail else ''}"
+        given |= {"ctx": "device or ctx"} if "ctx" in meant else {}
+    passed = ", ".join([f"{k}={v}" for k, v in given.items()] + [f"**{s}" for s in starred])
+    exec(f"def {name}({arguments}):\n    return function({passed})", scope)
+    made = functools.update_wrapper(scope[name], function)
+    del made.__wrapped__
+    made.__doc__ = function.__doc__ and function.__doc__.replace("        ctx: ", "        device: ").replace(
+        "        ddof: ", "        correction: ")
+    made.__signature__ = shown
+    return made
+
+
+def _with_device(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` with `device` in place of `ctx`, and a dtype of None by default."""
+    parameters = inspect.signature(function).parameters.values()
+    texts = []
+    for p in parameters:
+        default = None if p.name == "dtype" else p.default
+        text = "device" if p.name == "ctx" else p.name
+        texts.append(f"**{p.name}" if p.kind is p.VAR_KEYWORD else f"*{p.name}" if p.kind is p.VAR_POSITIONAL
+                     else text if p.default is p.empty else f"{text}={default!r}")
+    return _form(function, ", ".join(texts), {"ctx": "device"})
+
+
+def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = None,
+        initial: float | None = None, where: Any = None) -> Any:
+    """Sum over axes.
+
+    Args:
+        a: ndarray or symbol.
+        axis: int or tuple of ints; None: all.
+        dtype: of the result; default that of `a`, int64 for booleans.
+        out: ndarray to write to.
+        keepdims: keep reduced axes with size 1.
+        initial: a number to begin with.
+        where: only None or True.
+
+    Returns:
+        An ndarray without the reduced axes.
+
+    Raises:
+        ValueError: `where` is given.
+        MXNetError: an axis out of range.
+    """
+    if where is not None and where is not True:
+        raise ValueError("sum: only where=None and where=True are supported")
+    return _reduce.sum(a, axis, dtype, bool(keepdims), initial, out)
+
+
+def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    """Mean over axes.
+
+    Args:
+        a: ndarray or symbol.
+        axis: int or tuple of ints; None: all.
+        dtype: of the result; default float32, whatever `a` is of, or float64 where that is the default dtype.
+        out: ndarray to write to.
+        keepdims: keep reduced axes with size 1.
+
+    Returns:
+        An ndarray without the reduced axes.
+
+    Raises:
+        MXNetError: an axis out of range.
+    """
+    if dtype is None:
+        dtype = "float64" if is_np_default_dtype() else "float32"
+    return _reduce.mean(a, axis, dtype, out, keepdims)
+
+
+def argmax(a: Any, axis: int | None = None, out: Any = None, keepdims: bool = False) -> Any:
+    """Position of the first maximum along an axis.
+
+    Args:
+        a: ndarray or symbol.
+        axis: the axis; None: in the flattened array.
+        out: ndarray to write to.
+        keepdims: keep the axis with size 1.
+
+    Returns:
+        Positions (int64).
+
+    Raises:
+        MXNetError: the axis is no int, or out of range.
+    """
+    return call("_npi_argmax", [a], out, axis=axis, keepdims=keepdims)
+
+
+def argmin(a: Any, axis: int | None = None, out: Any = None, keepdims: bool = False) -> Any:
+    """Position of the first minimum along an axis; the arguments are those of `argmax`.
+
+    Returns:
+        Positions (int64).
+    """
+    return call("_npi_argmin", [a], out, axis=axis, keepdims=keepdims)
+
+
+def sort(a: Any, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
+    """A sorted copy.
+
+    Args:
+        a: ndarray or symbol.
+        axis: the axis along which it is sorted; None: the flattened array.
+        descending: the largest first.
+        stable: has no effect.
+
+    Returns:
+        An ndarray.
+
+    Raises:
+        MXNetError: the axis is out of range.
+    """
+    return call("_npi_sort", [a], axis="None" if axis is None else axis, is_ascend=not descending)
+
+
+def argsort(a: Any, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
+    """Positions (int64) that sort an array; the arguments are those of `sort`.
+
+    Returns:
+        An ndarray of positions.
+    """
+    return call("_npi_argsort", [a], axis="None" if axis is None else axis, is_ascend=not descending, dtype="int64")
+
+
+def cholesky(a: Any, upper: bool = False) -> Any:
+    """The triangular factor of symmetric positive definite matrices.
+
+    Args:
+        a: ndarray or symbol (..., n, n).
+        upper: the upper triangle U with a = Uᵀ·U, rather than the lower one L with a = L·Lᵀ.
+
+    Returns:
+        An ndarray of the shape of `a`.
+
+    Raises:
+        MXNetError: a matrix is not positive definite.
+    """
+    factor = call("_npi_cholesky", [a])
+    return _matrix.swapaxes(factor, -1, -2) if upper else factor
+
+
+def positive(x: Any, out: Any = None, **kwargs: Any) -> Any:
+    """+x, a copy.
+
+    Args:
+        x: ndarray or symbol; a number gives a number.
+        out: ndarray to write to.
+        kwargs: NumPy's ufunc options (`where`, `order`, ...), at their defaults.
+
+    Returns:
+        An ndarray.
+
+    Raises:
+        TypeError: x is something else, such as a list; an unknown option.
+        NotImplementedError: an option is not at its default.
+    """
+    check_ufunc_options("positive", kwargs)
+    return np.positive(x) if is_number(x) else call("_np_copy", [x], out)
+
+
+def _changed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of MXNet 2 for one of level 1, which may be the same."""
+    own = _OWN.get(name)
+    if own is not None:
+        own.__module__ = function.__module__
+        return own
+    if name in _ARGUMENTS:
+        return _form(function, *_ARGUMENTS[name])
+    if "ctx" in inspect.signature(function).parameters:
+        return _with_device(function)
+    return function
+
+
+_OWN = {"sum": sum, "mean": mean, "argmax": argmax, "argmin": argmin, "sort": sort, "argsort": argsort,
+        "positive": positive, "linalg.cholesky": cholesky}
+
+
+def speak(namespace: dict[str, Any], functions: dict[str, Callable[..., Any]], prefix: str = "") -> None:
+    """Puts functions into a namespace as the process's level has them, and again when the level is chosen.
+
+    Args:
+        namespace: the variables of a module.
+        functions: by name, as MXNet 1.9.1 has them.
+        prefix: "linalg." for those of `mx.np.linalg`.
+    """
+    def fill(api: int) -> None:
+        namespace.update(functions if api == 1 else {n: _changed(prefix + n, f) for n, f in functions.items()})
+    level.follow(fill)
