@@ -70,6 +70,7 @@ from ._compare import (
     checkShapes,
     compare_ndarray_tuple,
     compare_optimizer,
+    compare_optimizer_noise_seeded,
     locationError,
     same,
     same_array,
@@ -78,6 +79,7 @@ from ._compare import (
 from ._defaults import (
     default_atols,
     default_context,
+    default_device,
     default_dtype,
     default_numeric_eps,
     default_rtols,
@@ -88,6 +90,7 @@ from ._defaults import (
     get_tolerance,
     get_tols,
     set_default_context,
+    set_default_device,
 )
 from ._files import (
     download,

@@ -26,6 +26,9 @@ def set_default_context(ctx: Context) -> None:
     Context._scope.current = ctx
 
 
+default_device, set_default_device = default_context, set_default_context  # their names in MXNet 2
+
+
 def default_dtype() -> type:
     """float32."""
     return np.float32

@@ -22,7 +22,6 @@ from .shapes import FLOATS
 __all__: list[str] = []
 
 Rule = Callable[..., Sequence[Any]]
-_API = level.fix("mxjax.interpret")
 _BLOCK = 1 << 17  # numbers of each array that are computed at a time: for fewer, calls of NumPy cost too much
 
 
@@ -136,15 +135,17 @@ def _step(n: Any, grad: Any) -> Any:
 def _decayed(n: Any, weight: Any, grad: Any, limit: Any) -> Any:
     """Returns the rescaled gradient with the weight's decay: MXNet 1.x limits their sum, 2.0 the gradient alone."""
     g = grad * n.rescale_grad
-    if _API == 2:
+    if level.current() == 2:
         g = _clipped(g, limit)
+        g += weight * n.wd
+        return g
     g += weight * n.wd
-    return _clipped(g, limit) if _API == 1 else g
+    return _clipped(g, limit)
 
 
 def _root(squares: Any, epsilon: Any) -> Any:
     """Returns a root that is not 0: MXNet 1.x adds epsilon before it is taken, 2.0 afterwards."""
-    return np.sqrt(squares + epsilon) if _API == 1 else np.sqrt(squares) + epsilon
+    return np.sqrt(squares + epsilon) if level.current() == 1 else np.sqrt(squares) + epsilon
 
 
 def _average(old: Any, new: Any, decay: Any) -> Any:
@@ -188,9 +189,9 @@ def _nag_mom(n: Any, weight: Any, grad: Any, mom: Any) -> Sequence[Any]:
 
 
 def _nag_mom_over(n: Any, weight: Any, grad: Any, mom: Any) -> Sequence[Any]:
-    """As MXNet computes it where the new weight replaces the old one before the state is made."""
+    """As MXNet 1.x computes it where the new weight replaces the old one before the state is made."""
     new, kept = _nag_mom(n, weight, grad, mom)
-    return new, kept - (new - weight) * (n.lr * n.wd)
+    return new, kept - (new - weight) * (n.lr * n.wd) if level.current() == 1 else kept
 
 
 def _signsgd(n: Any, weight: Any, grad: Any) -> Sequence[Any]:
@@ -204,7 +205,7 @@ def _signum(n: Any, weight: Any, grad: Any, mom: Any) -> Sequence[Any]:
 
 _single("nag_mom_update", _nag_mom)
 _single("nag_mom_update in place", _nag_mom_over)
-_single("mp_nag_mom_update", _nag_mom_over if _API == 1 else _nag_mom, mixed=True)
+_single("mp_nag_mom_update", _nag_mom_over, mixed=True)
 _single("signsgd_update", _signsgd)
 _single("signum_update", _signum)
 
@@ -250,34 +251,24 @@ def _ftrl(n: Any, weight: Any, grad: Any, z: Any, squares: Any) -> Sequence[Any]
 
 def _rmsprop(n: Any, weight: Any, grad: Any, squares: Any) -> Sequence[Any]:
     g = _decayed(n, weight, grad, n.clip_gradient)
-    squares = _average(squares, g * g, n.gamma1)
+    squares = _average(squares, g * g, n.gamma1 if level.current() == 1 else n.rho)
     return _clipped(weight - g * n.lr / _root(squares, n.epsilon), n.clip_weights), squares
 
 
 def _rmspropalex(n: Any, weight: Any, grad: Any, squares: Any, mean: Any, delta: Any) -> Sequence[Any]:
     g = _decayed(n, weight, grad, n.clip_gradient)
-    squares, mean = _average(squares, g * g, n.gamma1), _average(mean, g, n.gamma1)
-    delta = delta * n.gamma2 - g * n.lr / np.sqrt(squares - mean * mean + n.epsilon)
-    return _clipped(weight + delta, n.clip_weights), squares, mean, delta
-
-
-def _rmspropalex_mean_first(n: Any, weight: Any, grad: Any, mean: Any, squares: Any, delta: Any) -> Sequence[Any]:
-    """As MXNet 2.0 orders the states."""
-    new, squares, mean, delta = _rmspropalex(n, weight, grad, squares, mean, delta)
-    return new, mean, squares, delta
+    one = level.current() == 1
+    kept, decay, momentum = [squares, mean], *((n.gamma1, n.gamma2) if one else (n.rho, n.momentum))
+    squares, mean = kept if one else kept[::-1]  # MXNet 2 has the mean first
+    squares, mean = _average(squares, g * g, decay), _average(mean, g, decay)
+    delta = delta * momentum - g * n.lr / np.sqrt(squares - mean * mean + n.epsilon)
+    return _clipped(weight + delta, n.clip_weights), *((squares, mean) if one else (mean, squares)), delta
 
 
 def _adagrad(n: Any, weight: Any, grad: Any, history: Any) -> Sequence[Any]:
     g = _rescaled(n, grad)
     history = history + g * g
     return weight - (g / _root(history, n.epsilon) + weight * n.wd) * n.lr, history
-
-
-def _named(rule: Rule) -> Rule:
-    """Returns a rule that takes gamma1 and gamma2 by the names that the level's MXNet has for them."""
-    def named(n: Any, *arrays: Any) -> Sequence[Any]:
-        return rule(SimpleNamespace(**vars(n), gamma1=n.rho, gamma2=getattr(n, "momentum", None)), *arrays)
-    return rule if _API == 1 else named
 
 
 _single("adam_update", _adam)
@@ -288,8 +279,8 @@ for _mixed in (False, True):
            _mixed, tail=1)
 _single("ftml_update", _ftml)
 _single("ftrl_update", _ftrl)
-_single("rmsprop_update", _named(_rmsprop))
-_single("rmspropalex_update", _named(_rmspropalex if _API == 1 else _rmspropalex_mean_first))
+_single("rmsprop_update", _rmsprop)
+_single("rmspropalex_update", _rmspropalex)
 _single("_sparse_adagrad_update", _adagrad)
 
 

@@ -23,7 +23,6 @@ from ..params import Count, Range, Scalar, Scalars
 from ..registry import register
 
 Rule = Callable[..., Any]
-_API = level.fix("mxjax.ops.training")
 
 
 # ------------------------------------------------------------ how operators are made from a rule
@@ -172,14 +171,14 @@ def _clipped(x: Array, limit: Any) -> Array:
 
 def _decayed(weight: Array, grad: Array, wd: Any, rescale_grad: Any, limit: Any) -> Array:
     """The rescaled gradient with the weight's decay: MXNet 1.x limits their sum, 2.0 the gradient alone."""
-    if _API == 1:
+    if level.current() == 1:
         return _clipped(rescale_grad * grad + wd * weight, limit)
     return _clipped(rescale_grad * grad, limit) + wd * weight
 
 
 def _root(squares: Array, epsilon: Any) -> Array:
     """A root that is not 0: MXNet 1.x adds epsilon before it is taken, 2.0 afterwards."""
-    return jnp.sqrt(squares + epsilon) if _API == 1 else jnp.sqrt(squares) + epsilon
+    return jnp.sqrt(squares + epsilon) if level.current() == 1 else jnp.sqrt(squares) + epsilon
 
 
 def _average(old: Array, new: Array, decay: Any) -> Array:
@@ -235,10 +234,10 @@ def _nag_mom(weight: Array, grad: Array, mom: Array, *, lr: Scalar, momentum: Sc
 
 def _nag_mom_over(weight: Array, grad: Array, mom: Array, *, lr: Scalar, momentum: Scalar = 0.0, wd: Scalar = 0.0,
                   rescale_grad: Scalar = 1.0, clip_gradient: Scalar = -1.0) -> tuple[Array, Array]:
-    """As `nag_mom_update`, but what is kept as mom has the new weight in s: MXNet has overwritten the old one."""
+    """As `nag_mom_update`, but what MXNet 1.x keeps as mom has the new weight in s: it has overwritten the old one."""
     new, kept = _nag_mom(weight, grad, mom, lr=lr, momentum=momentum, wd=wd, rescale_grad=rescale_grad,
                          clip_gradient=clip_gradient)
-    return new, kept - lr * wd * (new - weight)
+    return new, kept - lr * wd * (new - weight) if level.current() == 1 else kept
 
 
 def _signsgd(weight: Array, grad: Array, *, lr: Scalar, wd: Scalar = 0.0, rescale_grad: Scalar = 1.0,
@@ -254,12 +253,8 @@ def _signum(weight: Array, grad: Array, mom: Array, *, lr: Scalar, momentum: Sca
     return (1 - lr * wd_lh) * weight + lr * jnp.sign(mom), mom
 
 
-if _API == 1:
-    _single("nag_mom_update", _nag_mom, in_place=_nag_mom_over)
-    _single("mp_nag_mom_update", _nag_mom_over, mixed=True)
-else:
-    _single("nag_mom_update", _nag_mom)
-    _single("mp_nag_mom_update", _nag_mom, mixed=True)
+_single("nag_mom_update", _nag_mom, in_place=_nag_mom_over)
+_single("mp_nag_mom_update", _nag_mom_over, mixed=True)
 _single("signsgd_update", _signsgd)
 _single("signum_update", _signum)
 
@@ -396,10 +391,8 @@ def _adagrad(weight: Array, grad: Array, history: Array, *, lr: Scalar, epsilon:
     return weight - lr * (g / _root(history, epsilon) + wd * weight), history
 
 
-def _named(rule: Rule) -> Rule:
-    """The rule with the names that the level's MXNet has for gamma1 and gamma2."""
-    names = {} if _API == 1 else {"gamma1": "rho", "gamma2": "momentum"}
-
+def _named(rule: Rule, names: dict[str, str]) -> Rule:
+    """The rule with other names for some of its options."""
     def named(*arrays: Array, **options: Any) -> Any:
         return rule(*arrays, **{n: options[names.get(n, n)] for n in _options(rule)})
     _declare(named, _arrays(rule, False, ()), {names.get(n, n): row for n, row in _options(rule).items()})
@@ -407,10 +400,16 @@ def _named(rule: Rule) -> Rule:
     return named
 
 
+def _register_rmsprop(api: int) -> None:
+    """MXNet 2 has other names for the decays, and the means before the squares."""
+    names = {} if api == 1 else {"gamma1": "rho", "gamma2": "momentum"}
+    _single("rmsprop_update", _named(_rmsprop, names))
+    _single("rmspropalex_update", _named(_rmspropalex if api == 1 else _rmspropalex_mean_first, names))
+
+
 _single("ftml_update", _ftml)
 _single("ftrl_update", _ftrl, ("_sparse_ftrl_update",))
-_single("rmsprop_update", _named(_rmsprop))
-_single("rmspropalex_update", _named(_rmspropalex if _API == 1 else _rmspropalex_mean_first))
+level.follow(_register_rmsprop)
 _single("_sparse_adagrad_update", _adagrad)
 
 
