@@ -5,24 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from ....context import cpu
+from ....util import is_np_array
 from ... import nn
 from ...block import HybridBlock
-from ._family import ROOT, Classifier, trained, variant
+from ._family import ROOT, Classifier, computes, named, scope, trained, variant, with_device
 
 __all__ = ["MobileNet", "MobileNetV2", "get_mobilenet", "get_mobilenet_v2", "mobilenet0_25", "mobilenet0_5",
            "mobilenet0_75", "mobilenet1_0", "mobilenet_v2_0_25", "mobilenet_v2_0_5", "mobilenet_v2_0_75",
            "mobilenet_v2_1_0"]
 
 
+@computes
 class RELU6(HybridBlock):
     """x cut to [0, 6]."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def _compute(self, F: Any, x: Any) -> Any:  # noqa: N803
         """x, cut."""
-        return F.clip(x, 0, 6, name="relu6")
+        return x.clip(0, 6) if is_np_array() else F.clip(x, 0, 6, name="relu6")
 
 
 def _convolution(out: nn.HybridSequential, channels: int, kernel: int = 1, stride: int = 1, groups: int = 1,
@@ -33,6 +35,7 @@ def _convolution(out: nn.HybridSequential, channels: int, kernel: int = 1, strid
         out.add(activation)
 
 
+@computes
 class LinearBottleneck(HybridBlock):
     """An inverted residual: many channels, a convolution of each, few channels without an activation.
 
@@ -46,16 +49,18 @@ class LinearBottleneck(HybridBlock):
         super().__init__(**kwargs)
         self.use_shortcut = stride == 1 and in_channels == channels
         inner = in_channels * t
-        with self.name_scope():
+        with scope(self):
             self.out = nn.HybridSequential()
             _convolution(self.out, inner, activation=RELU6())
             _convolution(self.out, inner, 3, stride, inner, RELU6())
             _convolution(self.out, channels)
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def _compute(self, F: Any, x: Any) -> Any:  # noqa: N803
         """The block's output."""
         out = self.out(x)
-        return F.elemwise_add(out, x) if self.use_shortcut else out
+        if not self.use_shortcut:
+            return out
+        return out + x if is_np_array() else F.elemwise_add(out, x)
 
 
 class MobileNet(Classifier):
@@ -70,8 +75,8 @@ class MobileNet(Classifier):
         super().__init__(**kwargs)
         channels = [int(n * multiplier) for n in (32, 64, 128, 128, 256, 256, *(512,) * 6, 1024, 1024)]
         strides = (1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1)
-        with self.name_scope():
-            self.features = nn.HybridSequential(prefix="")
+        with scope(self):
+            self.features = named(nn.HybridSequential, "")
             _convolution(self.features, channels[0], 3, 2, activation=nn.Activation("relu"))
             for before, after, stride in zip(channels, channels[1:], strides, strict=False):
                 _convolution(self.features, before, 3, stride, before, nn.Activation("relu"))
@@ -93,17 +98,17 @@ class MobileNetV2(Classifier):
         repeated = ((32, 1), (16, 1), (24, 2), (32, 3), (64, 4), (96, 3), (160, 3), (320, 1))
         channels = [int(n * multiplier) for n, times in repeated for _ in range(times)]
         strides = (1, 2, 1, 2, 1, 1, 2, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1)
-        with self.name_scope():
-            self.features = nn.HybridSequential(prefix="features_")
-            with self.features.name_scope():
+        with scope(self):
+            self.features = named(nn.HybridSequential, "features_")
+            with scope(self.features):
                 _convolution(self.features, channels[0], 3, 2, activation=RELU6())
                 for i, stride in enumerate(strides):
                     self.features.add(LinearBottleneck(channels[i], channels[i + 1], 6 if i else 1, stride))
                 _convolution(self.features, int(1280 * max(multiplier, 1.0)), activation=RELU6())
                 self.features.add(nn.GlobalAvgPool2D())
-            self.output = nn.HybridSequential(prefix="output_")
-            with self.output.name_scope():
-                self.output.add(nn.Conv2D(classes, 1, use_bias=False, prefix="pred_"), nn.Flatten())
+            self.output = named(nn.HybridSequential, "output_")
+            with scope(self.output):
+                self.output.add(named(nn.Conv2D, "pred_", classes, 1, use_bias=False), nn.Flatten())
 
 
 def _suffix(multiplier: float) -> str:
@@ -111,6 +116,7 @@ def _suffix(multiplier: float) -> str:
     return f"{multiplier:.2f}".removesuffix("0") if multiplier in (1.0, 0.5) else f"{multiplier:.2f}"
 
 
+@with_device
 def get_mobilenet(multiplier: float, pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT,
                   **kwargs: Any) -> MobileNet:
     """A MobileNet.
@@ -125,6 +131,7 @@ def get_mobilenet(multiplier: float, pretrained: bool = False, ctx: Any = cpu(),
     return trained(MobileNet(multiplier, **kwargs), f"mobilenet{_suffix(multiplier)}", pretrained, ctx, root)
 
 
+@with_device
 def get_mobilenet_v2(multiplier: float, pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT,
                      **kwargs: Any) -> MobileNetV2:
     """A MobileNetV2; arguments as in `get_mobilenet`."""

@@ -9,7 +9,7 @@ from ....context import cpu
 from ....util import is_np_array
 from ... import nn
 from ...block import HybridBlock
-from ._family import ROOT, Classifier, trained, variant
+from ._family import ROOT, Classifier, computes, named, scope, trained, variant, with_device
 
 __all__ = ["BasicBlockV1", "BasicBlockV2", "BottleneckV1", "BottleneckV2", "ResNetV1", "ResNetV2", "get_resnet",
            "resnet101_v1", "resnet101_v2", "resnet152_v1", "resnet152_v2", "resnet18_v1", "resnet18_v2",
@@ -24,17 +24,18 @@ def _relu(F: Any, x: Any) -> Any:  # noqa: N803
     return (F.npx.activation if is_np_array() else F.Activation)(x, act_type="relu")
 
 
+@computes
 class _BlockV1(HybridBlock):
     """relu(x + body(x)); x is convolved where the number of channels or the size changes."""
 
     def __init__(self, channels: int, stride: int, downsample: bool = False, in_channels: int = 0,
                  **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.body = nn.HybridSequential(prefix="")
+        self.body = named(nn.HybridSequential, "")
         self._fill(channels, stride, in_channels)
         self.downsample = None
         if downsample:
-            self.downsample = nn.HybridSequential(prefix="")
+            self.downsample = named(nn.HybridSequential, "")
             self.downsample.add(nn.Conv2D(channels, 1, stride, use_bias=False, in_channels=in_channels),
                                 nn.BatchNorm())
 
@@ -42,7 +43,7 @@ class _BlockV1(HybridBlock):
         """Makes the body."""
         raise NotImplementedError
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def _compute(self, F: Any, x: Any) -> Any:  # noqa: N803
         """The block's output."""
         residual = x if self.downsample is None else self.downsample(x)
         return _relu(F, residual + self.body(x))
@@ -73,6 +74,7 @@ class BottleneckV1(_BlockV1):
                       nn.Conv2D(channels, 1, 1), nn.BatchNorm())
 
 
+@computes
 class _BlockV2(HybridBlock):
     """x + convolutions(x), each behind batch normalization and ReLU: conv1, bn1, conv2, ..."""
 
@@ -93,7 +95,7 @@ class _BlockV2(HybridBlock):
         """Channels, kernel size, stride and input channels of each convolution."""
         raise NotImplementedError
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def _compute(self, F: Any, x: Any) -> Any:  # noqa: N803
         """The block's output."""
         residual = x
         for i, (norm, convolution) in enumerate(self._stages):
@@ -134,11 +136,11 @@ def _add_stages(features: nn.HybridSequential, block: type, layers: Sequence[int
         raise AssertionError(f"{len(layers)} stages need {len(layers) + 1} numbers of channels, got {len(channels)}")
     for i, count in enumerate(layers):
         before, after = channels[i], channels[i + 1]
-        stage = nn.HybridSequential(prefix=f"stage{i + 1}_")
-        with stage.name_scope():
-            stage.add(block(after, 2 if i else 1, after != before, in_channels=before, prefix=""))
+        stage = named(nn.HybridSequential, f"stage{i + 1}_")
+        with scope(stage):
+            stage.add(named(block, "", after, 2 if i else 1, after != before, in_channels=before))
             for _ in range(count - 1):
-                stage.add(block(after, 1, False, in_channels=after, prefix=""))
+                stage.add(named(block, "", after, 1, False, in_channels=after))
         features.add(stage)
 
 
@@ -156,8 +158,8 @@ class ResNetV1(Classifier):
     def __init__(self, block: type, layers: Sequence[int], channels: Sequence[int], classes: int = 1000,
                  thumbnail: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        with self.name_scope():
-            self.features = nn.HybridSequential(prefix="")
+        with scope(self):
+            self.features = named(nn.HybridSequential, "")
             _start(self.features, channels[0], thumbnail)
             _add_stages(self.features, block, layers, channels)
             self.features.add(nn.GlobalAvgPool2D())
@@ -170,8 +172,8 @@ class ResNetV2(Classifier):
     def __init__(self, block: type, layers: Sequence[int], channels: Sequence[int], classes: int = 1000,
                  thumbnail: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        with self.name_scope():
-            self.features = nn.HybridSequential(prefix="")
+        with scope(self):
+            self.features = named(nn.HybridSequential, "")
             self.features.add(nn.BatchNorm(scale=False, center=False))
             _start(self.features, channels[0], thumbnail)
             _add_stages(self.features, block, layers, channels)
@@ -188,6 +190,7 @@ resnet_block_versions = [{"basic_block": BasicBlockV1, "bottle_neck": Bottleneck
                          {"basic_block": BasicBlockV2, "bottle_neck": BottleneckV2}]
 
 
+@with_device
 def get_resnet(version: int, num_layers: int, pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT,
                **kwargs: Any) -> ResNetV1 | ResNetV2:
     """A ResNet.

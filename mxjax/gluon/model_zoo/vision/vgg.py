@@ -8,7 +8,7 @@ from typing import Any
 from ....context import cpu
 from ....initializer import Xavier
 from ... import nn
-from ._family import ROOT, Classifier, trained, variant
+from ._family import ROOT, Classifier, named, scope, trained, variant, with_device
 
 __all__ = ["VGG", "get_vgg", "vgg11", "vgg11_bn", "vgg13", "vgg13_bn", "vgg16", "vgg16_bn", "vgg19", "vgg19_bn"]
 
@@ -27,8 +27,8 @@ class VGG(Classifier):
                  **kwargs: Any) -> None:
         super().__init__(**kwargs)
         dense = {"weight_initializer": "normal", "bias_initializer": "zeros"}
-        with self.name_scope():
-            self.features = nn.HybridSequential(prefix="")
+        with scope(self):
+            self.features = named(nn.HybridSequential, "")
             for count, channels in zip(layers, filters, strict=True):
                 for _ in range(count):
                     self._add_convolution(channels, batch_norm)
@@ -50,6 +50,7 @@ vgg_spec = {11: ([1, 1, 2, 2, 2], _FILTERS), 13: ([2, 2, 2, 2, 2], _FILTERS), 16
             19: ([2, 2, 4, 4, 4], _FILTERS)}
 
 
+@with_device
 def get_vgg(num_layers: int, pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT, **kwargs: Any) -> VGG:
     """A VGG.
 
