@@ -11,10 +11,33 @@ import numpy as np
 from .array.dense import _from_host
 from .ndarray import NDArray, array
 
-__all__ = ["GATES", "Packing", "joined", "pieces"]
+__all__ = ["GATES", "Packing", "joined", "layer_parts", "pieces"]
 
 # what is appended to the names of each gate's part of the weights
 GATES = {"rnn_relu": ("",), "rnn_tanh": ("",), "lstm": ("_i", "_f", "_c", "_o"), "gru": ("_r", "_z", "_o")}
+
+
+def layer_parts(mode: str, num_layers: int, input_size: int, hidden_size: int, bidirectional: bool = False,
+                projection_size: int | None = None) -> dict[str, tuple[int, ...]]:
+    """Returns names and shapes of what a fused RNN's parameter holds, in its order, all gates of a matrix together.
+
+    Raises:
+        ValueError: there is no such mode.
+    """
+    if mode not in GATES:
+        raise ValueError(f"mode must be one of {', '.join(GATES)}; got {mode!r}")
+    rows, out = len(GATES[mode]) * hidden_size, projection_size or hidden_size
+    directions, parts = "lr" if bidirectional else "l", {}
+    for kind in ("weight", "bias"):
+        for layer in range(num_layers):
+            inputs = out * len(directions) if layer else input_size
+            for direction in directions:
+                name = f"{direction}{layer}"
+                parts[f"{name}_i2h_{kind}"] = (rows, inputs) if kind == "weight" else (rows,)
+                parts[f"{name}_h2h_{kind}"] = (rows, out) if kind == "weight" else (rows,)
+                if projection_size and kind == "weight":
+                    parts[f"{name}_h2r_weight"] = (projection_size, hidden_size)
+    return parts
 
 
 def pieces(packed: NDArray, shapes: Sequence[tuple[int, ...]]) -> list[NDArray]:

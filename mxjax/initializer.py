@@ -8,13 +8,14 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from . import random, registry
 from ._random.streams import source
-from ._rnn_packing import Packing
+from ._rnn_packing import Packing, joined, layer_parts, pieces
 from .eager.array_types import wrap
 from .eager.promise import put
 from .ndarray import NDArray, load
@@ -24,6 +25,7 @@ from .util import is_np_array
 __all__ = [
     "InitDesc", "Initializer", "register", "alias", "create", "Load", "Mixed", "Zero", "One", "Constant", "Uniform",
     "Normal", "Orthogonal", "Xavier", "MSRAPrelu", "Bilinear", "LSTMBias", "FusedRNN",
+    "RNNFused",
 ]
 
 
@@ -496,3 +498,59 @@ class FusedRNN(Initializer):
             else:
                 (self._init or desc.global_init)(InitDesc(name, global_init=desc.global_init), part)
         arr[:] = packing.pack(parts)
+
+
+@register
+class RNNFused(Initializer):
+    """The parameter vector of MXNet 2's recurrent layers, each of its matrices and biases by itself.
+
+    Args:
+        mode: "rnn_relu", "rnn_tanh", "lstm" or "gru".
+        num_layers: number of layers.
+        state_size: size of the state.
+        bidirectional: in both directions.
+        projection_size: size that states are projected to; None: they are not.
+        i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer,
+            h2r_weight_initializer: initializers of the parts, or their names.
+    """
+
+    def __init__(self, mode: str, num_layers: int, state_size: int, bidirectional: bool = False,
+                 projection_size: int | None = None, i2h_weight_initializer: Any = None,
+                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = None,
+                 h2h_bias_initializer: Any = None, h2r_weight_initializer: Any = None) -> None:
+        given = {"i2h_weight_initializer": i2h_weight_initializer, "h2h_weight_initializer": h2h_weight_initializer,
+                 "i2h_bias_initializer": i2h_bias_initializer, "h2h_bias_initializer": h2h_bias_initializer,
+                 "h2r_weight_initializer": h2r_weight_initializer}
+        super().__init__(mode=mode, num_layers=num_layers, state_size=state_size, bidirectional=bidirectional,
+                         projection_size=projection_size, **given)
+        layer_parts(mode, 1, 1, 1)  # refuses other modes
+        self.gates = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}[mode]
+        self.num_layers = num_layers
+        self.num_hidden = state_size
+        self.dir = 2 if bidirectional else 1
+        self.projection_size = projection_size
+        for name, value in given.items():
+            setattr(self, f"_{name}", value)
+
+    def set_initializer(self, init: Any) -> None:
+        """Sets the initializer of the parts that have none; those that have one get the default of their kind."""
+        for name in ("i2h_weight", "h2h_weight", "h2r_weight"):
+            setattr(self, f"_{name}_initializer", "uniform" if getattr(self, f"_{name}_initializer") else init)
+        self._i2h_bias_initializer = "zero" if self._i2h_bias_initializer else init
+        self._h2h_bias_initializer = "zero" if self._i2h_bias_initializer else init  # MXNet asks for i2h here, too
+
+    def _init_weight(self, desc: InitDesc, arr: NDArray) -> None:
+        shape = self._kwargs["mode"], self.num_layers
+        rest = self.num_hidden, self.dir == 2, self.projection_size
+        size = [sum(map(prod, layer_parts(*shape, inputs, *rest).values())) for inputs in (0, 1)]
+        parts = layer_parts(*shape, (arr.size - size[0]) // (size[1] - size[0]), *rest)
+        if sum(map(prod, parts.values())) != arr.size:
+            raise ValueError(f"{desc} has {arr.size} values, this RNN packs {sum(map(prod, parts.values()))}")
+        made = pieces(arr, list(parts.values()))
+        for name, part in zip(parts, made, strict=True):
+            name = f"_{name.partition('_')[2]}_initializer"
+            how = getattr(self, name)
+            if how is None:
+                raise ValueError(f"RNNFused has no {name[1:]}: give it one, or call set_initializer")
+            create(how)._init_weight(InitDesc(name), part)
+        arr[:] = joined(made, arr.shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 import weakref
 from collections import OrderedDict
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray as nd
+from .._rnn_packing import layer_parts
 from .._support.download import _get_repo_file_url as _get_repo_file_url
 from .._support.download import _get_repo_url as _get_repo_url
 from .._support.download import check_sha1, download, replace_file
@@ -19,7 +21,7 @@ from ..ndarray import NDArray
 from ..util import is_np_array, is_np_shape
 
 __all__ = ["HookHandle", "check_sha1", "clip_global_norm", "download", "replace_file", "shape_is_known",
-           "split_and_load", "split_data"]
+           "split_and_load", "split_data", "split_rnn_params"]
 
 
 # -------------------------------------------------------------------- batches
@@ -150,6 +152,29 @@ def shape_is_known(shape: Sequence[int] | None) -> bool:
     if any(size < unknown for size in shape):
         raise AssertionError(f"a dimension cannot be less than {unknown}, got the shape {tuple(shape)}")
     return unknown not in shape and (len(shape) > 0 or unknown == -1)
+
+
+def split_rnn_params(param: NDArray, mode: str, num_layers: int, input_size: int, hidden_size: int,
+                     bidirectional: bool = False, projection_size: int | None = None) -> dict[str, NDArray]:
+    """Splits the parameter of one of MXNet 2's recurrent layers into matrices and biases, by name.
+
+    Args:
+        param: the parameter, a vector.
+        mode: "rnn_relu", "rnn_tanh", "lstm" or "gru".
+        num_layers, input_size, hidden_size, bidirectional, projection_size: as in the layer.
+
+    Returns:
+        "l0_i2h_weight", "l0_h2h_weight", ..., "r0_i2h_weight" ... and the biases, each (rows, columns) or (rows,).
+
+    Raises:
+        ValueError: there is no such mode, or the vector has another length.
+    """
+    shapes = layer_parts(mode, num_layers, input_size, hidden_size, bidirectional, projection_size)
+    ends = np.cumsum([math.prod(shape) for shape in shapes.values()]).tolist()
+    if ends[-1] != param.size:
+        raise ValueError(f"param has {param.size} values, such a layer's has {ends[-1]}")
+    return {name: param[begin:end].reshape(shape)
+            for (name, shape), begin, end in zip(shapes.items(), [0, *ends], ends, strict=False)}
 
 
 def _indent(text: str, width: int) -> str:

@@ -15,7 +15,7 @@ from ..ndarray import NDArray
 from ..ops.params import np_dtype
 from ..symbol import Symbol
 from ._arrays import rand_ndarray
-from ._defaults import default_context, get_etol, get_tols
+from ._defaults import default_context, get_atol, get_etol, get_rtol, get_tols
 
 
 def _numpy(value: Any) -> np.ndarray:
@@ -40,9 +40,9 @@ def checkShapes(a: Any, b: Any) -> None:  # noqa: N802
 
 def almost_equal(a: Any, b: Any, rtol: Any = None, atol: Any = None, equal_nan: bool = False,
                  use_broadcast: bool = True) -> bool:
-    """Returns whether two arrays are equal within tolerances (by dtype where None)."""
+    """Returns whether two arrays are equal within tolerances (those of float64 where None)."""
     a, b = _numpy(a), _numpy(b)
-    rtol, atol = get_tols(a, b, rtol, atol)
+    rtol, atol = get_rtol(rtol), get_atol(atol)
     if not use_broadcast:
         checkShapes(a, b)
     return bool(np.allclose(_comparable(a), _comparable(b), rtol=rtol, atol=atol, equal_nan=equal_nan))
