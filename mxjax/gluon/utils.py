@@ -178,9 +178,17 @@ def split_rnn_params(param: NDArray, mode: str, num_layers: int, input_size: int
 
     Returns:
         Arrays by name: "l0_i2h_weight" (gates * hidden_size, input_size), "l0_h2h_weight", "r0_i2h_weight" ...
+
+    Raises:
+        ValueError: there is no such mode, or the vector has another length.
     """
+    if mode not in GATES:
+        raise ValueError(f"mode must be one of {', '.join(GATES)}; got {mode!r}")
     shapes = packed_shapes(len(GATES[mode]), num_layers, input_size, hidden_size, 1 + bool(bidirectional),
                            projection_size)
+    size = sum(map(math.prod, shapes.values()))
+    if size != param.size:
+        raise ValueError(f"param has {param.size} values, such a layer's has {size}")
     parts, begin = {}, 0
     for name, shape in shapes.items():
         end = begin + math.prod(shape)
