@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -31,10 +32,15 @@ _ARGUMENTS: dict[str, tuple[str, dict[str, str]]] = {
     **dict.fromkeys(("std", "var"), (_SPREAD, {"ddof": "correction"})),
     "empty_like": ("prototype, dtype=None, device=None, order='C', subok=False, shape=None", {}),
     "eye": ("N, M=None, k=0, dtype=None, device=None, **kwargs", {"ctx": "device"}),
+    "floor_divide": ("x1, x2, out=None, **kwargs", {}),
     "linalg.pinv": ("a, rtol=None, hermitian=False", {"rcond": "1e-15 if rtol is None else rtol"}),
     "linalg.matrix_rank": ("M, rtol=None, hermitian=False", {"A": "M", "tol": "rtol"}),
     **dict.fromkeys(("linalg.eigh", "linalg.eigvalsh"), (_TRIANGLE, {"UPLO": "'U' if upper else 'L'"})),
 }
+
+
+# what MXNet 1.x calls an argument, and is taken still
+_OLD_KEYWORDS = {"ctx": "device", "ddof": "correction", "rcond": "rtol", "tol": "rtol", "UPLO": "upper"}
 
 
 def _form(function: Callable[..., Any], arguments: str, meant: dict[str, str]) -> Callable[..., Any]:
@@ -46,19 +52,22 @@ def _form(function: Callable[..., Any], arguments: str, meant: dict[str, str]) -
         meant: by parameter of `function` the expression it gets; without one it gets the argument of its name.
 
     Returns:
-        A function of these arguments, which also takes `ctx` where there is a `device`.
+        A function of these arguments, which takes those of `_OLD_KEYWORDS` as well, by keyword.
     """
     name, scope = function.__name__, {"function": function}
     exec(f"def {name}({arguments}): pass", scope)
     shown = inspect.signature(scope[name])
     starred = [p.name for p in shown.parameters.values() if p.kind is p.VAR_KEYWORD]
     plain = [n for n in shown.parameters if n not in starred]
-    given = {n: n for n in plain if n not in ("device", *meant.values())}
+    read = re.findall(r"\w+", " ".join(meant.values()))
+    given = {n: n for n in plain if n not in read}
     given.update(meant)
-    if "device" in shown.parameters:
+    old = {k: v for k, v in _OLD_KEYWORDS.items() if k in meant and v in shown.parameters}
+    if old:
         head, _, tail = arguments.partition(", **")
-        arguments = f"{head}, *, ctx=None{', **' + tail if tail else ''}"
-        given |= {"ctx": "device or ctx"} if "ctx" in meant else {}
+        starless = ", ".join(f"{k}=None" for k in old)
+        arguments = f"{head}, *, {starless}{', **' + tail if tail else ''}"
+        given |= {k: f"({given[k]}) if {k} is None else {k}" for k in old}
     passed = ", ".join([f"{k}={v}" for k, v in given.items()] + [f"**{s}" for s in starred])
     exec(f"def {name}({arguments}):\n    return function({passed})", scope)
     made = functools.update_wrapper(scope[name], function)
@@ -154,7 +163,15 @@ def argmin(a: Any, axis: int | None = None, out: Any = None, keepdims: bool = Fa
     return call("_npi_argmin", [a], out, axis=axis, keepdims=keepdims)
 
 
-def sort(a: Any, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
+def _check_old(name: str, old: dict[str, Any]) -> None:
+    unknown = next((k for k in old if k not in ("kind", "order")), None)
+    if unknown:
+        raise TypeError(f"{name} got an unexpected keyword argument {unknown!r}")
+    if old.get("order") is not None:
+        raise NotImplementedError("order not supported here")
+
+
+def sort(a: Any, axis: int | None = -1, descending: bool = False, stable: bool = True, **old: Any) -> Any:
     """A sorted copy.
 
     Args:
@@ -162,22 +179,26 @@ def sort(a: Any, axis: int | None = -1, descending: bool = False, stable: bool =
         axis: the axis along which it is sorted; None: the flattened array.
         descending: the largest first.
         stable: has no effect.
+        old: `kind`, which has no effect, and `order`, which must be None.
 
     Returns:
         An ndarray.
 
     Raises:
+        NotImplementedError: `order` is given.
         MXNetError: the axis is out of range.
     """
+    _check_old("sort", old)
     return call("_npi_sort", [a], axis="None" if axis is None else axis, is_ascend=not descending)
 
 
-def argsort(a: Any, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
+def argsort(a: Any, axis: int | None = -1, descending: bool = False, stable: bool = True, **old: Any) -> Any:
     """Positions (int64) that sort an array; the arguments are those of `sort`.
 
     Returns:
         An ndarray of positions.
     """
+    _check_old("argsort", old)
     return call("_npi_argsort", [a], axis="None" if axis is None else axis, is_ascend=not descending, dtype="int64")
 
 
@@ -222,6 +243,8 @@ def _changed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     own = _OWN.get(name)
     if own is not None:
         own.__module__ = function.__module__
+        if name in ("sort", "argsort"):
+            own.__signature__ = inspect.signature(lambda a, axis=-1, descending=False, stable=True: None)
         return own
     if name in _ARGUMENTS:
         return _form(function, *_ARGUMENTS[name])
