@@ -159,6 +159,8 @@ def of_number(function_dtypes: Callable[..., Any]) -> Callable[[str, Array], Any
             return jnp.dtype("float32")
         if function_dtypes in (integer, divisor, counts):
             need_int(name, data)
+            if function_dtypes is counts and level.current() == 2:
+                no_bool(name, data)
             return data.dtype
         if not is_int and not is_float(data.dtype):
             return jnp.dtype("float64")
