@@ -72,8 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command_name", required=True)
     run = commands.add_parser("run", help="run a script whose `import mxnet` then means mxjax")
     run.add_argument("--no-cache", action="store_true", help="do not keep compiled programs in files")
-    run.add_argument("--api", type=int, choices=(1, 2), help="the level of MXNet's API: 1 (MXNet 1.9.1, the default) or "
-                     "2 (MXNet 2.0)")
+    run.add_argument("--api", type=int, choices=(1, 2),
+                     help="the level of MXNet's API: 1 (MXNet 1.9.1, the default) or 2 (MXNet 2.0)")
     run.add_argument("-m", action="store_true", dest="module", help="the script is a module's name, such as pydoc")
     run.add_argument("script")
     run.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the script")

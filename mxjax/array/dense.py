@@ -386,6 +386,8 @@ class NDArray(_Base):
 
     def _to(self, context: Context) -> NDArray:
         """A copy on another context; its gradient comes back the same way."""
+        if state.recorder is not None:
+            return state.recorder.moved(self, context)
         source, device, value = self._chunk.ctx, context.jax_device, self._chunk.peek()
         if isinstance(value, HostPromise) and value.value is None and self._view is None:
             value = push(lambda values: [placed(values[0], device)], [value], [(value.shape, value.dtype)], ctx=context,
@@ -443,6 +445,8 @@ class NDArray(_Base):
 
     def detach(self) -> NDArray:
         """The same memory outside the recorded graph."""
+        if state.recorder is not None:
+            return state.recorder.detached(self)
         array = self._alias(type(self))
         array._entry = array._grad = None
         return array
@@ -467,6 +471,8 @@ class NDArray(_Base):
 
     # ------------------------------------------------------------ indexing and views
     def __getitem__(self, key: Any) -> NDArray:
+        if state.recorder is not None:
+            return state.recorder.index(self, key)
         shape = self.shape
         if type(key) is int and not state.recording and shape and -shape[0] <= key < shape[0]:
             count = self.size // shape[0]
@@ -512,6 +518,8 @@ class NDArray(_Base):
         return array
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if state.recorder is not None:
+            state.recorder.refuse_change()
         if type(key) is slice and key == _ALL or key is Ellipsis or key is None:
             if state.recording and self._entry is not None:
                 raise MXNetError(_IN_PLACE)
@@ -645,6 +653,8 @@ class NDArray(_Base):
             if -1 not in shape and math.prod(n or 1 for n in map(int, shape)) > self.size:
                 raise
             raise ValueError(str(error)) from None
+        if state.recorder is not None:
+            return state.recorder.reshaped(self, tuple(map(int, shape)), bool(kwargs.get("reverse", False)))
         return self._view_at(0, target)
 
     def reshape_view(self, *shape: Any, **kwargs: Any) -> NDArray:

@@ -50,7 +50,10 @@ def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: Any = None,
             present, arrays = tuple(a is not None for a in arrays), [a for a in arrays if a is not None]
     check_inputs(op, values, len(arrays))
     if op.get_attr("FHost") is not None:
-        return run_host(op, values, list(arrays), out)
+        arrays = list(arrays)
+        if state.recorder is not None:
+            return state.recorder.on_host(op, values, arrays, lambda: run_host(op, values, arrays), out)
+        return run_host(op, values, arrays, out)
     kernel = prepare(op, values, present, state.training, pack=True)
     result = invoke(kernel, arrays, kernel.extras(values, any([a._chunk.wide for a in arrays])), out, as_context(ctx))
     return stored_as_asked(op, values, result) if out is None else result
@@ -120,6 +123,8 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
     """Runs a kernel on NDArrays and returns an NDArray, or a list where it has several visible outputs."""
     if on_call is not None and kernel.op is not None and ctx is None:  # steps of graphs, as they are, have a context
         kernel, arrays, extras = on_call(kernel, arrays, extras)
+    if state.recorder is not None:
+        return state.recorder.call(kernel, arrays, extras, out, ctx)
     if accelerators and len(arrays) > 1 and kernel.op is not None:
         together(kernel.name, arrays)
     if out is not None or kernel.mutated:

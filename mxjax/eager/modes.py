@@ -15,7 +15,8 @@ class State(threading.local):
     """The state of one thread.
 
     trace: what collects calls instead of running them (None: nothing does); bulk: the trace of `mx.engine.bulk`,
-    which does where no scope of `Collecting` is open; scopes: how many are.
+    which does where no scope of `Collecting` is open; scopes: how many are; recorder: what notes calls in a graph
+    instead of running them (see `mxjax/symbol/_recorder.py`).
     """
 
     recording = False
@@ -23,6 +24,7 @@ class State(threading.local):
     trace: Any = None
     bulk: Any = None
     scopes = 0
+    recorder: Any = None
 
 
 state = State()

@@ -91,13 +91,14 @@ class CachedOp:
         self._uneven: dict[Any, bool] = Bounded(64)
         self._hosted: CachedOp | None = None
 
-    def __call__(self, *args: NDArray, out: Any = None, default_ctx: Any = None) -> NDArray | list[NDArray]:
+    def __call__(self, *args: NDArray, out: Any = None, default_ctx: Any = None,
+                 default_device: Any = None) -> NDArray | list[NDArray]:
         """Runs the graph.
 
         Args:
             args: arrays in the order of `sym.list_inputs()`; auxiliary states among them are updated in training.
             out: array, or list of arrays, to write the outputs to.
-            default_ctx: context of a graph without inputs.
+            default_ctx, default_device: context of a graph without inputs, by either name.
 
         Returns:
             The output, or a list of the outputs.
@@ -112,7 +113,7 @@ class CachedOp:
             if not isinstance(array, NDArray):
                 name = self._names[[array is a for a in args].index(True)]
                 raise TypeError(f"CachedOp: {name} must be an NDArray, got {type(array).__name__}")
-        return handed("CachedOp", self.results(args, default_ctx), out)
+        return handed("CachedOp", self.results(args, default_ctx or default_device), out)
 
     def results(self, args: Sequence[NDArray], default_ctx: Any, states: bool = True,
                 bound: bool = False) -> list[NDArray]:
@@ -149,6 +150,18 @@ class CachedOp:
     def is_np_sym(self) -> bool:
         """Returns whether the graph is of `mx.sym.np`."""
         return self._np
+
+    @property
+    def kind(self) -> type:
+        """The class of its results."""
+        return self._kind()
+
+    def specs(self, arrays: Sequence[NDArray]) -> Sequence[tuple]:
+        """Returns shape and dtype of each output for arrays like these."""
+        train = state.training and self._graph.modes
+        kernel = self._kernel(train)
+        values = [a._chunk.peek() if a._view is None else a._read() for a in arrays]
+        return (self._inferred(values, kernel) or kernel.specs(values, True))[:kernel.num_outputs]
 
     @property
     def lowered(self) -> Lowered:

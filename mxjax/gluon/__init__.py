@@ -5,16 +5,20 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import block, loss, metric, nn, parameter, rnn, trainer, utils
 from .block import Block, HybridBlock, SymbolBlock
-from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict, tensor_types
+from .parameter import Constant, DeferredInitializationError, Parameter, tensor_types
 from .train_step import TrainStep
 from .trainer import Trainer
 
 if _TYPE_CHECKING:
     from . import contrib, data, model_zoo, probability
+    from .parameter import ParameterDict
 
-__all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock", "Parameter", "ParameterDict",
+__all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock", "Parameter",
            "SymbolBlock", "TrainStep", "Trainer", "block", "contrib", "data", "loss", "metric", "model_zoo", "nn",
            "parameter", "probability", "rnn", "tensor_types", "trainer", "utils"]
+if hasattr(parameter, "ParameterDict"):  # MXNet 2 has none
+    ParameterDict = parameter.ParameterDict
+    __all__ += ["ParameterDict"]
 
 
 def __getattr__(name: str) -> object:

@@ -7,7 +7,7 @@ import re
 import threading
 import warnings
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from .. import initializer
@@ -19,7 +19,7 @@ from ..ndarray import NDArray
 from ..util import is_np_array
 from . import _summary
 from ._formats import check_np
-from .parameter import Parameter, ParameterDict, load_named, save_each
+from ._parameter import Parameter, ParameterDict, load_named, save_each
 from .utils import HookHandle, _brief_print_list, _indent
 
 __all__ = ["Block", "_BlockScope"]
@@ -154,6 +154,10 @@ class Block:
         """The block's own parameters, without those of its children."""
         return self._params
 
+    def _make_parameter(self, name: str, **kwargs: Any) -> Parameter:
+        """The block's own parameter of this name, made if need be."""
+        return self.params.get(name, **kwargs)
+
     def collect_params(self, select: str | None = None) -> ParameterDict:
         """The parameters of the block and all blocks in it.
 
@@ -164,13 +168,13 @@ class Block:
         found = ParameterDict(self._params.prefix)
         pattern = re.compile(select or "")
         found.update({name: param for name, param in self.params.items() if pattern.match(name)})
-        for child in self._children.values():
+        for child in self._child_blocks():
             found.update(child.collect_params(select=select))
         return found
 
     def _warn_of_hidden_blocks(self) -> None:
         """Warns of blocks in lists and dicts, whose parameters nobody would find."""
-        children = set(self._children.values())
+        children = set(self._child_blocks())
 
         def hidden(data: Any) -> bool:
             if isinstance(data, dict):
@@ -188,16 +192,24 @@ class Block:
         """Makes a block a child of this one; assigning it as an attribute does the same."""
         self._children[str(len(self._children)) if name is None else name] = block
 
+    def _child_items(self) -> Iterable[tuple[str, Block]]:
+        """The blocks directly in this one, by name."""
+        return self._children.items()
+
+    def _child_blocks(self) -> list[Block]:
+        """The blocks directly in this one."""
+        return [child for _, child in self._child_items()]
+
     def apply(self, fn: Callable[[Block], Any]) -> Block:
         """Calls `fn` on all blocks in this one and then on itself; returns it."""
-        for child in self._children.values():
+        for child in self._child_blocks():
             child.apply(fn)
         fn(self)
         return self
 
     def cast(self, dtype: Any) -> None:
         """Converts all parameters to another dtype."""
-        for child in self._children.values():
+        for child in self._child_blocks():
             child.cast(dtype)
         for param in self.params.values():
             param.cast(dtype)
@@ -209,7 +221,7 @@ class Block:
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
         """Hybridizes the HybridBlocks in this block; see `HybridBlock.hybridize`."""
-        for child in self._children.values():
+        for child in self._child_blocks():
             child.hybridize(active, **kwargs)
 
     # ------------------------------------------------------------ files
@@ -217,7 +229,7 @@ class Block:
         """Parameters by the attributes that lead to them ("features.0.weight")."""
         prefix += "." if prefix else ""
         found = {prefix + name: param for name, param in self._reg_params.items()}
-        for name, child in self._children.items():
+        for name, child in self._child_items():
             found.update(child._collect_params_with_prefix(prefix + name))
         return found
 
@@ -297,7 +309,7 @@ class Block:
             model: dict[str, Any] = {"orig_name": block.name, **block._describe_graph()}
             structure[f"{type(block).__name__.lower()}{next(numbers)}"] = model
             model["children"] = {}
-            for name, child in block._children.items():
+            for name, child in block._child_items():
                 model["children"][child.name] = name
                 describe(child, model)
         structure: dict[str, Any] = {}
@@ -316,9 +328,9 @@ class Block:
             block._restore_graph(model)
             own = block.params
             own._params = OrderedDict((f"{block.name}_{name[len(own.prefix):]}", param) for name, param in own.items())
-            for child in block._children.values():
+            for child in block._child_blocks():
                 restore(child, model)
-            children = OrderedDict((model["children"][child.name], child) for child in block._children.values())
+            children = OrderedDict((model["children"][child.name], child) for child in block._child_blocks())
             if len(children) != len(block._children):
                 raise MXNetError(f"two children of {block.name} have one name")
             block._children = children
@@ -369,7 +381,7 @@ class Block:
             callback: function of the array's name, the operator's name and the array.
             monitor_all: inputs too.
         """
-        for child in self._children.values():
+        for child in self._child_blocks():
             child.register_op_hook(callback, monitor_all)
 
     def summary(self, *inputs: NDArray) -> None:

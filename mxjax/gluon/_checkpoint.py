@@ -25,9 +25,9 @@ from ..libinfo import __mxjax_version__
 from ..ndarray import NDArray
 from ..ops.params import np_dtype
 from ._checkpoint_files import Found, Target, Writer, find
+from ._parameter import Parameter, _flavoured
 from ._sharding import arrays as arrays_of
 from .block import Block
-from .parameter import Parameter, _flavoured
 
 if TYPE_CHECKING:
     from .train_step import TrainStep
@@ -86,8 +86,8 @@ def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
     _check_parameters(found.path, params, saved["parameters"])
     attributes = list(_new_attributes(step, state, found.path))
     states = _new_states(step, params, saved, found.path)
-    by_name = {name: trainer._param2idx[param.name] for name, param in params.items()
-               if param.name in trainer._param2idx}
+    by_name = {name: trainer._param2idx[param._key] for name, param in params.items()
+               if param._key in trainer._param2idx}
     counts = {by_name[name]: _integer(count) for name, count in state["counts"].items()}
     repeated, count, longest = map(_integer, [state["repeated"], *state["rows"]])
     for name, (shape, _) in saved["parameters"].items():
@@ -108,7 +108,7 @@ def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
     _take_random(found.path, own)
     for name, param in params.items():
         if param._data is None:
-            param._imagine(param.list_ctx()[0])
+            param._imagine(param.list_device()[0])
         _set(param._data[0], read["parameters"][name])
     updater, optimizer = trainer._updaters[0], trainer._optimizer
     updater.states.clear()
@@ -163,7 +163,7 @@ def _arrays(step: TrainStep) -> dict[str, dict[str, NDArray]]:
     trainer, params = step._trainer, _named(step)
     states = {}
     for name, param in params.items():
-        made = trainer._updaters[0].states.get(trainer._param2idx.get(param.name))
+        made = trainer._updaters[0].states.get(trainer._param2idx.get(param._key))
         states.update({f"{name}.{i}": array for i, array in enumerate(arrays_of(made))})
     kept = next((key for key, value in vars(trainer._optimizer).items() if _has_arrays(value)), None)
     if kept is not None:
@@ -195,7 +195,7 @@ def _value(array: NDArray) -> Any:
 
 
 def _whole(param: Parameter) -> SingleDeviceSharding:
-    return SingleDeviceSharding(param.list_ctx()[0].jax_device)
+    return SingleDeviceSharding(param.list_device()[0].jax_device)
 
 
 def _place(step: TrainStep, param: Parameter) -> Any:
@@ -235,12 +235,12 @@ def _new_states(step: TrainStep, params: Mapping[str, Parameter], saved: Mapping
     trainer, made = step._trainer, {}
     for name in dict.fromkeys(map(_owner, saved["states"])):
         param = params.get(name)
-        if param is None or param.name not in trainer._param2idx:
+        if param is None or param._key not in trainer._param2idx:
             raise MXNetError(f"{path} has states of parameter {name!r}, which this trainer does not train")
-        ctx = param.list_ctx()[0]
+        ctx = param.list_device()[0]
         shape, dtype = saved["parameters"][name]
         weight = _flavoured(zeros_later(shape, ctx, dtype))
-        made[name] = trainer._optimizer.create_state_multi_precision(trainer._param2idx[param.name], weight)
+        made[name] = trainer._optimizer.create_state_multi_precision(trainer._param2idx[param._key], weight)
         own = arrays_of(made[name])
         for array in own:
             array._chunk.defer(zeros(array.shape, np_dtype(array.dtype), ctx))
@@ -262,8 +262,8 @@ def _shared(step: TrainStep) -> dict[str, Any]:
     trainer, optimizer = step._trainer, step._trainer._optimizer
     counts = optimizer._all_index_update_counts.get(trainer._contexts[0].device_id, {})
     return {"repeated": trainer._updaters[0]._repeated[1],
-            "counts": {name: counts[trainer._param2idx[param.name]] for name, param in _named(step).items()
-                       if trainer._param2idx.get(param.name) in counts},
+            "counts": {name: counts[trainer._param2idx[param._key]] for name, param in _named(step).items()
+                       if trainer._param2idx.get(param._key) in counts},
             "attributes": {what: None if owner is None else {"kind": type(owner).__name__, "values": _plain(owner)}
                            for what, owner in _owners(step)}}
 

@@ -19,11 +19,12 @@ from ..plan import Plan
 from ..symbol import Symbol
 from ..symbol._keys import ArrayScope
 from ..util import is_np_array
-from ._block import Block
 from ._block_plan import plan_of_block
+from ._chosen_block import Block
 from ._formats import check_np, flatten, kinds, regroup
 from ._jax_function import block_to_jax
-from .parameter import DeferredInitializationError, Parameter, ParameterDict, save_each
+from ._parameter import DeferredInitializationError, ParameterDict, save_each
+from .parameter import Parameter
 
 __all__ = ["HybridBlock"]
 
@@ -219,7 +220,7 @@ class HybridBlock(Block):
             if is_np_array():
                 variables = [None if variable is None else variable.as_np_ndarray() for variable in variables]
             params = {name: param.var() for name, param in self._reg_params.items()}
-            with self.name_scope(), self._stage(self.name), ArrayScope(True):
+            with self._scope, self._stage(self._name), ArrayScope(True):
                 out = self.hybrid_forward(symbol, *regroup(variables, self._in_format), **params)
             if is_np_array():
                 check_np(out)
@@ -233,7 +234,7 @@ class HybridBlock(Block):
         data, out = self._get_graph(*args)
         places = {variable.name: i for i, variable in enumerate(data)}
         inputs = out.list_inputs()
-        params = {p.name: p for is_arg, p in self._cached_op_args if not is_arg} or dict(self.collect_params().items())
+        params = {p._key: p for is_arg, p in self._cached_op_args if not is_arg} or self._by_variable()
         unknown = next((name for name in inputs if name not in params and name not in places), None)
         if unknown is not None:
             raise AssertionError(f"Unknown input to HybridBlock: {unknown}")
@@ -262,6 +263,10 @@ class HybridBlock(Block):
         flat = isinstance(self._in_format, list) and not any(self._in_format) and not self._callback
         self._flat_inputs = len(self._in_format) if flat and not self._cached_op.by_steps else 0
 
+    def _by_variable(self) -> dict[str, Parameter]:
+        """The parameters of all blocks in this one, by the names that they have in graphs."""
+        return dict(self.collect_params().items())
+
     def _optimized(self, out: Symbol, params: dict[str, Parameter], places: dict[str, int],
                    args: list[Any]) -> tuple[Symbol, dict[str, Parameter]]:
         """The graph as the backend wants it, and the parameters, with those that the backend made."""
@@ -276,7 +281,7 @@ class HybridBlock(Block):
         made = {**arg_dict, **aux_dict}
         for name in out.list_inputs():
             if name not in params and name not in places:
-                params[name] = Parameter(name, dtype=made[name].dtype)
+                params[name] = _made(name, made[name].dtype)
                 params[name]._load_init(made[name], made[name].context)
         return out, params
 
@@ -288,7 +293,10 @@ class HybridBlock(Block):
 
     def _infer_attrs(self, function: str, attr: str, *args: Any) -> None:
         """Sets an attribute of all parameters by what the graph tells for these inputs."""
-        inputs, out = self._get_graph(*args)
+        self._set_inferred(self._get_graph(*args), function, attr, args)
+
+    def _set_inferred(self, graph: tuple[list[Symbol], Symbol], function: str, attr: str, args: Sequence[Any]) -> None:
+        inputs, out = graph
         given = [arg for arg in flatten(args, "input")[0] if arg is not None]
         known = {variable.name: getattr(arg, attr) for variable, arg in zip(inputs, given, strict=False)}
         with warnings.catch_warnings(record=True) as caught:
@@ -297,8 +305,8 @@ class HybridBlock(Block):
         if arg_attrs is None:
             raise ValueError(caught[0].message if caught else f"{function} with {known} leaves something unknown")
         found = dict(zip(out.list_arguments() + out.list_auxiliary_states(), [*arg_attrs, *aux_attrs], strict=True))
-        for param in self.collect_params().values():
-            setattr(param, attr, found[param.name])
+        for name, param in self._by_variable().items():
+            setattr(param, attr, found[name])
 
     def infer_shape(self, *args: Any) -> None:
         """Works out the parameters' shapes from inputs."""
@@ -330,7 +338,7 @@ class HybridBlock(Block):
                          **dict.fromkeys(out.list_auxiliary_states(), "aux")}
         with together():
             out.save(f"{path}-symbol.json", remove_amp_cast=remove_amp_cast)
-            save_each(f"{path}-{epoch:04d}.params", {f"{kinds_by_name[param.name]}:{param.name}": param
+            save_each(f"{path}-{epoch:04d}.params", {f"{kinds_by_name[param._key]}:{param._key}": param
                                                      for is_arg, param in self._cached_op_args if not is_arg})
 
     def to_jax(self, *inputs: Any) -> tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]:
@@ -401,7 +409,7 @@ class HybridBlock(Block):
                 params = {name: param.var() for name, param in self._reg_params.items()}
                 # each of several calls is a stage
                 stage = self._again and NameManager._current.value.get(None, "stage")
-                with self.name_scope(), self._stage(stage), ArrayScope(True):
+                with self._scope, self._stage(stage), ArrayScope(True):
                     return self.hybrid_forward(symbol, x, *args, **params)
             ctx = contexts[0]
         elif self._active and len(given) == self._flat_inputs:
@@ -451,10 +459,17 @@ class HybridBlock(Block):
         raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward")
 
 
+def _made(name: str, dtype: Any) -> Parameter:
+    """Returns a parameter whose variable has this name."""
+    param = Parameter(name, dtype=dtype)
+    param._own_name = name
+    return param
+
+
 def _repeated(block: Block) -> list[Block]:
     """What a block consists of several of: blocks with children, in a sequence or of one class; the innermost
     sequences count."""
-    found, parts = [], [child for child in block._children.values() if child._children]
+    found, parts = [], [child for child in block._child_blocks() if child._children]
     for child in parts:
         unit = len(parts) > 1 if block._in_turn else \
             not child._in_turn and [type(part) for part in parts].count(type(child)) > 1

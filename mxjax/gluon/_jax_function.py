@@ -44,10 +44,10 @@ def block_to_jax(block: Any, *inputs: Any) -> tuple[Callable[..., Any], dict[str
     """
     arrays = [from_jax(a) if isinstance(a, jax.Array) else a for a in inputs]
     if not block._cached_graph and not arrays:
-        raise MXNetError(f"to_jax: the graph of {block.name} is made from inputs: give examples, "
+        raise MXNetError(f"to_jax: the graph of {block._name} is made from inputs: give examples, "
                          "block.to_jax(x), or hybridize the block and call it first")
     variables, out = block._get_graph(*arrays)
-    values = {p.name: p for p in block.collect_params().values()}
+    values = block._by_variable()
     if any(p._deferred_init for p in values.values()):
         block._deferred_infer_shape(*arrays)
         for param in values.values():
@@ -59,7 +59,7 @@ def block_to_jax(block: Any, *inputs: Any) -> tuple[Callable[..., Any], dict[str
               train: bool = False) -> tuple[Any, dict[str, jax.Array]]:
         flat, given_form = flatten(inputs, "input", (NDArray, jax.Array, np.ndarray))
         if given_form != in_form:
-            raise MXNetError(f"the inputs of {block.name} are grouped as {in_form}, these as {given_form}")
+            raise MXNetError(f"the inputs of {block._name} are grouped as {in_form}, these as {given_form}")
         given = dict(zip(names, [a for a in flat if a is not None], strict=True))
         outputs, states = function({**params, **given}, aux, rng, train)
         return regroup(outputs, form), states
@@ -109,7 +109,7 @@ def export_block(block: Any, path: str | os.PathLike, *inputs: Any, train: bool 
     except (TypeError, ValueError, jax.errors.JAXTypeError) as error:
         if not dynamic_batch:
             raise
-        raise MXNetError(f"export_block: {block.name} cannot be exported for every batch length: "
+        raise MXNetError(f"export_block: {block._name} cannot be exported for every batch length: "
                          f"{str(error).splitlines()[0]}") from None
     try:
         written = exported.serialize()

@@ -43,7 +43,7 @@ def summary(block: Any, inputs: Sequence[Any]) -> None:
 
     def attach(layer: Any) -> None:
         if getattr(layer, "_active", False):
-            raise AssertionError(f'"{layer.name}" must not be hybridized to print summary.')
+            raise AssertionError(f'"{layer._name}" must not be hybridized to print summary.')
         if not layer._passes_on:
             hooks.append(layer.register_forward_hook(note))
     try:
@@ -80,8 +80,8 @@ def as_html(block: Any) -> str:
                        f"<td>{html.escape(str(param.dtype))}</td></tr>" for param in one._reg_params.values()) \
             if hasattr(one, "_reg_params") else ""
         own = "" if one._children else html.escape(repr(one).partition("(")[2].rstrip(")\n "))
-        inner = "".join(part(key, child, depth + 1) for key, child in one._children.items())
+        inner = "".join(part(key, child, depth + 1) for key, child in one._child_items())
         title = f"{html.escape(name)} <b>{type(one).__name__}</b> {own} <i>{count(one)}</i>"
         return f"<details{' open' * (depth < 1)} style='margin-left:1em'><summary>{title}</summary>" + (
             f"<table>{rows}</table>" if rows else "") + f"{inner}</details>"
-    return part(block.name, block, 0)
+    return part(block._name, block, 0)

@@ -14,12 +14,84 @@ from ..symbol import Symbol
 from ..util import is_np_array
 from ._formats import flatten, regroup
 from ._hybrid_block import HybridBlock
-from .parameter import ParameterDict
+from ._parameter import ParameterDict
 
-__all__ = ["SymbolBlock"]
+__all__ = ["GraphBlock", "SymbolBlock"]
 
 
-class SymbolBlock(HybridBlock):
+class GraphBlock:
+    """The parts that blocks made of symbols have in common at both levels of the API."""
+
+    _traced = False
+    _cached_graph: tuple
+    _in_format: Any
+    _out_format: Any
+
+    def _begin(self, outputs: Symbol | Sequence[Symbol],
+               inputs: Symbol | Sequence[Symbol]) -> dict[str, tuple[str, Any]]:
+        """Takes the graph; returns (grad_req, dtype) of its parameters by name.
+
+        Raises:
+            AssertionError: an input is no variable, or a variable is row_sparse.
+        """
+        if isinstance(inputs, Symbol) and len(inputs.list_outputs()) == 1:
+            inputs = [inputs]
+        if isinstance(outputs, (list, tuple)) and len(outputs) == 1:
+            outputs = outputs[0]
+        variables, self._in_format = flatten(inputs, "input")
+        results, self._out_format = flatten(outputs, "output")
+        for variable in variables:
+            if len(variable.get_internals().list_outputs()) != 1:
+                raise AssertionError(f"Input symbols must be variable, but {variable} is an output of operators")
+        out = symbol.Group(results, type(results[0])) if len(results) > 1 else results[0]
+        for name, attrs in out.attr_dict().items():
+            if attrs.get("__storage_type__") == "1":
+                raise AssertionError(f"SymbolBlock doesn't support Parameter {name!r} because its storage type is "
+                                     "'row_sparse'.")
+        names = {variable.name for variable in variables}
+        self._cached_graph = variables, out
+        return {name: (req, dtype)
+                for found, req in zip(_parameter_types(variables, out), ("write", "null"), strict=True)
+                for name, dtype in found.items() if name not in names}
+
+    def __repr__(self) -> str:
+        inputs, out = self._cached_graph
+        return f"{type(self).__name__}(\n{out} : {len(inputs)} -> {len(out.list_outputs())}\n)"
+
+    def _composed(self, args: Sequence[Any]) -> Any:
+        """The graph applied to symbols."""
+        if not isinstance(args[0], Symbol):
+            raise AssertionError("HybridBlock requires the first argument to forward be either Symbol or NDArray, but "
+                                 f"got {type(args[0])}")
+        flat, form = flatten(args, "input")
+        if form != self._in_format:
+            raise AssertionError(f"Invalid input format: expected {self._in_format}, got {form}")
+        inputs, out = self._cached_graph
+        result = out(**{variable.name: value for variable, value in zip(inputs, flat, strict=True)})
+        return regroup(result.singles(), self._out_format)
+
+    def _clear_cached_op(self) -> None:
+        graph = getattr(self, "_cached_graph", ())
+        super()._clear_cached_op()  # type: ignore[misc]
+        self._cached_graph = graph
+
+    def cast(self, dtype: Any) -> None:
+        """Converts all parameters to another dtype; with float16, those of batch normalization stay float32."""
+        super().cast(dtype)  # type: ignore[misc]
+        if np_dtype(dtype).name != "float16":
+            return
+        params = self._by_variable()  # type: ignore[attr-defined]
+        names = set(self._cached_graph[1].list_inputs())
+        for statistic in ("running", "moving"):
+            for name in names:
+                stem = name.removesuffix(f"{statistic}_var")
+                parts = [stem + part for part in (f"{statistic}_mean", f"{statistic}_var", "gamma", "beta")]
+                if stem != name and names.issuperset(parts):
+                    for part in parts:
+                        params[part].cast("float32")
+
+
+class SymbolBlock(GraphBlock, HybridBlock):
     """A symbol as a block.
 
     Args:
@@ -61,73 +133,22 @@ class SymbolBlock(HybridBlock):
                                         dtype_source="saved")
         return block
 
-    _traced = False
-
     def __init__(self, outputs: Symbol | Sequence[Symbol], inputs: Symbol | Sequence[Symbol],
                  params: ParameterDict | None = None) -> None:
         super().__init__(prefix=None, params=None)
         self._prefix, self._params = "", ParameterDict("", params)
-        if isinstance(inputs, Symbol) and len(inputs.list_outputs()) == 1:
-            inputs = [inputs]
-        if isinstance(outputs, (list, tuple)) and len(outputs) == 1:
-            outputs = outputs[0]
-        variables, self._in_format = flatten(inputs, "input")
-        results, self._out_format = flatten(outputs, "output")
-        for variable in variables:
-            if len(variable.get_internals().list_outputs()) != 1:
-                raise AssertionError(f"Input symbols must be variable, but {variable} is an output of operators")
-        out = symbol.Group(results) if len(results) > 1 else results[0]
-        for name, attrs in out.attr_dict().items():
-            if attrs.get("__storage_type__") == "1":
-                raise AssertionError(f"SymbolBlock doesn't support Parameter {name!r} because its storage type is "
-                                     "'row_sparse'.")
-        names = {variable.name for variable in variables}
-        arg_types, aux_types = _parameter_types(variables, out)
-        for found, req in ((arg_types, "write"), (aux_types, "null")):
-            for name, dtype in found.items():
-                if name not in names:
-                    self.params.get(name, grad_req=req, allow_deferred_init=True, dtype=dtype)
-        self._cached_graph = variables, out
+        types = self._begin(outputs, inputs)
+        for name, (req, dtype) in types.items():
+            self.params.get(name, grad_req=req, allow_deferred_init=True, dtype=dtype)
         begin = len(_common_prefix(list(self._params.keys())))
         self._reg_params = {name[begin:]: param for name, param in self._params.items()}
-
-    def __repr__(self) -> str:
-        inputs, out = self._cached_graph
-        return f"{type(self).__name__}(\n{out} : {len(inputs)} -> {len(out.list_outputs())}\n)"
 
     def forward(self, x: Any, *args: Any) -> Any:
         """Runs the graph on arrays, or composes it with symbols."""
         if isinstance(x, NDArray):
             with x.context:
                 return self._call_cached_op(x, *args)
-        if not isinstance(x, Symbol):
-            raise AssertionError("HybridBlock requires the first argument to forward be either Symbol or NDArray, but "
-                                 f"got {type(x)}")
-        flat, form = flatten([x, *args], "input")
-        if form != self._in_format:
-            raise AssertionError(f"Invalid input format: expected {self._in_format}, got {form}")
-        inputs, out = self._cached_graph
-        result = out(**{variable.name: value for variable, value in zip(inputs, flat, strict=True)})
-        return regroup(result.singles(), self._out_format)
-
-    def _clear_cached_op(self) -> None:
-        graph = getattr(self, "_cached_graph", ())
-        super()._clear_cached_op()
-        self._cached_graph = graph
-
-    def cast(self, dtype: Any) -> None:
-        """Converts all parameters to another dtype; with float16, those of batch normalization stay float32."""
-        super().cast(dtype)
-        if np_dtype(dtype).name != "float16":
-            return
-        names = set(self._cached_graph[1].list_inputs())
-        for statistic in ("running", "moving"):
-            for name in names:
-                stem = name.removesuffix(f"{statistic}_var")
-                parts = [stem + part for part in (f"{statistic}_mean", f"{statistic}_var", "gamma", "beta")]
-                if stem != name and names.issuperset(parts):
-                    for part in parts:
-                        self.params.get(part).cast("float32")
+        return self._composed([x, *args])
 
     def reset_ctx(self, ctx: Context | Sequence[Context] | None) -> None:
         """Moves all parameters to other contexts (None: the current one), those a backend made included."""

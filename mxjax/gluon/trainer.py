@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import kvstore as kvs
+from .. import level
 from .. import optimizer as opt
 from .._support.files import reading, replacing
 from ..context import Context
 from ..kvstore.training import _create_kvstore, _create_sparse_kvstore, _exchange
 from ..ndarray import NDArray
-from .parameter import Parameter, ParameterDict
+from ._parameter import ParameterDict
+from .parameter import Parameter
 
 __all__ = ["Trainer"]
 
@@ -51,8 +53,9 @@ class Trainer:
         wrong = next((param for param in params if not isinstance(param, Parameter)), None)
         if wrong is not None:
             raise ValueError(f"First argument must be a list or dict of Parameters, got list of {type(wrong)}.")
-        self._params = list(params)
-        self._param2idx = {param.name: i for i, param in enumerate(self._params)}
+        # parameters that blocks share appear under several names in MXNet 2's dicts
+        self._params = list(params) if level.current() == 1 else list(dict.fromkeys(params))
+        self._param2idx = {param._key: i for i, param in enumerate(self._params)}
         for param in self._params:
             param._set_trainer(self)
         self._contains_sparse_weight = any(param._stype != "default" for param in self._params)
@@ -69,7 +72,7 @@ class Trainer:
         """The contexts, the same for all parameters."""
         contexts: list[Context] | None = None
         for param in self._params:
-            found = param.list_ctx()
+            found = param.list_device()
             if contexts is not None and found != contexts:
                 raise AssertionError("All Parameters must be initialized on the same set of contexts, but Parameter "
                                      f"{param.name} is initialized on {found} while previous Parameters are "
@@ -108,7 +111,7 @@ class Trainer:
             if wanted is False:
                 raise ValueError("Cannot set update_on_kvstore=False when sparse weights are present.")
         else:
-            values = {param.name: param.data(self._contexts[0]) for param in self._params}
+            values = {param._key: param.data(self._contexts[0]) for param in self._params}
             store, on_store = _create_kvstore(given, len(self._contexts), values)
             distributed = store is not None and "dist" in store.type
             must = None
@@ -141,7 +144,7 @@ class Trainer:
             if param._deferred_init:
                 waiting.append(param)
                 continue
-            arrays, index = param._check_and_get(param._data, list), self._param2idx[param.name]
+            arrays, index = param._check_and_get(param._data, list), self._param2idx[param._key]
             if param._stype == "default":
                 self._kvstore.broadcast(index, arrays[0], arrays)
             else:
@@ -157,7 +160,7 @@ class Trainer:
     def _row_sparse_pull(self, parameter: Parameter, out: Any, row_id: NDArray, full_idx: bool = False) -> None:
         """Fetches rows of a sparse parameter from the store (`full_idx`: all of them)."""
         self._prepare()
-        index = self._param2idx[parameter.name]
+        index = self._param2idx[parameter._key]
         if full_idx and not self._distributed:
             if row_id.size != out.shape[0]:
                 raise AssertionError(f"{row_id.size} row numbers for {out.shape[0]} rows")

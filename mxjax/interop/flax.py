@@ -72,7 +72,7 @@ class FlaxBlock(Block):
         with self.name_scope():
             for name, (value, trained) in values.items():
                 value = np.asarray(value)
-                param = self.params.get(name, shape=value.shape, dtype=value.dtype, init=_Given(value),
+                param = self._make_parameter(name, shape=value.shape, dtype=value.dtype, init=_Given(value),
                                         grad_req="write" if trained else "null")
                 self._reg_params[name] = param
         self._kernels: dict[bool, Kernel] = {}

@@ -14,7 +14,7 @@ from ..kernel.kernel import Kernel
 from ..ops.registry import Op, get
 from .symbol import Symbol
 
-__all__ = ["symbol_of"]
+__all__ = ["inlined", "operators_of", "symbol_of"]
 
 
 def symbol_of(array: Any) -> Symbol:
@@ -49,10 +49,10 @@ def symbol_of(array: Any) -> Symbol:
         num = kernel.num_arrays if op is None else len(op.lowered.arg_nodes) + len(op.lowered.aux_nodes)
         inputs = [variable() if p is None else made[id(p[0])][p[1]] for p in node.parents[:num]]
         if op is not None:
-            made[id(node)] = _inlined(op.lowered, inputs) if len(op.lowered.steps) <= op.inline_limit else \
+            made[id(node)] = inlined(op.lowered, inputs) if len(op.lowered.steps) <= op.inline_limit else \
                 _call(op.lowered, inputs, len(made))
             continue
-        for place, (op, params) in enumerate(_operators(kernel, args[num:])):
+        for place, (op, params) in enumerate(operators_of(kernel, args[num:])):
             attrs = {k: str(v) for k, v in params.items() if v is not None}
             name = f"{op.name.lower()}{len(made)}{f'_{place}' if place else ''}"
             new = Node(op, name, attrs, params, inputs)
@@ -61,7 +61,7 @@ def symbol_of(array: Any) -> Symbol:
     return Symbol([made[id(node)][index]])
 
 
-def _operators(kernel: Kernel, extras: Sequence[Any]) -> list[tuple[Op, dict[str, Any]]]:
+def operators_of(kernel: Kernel, extras: Sequence[Any]) -> list[tuple[Op, dict[str, Any]]]:
     """The operators, one after the other, and their parameters that a call of a kernel amounts to."""
     if kernel.op is not None:
         return [(kernel.op, {**kernel.params, **kernel.numbers(extras)})]
@@ -70,7 +70,7 @@ def _operators(kernel: Kernel, extras: Sequence[Any]) -> list[tuple[Op, dict[str
     return [(get(name), get(name).parse(params)) for name, params in kernel.operators(*extras)]
 
 
-def _inlined(graph: Any, inputs: list[Entry]) -> list[Entry]:
+def inlined(graph: Any, inputs: list[Entry]) -> list[Entry]:
     """The outputs of a copy of a lowered graph on these inputs."""
     variables = iter(inputs)
     entries: dict[tuple[int, int], Entry] = {}

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 else:
     _Base = object
 
-__all__ = ["Group", "Symbol", "Variable", "load", "load_json", "var"]
+__all__ = ["Group", "Symbol", "Variable", "fromjson", "load", "load_json", "var"]
 
 
 class _Flavours:
@@ -140,6 +140,9 @@ class Symbol(_Base):
         for key, value in kwargs.items():
             if not isinstance(value, str):
                 raise ValueError("Set Attr only accepts string values")
+            if key == "name":
+                node.name = value
+                continue
             node.attrs[hidden(key)] = value
             if node.op is not None and key in node.op.params:
                 node.params[key] = node.op.params[key].parse(value)
@@ -253,6 +256,18 @@ class Symbol(_Base):
         for node in topological(self._outputs):
             copied[id(node)] = node.copied((copied[id(n)], i) for n, i in node.inputs)
         return type(self)([(copied[id(n)], i) for n, i in self._outputs])
+
+    def renamed(self, names: dict[str, str]) -> Symbol:
+        """Returns a copy whose variables have other names: those that `names` has for them."""
+        made = copy.copy(self)
+        for node in topological(made._outputs):
+            if node.op is None:
+                node.name = names.get(node.name, node.name)
+        return made
+
+    def without_amp_casts(self) -> Symbol:
+        """Returns a copy without the casts of automatic mixed precision."""
+        return type(self)(json_format.loads(self.tojson()))
 
     def __getstate__(self) -> dict[str, str]:
         return {"handle": self.tojson(remove_amp_cast=False)}
@@ -428,6 +443,8 @@ class Symbol(_Base):
         return Executor._simple(backends.for_binding(self), chosen(ctx), grad_req, type_dict or {},
                                 stype_dict or {}, group2ctx, shared_arg_names, shared_exec, shared_buffer,
                                 {name: shape for name, shape in kwargs.items() if isinstance(shape, (tuple, list))})
+
+    _bind, _simple_bind = bind, simple_bind  # their names in MXNet 2
 
     def eval(self, ctx: Context | None = None, **kwargs: Any) -> list[Any]:
         """Binds the arguments given by name and runs forward; returns the outputs."""
@@ -660,6 +677,9 @@ def load_json(json_str: str) -> Symbol:
     if not isinstance(json_str, str):
         raise TypeError("json_str need to be string")
     return Symbol(json_format.loads(json_str))
+
+
+fromjson = load_json  # its name in MXNet 2
 
 
 def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, Any], name: str | None = None,

@@ -81,8 +81,8 @@ class PReLU(HybridBlock):
     def __init__(self, alpha_initializer: Any = initializer.Constant(0.25), in_channels: int = 1,  # noqa: B008
                  **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        with self.name_scope():
-            self.alpha = self.params.get("alpha", shape=(in_channels,), init=alpha_initializer)
+        with self._scope:
+            self.alpha = self._make_parameter("alpha", shape=(in_channels,), init=alpha_initializer)
 
     def hybrid_forward(self, F: Any, x: Any, alpha: Any) -> Any:  # noqa: N803
         """The function of x."""

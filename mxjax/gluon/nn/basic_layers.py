@@ -9,8 +9,9 @@ from typing import Any
 from ... import ndarray as nd
 from ... import symbol
 from ...ops.params import np_dtype
+from .._chosen_block import named
+from .._parameter import ParameterDict
 from ..block import Block, HybridBlock
-from ..parameter import ParameterDict
 from ..utils import _indent
 from .activations import Activation
 
@@ -37,20 +38,20 @@ class _Stack:
             self.register_child(block)
 
     def _run(self, x: Any) -> Any:
-        for block in self._children.values():
+        for block in self._child_blocks():
             x = block(x)
         return x
 
     def __repr__(self) -> str:
-        rows = "\n".join(f"  ({key}): {_indent(repr(block), 2)}" for key, block in self._children.items())
+        rows = "\n".join(f"  ({key}): {_indent(repr(block), 2)}" for key, block in self._child_items())
         return f"{type(self).__name__}(\n{rows}\n)"
 
     def __getitem__(self, key: int | slice) -> Any:
-        layers = list(self._children.values())[key]
+        layers = list(self._child_blocks())[key]
         if not isinstance(layers, list):
             return layers
-        part = type(self)(prefix=self._prefix)
-        with part.name_scope():
+        part = type(self)(**named(self._prefix))
+        with part._scope:
             part.add(*layers)
         return part
 
@@ -74,8 +75,8 @@ class Sequential(_Stack, Block):
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
         """Hybridizes the blocks, each by itself."""
-        if self._children and all(isinstance(child, HybridBlock) for child in self._children.values()):
-            warnings.warn(f"All children of this Sequential layer '{self.prefix}' are HybridBlocks. Consider using "
+        if self._children and all(isinstance(child, HybridBlock) for child in self._child_blocks()):
+            warnings.warn(f"All children of this Sequential layer '{self._name}' are HybridBlocks. Consider using "
                           "HybridSequential for the best performance.", stacklevel=2)
         super().hybridize(active, **kwargs)
 
@@ -194,12 +195,12 @@ class Dense(HybridBlock):
                  in_units: int = 0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._flatten, self._units, self._in_units = flatten, units, in_units
-        with self.name_scope():
-            self.weight = self.params.get("weight", shape=(units, in_units), init=weight_initializer, dtype=dtype,
+        with self._scope:
+            self.weight = self._make_parameter("weight", shape=(units, in_units), init=weight_initializer, dtype=dtype,
                                           allow_deferred_init=True)
-            self.bias = self.params.get("bias", shape=(units,), init=bias_initializer, dtype=dtype,
+            self.bias = self._make_parameter("bias", shape=(units,), init=bias_initializer, dtype=dtype,
                                         allow_deferred_init=True) if use_bias else None
-            self.act = None if activation is None else Activation(activation, prefix=activation + "_")
+            self.act = None if activation is None else Activation(activation, **named(activation + "_"))
 
     def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:  # noqa: N803
         """The layer's output."""
@@ -265,8 +266,9 @@ class Embedding(HybridBlock):
                  sparse_grad: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._kwargs = {"input_dim": input_dim, "output_dim": output_dim, "dtype": dtype, "sparse_grad": sparse_grad}
-        self.weight = self.params.get("weight", shape=(input_dim, output_dim), init=weight_initializer, dtype=dtype,
-                                      allow_deferred_init=True, grad_stype="row_sparse" if sparse_grad else "default")
+        self.weight = self._make_parameter(
+            "weight", shape=(input_dim, output_dim), init=weight_initializer, dtype=dtype, allow_deferred_init=True,
+            grad_stype="row_sparse" if sparse_grad else "default")
 
     def hybrid_forward(self, F: Any, x: Any, weight: Any) -> Any:  # noqa: N803
         """The vectors."""
@@ -301,7 +303,7 @@ class _Norm(HybridBlock):
 
     def _make(self, name: str, size: int, init: Any, trained: bool = True, **options: Any) -> Any:
         """The parameter `name` of `size` values, changed in training if `trained`."""
-        return self.params.get(name, grad_req="write" if trained else "null", shape=(size,), init=init,
+        return self._make_parameter(name, grad_req="write" if trained else "null", shape=(size,), init=init,
                                allow_deferred_init=True, **options)
 
     def _shown_channels(self) -> str:

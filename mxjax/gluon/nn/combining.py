@@ -10,8 +10,8 @@ from typing import Any
 from ... import context
 from ... import ndarray as nd
 from ...base import numeric_types
+from .._parameter import ParameterDict
 from ..block import Block, HybridBlock
-from ..parameter import ParameterDict
 from .basic_layers import BatchNorm, HybridSequential, Sequential
 
 __all__ = ["Concatenate", "Concurrent", "HybridConcatenate", "HybridConcurrent", "Identity", "PixelShuffle1D",
@@ -38,7 +38,7 @@ class Concurrent(Sequential):
 
     def forward(self, x: Any) -> Any:
         """The outputs in one array."""
-        return nd.concat(*[block(x) for block in self._children.values()], dim=self.axis)
+        return nd.concat(*[block(x) for block in self._child_blocks()], dim=self.axis)
 
 
 class HybridConcurrent(HybridSequential):
@@ -63,7 +63,7 @@ class HybridConcurrent(HybridSequential):
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
         """The outputs in one array."""
-        return F.concat(*[block(x) for block in self._children.values()], dim=self.axis)
+        return F.concat(*[block(x) for block in self._child_blocks()], dim=self.axis)
 
 
 class Concatenate(Concurrent):
@@ -121,8 +121,9 @@ class SparseEmbedding(Block):
                  **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._kwargs = {"input_dim": input_dim, "output_dim": output_dim, "dtype": dtype, "sparse_grad": True}
-        self.weight = self.params.get("weight", shape=(input_dim, output_dim), init=weight_initializer, dtype=dtype,
-                                      grad_stype="row_sparse", stype="row_sparse")
+        self.weight = self._make_parameter(
+            "weight", shape=(input_dim, output_dim), init=weight_initializer, dtype=dtype, grad_stype="row_sparse",
+            stype="row_sparse")
 
     def forward(self, x: Any) -> Any:
         """Vectors of the indices x: shape x.shape + (output_dim,)."""

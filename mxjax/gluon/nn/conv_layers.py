@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...base import numeric_types
+from .._chosen_block import named
+from .._parameter import ParameterDict
 from ..block import HybridBlock
-from ..parameter import ParameterDict
 from .activations import Activation
 
 __all__ = ["AvgPool1D", "AvgPool2D", "AvgPool3D", "Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D",
@@ -54,11 +55,11 @@ class _Conv(HybridBlock):
         first, other = (channels, in_channels) if op_name.lower() == "convolution" else (in_channels, channels)
         inner = other // groups
         shape = (first, *kernel_size, inner) if layout.endswith("C") else (first, inner, *kernel_size)
-        with self.name_scope():
-            self.weight = self.params.get("weight", shape=shape, init=weight_initializer, allow_deferred_init=True)
-            self.bias = self.params.get("bias", shape=(channels,), init=bias_initializer,
+        with self._scope:
+            self.weight = self._make_parameter("weight", shape=shape, init=weight_initializer, allow_deferred_init=True)
+            self.bias = self._make_parameter("bias", shape=(channels,), init=bias_initializer,
                                         allow_deferred_init=True) if use_bias else None
-            self.act = None if activation is None else Activation(activation, prefix=activation + "_")
+            self.act = None if activation is None else Activation(activation, **named(activation + "_"))
 
     def _alias(self) -> str:
         return "conv"

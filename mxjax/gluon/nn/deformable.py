@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._chosen_block import named
+from .._parameter import ParameterDict
 from ..block import Block, HybridBlock
-from ..parameter import ParameterDict
 from .activations import Activation
 from .conv_layers import Size, _check_layout, _sizes
 
@@ -60,9 +61,9 @@ class DeformableConvolution(HybridBlock):
         inner = in_channels // groups
         offset_shape = (self._per_point * points, *kernel, inner) if layout == "NHWC" else \
             (self._per_point * points, inner, *kernel)
-        with self.name_scope():
+        with self._scope:
             def get(name: str, shape: tuple[int, ...], init: Any) -> Any:
-                return self.params.get(name, shape=shape, init=init, allow_deferred_init=True)
+                return self._make_parameter(name, shape=shape, init=init, allow_deferred_init=True)
             for name in self._order:
                 if name == "offset":
                     self.offset_weight = get("offset_weight", offset_shape, offset_weight_initializer)
@@ -73,7 +74,7 @@ class DeformableConvolution(HybridBlock):
                                                       weight_initializer)
                     self.deformable_conv_bias = get("deformable_conv_bias", (channels,), bias_initializer) \
                         if use_bias else None
-            self.act = Activation(activation, prefix=activation + "_") if activation else None
+            self.act = Activation(activation, **named(activation + "_")) if activation else None
 
     def _alias(self) -> str:
         return "deformable_conv"

@@ -71,16 +71,16 @@ class StochasticSequential(StochasticBlock):
     @StochasticBlock.collectLoss
     def forward(self, x: Any, *args: Any) -> Any:
         """The last block's output."""
-        for block in self._children.values():
+        for block in self._child_blocks():
             out = block(x, *args)
             x, args = (out[0], tuple(out[1:])) if isinstance(out, tuple | list) else (out, ())
-        for block in self._children.values():
+        for block in self._child_blocks():
             if isinstance(block, StochasticBlock):
                 self.add_loss(block.losses)
         return (x, *args) if args else x
 
     def __getitem__(self, key: Any) -> Any:
-        layers = list(self._children.values())[key]
+        layers = list(self._child_blocks())[key]
         if not isinstance(layers, list):
             return layers
         net = type(self)(prefix=self._prefix)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._parameter import ParameterDict
 from ..nn.conv_layers import Size, _sizes
-from ..parameter import ParameterDict
 from .rnn_cell import HybridRecurrentCell
 
 __all__ = ["Conv1DGRUCell", "Conv1DLSTMCell", "Conv1DRNNCell", "Conv2DGRUCell", "Conv2DLSTMCell", "Conv2DRNNCell",
@@ -50,7 +50,8 @@ class _ConvCell(HybridRecurrentCell):
         shapes = {"i2h_weight": weight(input_shape[axis - 1], self._i2h["kernel"]),
                   "h2h_weight": weight(hidden_channels, kernel), "i2h_bias": (rows,), "h2h_bias": (rows,)}
         for name, shape in shapes.items():
-            setattr(self, name, self.params.get(name, shape=shape, init=initializers[name], allow_deferred_init=True))
+            param = self._make_parameter(name, shape=shape, init=initializers[name], allow_deferred_init=True)
+            setattr(self, name, param)
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Shape and layout of each state."""

@@ -8,9 +8,9 @@ from typing import Any
 from ... import ndarray as nd
 from ... import symbol
 from ...base import numeric_types
+from .._parameter import ParameterDict, tensor_types
 from ..block import Block, HybridBlock
 from ..nn import LeakyReLU
-from ..parameter import ParameterDict, tensor_types
 from ..utils import _indent
 from ._sequence import begin_state as _begin_state
 from ._sequence import format_sequence, mask, reverse
@@ -34,7 +34,7 @@ class RecurrentCell(Block):
     def reset(self) -> None:
         """Begins a new sequence: the counters in the operators' names start again."""
         self._init_counter = self._counter = -1
-        for cell in self._children.values():
+        for cell in self._child_blocks():
             cell.reset()
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
@@ -140,7 +140,7 @@ class _GatedCell(HybridRecurrentCell):
                                   ("h2h_weight", (rows, hidden_size), h2h_weight_initializer),
                                   ("i2h_bias", (rows,), i2h_bias_initializer),
                                   ("h2h_bias", (rows,), h2h_bias_initializer)):
-            setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True))
+            setattr(self, name, self._make_parameter(name, shape=shape, init=init, allow_deferred_init=True))
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Shape and layout of each state."""
@@ -305,17 +305,17 @@ class _Combined:
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Shape and layout of each state."""
-        return [info for cell in self._children.values() for info in cell.state_info(batch_size)]
+        return [info for cell in self._child_blocks() for info in cell.state_info(batch_size)]
 
     def begin_state(self, **kwargs: Any) -> list[Any]:
         """States to begin with; arguments as in `RecurrentCell.begin_state`."""
         self._check_not_modified()
-        return [state for cell in self._children.values() for state in cell.begin_state(**kwargs)]
+        return [state for cell in self._child_blocks() for state in cell.begin_state(**kwargs)]
 
     def _with_states(self, states: Any) -> Iterable[tuple[Any, list[Any]]]:
         """Each cell with the part of the states that belongs to it."""
         begin = 0
-        for cell in self._children.values():
+        for cell in self._child_blocks():
             count = len(cell.state_info())
             yield cell, states[begin:begin + count]
             begin += count
@@ -328,7 +328,7 @@ class _Stack(_Combined):
         super().__init__(prefix=prefix, params=params)
 
     def __repr__(self) -> str:
-        rows = "\n".join(f"({i}): {_indent(repr(cell), 2)}" for i, cell in self._children.items())
+        rows = "\n".join(f"({i}): {_indent(repr(cell), 2)}" for i, cell in self._child_items())
         return f"{type(self).__name__}(\n{rows}\n)"
 
     def add(self, cell: RecurrentCell) -> None:
@@ -336,7 +336,7 @@ class _Stack(_Combined):
         self.register_child(cell)
 
     def __getitem__(self, i: int) -> RecurrentCell:
-        return self._children[str(i)]
+        return dict(self._child_items())[str(i)]
 
     def __len__(self) -> int:
         return len(self._children)
@@ -344,7 +344,7 @@ class _Stack(_Combined):
     def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
         """One step: (output, new states)."""
         self._counter += 1
-        if any(isinstance(cell, BidirectionalCell) for cell in self._children.values()):
+        if any(isinstance(cell, BidirectionalCell) for cell in self._child_blocks()):
             raise AssertionError("a BidirectionalCell cannot be stepped; use unroll")
         after: list[Any] = []
         for cell, own in self._with_states(states):
@@ -435,7 +435,7 @@ class BidirectionalCell(_Combined, HybridRecurrentCell):
         raise NotImplementedError("Bidirectional cannot be stepped. Please use unroll")
 
     def __repr__(self) -> str:
-        return "{}(forward={l_cell}, backward={r_cell})".format(type(self).__name__, **self._children)
+        return "{}(forward={l_cell}, backward={r_cell})".format(type(self).__name__, **dict(self._child_items()))
 
     def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
                merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
@@ -523,7 +523,7 @@ class ModifierCell(HybridRecurrentCell):
 
     def __init__(self, base_cell: RecurrentCell) -> None:
         if base_cell._modified:
-            raise AssertionError(f"Cell {base_cell.name} is already modified. One cell cannot be modified twice")
+            raise AssertionError(f"Cell {base_cell._name} is already modified. One cell cannot be modified twice")
         base_cell._modified = True
         super().__init__(prefix=base_cell.prefix + self._alias(), params=None)
         self.base_cell = base_cell

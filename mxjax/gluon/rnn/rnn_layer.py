@@ -55,7 +55,8 @@ class _RNNLayer(HybridBlock):
             input_size = length * self._dir
 
     def _add(self, name: str, shape: tuple[int, ...], init: Any) -> None:
-        setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True, dtype=self._dtype))
+        param = self._make_parameter(name, shape=shape, init=init, allow_deferred_init=True, dtype=self._dtype)
+        setattr(self, name, param)
 
     def __repr__(self) -> str:
         rows, columns = self.l0_i2h_weight.shape
@@ -73,7 +74,7 @@ class _RNNLayer(HybridBlock):
             side, layer, gate, kind = _PARAMETER.match(name).groups()
             cell = f".{side}_cell" if self._dir == 2 else ""
             found[f"{prefix}_unfused.{layer}{cell}.{gate}_{kind}"] = param
-        for name, child in self._children.items():
+        for name, child in self._child_items():
             found.update(child._collect_params_with_prefix(prefix + name))
         return found
 
@@ -101,7 +102,7 @@ class _RNNLayer(HybridBlock):
         kinds = {"lstm": rnn_cell.LSTMCell, "gru": rnn_cell.GRUCell}
         options = {} if self._mode in kinds else {"activation": self._mode.removeprefix("rnn_")}
         stack = rnn_cell.HybridSequentialRNNCell(prefix=self.prefix, params=self.params)
-        with stack.name_scope():
+        with stack._scope:
             input_size = self._input_size
             for layer in range(self._num_layers):
                 cells = [kinds.get(self._mode, rnn_cell.RNNCell)(

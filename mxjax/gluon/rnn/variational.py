@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...base import _as_list
-from ..parameter import ParameterDict, tensor_types
+from .._parameter import ParameterDict, tensor_types
 from ._sequence import begin_state as _begin_state
 from ._sequence import format_sequence, mask
 from .rnn_cell import BidirectionalCell, HybridRecurrentCell, ModifierCell, RecurrentCell, SequentialRNNCell
@@ -34,7 +34,7 @@ class VariationalDropoutCell(ModifierCell):
     def __init__(self, base_cell: RecurrentCell, drop_inputs: float = 0.0, drop_states: float = 0.0,
                  drop_outputs: float = 0.0) -> None:
         stacked = isinstance(base_cell, SequentialRNNCell) and any(
-            isinstance(cell, BidirectionalCell) for cell in base_cell._children.values())
+            isinstance(cell, BidirectionalCell) for cell in base_cell._child_blocks())
         if drop_states and (stacked or isinstance(base_cell, BidirectionalCell)):
             raise AssertionError("bidirectional cells do not support variational state dropout; put "
                                  "VariationalDropoutCell around the cells underneath instead")
@@ -121,7 +121,7 @@ class LSTMPCell(HybridRecurrentCell):
                                   ("h2r_weight", (projection_size, hidden_size), h2r_weight_initializer),
                                   ("i2h_bias", (rows,), i2h_bias_initializer),
                                   ("h2h_bias", (rows,), h2h_bias_initializer)):
-            setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True))
+            setattr(self, name, self._make_parameter(name, shape=shape, init=init, allow_deferred_init=True))
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Shape and layout of each state."""

@@ -137,7 +137,7 @@ class Estimator:
     def _is_initialized(self) -> bool:
         try:
             for param in self.net.collect_params().values():
-                param.list_ctx()
+                param.list_device()
         except RuntimeError:
             return False
         return True

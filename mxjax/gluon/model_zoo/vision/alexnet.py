@@ -6,6 +6,7 @@ from typing import Any
 
 from ....context import cpu
 from ... import nn
+from ..._chosen_block import named
 from ._family import ROOT, Classifier, trained
 
 __all__ = ["AlexNet", "alexnet"]
@@ -23,8 +24,8 @@ class AlexNet(Classifier):
 
         def convolution(channels: int, kernel: int, padding: int, strides: int = 1) -> nn.Conv2D:
             return nn.Conv2D(channels, kernel, strides, padding, activation="relu")
-        with self.name_scope():
-            self.features = nn.HybridSequential(prefix="")
+        with self._scope:
+            self.features = nn.HybridSequential(**named(""))
             self.features.add(
                 convolution(64, 11, 2, 4), nn.MaxPool2D(3, 2), convolution(192, 5, 2), nn.MaxPool2D(3, 2),
                 convolution(384, 3, 1), convolution(256, 3, 1), convolution(256, 3, 1), nn.MaxPool2D(3, 2),

@@ -7,6 +7,7 @@ from typing import Any
 
 from ....context import cpu
 from ... import nn
+from ..._chosen_block import named
 from ...contrib.nn import HybridConcurrent, Identity
 from ._family import ROOT, Classifier, trained, variant
 
@@ -20,18 +21,18 @@ def _normalized(out: nn.HybridSequential, channels: int, kernel: int, padding: i
 
 def _dense_layer(growth_rate: int, bn_size: int, dropout: float) -> HybridConcurrent:
     """The input, and `growth_rate` new channels made of it."""
-    new = nn.HybridSequential(prefix="")
+    new = nn.HybridSequential(**named(""))
     _normalized(new, bn_size * growth_rate, 1)
     _normalized(new, growth_rate, 3, 1)
     if dropout:
         new.add(nn.Dropout(dropout))
-    out = HybridConcurrent(axis=1, prefix="")
+    out = HybridConcurrent(axis=1, **named(""))
     out.add(Identity(), new)
     return out
 
 
 def _transition(channels: int) -> nn.HybridSequential:
-    out = nn.HybridSequential(prefix="")
+    out = nn.HybridSequential(**named(""))
     _normalized(out, channels, 1)
     out.add(nn.AvgPool2D(2, 2))
     return out
@@ -52,14 +53,14 @@ class DenseNet(Classifier):
     def __init__(self, num_init_features: int, growth_rate: int, block_config: Sequence[int], bn_size: int = 4,
                  dropout: float = 0, classes: int = 1000, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        with self.name_scope():
-            self.features = nn.HybridSequential(prefix="")
+        with self._scope:
+            self.features = nn.HybridSequential(**named(""))
             self.features.add(nn.Conv2D(num_init_features, 7, 2, 3, use_bias=False), nn.BatchNorm(),
                               nn.Activation("relu"), nn.MaxPool2D(3, 2, 1))
             channels = num_init_features
             for number, count in enumerate(block_config, start=1):
-                stage = nn.HybridSequential(prefix=f"stage{number}_")
-                with stage.name_scope():
+                stage = nn.HybridSequential(**named(f"stage{number}_"))
+                with stage._scope:
                     for _ in range(count):
                         stage.add(_dense_layer(growth_rate, bn_size, dropout))
                 self.features.add(stage)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ....context import cpu
 from ... import nn
+from ..._chosen_block import named
 from ...contrib.nn import HybridConcurrent
 from ._family import ROOT, Classifier, trained
 
@@ -13,7 +14,7 @@ __all__ = ["Inception3", "inception_v3"]
 
 
 def _convolution(channels: int, kernel: Any, strides: Any = 1, padding: Any = 0) -> nn.HybridSequential:
-    out = nn.HybridSequential(prefix="")
+    out = nn.HybridSequential(**named(""))
     out.add(nn.Conv2D(channels, kernel, strides, padding, use_bias=False), nn.BatchNorm(epsilon=0.001),
             nn.Activation("relu"))
     return out
@@ -21,14 +22,14 @@ def _convolution(channels: int, kernel: Any, strides: Any = 1, padding: Any = 0)
 
 def _branch(*layers: Any) -> nn.HybridSequential:
     """Layers one after the other: blocks, or convolutions by their arguments."""
-    out = nn.HybridSequential(prefix="")
+    out = nn.HybridSequential(**named(""))
     for layer in layers:
         out.add(_convolution(*layer) if isinstance(layer, tuple) else layer)
     return out
 
 
 def _side_by_side(*branches: nn.HybridSequential) -> HybridConcurrent:
-    out = HybridConcurrent(axis=1, prefix="")
+    out = HybridConcurrent(axis=1, **named(""))
     out.add(*branches)
     return out
 
@@ -76,12 +77,12 @@ class Inception3(Classifier):
 
     def __init__(self, classes: int = 1000, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        with self.name_scope():
+        with self._scope:
             self.features = _branch((32, 3, 2), (32, 3), (64, 3, 1, 1), nn.MaxPool2D(3, 2), (80, 1), (192, 3),
                                     nn.MaxPool2D(3, 2))
             for prefix, kind, size in _BLOCKS:
                 block = HybridConcurrent(axis=1, prefix=prefix)
-                with block.name_scope():
+                with block._scope:
                     block.add(*_block(kind, size))
                 self.features.add(block)
             self.features.add(nn.AvgPool2D(8), nn.Dropout(0.5))

@@ -6,6 +6,7 @@ from typing import Any
 
 from ....context import cpu
 from ... import nn
+from ..._chosen_block import named
 from ...block import HybridBlock
 from ._family import ROOT, Classifier, trained, variant
 
@@ -46,7 +47,7 @@ class LinearBottleneck(HybridBlock):
         super().__init__(**kwargs)
         self.use_shortcut = stride == 1 and in_channels == channels
         inner = in_channels * t
-        with self.name_scope():
+        with self._scope:
             self.out = nn.HybridSequential()
             _convolution(self.out, inner, activation=RELU6())
             _convolution(self.out, inner, 3, stride, inner, RELU6())
@@ -70,8 +71,8 @@ class MobileNet(Classifier):
         super().__init__(**kwargs)
         channels = [int(n * multiplier) for n in (32, 64, 128, 128, 256, 256, *(512,) * 6, 1024, 1024)]
         strides = (1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1)
-        with self.name_scope():
-            self.features = nn.HybridSequential(prefix="")
+        with self._scope:
+            self.features = nn.HybridSequential(**named(""))
             _convolution(self.features, channels[0], 3, 2, activation=nn.Activation("relu"))
             for before, after, stride in zip(channels, channels[1:], strides, strict=False):
                 _convolution(self.features, before, 3, stride, before, nn.Activation("relu"))
@@ -93,17 +94,17 @@ class MobileNetV2(Classifier):
         repeated = ((32, 1), (16, 1), (24, 2), (32, 3), (64, 4), (96, 3), (160, 3), (320, 1))
         channels = [int(n * multiplier) for n, times in repeated for _ in range(times)]
         strides = (1, 2, 1, 2, 1, 1, 2, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1)
-        with self.name_scope():
-            self.features = nn.HybridSequential(prefix="features_")
-            with self.features.name_scope():
+        with self._scope:
+            self.features = nn.HybridSequential(**named("features_"))
+            with self.features._scope:
                 _convolution(self.features, channels[0], 3, 2, activation=RELU6())
                 for i, stride in enumerate(strides):
                     self.features.add(LinearBottleneck(channels[i], channels[i + 1], 6 if i else 1, stride))
                 _convolution(self.features, int(1280 * max(multiplier, 1.0)), activation=RELU6())
                 self.features.add(nn.GlobalAvgPool2D())
-            self.output = nn.HybridSequential(prefix="output_")
-            with self.output.name_scope():
-                self.output.add(nn.Conv2D(classes, 1, use_bias=False, prefix="pred_"), nn.Flatten())
+            self.output = nn.HybridSequential(**named("output_"))
+            with self.output._scope:
+                self.output.add(nn.Conv2D(classes, 1, use_bias=False, **named("pred_")), nn.Flatten())
 
 
 def _suffix(multiplier: float) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from ....context import cpu
 from ....util import is_np_array
 from ... import nn
+from ..._chosen_block import named
 from ...block import HybridBlock
 from ._family import ROOT, Classifier, trained, variant
 
@@ -30,11 +31,11 @@ class _BlockV1(HybridBlock):
     def __init__(self, channels: int, stride: int, downsample: bool = False, in_channels: int = 0,
                  **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.body = nn.HybridSequential(prefix="")
+        self.body = nn.HybridSequential(**named(""))
         self._fill(channels, stride, in_channels)
         self.downsample = None
         if downsample:
-            self.downsample = nn.HybridSequential(prefix="")
+            self.downsample = nn.HybridSequential(**named(""))
             self.downsample.add(nn.Conv2D(channels, 1, stride, use_bias=False, in_channels=in_channels),
                                 nn.BatchNorm())
 
@@ -134,11 +135,11 @@ def _add_stages(features: nn.HybridSequential, block: type, layers: Sequence[int
         raise AssertionError(f"{len(layers)} stages need {len(layers) + 1} numbers of channels, got {len(channels)}")
     for i, count in enumerate(layers):
         before, after = channels[i], channels[i + 1]
-        stage = nn.HybridSequential(prefix=f"stage{i + 1}_")
-        with stage.name_scope():
-            stage.add(block(after, 2 if i else 1, after != before, in_channels=before, prefix=""))
+        stage = nn.HybridSequential(**named(f"stage{i + 1}_"))
+        with stage._scope:
+            stage.add(block(after, 2 if i else 1, after != before, in_channels=before, **named("")))
             for _ in range(count - 1):
-                stage.add(block(after, 1, False, in_channels=after, prefix=""))
+                stage.add(block(after, 1, False, in_channels=after, **named("")))
         features.add(stage)
 
 
@@ -156,8 +157,8 @@ class ResNetV1(Classifier):
     def __init__(self, block: type, layers: Sequence[int], channels: Sequence[int], classes: int = 1000,
                  thumbnail: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        with self.name_scope():
-            self.features = nn.HybridSequential(prefix="")
+        with self._scope:
+            self.features = nn.HybridSequential(**named(""))
             _start(self.features, channels[0], thumbnail)
             _add_stages(self.features, block, layers, channels)
             self.features.add(nn.GlobalAvgPool2D())
@@ -170,8 +171,8 @@ class ResNetV2(Classifier):
     def __init__(self, block: type, layers: Sequence[int], channels: Sequence[int], classes: int = 1000,
                  thumbnail: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        with self.name_scope():
-            self.features = nn.HybridSequential(prefix="")
+        with self._scope:
+            self.features = nn.HybridSequential(**named(""))
             self.features.add(nn.BatchNorm(scale=False, center=False))
             _start(self.features, channels[0], thumbnail)
             _add_stages(self.features, block, layers, channels)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ....context import cpu
 from ... import nn
+from ..._chosen_block import named
 from ...contrib.nn import HybridConcurrent
 from ._family import ROOT, Classifier, trained, variant
 
@@ -13,14 +14,14 @@ __all__ = ["SqueezeNet", "squeezenet1_0", "squeezenet1_1"]
 
 
 def _convolution(channels: int, kernel: int, padding: int = 0) -> nn.HybridSequential:
-    out = nn.HybridSequential(prefix="")
+    out = nn.HybridSequential(**named(""))
     out.add(nn.Conv2D(channels, kernel, padding=padding), nn.Activation("relu"))
     return out
 
 
 def _fire(squeezed: int, expanded: int) -> nn.HybridSequential:
     """A fire module: few channels by a 1x1 convolution, then many by a 1x1 and a 3x3 one side by side."""
-    out, paths = nn.HybridSequential(prefix=""), HybridConcurrent(axis=1, prefix="")
+    out, paths = nn.HybridSequential(**named("")), HybridConcurrent(axis=1, **named(""))
     out.add(_convolution(squeezed, 1))
     paths.add(_convolution(expanded, 1), _convolution(expanded, 3, 1))
     out.add(paths)
@@ -48,15 +49,15 @@ class SqueezeNet(Classifier):
         if version not in _STAGES:
             raise AssertionError(f"Unsupported SqueezeNet version {version}:1.0 or 1.1 expected")
         (channels, kernel), stages = _STAGES[version]
-        with self.name_scope():
-            self.features = nn.HybridSequential(prefix="")
+        with self._scope:
+            self.features = nn.HybridSequential(**named(""))
             self.features.add(nn.Conv2D(channels, kernel, strides=2), nn.Activation("relu"))
             for stage in stages:
                 self.features.add(nn.MaxPool2D(3, 2, ceil_mode=True))
                 for sizes in stage:
                     self.features.add(_fire(*sizes))
             self.features.add(nn.Dropout(0.5))
-            self.output = nn.HybridSequential(prefix="")
+            self.output = nn.HybridSequential(**named(""))
             self.output.add(nn.Conv2D(classes, 1), nn.Activation("relu"), nn.AvgPool2D(13), nn.Flatten())
 
 

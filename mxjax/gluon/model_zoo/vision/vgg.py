@@ -8,6 +8,7 @@ from typing import Any
 from ....context import cpu
 from ....initializer import Xavier
 from ... import nn
+from ..._chosen_block import named
 from ._family import ROOT, Classifier, trained, variant
 
 __all__ = ["VGG", "get_vgg", "vgg11", "vgg11_bn", "vgg13", "vgg13_bn", "vgg16", "vgg16_bn", "vgg19", "vgg19_bn"]
@@ -27,8 +28,8 @@ class VGG(Classifier):
                  **kwargs: Any) -> None:
         super().__init__(**kwargs)
         dense = {"weight_initializer": "normal", "bias_initializer": "zeros"}
-        with self.name_scope():
-            self.features = nn.HybridSequential(prefix="")
+        with self._scope:
+            self.features = nn.HybridSequential(**named(""))
             for count, channels in zip(layers, filters, strict=True):
                 for _ in range(count):
                     self._add_convolution(channels, batch_norm)

@@ -1,0 +1,779 @@
+"""Parameters of blocks: their values and gradients on every context, initialization that may wait for a shape."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import OrderedDict, defaultdict
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import autograd, initializer, symbol
+from .. import ndarray as nd
+from ..array.creation import zeros_later
+from ..array.file_format import write_each
+from ..base import MXNetError, mx_real_t
+from ..context import Context, chosen, cpu, current_context
+from ..eager.chunk import forget
+from ..ndarray import NDArray
+from ..ops.params import np_dtype
+from ..symbol import Symbol
+from ..util import is_np_array, is_np_shape
+from .utils import _brief_print_list, _indent, shape_is_known
+
+if TYPE_CHECKING:
+    from .trainer import Trainer
+
+__all__ = ["Constant", "ConstantValue", "DeferredInitializationError", "Parameter", "ParameterDict", "merged",
+           "tensor_types"]
+
+tensor_types = (Symbol, NDArray)
+DEFAULT_INIT = initializer.Uniform()
+_STYPES = ("default", "row_sparse", "csr")
+_REQS = ("write", "add", "null")
+
+
+class DeferredInitializationError(MXNetError):
+    """A parameter's value is asked for, but its initialization still waits for its shape."""
+
+
+class _Deferred(NamedTuple):
+    """What an initialization needs once the shape is known."""
+
+    init: Any
+    ctx: list[Context]
+    default_init: Any
+    data: NDArray | None
+
+
+def _contexts(ctx: Context | Sequence[Context] | None) -> list[Context]:
+    """Contexts as a list; by default the current one."""
+    return [chosen(c) for c in ctx] if isinstance(ctx, (list, tuple)) else [chosen(ctx)]
+
+
+def _flavoured(array: NDArray) -> NDArray:
+    """The same dense array with NumPy's semantics where these are on."""
+    return array.as_np_ndarray() if is_np_array() and array.stype == "default" else array
+
+
+def _places(contexts: Sequence[Context]) -> list[list[int | None]]:
+    """Returns where each context is in the list: [devices, hosts], by number; all kinds of host memory are one.
+
+    Libraries read it as `places[ctx.device_typeid & 1][ctx.device_id]`, which MXNet's types allow and ours keep to.
+    """
+    places: list[list[int | None]] = [[], []]
+    for i, ctx in enumerate(contexts):
+        row = places[ctx.device_typeid & 1]
+        row += [None] * (ctx.device_id + 1 - len(row))
+        row[ctx.device_id] = i
+    return places
+
+
+class Parameter:
+    """A weight of a block: one array, and one gradient, on each context it is initialized on.
+
+    Args:
+        name: its name.
+        grad_req: "write" (each backward overwrites the gradient), "add" (adds to it) or "null" (there is none).
+        shape: its shape; a 0 is an unknown dimension, None an unknown shape.
+        dtype: element type.
+        lr_mult, wd_mult: factors on the learning rate and the weight decay.
+        init: its own initializer.
+        allow_deferred_init: let `initialize` wait where the shape is not known.
+        differentiable: whether it can have a gradient.
+        stype, grad_stype: storage types of value and gradient: "default", "row_sparse" or "csr".
+
+    Attributes:
+        sharding: a `jax.sharding.PartitionSpec` that says how it lies on the mesh of a `TrainStep`;
+            None: as the rule of that says.
+
+    Raises:
+        AssertionError: a grad_req or storage type that does not exist.
+
+    Example:
+        >>> weight = mx.gluon.Parameter("fc_weight", shape=(3, 2), init=mx.init.One())
+        >>> weight.initialize(ctx=mx.cpu(0))
+        >>> weight.data().sum().asnumpy()
+        array([6.], dtype=float32)
+    """
+
+    _own_arrays = False  # whether a class makes something else of what is stored, as weight dropout does
+
+    def __init_subclass__(cls, own_arrays: bool | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if own_arrays is None:
+            own_arrays = cls._own_arrays or not vars(cls).keys().isdisjoint(("data", "grad", "list_data", "list_grad"))
+        cls._own_arrays = own_arrays
+
+    def __init__(self, name: str, grad_req: str = "write", shape: int | Sequence[int] | None = None,
+                 dtype: Any = mx_real_t, lr_mult: float = 1.0, wd_mult: float = 1.0, init: Any = None,
+                 allow_deferred_init: bool = False, differentiable: bool = True, stype: str = "default",
+                 grad_stype: str = "default") -> None:
+        self.name = name
+        self.lr_mult, self.wd_mult, self.init = lr_mult, wd_mult, init
+        self._shape = (shape,) if isinstance(shape, int) else shape
+        self._dtype = dtype
+        self._differentiable, self._allow_deferred_init = differentiable, allow_deferred_init
+        self._var: Symbol | None = None
+        self._data: list[NDArray] | None = None
+        self._grad: list[NDArray] | None = None
+        self._ctx_list: list[Context] | None = None
+        self._ctx_map: list[list[int | None]] | None = None
+        self._trainer: Trainer | None = None
+        self._deferred_init: _Deferred | tuple = ()
+        self._grad_req: str | None = None
+        self.sharding: Any = None
+        self.grad_req = grad_req
+        for given, what in ((grad_stype, "grad_stype"), (stype, "stype")):
+            if given not in _STYPES:
+                raise AssertionError(f"Parameter {name!r}: {what} must be one of {', '.join(_STYPES)}, got {given!r}")
+        self._grad_stype, self._stype = grad_stype, stype
+        self._as_stored = stype == "default" and not self._own_arrays  # `data` gives what is stored
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} {self.name} (shape={self.shape}, dtype={self.dtype})"
+
+    # ------------------------------------------------------------ what it is
+    @property
+    def grad_req(self) -> str:
+        """What a backward does to the gradient: "write", "add" or "null"; may be changed at any time."""
+        return self._grad_req
+
+    @grad_req.setter
+    def grad_req(self, req: str) -> None:
+        if req not in _REQS:
+            raise AssertionError(f"grad_req must be one of {', '.join(_REQS)}, got {req!r}")
+        req = req if self._differentiable else "null"
+        if req == self._grad_req:
+            return
+        self._grad_req = req
+        if req == "null" and self._grad is not None:
+            self._grad, self._data = None, [array.detach() for array in self._data]
+        elif self._data is not None:
+            self._init_grad()
+
+    @property
+    def dtype(self) -> Any:
+        """Element type; setting it casts the parameter."""
+        return self._dtype
+
+    @dtype.setter
+    def dtype(self, dtype: Any) -> None:
+        self.cast(dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """Shape; unknown dimensions are 0 (-1 under NumPy shape semantics). Setting it may only fill these in."""
+        if self._shape is None or not is_np_shape():
+            return self._shape
+        return tuple(size if size else -1 for size in self._shape)
+
+    @shape.setter
+    def shape(self, new_shape: Sequence[int]) -> None:
+        if self._shape is not None and (len(self._shape) != len(new_shape) or not all(
+                old in (-1, 0, new) for new, old in zip(new_shape, self._shape, strict=True))):
+            raise AssertionError(f"Parameter {self.name!r}: expected a shape compatible with {self._shape}, got "
+                                 f"{tuple(new_shape)}")
+        self._shape = new_shape
+
+    def _set_trainer(self, trainer: Trainer | None) -> None:
+        """Notes the trainer that updates this parameter; a sparse one can have only one."""
+        known = self._its_trainer()
+        if self._stype != "default" and known and trainer and known is not trainer:
+            raise RuntimeError(f"Parameter {self.name!r} has a trainer already; more than one for a {self._stype} "
+                               "parameter is not supported")
+        self._trainer = trainer
+
+    def _its_trainer(self) -> Trainer | None:
+        """The trainer that updates this parameter."""
+        return self._trainer
+
+    @property
+    def _key(self) -> str:
+        """The name of its variable in graphs, by which trainers know it, too."""
+        return self.name
+
+    def var(self) -> Symbol:
+        """The symbol that stands for this parameter in graphs."""
+        if self._var is None:
+            self._var = symbol.var(self.name, shape=self.shape, dtype=self.dtype, lr_mult=self.lr_mult,
+                                   wd_mult=self.wd_mult, init=self.init, stype=self._stype)
+        return self._var.as_np_ndarray() if is_np_array() else self._var
+
+    # ------------------------------------------------------------ initialization
+    def initialize(self, init: Any = None, ctx: Context | Sequence[Context] | None = None,
+                   default_init: Any = DEFAULT_INIT, force_reinit: bool = False) -> None:
+        """Makes value and gradient arrays; waits for the first forward pass where the shape is not known.
+
+        Args:
+            init: initializer; by default the parameter's own, else `default_init`.
+            ctx: context or list of contexts, each gets a copy; by default the current one.
+            default_init: initializer where there is no other.
+            force_reinit: initialize again what is initialized already (otherwise: a warning, and nothing is done).
+
+        Raises:
+            ValueError: the shape is not known and the initialization may not wait.
+        """
+        if self._data is not None and not force_reinit:
+            warnings.warn(f"Parameter {self.name!r} is already initialized, ignoring. Set force_reinit=True to "
+                          "re-initialize.", stacklevel=2)
+            return
+        self._data = self._grad = None
+        if init is None:
+            init = default_init if self.init is None else self.init
+        waiting = _Deferred(init, _contexts(ctx), default_init, None)
+        if not shape_is_known(self.shape) and not self._allow_deferred_init:
+            raise ValueError(f"Cannot initialize Parameter {self.name!r} because its shape is not known: {self.shape}")
+        self._deferred_init = waiting
+        if shape_is_known(self.shape):
+            self._finish_deferred_init()
+
+    def _finish_deferred_init(self) -> None:
+        """Does an initialization that has waited for the shape."""
+        if not self._deferred_init:
+            return
+        init, ctx, default_init, data = self._deferred_init
+        self._deferred_init = ()
+        if not shape_is_known(self.shape):
+            raise AssertionError(f"Cannot initialize Parameter {self.name!r} because its shape is not known: "
+                                 f"{self.shape}. Please specify in_units, in_channels, etc for `Block`s.")
+        with autograd.pause():
+            if data is None:
+                data = _flavoured(zeros_later(self.shape, cpu(), self.dtype) if self._stype == "default" else
+                                  nd.zeros(self.shape, cpu(), self.dtype, self._stype))
+                initializer.create(default_init)(initializer.InitDesc(self.name, {"__init__": init}), data)
+            self._init_impl(data, ctx)
+
+    def _imagine(self, ctx: Context) -> None:
+        """Has a value of zeros, which take memory when somebody looks."""
+        self._ctx_list = [ctx]
+        self._ctx_map = _places(self._ctx_list)
+        self._data = [_flavoured(zeros_later(self.shape, ctx, self.dtype))]
+        self._deferred_init = ()
+        self._init_grad()
+
+    def _init_impl(self, data: NDArray, ctx_list: Sequence[Context]) -> None:
+        """Copies a value to contexts and makes gradients there."""
+        self._ctx_list = list(ctx_list)
+        self._ctx_map = _places(self._ctx_list)
+        self._data = [_flavoured(data.copyto(ctx)) for ctx in self._ctx_list]
+        self._init_grad()
+
+    def _init_grad(self) -> None:
+        """Makes gradient arrays and tells autograd of them."""
+        if self.grad_req == "null":
+            self._grad = None
+            return
+        self._grad = [_flavoured(zeros_later(d.shape, d.context, d.dtype) if self._grad_stype == "default" else
+                                 nd.zeros(d.shape, d.context, d.dtype, self._grad_stype)) for d in self._data]
+        autograd.mark_variables(self._data, self._grad, self.grad_req)
+
+    def _load_init(self, data: NDArray, ctx: Context | Sequence[Context] | None, cast_dtype: bool = False,
+                   dtype_source: str = "current") -> None:
+        """Takes a loaded value, initializing the parameter with it if need be.
+
+        Args:
+            data: the value.
+            ctx: where to, for a parameter that is not initialized.
+            cast_dtype: convert where dtypes differ.
+            dtype_source: whose dtype then stays: "current" (the parameter's) or "saved" (the value's).
+        """
+        if cast_dtype and dtype_source not in ("current", "saved"):
+            raise AssertionError(f'dtype_source must be "current" or "saved", got {dtype_source!r}')
+        if self.shape:
+            unknown = -1 if is_np_shape() else 0
+            if len(self.shape) != len(data.shape) or any(
+                    own not in (unknown, given) for own, given in zip(self.shape, data.shape, strict=True)):
+                raise AssertionError(f"Failed loading Parameter {self.name!r} from saved params: its shape is "
+                                     f"{self.shape}, the saved one's {data.shape}")
+            self.shape = data.shape
+        if self.dtype and np_dtype(self.dtype) != np_dtype(data.dtype):
+            if not cast_dtype:
+                raise AssertionError(f"Failed loading Parameter {self.name!r} from saved params: its dtype is "
+                                     f"{np_dtype(self.dtype)}, the saved one's {np_dtype(data.dtype)}. Set "
+                                     "cast_dtype=True to cast the dtype of saved params.")
+            if dtype_source == "current":
+                data = data.astype(self.dtype)
+            else:
+                self.dtype = data.dtype
+        if data.stype != self._stype:
+            data = data.tostype(self._stype)
+        if isinstance(ctx, Context):
+            ctx = [ctx]
+        known = self._ctx_list if self._data is not None else self._deferred_init[1] if self._deferred_init else None
+        if ctx is not None and known is not None and set(ctx) != set(known):
+            raise AssertionError(f"Failed to load Parameter {self.name!r} on {ctx}: it was initialized on {known} "
+                                 "before")
+        if self._data is None:
+            self._init_impl(data, known or ctx or [cpu()])
+        else:
+            self.set_data(data)
+        self._deferred_init = ()
+
+    def reset_ctx(self, ctx: Context | Sequence[Context] | None) -> None:
+        """Moves the parameter to other contexts.
+
+        Args:
+            ctx: context or list of contexts; None: the current one.
+
+        Raises:
+            ValueError: it has not been initialized.
+        """
+        if self._data:
+            data = self._reduce()
+            with autograd.pause():
+                self._init_impl(data, _contexts(ctx))
+        elif self._deferred_init:
+            self._deferred_init = self._deferred_init._replace(ctx=_contexts(ctx))
+        else:
+            raise ValueError(f"Cannot reset context for Parameter {self.name!r} because it has not been initialized.")
+
+    def cast(self, dtype: Any) -> None:
+        """Converts value and gradient to another dtype."""
+        self._dtype = dtype
+        self._var = None
+        if self._data is None:
+            return
+        with autograd.pause():
+            self._data = [array.astype(dtype) for array in self._data]
+            if self._grad is not None:
+                self._grad = [array.astype(dtype) for array in self._grad]
+                autograd.mark_variables(self._data, self._grad, self.grad_req)
+
+    # ------------------------------------------------------------ values and gradients
+    def _check_and_get(self, arrays: list[NDArray] | None, ctx: Any) -> Any:
+        """One context's array (None: the only one, or the current context's), or with ctx=list all of them."""
+        if arrays is not None:
+            if ctx is list:
+                return arrays
+            if ctx is None:
+                if len(arrays) == 1:
+                    return arrays[0]
+                ctx = current_context()
+            row = self._ctx_map[ctx.device_typeid & 1]
+            index = row[ctx.device_id] if ctx.device_id < len(row) else None
+            if index is not None:
+                return arrays[index]
+            raise RuntimeError(f"Parameter {self.name!r} was not initialized on context {ctx}. It was only "
+                               f"initialized on {self._ctx_list}.")
+        if self._deferred_init:
+            raise DeferredInitializationError(
+                f"Parameter {self.name!r} has not been initialized yet because initialization was deferred until its "
+                "shape is known. Pass one batch of data through the network first, or tell layers in_units, "
+                "in_channels, etc.")
+        raise RuntimeError(f"Parameter {self.name!r} has not been initialized: call the block's initialize() first. "
+                           "Block.collect_params() has all parameters, for a Trainer too; Block.params lacks those of "
+                           "children.")
+
+    def _need_stype(self, method: str, stype: str, instead: str) -> None:
+        if self._stype != stype:
+            raise RuntimeError(f"{method}() is for parameters of storage type {stype}; Parameter {self.name!r} is "
+                               f"{self._stype}: use {instead}()")
+
+    def data(self, ctx: Context | None = None) -> NDArray:
+        """The array on a context.
+
+        Args:
+            ctx: context; may be left out where there is one only.
+
+        Raises:
+            RuntimeError: it is not initialized (there), or sparse.
+            DeferredInitializationError: its initialization still waits for its shape.
+        """
+        self._need_stype("data", "default", "row_sparse_data")
+        return self._check_and_get(self._data, ctx)
+
+    def list_data(self) -> list[NDArray]:
+        """The arrays on all contexts, in the order of `list_ctx`."""
+        self._need_stype("list_data", "default", "list_row_sparse_data")
+        return self._check_and_get(self._data, list)
+
+    def _get_row_sparse(self, arrays: list[NDArray] | None, ctx: Any, row_id: NDArray) -> Any:
+        """Arrays with these rows as the trainer's store has them."""
+        if not isinstance(row_id, NDArray):
+            raise TypeError(f"row_id must be an NDArray, got {type(row_id).__name__}")
+        if not self._its_trainer():
+            raise RuntimeError(f"Cannot get row_sparse data for Parameter {self.name!r} when no Trainer is created "
+                               "with it.")
+        results = self._check_and_get(arrays, ctx)
+        self._its_trainer()._row_sparse_pull(self, results, row_id)
+        return results
+
+    def row_sparse_data(self, row_id: NDArray) -> NDArray:
+        """The rows of a row_sparse parameter with these numbers, on `row_id`'s context."""
+        self._need_stype("row_sparse_data", "row_sparse", "data")
+        return self._get_row_sparse(self._data, row_id.context, row_id)
+
+    def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
+        """The rows of a row_sparse parameter with these numbers, on all contexts."""
+        self._need_stype("list_row_sparse_data", "row_sparse", "list_data")
+        return self._get_row_sparse(self._data, list, row_id)
+
+    def _need_grad(self) -> None:
+        if self._data is not None and self._grad is None:
+            raise RuntimeError(f"Cannot get gradient array for Parameter {self.name!r} because grad_req='null'")
+
+    def grad(self, ctx: Context | None = None) -> NDArray:
+        """The gradient on a context.
+
+        Raises:
+            RuntimeError: there is none (grad_req is "null"), or the parameter is not initialized.
+        """
+        self._need_grad()
+        return self._check_and_get(self._grad, ctx)
+
+    def list_grad(self) -> list[NDArray]:
+        """The gradients on all contexts, in the order of `list_ctx`."""
+        self._need_grad()
+        return self._check_and_get(self._grad, list)
+
+    def list_device(self) -> list[Context]:
+        """The contexts it is (or, where that waits, will be) initialized on.
+
+        Raises:
+            RuntimeError: it has not been initialized.
+        """
+        if self._data is not None:
+            return self._ctx_list
+        if self._deferred_init:
+            return self._deferred_init.ctx
+        raise RuntimeError(f"Parameter {self.name!r} has not been initialized")
+
+    def list_ctx(self) -> list[Context]:
+        """The contexts, as `list_device`."""
+        return self.list_device()
+
+    def set_data(self, data: NDArray) -> None:
+        """Sets the value on all contexts (`data`: an array of the parameter's shape)."""
+        self.shape = data.shape
+        if self._data is None:
+            if not self._deferred_init:
+                raise AssertionError(f"Parameter {self.name!r} has not been initialized")
+            self._deferred_init = self._deferred_init._replace(data=data)
+            return
+        trainer = self._its_trainer()
+        if trainer and trainer._kv_initialized and trainer._update_on_kvstore and self not in trainer._params_to_init:
+            trainer._reset_kvstore()
+        for array in self._data:
+            array[:] = data
+
+    def zero_grad(self) -> None:
+        """Sets the gradients to zero; does nothing where there are none."""
+        for grad in self._grad or ():
+            nd.zeros_like(grad, out=grad)
+
+    def _reduce(self) -> NDArray:
+        """The mean over the contexts, on the CPU."""
+        ctx = cpu()
+        if self._stype != "default":
+            data = nd.zeros(self.shape, ctx, stype="row_sparse")
+            self._its_trainer()._row_sparse_pull(self, data, nd.arange(0, self.shape[0], dtype="int64", ctx=ctx),
+                                           full_idx=True)
+            return data
+        arrays = [array.copyto(ctx) for array in self.list_data()]
+        for array in self.list_data():
+            forget(array._chunk)
+        return arrays[0] if len(arrays) == 1 else nd.add_n(*arrays) / len(arrays)
+
+
+class ConstantValue:
+    """The parts that constants of both levels of the API have in common."""
+
+    def _begin(self, name: str, value: NDArray) -> None:
+        """Makes the parameter."""
+        self.value = value
+        super().__init__(name, grad_req="null", shape=value.shape, dtype=value.dtype,  # type: ignore[call-arg]
+                         init=initializer.Constant(value))
+
+    def var(self) -> Symbol:
+        """The symbol that stands for this constant in graphs; its value is not written into them."""
+        if self._var is None:
+            self._var = symbol.var(self._key, shape=self.shape, dtype=self.dtype)  # type: ignore[attr-defined]
+        return self._var.as_np_ndarray() if is_np_array() else self._var
+
+    @property
+    def grad_req(self) -> str:
+        """Always "null"."""
+        return "null"
+
+    @grad_req.setter
+    def grad_req(self, req: str) -> None:
+        self._grad_req = "null"
+        if req != "null":
+            warnings.warn(f"Constant parameter {self.name!r} does not support grad_req "  # type: ignore[attr-defined]
+                          f"other than \"null\"; {req!r} is ignored.", stacklevel=2)
+
+
+class Constant(ConstantValue, Parameter):
+    """A parameter that neither autograd nor a Trainer changes; `set_data` can.
+
+    Args:
+        name: its name.
+        value: its value: an array, or anything `mx.nd.array` takes.
+
+    Example:
+        >>> mx.gluon.Constant("const", [[1, 2], [3, 4]]).shape
+        (2, 2)
+    """
+
+    def __init__(self, name: str, value: Any) -> None:
+        if not isinstance(value, NDArray):
+            value = nd.array(value)
+            value = value.as_np_ndarray() if is_np_array() else value
+        self._begin(name, value)
+
+
+_NAMING = "the naming of blocks by prefixes and name_scope()"
+
+
+class ParameterDict:
+    """Parameters by name.
+
+    Args:
+        prefix: begins the names of all parameters made by `get`.
+        shared: another dict, whose parameters `get` takes before it makes new ones.
+    """
+
+    def __init__(self, prefix: str = "", shared: ParameterDict | None = None) -> None:
+        self._prefix, self._shared = prefix, shared
+        self._params: OrderedDict[str, Parameter] = OrderedDict()
+
+    def __repr__(self) -> str:
+        rows = "\n".join(_indent(f"  {param}", 2) for param in self.values())
+        return f"{self._prefix + ' ' if self._prefix else ''}(\n{rows}\n)"
+
+    def __getitem__(self, key: str) -> Parameter:
+        return self._params[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._params)
+
+    def items(self) -> ItemsView[str, Parameter]:
+        """(name, parameter) pairs."""
+        return self._params.items()
+
+    def keys(self) -> KeysView[str]:
+        """Names."""
+        return self._params.keys()
+
+    def values(self) -> ValuesView[Parameter]:
+        """Parameters."""
+        return self._params.values()
+
+    @property
+    def prefix(self) -> str:
+        """Begins the names of all parameters made by `get`."""
+        return self._prefix
+
+    def _find(self, name: str) -> Parameter | None:
+        """A parameter of this or the shared dict by its full name."""
+        if name not in self._params and self._shared is not None and name in self._shared._params:
+            self._params[name] = self._shared._params[name]
+        return self._params.get(name)
+
+    def get(self, name: str, **kwargs: Any) -> Parameter:
+        """The parameter `prefix + name`: from here, from the shared dict, or a new one.
+
+        Args:
+            name: name without the prefix.
+            kwargs: arguments of `Parameter`; an existing one must agree with them.
+
+        Raises:
+            AssertionError: it does not.
+        """
+        name = self.prefix + name
+        param = self._find(name)
+        if param is None:
+            param = self._params[name] = Parameter(name, **kwargs)
+            return param
+        for key, wanted in kwargs.items():
+            existing = getattr(param, key, None)
+            if existing is None:
+                setattr(param, key, wanted)
+                continue
+            if key == "shape":
+                both = merged(wanted, existing)
+                if both is not None:
+                    param._shape = both
+                    continue
+            elif key == "dtype" and np_dtype(wanted) == np_dtype(existing):
+                continue
+            if wanted is not None and wanted != existing:
+                raise AssertionError(f"Cannot retrieve Parameter {name!r} because desired attribute does not match "
+                                     f"with stored for attribute {key!r}: desired {wanted!r} vs stored {existing!r}.")
+        return param
+
+    def get_constant(self, name: str, value: Any = None) -> Constant:
+        """The constant `prefix + name`: from here, from the shared dict, or a new one.
+
+        Args:
+            name: name without the prefix.
+            value: its value; an existing constant must have the same.
+
+        Raises:
+            KeyError: there is no such constant, and no value to make one.
+            AssertionError: what is there is no constant or has another value.
+        """
+        name = self.prefix + name
+        param = self._find(name)
+        if param is None:
+            if value is None:
+                raise KeyError(f"No constant named {name!r}. Please specify value if you want to create a new "
+                               "constant.")
+            param = self._params[name] = Constant(name, value)
+        elif value is not None:
+            value = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
+            if not isinstance(param, Constant):
+                raise AssertionError(f"Parameter {name!r} already exists but it is not a constant.")
+            if param.shape != value.shape or (param.value.asnumpy() != value).any():
+                raise AssertionError(f"Constant {name!r} already exists but has another value")
+        return param
+
+    def update(self, other: ParameterDict | dict[str, Parameter]) -> None:
+        """Takes over all parameters of another dict.
+
+        Raises:
+            AssertionError: it has another parameter of the same name.
+        """
+        for name, param in other.items():
+            if self._params.get(name, param) is not param:
+                raise AssertionError("Cannot update self with other because they have different Parameters with the "
+                                     f"same name {name!r}")
+        self._params.update(other.items())
+
+    # ------------------------------------------------------------ all of them
+    def initialize(self, init: Any = initializer.Uniform(), ctx: Context | Sequence[Context] | None = None,  # noqa: B008
+                   verbose: bool = False, force_reinit: bool = False) -> None:
+        """Initializes all parameters; arguments as in `Parameter.initialize`.
+
+        Args:
+            init: initializer of the parameters without their own.
+            ctx: context or list of contexts.
+            verbose: log each initialization.
+            force_reinit: initialize again what is initialized already.
+        """
+        if verbose:
+            init.set_verbosity(verbose=verbose)
+        for param in self.values():
+            param.initialize(None, ctx, init, force_reinit=force_reinit)
+
+    def zero_grad(self) -> None:
+        """Sets all gradients to zero, those of a context in one call."""
+        by_ctx: dict[Context, list[NDArray]] = defaultdict(list)
+        for param in self.values():
+            for grad in param._grad or ():
+                if grad.stype == "default":
+                    by_ctx[grad.context].append(grad)
+                else:
+                    nd.zeros_like(grad, out=grad)
+        for grads in by_ctx.values():
+            nd.reset_arrays(*grads, num_arrays=len(grads))
+
+    def reset_ctx(self, ctx: Context | Sequence[Context] | None) -> None:
+        """Moves all parameters to other contexts (None: the current one)."""
+        for param in self.values():
+            param.reset_ctx(ctx)
+
+    def list_ctx(self) -> list[Context]:
+        """All contexts that some parameter is initialized on."""
+        return list(dict.fromkeys(ctx for param in self.values() for ctx in param.list_device()))
+
+    def setattr(self, name: str, value: Any) -> None:
+        """Sets an attribute of all parameters, e.g. `setattr("grad_req", "null")`."""
+        for param in self.values():
+            setattr(param, name, value)
+
+    # ------------------------------------------------------------ files
+    def save(self, filename: str, strip_prefix: str = "") -> None:
+        """Writes all parameters to a file.
+
+        Args:
+            filename: the file.
+            strip_prefix: leave this out of the names' beginnings.
+
+        Raises:
+            ValueError: a name does not begin with it.
+        """
+        named = {}
+        for param in self.values():
+            if not param.name.startswith(strip_prefix):
+                raise ValueError(f"Prefix {strip_prefix!r} is to be stripped before saving, but Parameter's name "
+                                 f"{param.name!r} does not start with it: its block shares parameters of another one, "
+                                 f"or was made outside name_scope(). See {_NAMING}.")
+            named[param.name[len(strip_prefix):]] = param
+        save_each(filename, named)
+
+    def load(self, filename: str, ctx: Context | Sequence[Context] | None = None, allow_missing: bool = False,
+             ignore_extra: bool = False, restore_prefix: str = "", cast_dtype: bool = False,
+             dtype_source: str = "current") -> None:
+        """Reads parameters from a file; arguments and errors as in `load_dict`."""
+        self.load_dict(load_named(filename), ctx, allow_missing, ignore_extra, restore_prefix, filename, cast_dtype,
+                       dtype_source)
+
+    def load_dict(self, param_dict: Any, ctx: Context | Sequence[Context] | None = None, allow_missing: bool = False,
+                  ignore_extra: bool = False, restore_prefix: str = "", filename: str | None = None,
+                  cast_dtype: bool = False, dtype_source: str = "current") -> None:
+        """Takes values from a dictionary.
+
+        Args:
+            param_dict: arrays by name; "arg:" and "aux:" before a name are dropped.
+            ctx: where to initialize parameters that are not initialized.
+            allow_missing: leave parameters that are not there as they are.
+            ignore_extra: pass over arrays that belong to no parameter.
+            restore_prefix: put this before the names.
+            filename: for messages.
+            cast_dtype, dtype_source: convert dtypes, to the parameter's ("current") or the array's ("saved").
+
+        Raises:
+            AssertionError: names, shapes or dtypes do not fit.
+        """
+        wrong = next((name for name in self.keys() if not name.startswith(restore_prefix)), None)
+        if wrong is not None:
+            raise AssertionError(f"restore_prefix is {restore_prefix!r} but Parameters name {wrong!r} does not start "
+                                 f"with it. See {_NAMING}.")
+        rows = param_dict.items() if isinstance(param_dict, dict) else param_dict
+        loaded = {restore_prefix + (name[4:] if name.startswith(("arg:", "aux:")) else name): array
+                  for name, array in rows}
+        source = f"file: {filename}" if filename else "param_dict"
+        if not allow_missing:
+            missing = next((name for name in self.keys() if name not in loaded), None)
+            if missing is not None:
+                raise AssertionError(f"Parameter {missing[len(restore_prefix):]!r} is missing in {source}, which "
+                                     f"contains parameters: {_brief_print_list(loaded)}. Please make sure source and "
+                                     f"target networks have the same prefix; see {_NAMING}.")
+        for name, array in loaded.items():
+            if name in self._params:
+                self[name]._load_init(array, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source)
+            elif not ignore_extra:
+                raise AssertionError(f"Parameter {name[len(restore_prefix):]!r} loaded from {source} is not present "
+                                     f"in ParameterDict, choices are: {_brief_print_list(self.keys())}. Set "
+                                     "ignore_extra to True to ignore. Please make sure source and target networks "
+                                     f"have the same prefix; see {_NAMING}.")
+
+
+def save_each(filename: str, params: Mapping[str, Parameter]) -> None:
+    """Writes parameters by name to a file, one after the other: of those in parts one at a time is put together."""
+    write_each(os.fspath(filename), (param._reduce() for param in params.values()), len(params), list(params))
+
+
+def load_named(filename: str) -> dict[str, NDArray]:
+    """The arrays of a file by name.
+
+    Raises:
+        MXNetError: the file is damaged, or its arrays have no names.
+    """
+    loaded = nd.load(filename)
+    if loaded and not isinstance(loaded, dict):
+        raise MXNetError(f"{filename} holds arrays without names, which are no parameters")
+    return dict(loaded)
+
+
+def merged(wanted: Sequence[int] | None, existing: Sequence[int]) -> tuple[int, ...] | None:
+    """Two partially known shapes in one; None where they contradict each other."""
+    if wanted is None or len(wanted) != len(existing):
+        return None
+    if any(a != b and a > 0 and b > 0 for a, b in zip(wanted, existing, strict=True)):
+        return None
+    return tuple(b if a in (0, -1) else a for a, b in zip(wanted, existing, strict=True))

@@ -1,0 +1,317 @@
+"""`Block` of MXNet 2: parameters are named by the attributes that lead to them ("features.0.weight").
+
+It is a `Block` of MXNet 1.x without prefixes, name scopes and parameter dictionaries.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from .. import initializer
+from .. import ndarray as nd
+from .._support.files import reading, together, write_file
+from ..context import Context, current_context, takes_device
+from ..ndarray import NDArray
+from ..numpy_extension import savez
+from ..util import is_np_array
+from . import _block
+from ._parameter import load_named, save_each
+from .parameter import Parameter
+from .utils import _brief_print_list
+
+__all__ = ["Block"]
+
+_OLD = {"prefix": "parameters are named by attributes, see collect_params()",
+        "name": "blocks have no names, type(block).__name__ is one of its class",
+        "name_scope": "parameters are named by attributes, no scope is needed",
+        "save_params": "save_parameters", "load_params": "load_parameters"}
+
+
+class _Old:
+    """A member of MXNet 1.x's blocks; those of subclasses and instances come before it."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._member = name
+
+    def __get__(self, block: Any, owner: type) -> Any:
+        raise AttributeError(f"{owner.__name__}.{self._member} is of MXNet 1.x, and this process speaks MXNet 2: "
+                             f"{_OLD[self._member]}")
+
+
+class _Child:
+    """A block's child, which code for MXNet 2 calls (`block._children["0"]()`), as references there are weak."""
+
+    __slots__ = ("_block",)
+
+    def __init__(self, block: _block.Block) -> None:
+        self._block = block
+
+    def __call__(self) -> _block.Block:
+        return self._block
+
+
+class Block(_block.Block):
+    """Base of all layers and networks in imperative style: define `forward`, assign child blocks as attributes.
+
+    Example:
+        >>> class Model(mx.gluon.Block):  # doctest: +SKIP
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.dense = mx.gluon.nn.Dense(2, in_units=3)
+        ...     def forward(self, x):
+        ...         return mx.npx.relu(self.dense(x))
+        >>> model = Model()  # doctest: +SKIP
+        >>> model.initialize()  # doctest: +SKIP
+        >>> list(model.collect_params())  # doctest: +SKIP
+        ['dense.weight', 'dense.bias']
+    """
+
+    prefix, name, name_scope, save_params, load_params = (_Old() for _ in _OLD)  # type: ignore[assignment]
+
+    def __init__(self, prefix: None = None, params: None = None) -> None:
+        if prefix is not None or params is not None:
+            given = "prefix" if prefix is not None else "params"
+            raise TypeError(f"{type(self).__name__}: blocks of MXNet 2 have no {given}; parameters are named by "
+                            "attributes and shared by share_parameters()")
+        self._prefix = None
+        self._scope: Any = nullcontext()  # where layers of MXNet 1.x have name scopes
+        self._children: OrderedDict[str, _Child] = OrderedDict()  # type: ignore[assignment]
+        self._reg_params: dict[str, Parameter] = {}
+        self._forward_hooks: OrderedDict[int, Callable] = OrderedDict()
+        self._forward_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, Parameter):
+            existing = self.__dict__.get(name)
+            if isinstance(existing, _block.Block):
+                raise TypeError(f"Changing attribute type for {name} from {type(existing)} to {type(value)} is not "
+                                "allowed.")
+            self._reg_params[name] = value
+            object.__setattr__(self, name, value)
+            return
+        super().__setattr__(name, value)
+
+    @property
+    def _name(self) -> str:  # type: ignore[override]
+        """The kind of block, for messages."""
+        return type(self).__name__.lower()
+
+    def _make_parameter(self, name: str, **kwargs: Any) -> Parameter:
+        return Parameter(name, **kwargs)
+
+    def register_child(self, block: _block.Block, name: str | None = None) -> None:
+        """Makes a block a child of this one; assigning it as an attribute does the same."""
+        self._children[str(len(self._children)) if name is None else name] = _Child(block)
+
+    def _child_items(self) -> list[tuple[str, _block.Block]]:
+        return [(name, child()) for name, child in self._children.items()]
+
+    # ------------------------------------------------------------ parameters
+    @property
+    def params(self) -> dict[str, Parameter]:  # type: ignore[override]
+        """The block's own parameters by attribute, without those of its children."""
+        return self._reg_params
+
+    def collect_params(self, select: str | None = None) -> dict[str, Parameter]:  # type: ignore[override]
+        """The parameters of the block and all blocks in it, by the attributes that lead to them.
+
+        Args:
+            select: regular expression; only names that match (from their beginning), e.g. ".*weight|.*bias".
+        """
+        self._warn_of_hidden_blocks()
+        params = self._collect_params_with_prefix()
+        if select is None:
+            return params
+        pattern = re.compile(select)
+        return {name: param for name, param in params.items() if pattern.match(name)}
+
+    @takes_device
+    def initialize(self, init: Any = initializer.Uniform(), ctx: Context | Sequence[Context] | None = None,  # noqa: B008
+                   verbose: bool = False, force_reinit: bool = False) -> None:
+        """Initializes all parameters.
+
+        Args:
+            init: initializer of the parameters without their own.
+            ctx: device or list of devices, each gets a copy; by default the current one.
+            verbose: log each initialization.
+            force_reinit: initialize again what is initialized already.
+        """
+        if verbose:
+            init.set_verbosity(verbose=verbose)
+        for param in self.collect_params().values():
+            param.initialize(None, ctx, init, force_reinit=force_reinit)
+
+    def share_parameters(self, shared: dict[str, Parameter] | None) -> Block:
+        """Has the block use parameters of another one from now on.
+
+        Args:
+            shared: parameters by the names that they have here, as `other.collect_params()` gives them.
+
+        Returns:
+            The block.
+
+        Raises:
+            ValueError: `shared` is no dict.
+        """
+        if shared is None:
+            return self
+        if not isinstance(shared, dict):
+            raise ValueError(f"'shared' should be in type of Dict. Get type {type(shared)}!")
+        unknown = set(shared)
+        self._take_parameters(shared, unknown, "")
+        for name in sorted(unknown):
+            warnings.warn(f"Parameter name {name} is not in the current model!", stacklevel=2)
+        return self
+
+    def _take_parameters(self, shared: dict[str, Parameter], unknown: set[str], prefix: str) -> None:
+        for name in list(self._reg_params):
+            if shared.get(prefix + name) is not None:
+                setattr(self, name, shared[prefix + name])
+                unknown.discard(prefix + name)
+        for name, child in self._child_items():
+            child._take_parameters(shared, unknown, f"{prefix}{name}.")
+
+    def setattr(self, name: str, value: Any) -> None:
+        """Sets an attribute of all parameters, e.g. `setattr("grad_req", "null")`."""
+        for param in self.collect_params().values():
+            setattr(param, name, value)
+
+    def zero_grad(self) -> None:
+        """Sets all gradients to zero, those of a device in one call."""
+        dense: dict[Context, list[NDArray]] = defaultdict(list)
+        for param in self.collect_params().values():
+            for grad in param._grad or ():
+                if grad.stype == "default":
+                    dense[grad.context].append(grad.as_nd_ndarray())
+                else:
+                    nd.zeros_like(grad, out=grad)
+        for grads in dense.values():
+            nd.reset_arrays(*grads, num_arrays=len(grads))
+
+    def reset_device(self, device: Context | Sequence[Context] | None) -> None:
+        """Moves all parameters to other devices (None: the current one)."""
+        for param in self.collect_params().values():
+            param.reset_ctx(device)
+
+    def reset_ctx(self, ctx: Context | Sequence[Context] | None) -> None:
+        """The old name of `reset_device`."""
+        warnings.warn("Block.reset_ctx has been renamed to Block.reset_device", DeprecationWarning, stacklevel=2)
+        self.reset_device(ctx)
+
+    # ------------------------------------------------------------ files
+    def save_parameters(self, filename: str, deduplicate: bool = False) -> None:
+        """Writes all parameters to an .npz file for `load_parameters` (without NumPy's semantics as MXNet 1.x does).
+
+        Args:
+            filename: the file.
+            deduplicate: write a parameter that several blocks share only once.
+        """
+        params = self._collect_params_with_prefix()
+        if deduplicate:
+            params = {name: param for param, name in {p: n for n, p in params.items()}.items()}
+        save_arrays(filename, params)
+
+    @takes_device
+    def load_parameters(self, filename: str, ctx: Context | Sequence[Context] | None = None,
+                        allow_missing: bool = False, ignore_extra: bool = False, cast_dtype: bool = False,
+                        dtype_source: str = "current") -> None:
+        """Reads parameters that `save_parameters` or `export` (here, in MXNet 2 or in MXNet 1.x) wrote.
+
+        Args:
+            filename: the file.
+            ctx: where to initialize parameters that are not initialized; by default the current device.
+            allow_missing: leave parameters that are not in the file as they are.
+            ignore_extra: pass over arrays that belong to no parameter.
+            cast_dtype, dtype_source: convert dtypes, to the parameter's ("current") or the file's ("saved").
+
+        Raises:
+            AssertionError: a parameter is missing, or shapes or dtypes do not fit.
+            ValueError: the file has more than the block.
+        """
+        loaded = load_named(filename)
+        if loaded:
+            self._take_values(loaded, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source, f"file: {filename}")
+
+    @takes_device
+    def load_dict(self, param_dict: dict[str, Any], ctx: Context | Sequence[Context] | None = None,
+                  allow_missing: bool = False, ignore_extra: bool = False, cast_dtype: bool = False,
+                  dtype_source: str = "current") -> None:
+        """Takes values by name; other arguments and errors as in `load_parameters`.
+
+        Args:
+            param_dict: arrays (NumPy's, too) by parameter name; "arg:" and "aux:" before a name are dropped.
+            ctx, allow_missing, ignore_extra, cast_dtype, dtype_source: see `load_parameters`.
+        """
+        self._take_values(param_dict, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source, "param_dict")
+
+    def _take_values(self, values: dict[str, Any], ctx: Context | Sequence[Context] | None, allow_missing: bool,
+                     ignore_extra: bool, cast_dtype: bool, dtype_source: str, source: str) -> None:
+        params = self.collect_params()
+        loaded = {name[4:] if name.startswith(("arg:", "aux:")) else name: array for name, array in values.items()}
+        if not allow_missing:
+            names = defaultdict(list)
+            for name, param in params.items():
+                names[param].append(name)
+            for name, param in params.items():
+                if not any(other in loaded for other in names[param]):
+                    raise AssertionError(f"Parameter '{name}' is missing in '{source}', which contains parameters: "
+                                         f"{_brief_print_list(loaded)}. Set allow_missing=True to ignore missing "
+                                         "parameters.")
+        for name, array in loaded.items():
+            if name in params:
+                if isinstance(array, np.ndarray):
+                    array = nd.array(array, dtype=array.dtype)
+                params[name]._load_init(array, ctx or current_context(), cast_dtype=cast_dtype,
+                                        dtype_source=dtype_source)
+            elif not ignore_extra:
+                raise ValueError(f"Parameter '{name}' loaded from '{source}' is not present in Dict, which contains "
+                                 f"parameters {_brief_print_list(params)}. Set ignore_extra=True to ignore. ")
+
+    def save(self, prefix: str) -> None:
+        """Writes `prefix-model.json` (all blocks, graphs of hybridized ones) and `prefix-model.params`.
+
+        Both are on the disk before one is replaced, so that a failure changes neither.
+        """
+        with together():
+            write_file(f"{prefix}-model.json", json.dumps(dict([self._described([0])])))
+            self.save_parameters(f"{prefix}-model.params")
+
+    def _described(self, count: list[int]) -> tuple[str, dict[str, Any]]:
+        """A block's name in `save`'s file, and what stands there; `count` has the number of those before it."""
+        name = f"{type(self).__name__.lower()}{count[0]}"
+        count[0] += 1
+        model = {**self._describe_graph(), "params": {name: p._uuid for name, p in self._reg_params.items()}}
+        model.update(child._described(count) for child in self._child_blocks())
+        return name, model
+
+    def load(self, prefix: str) -> None:
+        """Reads what `save` wrote of a block made in the same way."""
+        with reading(f"{prefix}-model.json", "the parts of such a block"), \
+                open(f"{prefix}-model.json", encoding="utf-8") as file:
+            self._restored(json.load(file), [0])
+        self.load_parameters(f"{prefix}-model.params")
+
+    def _restored(self, structure: dict[str, Any], count: list[int]) -> None:
+        model = structure[f"{type(self).__name__.lower()}{count[0]}"]
+        count[0] += 1
+        self._restore_graph(model)
+        for name, uuid in model["params"].items():
+            self._reg_params[name]._rename(uuid)
+        for child in self._child_blocks():
+            child._restored(model, count)
+
+
+def save_arrays(filename: str, params: dict[str, Parameter]) -> None:
+    """Writes parameters by name: an .npz file where NumPy's semantics are on, as MXNet 2 has it."""
+    if is_np_array():
+        savez(filename, **{name: param._reduce() for name, param in params.items()})
+    else:
+        save_each(filename, params)

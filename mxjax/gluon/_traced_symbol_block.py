@@ -1,0 +1,115 @@
+"""`SymbolBlock` of MXNet 2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import symbol
+from ..array.dense import NDArray
+from ..context import Context, takes_device
+from ..eager.modes import state
+from ..symbol import Symbol
+from ..util import is_np_array
+from . import _hybrid_block
+from ._formats import flatten, regroup
+from ._structural_block import Block
+from ._symbol_block import GraphBlock
+from ._traced_block import HybridBlock
+from .parameter import Parameter
+
+__all__ = ["SymbolBlock"]
+
+
+class SymbolBlock(GraphBlock, HybridBlock):
+    """A symbol as a block.
+
+    Args:
+        outputs: symbol, or list of symbols.
+        inputs: those of its variables that are inputs; the others become parameters.
+        params: parameters to take, by name.
+
+    Raises:
+        AssertionError: an input is no variable, or a variable is row_sparse.
+        ValueError: the graph does not use one of `params`.
+
+    Example:
+        >>> data = mx.sym.var("data")  # doctest: +SKIP
+        >>> block = mx.gluon.SymbolBlock(mx.sym.FullyConnected(data, num_hidden=2, name="fc"), data)  # doctest: +SKIP
+    """
+
+    @staticmethod
+    @takes_device
+    def imports(symbol_file: str, input_names: str | Sequence[str], param_file: str | None = None,
+                ctx: Context | Sequence[Context] | None = None, allow_missing: bool = False,
+                ignore_extra: bool = False) -> SymbolBlock:
+        """A block of what `HybridBlock.export` wrote, here, in MXNet 2 or in MXNet 1.x.
+
+        Args:
+            symbol_file: the `-symbol.json` file.
+            input_names: names of the inputs.
+            param_file: the `.params` file; without it the parameters have to be initialized.
+            ctx: where to put the parameters.
+            allow_missing, ignore_extra: see `Block.load_parameters`.
+        """
+        names = [input_names] if isinstance(input_names, str) else input_names
+        # without a file of parameters the inputs are taken for float32, and other types follow from that
+        inputs = [symbol.var(name, dtype="float32" if param_file is None else None) for name in names]
+        out = symbol.load(symbol_file)
+        if is_np_array():
+            inputs, out = [variable.as_np_ndarray() for variable in inputs], out.as_np_ndarray()
+        block = SymbolBlock(out, inputs)
+        if param_file is not None:
+            block.load_parameters(param_file, ctx, allow_missing, ignore_extra, cast_dtype=True, dtype_source="saved")
+        return block
+
+    def __init__(self, outputs: Symbol | Sequence[Symbol], inputs: Symbol | Sequence[Symbol],
+                 params: dict[str, Parameter] | None = None) -> None:
+        super().__init__()
+        types = self._begin(outputs, inputs)
+        unused = (params or {}).keys() - types.keys()
+        if unused:
+            raise ValueError(f"{unused} params are unused by the model.")
+        self._reg_params = dict(params or {})
+        for name, (req, dtype) in types.items():
+            param = self._reg_params.get(name)
+            if param is None:
+                param = self._reg_params[name] = Parameter(name, grad_req=req, allow_deferred_init=True, dtype=dtype)
+            else:
+                param._check_and_setattr(allow_deferred_init=True, dtype=dtype)
+            if param._var is None:
+                param._own_name = name
+
+    def _infer_own_shapes(self, *args: Any) -> None:
+        """Leaves shapes to the graph."""
+
+    def infer_shape(self, *args: Any) -> None:
+        """Works out the parameters' shapes from inputs."""
+        self._infer_attrs("infer_shape", "shape", *args)
+
+    def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
+        return self._cached_graph
+
+    def __call__(self, x: Any, *args: Any) -> Any:
+        """Runs the graph on arrays, or composes it with symbols; hooks are called."""
+        return Block.__call__(self, x, *args)
+
+    def forward(self, x: Any, *args: Any) -> Any:
+        """Runs the graph on arrays, or composes it with symbols; in a trace its nodes become part of that."""
+        if not isinstance(x, NDArray):
+            return self._composed([x, *args])
+        if state.recorder is not None:
+            return self._traced_call(x, *args)
+        with x.context:
+            return _hybrid_block.HybridBlock._call_cached_op(self, x, *args)
+
+    def _traced_call(self, *args: Any) -> Any:
+        recorder, state.recorder = state.recorder, None
+        try:
+            if self._cached_op is None:
+                self._build_cache(*args)
+        finally:
+            state.recorder = recorder
+        given = [a for a in flatten(args, "input")[0] if a is not None]
+        arrays = [given[what] if is_arg else what.data() for is_arg, what in self._cached_op_args]
+        return regroup(recorder.inline(self._cached_op, arrays), self._out_format)
