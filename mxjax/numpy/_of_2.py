@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import level
 from ..util import check_ufunc_options, is_np_default_dtype
-from . import _matrix, _reduce
+from . import _elemwise, _matrix, _reduce
 from ._dispatch import call, is_number
 
 __all__ = ["argmax", "argmin", "argsort", "mean", "sort", "speak"]
@@ -32,7 +32,6 @@ _ARGUMENTS: dict[str, tuple[str, dict[str, str]]] = {
     **dict.fromkeys(("std", "var"), (_SPREAD, {"ddof": "correction"})),
     "empty_like": ("prototype, dtype=None, device=None, order='C', subok=False, shape=None", {}),
     "eye": ("N, M=None, k=0, dtype=None, device=None, **kwargs", {"ctx": "device"}),
-    "floor_divide": ("x1, x2, out=None, **kwargs", {}),
     "linalg.pinv": ("a, rtol=None, hermitian=False", {"rcond": "1e-15 if rtol is None else rtol"}),
     "linalg.matrix_rank": ("M, rtol=None, hermitian=False", {"A": "M", "tol": "rtol"}),
     **dict.fromkeys(("linalg.eigh", "linalg.eigvalsh"), (_TRIANGLE, {"UPLO": "'U' if upper else 'L'"})),
@@ -238,13 +237,31 @@ def positive(x: Any, out: Any = None, **kwargs: Any) -> Any:
     return np.positive(x) if is_number(x) else call("_np_copy", [x], out)
 
 
+def floor_divide(x1: Any, x2: Any, out: Any = None, **kwargs: Any) -> Any:
+    """The largest integer not above x1 / x2, element by element with broadcasting.
+
+    Args:
+        x1, x2: ndarrays or symbols, or one of them a number; two numbers give a number.
+        out: ndarray to write to.
+        kwargs: NumPy's ufunc options (`where`, `order`, ...), at their defaults.
+
+    Returns:
+        An ndarray of the common shape.
+
+    Raises:
+        TypeError: x1 or x2 is something else, such as a list; an unknown option.
+        NotImplementedError: an option is not at its default.
+    """
+    if kwargs:
+        check_ufunc_options("floor_divide", kwargs)
+    return _elemwise.floor_divide(x1, x2, out)
+
+
 def _changed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of MXNet 2 for one of level 1, which may be the same."""
     own = _OWN.get(name)
     if own is not None:
         own.__module__ = function.__module__
-        if name in ("sort", "argsort"):
-            own.__signature__ = inspect.signature(lambda a, axis=-1, descending=False, stable=True: None)
         return own
     if name in _ARGUMENTS:
         return _form(function, *_ARGUMENTS[name])
@@ -253,7 +270,10 @@ def _changed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-_OWN = {"sum": sum, "mean": mean, "argmax": argmax, "argmin": argmin, "sort": sort, "argsort": argsort,
+for _function in (sort, argsort, floor_divide):  # what is taken still, or as in NumPy, is not shown
+    _shown = [p for p in inspect.signature(_function).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    _function.__signature__ = inspect.Signature(_shown)
+_OWN = {"floor_divide": floor_divide, "sum": sum, "mean": mean, "argmax": argmax, "argmin": argmin, "sort": sort, "argsort": argsort,
         "positive": positive, "linalg.cholesky": cholesky}
 
 
