@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import level
 from ..util import check_ufunc_options, is_np_default_dtype
-from . import _elemwise, _matrix, _reduce
+from . import _create, _elemwise, _matrix, _reduce
 from ._dispatch import call, is_number
 
 __all__ = ["argmax", "argmin", "argsort", "mean", "sort", "speak"]
@@ -30,7 +30,6 @@ _ARGUMENTS: dict[str, tuple[str, dict[str, str]]] = {
     **dict.fromkeys(("all", "any", "max", "min", "amax", "amin"), (_EXTREME, {})),
     **dict.fromkeys(("prod", "product"), (_TOTAL, {})),
     **dict.fromkeys(("std", "var"), (_SPREAD, {"ddof": "correction"})),
-    "empty_like": ("prototype, dtype=None, device=None, order='C', subok=False, shape=None", {}),
     "eye": ("N, M=None, k=0, dtype=None, device=None, **kwargs", {"ctx": "device"}),
     "linalg.pinv": ("a, rtol=None, hermitian=False", {"rcond": "1e-15 if rtol is None else rtol"}),
     "linalg.matrix_rank": ("M, rtol=None, hermitian=False", {"A": "M", "tol": "rtol"}),
@@ -201,6 +200,26 @@ def argsort(a: Any, axis: int | None = -1, descending: bool = False, stable: boo
     return call("_npi_argsort", [a], axis="None" if axis is None else axis, is_ascend=not descending, dtype="int64")
 
 
+def empty_like(prototype: Any, dtype: Any = None, device: Any = None, order: str = "C", subok: bool = False,
+               shape: Any = None) -> Any:
+    """An array like another one, whose values mean nothing yet.
+
+    Args:
+        prototype: ndarray or symbol.
+        dtype: default that of the prototype.
+        device: has no effect: it is where the prototype is.
+        order: "C".
+        subok, shape: only False and None.
+
+    Returns:
+        An ndarray of the prototype's shape.
+
+    Raises:
+        NotImplementedError: another order; `subok` or `shape` is given.
+    """
+    return _create.empty_like(prototype, dtype, order, subok, shape)
+
+
 def cholesky(a: Any, upper: bool = False) -> Any:
     """The triangular factor of symmetric positive definite matrices.
 
@@ -237,24 +256,16 @@ def positive(x: Any, out: Any = None, **kwargs: Any) -> Any:
     return np.positive(x) if is_number(x) else call("_np_copy", [x], out)
 
 
-def floor_divide(x1: Any, x2: Any, out: Any = None, **kwargs: Any) -> Any:
-    """The largest integer not above x1 / x2, element by element with broadcasting.
+def _with_options(name: str) -> Callable[..., Any]:
+    """A function of two arrays that takes NumPy's ufunc options as well, at their defaults."""
+    function = getattr(_elemwise, name)
 
-    Args:
-        x1, x2: ndarrays or symbols, or one of them a number; two numbers give a number.
-        out: ndarray to write to.
-        kwargs: NumPy's ufunc options (`where`, `order`, ...), at their defaults.
-
-    Returns:
-        An ndarray of the common shape.
-
-    Raises:
-        TypeError: x1 or x2 is something else, such as a list; an unknown option.
-        NotImplementedError: an option is not at its default.
-    """
-    if kwargs:
-        check_ufunc_options("floor_divide", kwargs)
-    return _elemwise.floor_divide(x1, x2, out)
+    @functools.wraps(function)
+    def call(x1: Any, x2: Any, out: Any = None, **kwargs: Any) -> Any:
+        if kwargs:
+            check_ufunc_options(name, kwargs)
+        return function(x1, x2, out)
+    return call
 
 
 def _changed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -270,10 +281,11 @@ def _changed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-for _function in (sort, argsort, floor_divide):  # what is taken still, or as in NumPy, is not shown
+for _function in (sort, argsort):  # what is taken still is not shown
     _shown = [p for p in inspect.signature(_function).parameters.values() if p.kind is not p.VAR_KEYWORD]
     _function.__signature__ = inspect.Signature(_shown)
-_OWN = {"floor_divide": floor_divide, "sum": sum, "mean": mean, "argmax": argmax, "argmin": argmin, "sort": sort, "argsort": argsort,
+_OWN = {**{name: _with_options(name) for name in ("floor_divide", "logical_and", "logical_or", "logical_xor")},
+        "empty_like": empty_like, "sum": sum, "mean": mean, "argmax": argmax, "argmin": argmin, "sort": sort, "argsort": argsort,
         "positive": positive, "linalg.cholesky": cholesky}
 
 
