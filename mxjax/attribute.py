@@ -7,7 +7,7 @@ import warnings
 from collections import defaultdict
 from typing import Any, ClassVar
 
-__all__ = ["AttrScope"]
+__all__ = ["AttrScope", "current"]
 
 
 class _PerThread(threading.local):
@@ -85,3 +85,8 @@ class AttrScope(_Scope):
     def __enter__(self) -> AttrScope:
         self._attr = {**self._current.value._attr, **self._own}
         return super().__enter__()
+
+
+def current() -> AttrScope:
+    """Returns this thread's current AttrScope; MXNet 2's way to ask."""
+    return AttrScope._current.value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .attribute import _Scope
 
-__all__ = ["NameManager", "Prefix"]
+__all__ = ["NameManager", "Prefix", "current"]
 
 
 class NameManager(_Scope):
@@ -52,3 +52,8 @@ class Prefix(NameManager):
     def get(self, name: str | None, hint: str) -> str:
         """The name `NameManager.get` gives, after the prefix."""
         return self._prefix + super().get(name, hint)
+
+
+def current() -> NameManager:
+    """Returns this thread's current NameManager; MXNet 2's way to ask."""
+    return NameManager._current.value

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ._random.streams import seed
 from .ndarray.random import (
+    binomial,
+    categorical,
     exponential,
     gamma,
     generalized_negative_binomial,
@@ -17,5 +19,5 @@ from .ndarray.random import (
     uniform,
 )
 
-__all__ = ["exponential", "gamma", "generalized_negative_binomial", "multinomial", "negative_binomial", "normal",
-           "poisson", "randint", "randn", "seed", "shuffle", "uniform"]
+__all__ = ["binomial", "categorical", "exponential", "gamma", "generalized_negative_binomial", "multinomial",
+           "negative_binomial", "normal", "poisson", "randint", "randn", "seed", "shuffle", "uniform"]

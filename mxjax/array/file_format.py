@@ -1,6 +1,7 @@
 """MXNet's binary array files (`.params`, `.nd`): every version is read; what is written, MXNet 1.9.1 reads.
 
-Files of NumPy and of safetensors are told by their first bytes, and the latter written by their ending.
+Files of NumPy and of safetensors are told by their first bytes, and the latter written by their ending. MXNet 2 writes
+NumPy's.
 
 A file is a list header, the arrays, and their names (or none). Little-endian throughout:
 
@@ -31,7 +32,7 @@ from .._xla.transfer import to_device
 from ..base import MXNetError
 from ..context import cpu
 from ..eager.array_types import storage, wrap
-from ..ops.params import CODES, DTYPES
+from ..ops.params import CODES, DTYPES, np_dtype
 from ..util import is_np_shape, np_shape_of_thread
 from . import safetensors_format
 
@@ -212,6 +213,8 @@ def _read_npy(file: IO[bytes], size: int) -> np.ndarray:
     if min(shape, default=0) < 0 or count > size - file.tell():
         raise MXNetError(f"{dtype} array of shape {shape} needs {count} bytes, {size - file.tell()} are left")
     values = np.frombuffer(file.read(count), dtype)
+    if dtype.names:
+        values = values.view(np_dtype(dtype))  # MXNet's way to write bfloat16
     return values.reshape(shape, order="F" if fortran else "C")
 
 
@@ -340,6 +343,32 @@ def _write(file: io.BufferedWriter, arrays: Iterator[Any], count: int, names: li
     for name in names:
         raw = name.encode()
         file.write(struct.pack("<Q", len(raw)) + raw)
+
+
+def write_numpy(path: str, arrays: dict[str, Any] | Any) -> None:
+    """Writes one dense array in NumPy's format (`.npy`), or named ones as an archive of such files (`.npz`).
+
+    Raises:
+        MXNetError: an array is sparse, or the file cannot be written.
+    """
+    for array in arrays.values() if isinstance(arrays, dict) else [arrays]:
+        if array.stype != "default":
+            raise MXNetError(f"cannot write {path}: only dense arrays are written in NumPy's format, got {array.stype}")
+    with refusals(f"cannot write {path}"), replacing(path) as file:
+        if not isinstance(arrays, dict):
+            _write_npy(file, arrays)
+            return
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                    _write_npy(entry, array)
+
+
+def _write_npy(file: Any, array: Any) -> None:
+    values = array.asnumpy()
+    if values.dtype.name == "bfloat16":  # as MXNet has it, where NumPy alone knows no such dtype
+        values = values.view([("bfloat16", "<u2")])
+    np.lib.format.write_array(file, values, allow_pickle=False)
 
 
 def _code(dtype: np.dtype) -> int:

@@ -13,7 +13,7 @@ from ..eager.dispatch import call
 from ..ops import registry
 from ..ops.random.drawing import draw
 
-__all__ = ["exponential", "gamma", "generalized_negative_binomial", "multinomial", "negative_binomial", "normal",
+__all__ = ["binomial", "categorical", "exponential", "gamma", "generalized_negative_binomial", "multinomial", "negative_binomial", "normal",
            "poisson", "randint", "randn", "shuffle", "uniform"]
 
 
@@ -95,6 +95,15 @@ def multinomial(data: NDArray, shape: Any = _Null, get_prob: bool = False, out: 
     given = {"shape": shape, "get_prob": get_prob, "dtype": dtype, **kwargs}
     told = {k: v for k, v in given.items() if v is not _Null}
     return call(registry.get("_sample_multinomial"), [_array(data)], told, out)
+
+
+categorical = multinomial  # its name in MXNet 2
+
+
+def binomial(n: Any = 1, p: Any = 0.5, shape: Any = _Null, dtype: Any = _Null, ctx: Context | None = None,
+             out: NDArray | None = None, **kwargs: Any) -> NDArray:
+    """Draws how many of `n` trials succeed, each with probability `p`; others as in `uniform`."""
+    return draw("binomial", {"n": n, "p": p}, shape, dtype, ctx, out, kwargs, call, NDArray)
 
 
 def shuffle(data: NDArray, **kwargs: Any) -> NDArray:

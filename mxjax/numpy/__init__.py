@@ -31,7 +31,8 @@ from .type_functions import *  # noqa: F403
 from .utils import *  # noqa: F403
 
 # what was copied from there; it stands there anew when the level is chosen
-_level.follow(lambda api: globals().update({name: getattr(multiarray, name) for name in multiarray.__all__}))
+_level.follow(lambda api: globals().update({name: getattr(module, name) for module in (multiarray, utils)
+                                            for name in module.__all__}))
 
 if _TYPE_CHECKING:  # they don't see through an `__all__` that is computed
     from ._ndarray import array as array

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..base import numeric_types
+from ..base import MXNetError, numeric_types
 from ..context import as_context, takes_device
 from ..eager.call_cache import CachedCall, prepared
 from ..eager.dispatch import call as call_operator
@@ -21,6 +21,10 @@ from ..kernel.kernel import prepare
 from ..ops import registry
 
 __all__ = ["IMPERATIVE", "SYMBOLIC", "Flavour", "bound", "call", "is_array", "is_number"]
+
+
+class NoArray(MXNetError, TypeError):
+    """An operand is neither an array nor a number: a TypeError, which MXNet 2 raises as its own error."""
 
 
 class Flavour:
@@ -60,7 +64,7 @@ class Flavour:
         for value in inputs:
             if not self.is_array(value):
                 other = getattr(value, "as_np_ndarray", None) and "; its as_np_ndarray() is one of mx.np's"
-                raise TypeError(f"{name}: type {type(value)} not supported{other or ''}")
+                raise NoArray(f"{name}: type {type(value)} not supported{other or ''}")
 
 
 class _Imperative(Flavour):

@@ -306,13 +306,13 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
             return call(scalar_op, [x], out, scalar=float(value), is_int=whole)
         kind = x._chunk.dtype.kind
         if promotes or kind in "biu":
-            if isinstance(value, float) and (promotes or takes_floats and isinstance(given, float)
+            if divides and kind in "biu" and is_np_default_dtype():
+                x = x.astype("float64")
+            elif isinstance(value, float) and (promotes or takes_floats and isinstance(given, float)
                                              and level.current() == 2):
                 return call(scalar_op, [x], out, scalar=value, is_int=False)
-            if kind == "b" and counts:
+            elif kind == "b" and counts:
                 x = x.astype("int64")
-            elif divides and is_np_default_dtype():
-                x = x.astype("float64")
         return invoke(kernel_of(scalar_op), [x], (value,), out)
 
     def body(x1: Any, x2: Any, out: Any) -> Any:

@@ -562,15 +562,15 @@ class of_2:
         """`np.mean` of this array."""
         return _of_2.mean(self, axis, dtype, out, keepdims)
 
-    def std(self, axis: Any = None, dtype: Any = None, out: Any = None, correction: int = 0,
-            keepdims: bool = False) -> Any:
-        """`np.std` of this array."""
-        return _reduce.std(self, axis, dtype, out, correction, keepdims)
+    def std(self, axis: Any = None, dtype: Any = None, out: Any = None, correction: int = 0, keepdims: bool = False,
+            **old: Any) -> Any:
+        """`np.std` of this array; `ddof` is another name of `correction`."""
+        return _reduce.std(self, axis, dtype, out, old.pop("ddof", correction), keepdims, **old)
 
-    def var(self, axis: Any = None, dtype: Any = None, out: Any = None, correction: int = 0,
-            keepdims: bool = False) -> Any:
-        """`np.var` of this array."""
-        return _reduce.var(self, axis, dtype, out, correction, keepdims)
+    def var(self, axis: Any = None, dtype: Any = None, out: Any = None, correction: int = 0, keepdims: bool = False,
+            **old: Any) -> Any:
+        """`np.var` of this array; `ddof` is another name of `correction`."""
+        return _reduce.var(self, axis, dtype, out, old.pop("ddof", correction), keepdims, **old)
 
     def argmax(self, axis: int | None = None, out: Any = None, keepdims: bool = False) -> Any:
         """`np.argmax` of this array."""
@@ -580,13 +580,13 @@ class of_2:
         """`np.argmin` of this array."""
         return _of_2.argmin(self, axis, out, keepdims)
 
-    def argsort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
+    def argsort(self, axis: int | None = -1, descending: bool = False, stable: bool = True, **old: Any) -> Any:
         """`np.argsort` of this array."""
-        return _of_2.argsort(self, axis, descending, stable)
+        return _of_2.argsort(self, axis, descending, stable, **old)
 
-    def sort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
+    def sort(self, axis: int | None = -1, descending: bool = False, stable: bool = True, **old: Any) -> Any:
         """`np.sort` of this array: a sorted copy."""
-        return _of_2.sort(self, axis, descending, stable)
+        return _of_2.sort(self, axis, descending, stable, **old)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         """`np.diagonal` of this array."""

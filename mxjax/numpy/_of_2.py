@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from .. import level
 from ..util import check_ufunc_options, is_np_default_dtype
-from . import _matrix, _reduce
+from . import _create, _elemwise, _matrix, _reduce
 from ._dispatch import call, is_number
 
 __all__ = ["argmax", "argmin", "argsort", "mean", "sort", "speak"]
@@ -29,12 +30,15 @@ _ARGUMENTS: dict[str, tuple[str, dict[str, str]]] = {
     **dict.fromkeys(("all", "any", "max", "min", "amax", "amin"), (_EXTREME, {})),
     **dict.fromkeys(("prod", "product"), (_TOTAL, {})),
     **dict.fromkeys(("std", "var"), (_SPREAD, {"ddof": "correction"})),
-    "empty_like": ("prototype, dtype=None, device=None, order='C', subok=False, shape=None", {}),
     "eye": ("N, M=None, k=0, dtype=None, device=None, **kwargs", {"ctx": "device"}),
     "linalg.pinv": ("a, rtol=None, hermitian=False", {"rcond": "1e-15 if rtol is None else rtol"}),
     "linalg.matrix_rank": ("M, rtol=None, hermitian=False", {"A": "M", "tol": "rtol"}),
     **dict.fromkeys(("linalg.eigh", "linalg.eigvalsh"), (_TRIANGLE, {"UPLO": "'U' if upper else 'L'"})),
 }
+
+
+# what MXNet 1.x calls an argument, and is taken still
+_OLD_KEYWORDS = {"ctx": "device", "ddof": "correction", "rcond": "rtol", "tol": "rtol", "UPLO": "upper"}
 
 
 def _form(function: Callable[..., Any], arguments: str, meant: dict[str, str]) -> Callable[..., Any]:
@@ -46,19 +50,22 @@ def _form(function: Callable[..., Any], arguments: str, meant: dict[str, str]) -
         meant: by parameter of `function` the expression it gets; without one it gets the argument of its name.
 
     Returns:
-        A function of these arguments, which also takes `ctx` where there is a `device`.
+        A function of these arguments, which takes those of `_OLD_KEYWORDS` as well, by keyword.
     """
     name, scope = function.__name__, {"function": function}
     exec(f"def {name}({arguments}): pass", scope)
     shown = inspect.signature(scope[name])
     starred = [p.name for p in shown.parameters.values() if p.kind is p.VAR_KEYWORD]
     plain = [n for n in shown.parameters if n not in starred]
-    given = {n: n for n in plain if n not in ("device", *meant.values())}
+    read = re.findall(r"\w+", " ".join(meant.values()))
+    given = {n: n for n in plain if n not in read}
     given.update(meant)
-    if "device" in shown.parameters:
+    old = {k: v for k, v in _OLD_KEYWORDS.items() if k in meant and v in shown.parameters}
+    if old:
         head, _, tail = arguments.partition(", **")
-        arguments = f"{head}, *, ctx=None{', **' + tail if tail else ''}"
-        given |= {"ctx": "device or ctx"} if "ctx" in meant else {}
+        starless = ", ".join(f"{k}=None" for k in old)
+        arguments = f"{head}, *, {starless}{', **' + tail if tail else ''}"
+        given |= {k: f"({given[k]}) if {k} is None else {k}" for k in old}
     passed = ", ".join([f"{k}={v}" for k, v in given.items()] + [f"**{s}" for s in starred])
     exec(f"def {name}({arguments}):\n    return function({passed})", scope)
     made = functools.update_wrapper(scope[name], function)
@@ -154,7 +161,15 @@ def argmin(a: Any, axis: int | None = None, out: Any = None, keepdims: bool = Fa
     return call("_npi_argmin", [a], out, axis=axis, keepdims=keepdims)
 
 
-def sort(a: Any, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
+def _check_old(name: str, old: dict[str, Any]) -> None:
+    unknown = next((k for k in old if k not in ("kind", "order")), None)
+    if unknown:
+        raise TypeError(f"{name} got an unexpected keyword argument {unknown!r}")
+    if old.get("order") is not None:
+        raise NotImplementedError("order not supported here")
+
+
+def sort(a: Any, axis: int | None = -1, descending: bool = False, stable: bool = True, **old: Any) -> Any:
     """A sorted copy.
 
     Args:
@@ -162,23 +177,47 @@ def sort(a: Any, axis: int | None = -1, descending: bool = False, stable: bool =
         axis: the axis along which it is sorted; None: the flattened array.
         descending: the largest first.
         stable: has no effect.
+        old: `kind`, which has no effect, and `order`, which must be None.
 
     Returns:
         An ndarray.
 
     Raises:
+        NotImplementedError: `order` is given.
         MXNetError: the axis is out of range.
     """
+    _check_old("sort", old)
     return call("_npi_sort", [a], axis="None" if axis is None else axis, is_ascend=not descending)
 
 
-def argsort(a: Any, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
+def argsort(a: Any, axis: int | None = -1, descending: bool = False, stable: bool = True, **old: Any) -> Any:
     """Positions (int64) that sort an array; the arguments are those of `sort`.
 
     Returns:
         An ndarray of positions.
     """
+    _check_old("argsort", old)
     return call("_npi_argsort", [a], axis="None" if axis is None else axis, is_ascend=not descending, dtype="int64")
+
+
+def empty_like(prototype: Any, dtype: Any = None, device: Any = None, order: str = "C", subok: bool = False,
+               shape: Any = None) -> Any:
+    """An array like another one, whose values mean nothing yet.
+
+    Args:
+        prototype: ndarray or symbol.
+        dtype: default that of the prototype.
+        device: has no effect: it is where the prototype is.
+        order: "C".
+        subok, shape: only False and None.
+
+    Returns:
+        An ndarray of the prototype's shape.
+
+    Raises:
+        NotImplementedError: another order; `subok` or `shape` is given.
+    """
+    return _create.empty_like(prototype, dtype, order, subok, shape)
 
 
 def cholesky(a: Any, upper: bool = False) -> Any:
@@ -217,6 +256,18 @@ def positive(x: Any, out: Any = None, **kwargs: Any) -> Any:
     return np.positive(x) if is_number(x) else call("_np_copy", [x], out)
 
 
+def _with_options(name: str) -> Callable[..., Any]:
+    """A function of two arrays that takes NumPy's ufunc options as well, at their defaults."""
+    function = getattr(_elemwise, name)
+
+    @functools.wraps(function)
+    def call(x1: Any, x2: Any, out: Any = None, **kwargs: Any) -> Any:
+        if kwargs:
+            check_ufunc_options(name, kwargs)
+        return function(x1, x2, out)
+    return call
+
+
 def _changed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of MXNet 2 for one of level 1, which may be the same."""
     own = _OWN.get(name)
@@ -230,7 +281,11 @@ def _changed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-_OWN = {"sum": sum, "mean": mean, "argmax": argmax, "argmin": argmin, "sort": sort, "argsort": argsort,
+for _function in (sort, argsort):  # what is taken still is not shown
+    _shown = [p for p in inspect.signature(_function).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    _function.__signature__ = inspect.Signature(_shown)
+_OWN = {**{name: _with_options(name) for name in ("floor_divide", "logical_and", "logical_or", "logical_xor")},
+        "empty_like": empty_like, "sum": sum, "mean": mean, "argmax": argmax, "argmin": argmin, "sort": sort, "argsort": argsort,
         "positive": positive, "linalg.cholesky": cholesky}
 
 

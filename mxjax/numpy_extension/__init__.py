@@ -17,6 +17,7 @@ from ..util import reset_np as reset_np
 from ..util import set_np as set_np
 from ..util import set_np_default_dtype as set_np_default_dtype
 from . import control_flow, image, random, utils
+from ._of_2 import maker as _maker
 from .control_flow import *
 from .utils import *
 
@@ -209,4 +210,4 @@ def group_norm(data: _Any, gamma: _Any, beta: _Any, num_groups: int = 1, eps: fl
 if _TYPE_CHECKING:
     from ._stubs.op import *
 
-_attach(globals(), _IMPERATIVE.maker(functions.make), "numpy_extension")
+_attach(globals(), _maker(_IMPERATIVE.maker(functions.make)), "numpy_extension")

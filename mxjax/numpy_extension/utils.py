@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from .. import level
 from ..array import creation as _utils
+from ..array import file_format
+from ..array.dense import NDArray
 from ..numpy import from_dlpack, ndarray
 from ..util import is_np_array, is_np_shape
 
@@ -20,6 +23,8 @@ def _need_np(what: str) -> None:
 
 def save(file: str | os.PathLike, arr: Any) -> None:
     """Saves an ndarray, a list of ndarrays or a dictionary of named ndarrays in MXNet's format.
+
+    At level 2 it saves one array in NumPy's format, `.npy`, and `savez` several.
 
     Args:
         file: path of the file.
@@ -36,6 +41,11 @@ def save(file: str | os.PathLike, arr: Any) -> None:
         {'weight': array([1., 2.])}
         >>> mx.npx.reset_np()
     """
+    if level.current() == 2:
+        if not isinstance(arr, NDArray):
+            raise ValueError(f"save takes one array, got {type(arr).__name__}; savez saves several")
+        file_format.write_numpy(os.fspath(file), arr)
+        return
     _need_np("save")
     values = list(arr.values()) if isinstance(arr, dict) else arr if isinstance(arr, (list, tuple)) else [arr]
     if not isinstance(arr, (list, tuple, dict, ndarray)):
@@ -52,7 +62,7 @@ def load(file: str | os.PathLike) -> Any:
         file: path of the file.
 
     Returns:
-        A list, or a dictionary where they have names.
+        A list, or a dictionary where they have names; at level 2 one array by itself.
 
     Raises:
         ValueError: NumPy semantics are off; `npx.set_np()` turns them on.
@@ -70,11 +80,13 @@ def load(file: str | os.PathLike) -> Any:
     found = _utils.load(file)
     if isinstance(found, dict):
         return {name: array.as_np_ndarray() for name, array in found.items()}
+    if len(found) == 1 and level.current() == 2:
+        return found[0].as_np_ndarray()
     return [array.as_np_ndarray() for array in found]
 
 
 def savez(file: str | os.PathLike, *args: Any, **kwds: Any) -> None:
-    """Saves ndarrays under names in MXNet's format.
+    """Saves ndarrays under names in MXNet's format; at level 2 in NumPy's, as an archive `.npz`.
 
     Args:
         file: path of the file.
@@ -96,7 +108,13 @@ def savez(file: str | os.PathLike, *args: Any, **kwds: Any) -> None:
     twice = named.keys() & kwds.keys()
     if twice:
         raise ValueError(f"savez: there are two arrays named {min(twice)}")
-    save(file, {**kwds, **named})
+    if level.current() == 1:
+        save(file, {**kwds, **named})
+        return
+    wrong = [k for k, v in (kwds | named).items() if not isinstance(v, NDArray)]
+    if wrong:
+        raise TypeError(f"savez takes arrays, {wrong[0]} is none")
+    file_format.write_numpy(os.fspath(file), kwds | named)
 
 
 def from_numpy(ndarray: Any, zero_copy: bool = True) -> Any:

@@ -23,11 +23,22 @@ def _where(holds: Any, x: Any) -> Any:
     return out
 
 
+def _mish_gate(x: Any) -> Any:
+    return np.tanh(np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))))
+
+
+def _mish_slope(g: Any, x: Any) -> Any:
+    gate = _mish_gate(x)
+    return g * (gate + x * (1 - np.square(gate)) * sigmoid(x))
+
+
 _ACTIVATIONS = {  # functions of x, and of the head gradient and x
     "relu": (lambda x: np.maximum(x, 0), lambda g, x: _where(x > 0, g)),
     "tanh": (tanh, lambda g, x: g * (1 - np.square(tanh(x)))),
     "sigmoid": (sigmoid, lambda g, x: g * ((s := sigmoid(x)) * (1 - s))),
     "softsign": (lambda x: x / (1 + np.abs(x)), lambda g, x: g / np.square(1 + np.abs(x))),
+    "log_sigmoid": (lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))), lambda g, x: g * sigmoid(-x)),
+    "mish": (lambda x: x * _mish_gate(x), _mish_slope),
     "softrelu": (lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))), lambda g, x: g * sigmoid(x)),
 }
 

@@ -84,6 +84,8 @@ _expm1.defjvps(lambda tangent, result, x: tangent * jnp.exp(x))  # 1 + result ha
 for _name, _function, _doc, *_prefixes in [
     ("sigmoid", jax.nn.sigmoid, "1 / (1 + exp(-x))", "_sparse_"),
     ("softsign", _softsign, "x / (1 + |x|)"),
+    ("log_sigmoid", jax.nn.log_sigmoid, "Logarithm of 1 / (1 + exp(-x))", "_sparse_"),
+    ("mish", lambda x: x * jnp.tanh(jax.nn.softplus(x)), "x · tanh(log(1 + exp(x)))", "_sparse_"),
     ("erf", special.erf, "Error function", "_npx_"),
     ("erfinv", lax.erf_inv, "Inverse of the error function; NaN outside of [-1, 1]", "_npx_"),
     ("gamma", _gamma, "Gamma function", "_npx_", "_sparse_"),

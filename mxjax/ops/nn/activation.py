@@ -48,15 +48,17 @@ _softplus.defjvps(lambda tangent, y, x: tangent * jax.nn.sigmoid(x))  # JAX's ta
 
 _ACTIVATIONS = {
     "relu": jax.nn.relu, "sigmoid": jax.nn.sigmoid, "softrelu": _softplus, "softsign": jax.nn.soft_sign,
-    "tanh": jnp.tanh,
+    "tanh": jnp.tanh, "log_sigmoid": lambda x: -_softplus(-x), "mish": lambda x: x * jnp.tanh(_softplus(x)),
 }
 
 
 @register("Activation", aliases=("_npx_activation",), infer_shape=elementwise)
-def activation(data: Array, *, act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"]) -> Array:
+def activation(data: Array, *, act_type: Literal["log_sigmoid", "mish", "relu", "sigmoid", "softrelu", "softsign",
+                                                 "tanh"]) -> Array:
     """A non-linearity, element by element.
 
-    relu: max(x, 0); sigmoid: 1 / (1 + exp(-x)); softrelu: log(1 + exp(x)); softsign: x / (1 + |x|); tanh.
+    relu: max(x, 0); sigmoid: 1 / (1 + exp(-x)); softrelu: log(1 + exp(x)); softsign: x / (1 + |x|); tanh;
+    log_sigmoid: the logarithm of sigmoid; mish: x·tanh(softrelu(x)).
     data: any shape, float -> the same shape and dtype.
     """
     need_float("Activation", data)

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ... import level
 from ...base import MXNetError
 from ..by_device import by_device
 from ..common import Array, accumulation, by_own_rules, hidden_output, normalized, size_of
@@ -284,15 +285,17 @@ def _have_groups(p: dict[str, Any], x: tuple, *_: Any) -> bool:
     return len(x) > 2 and p["num_groups"] > 0 and x[1] % p["num_groups"] == 0
 
 
-@register("GroupNorm", infer_shape=_shapes(lambda p, x: p["num_groups"]),
+@register("GroupNorm", infer_shape=_shapes(lambda p, x: x[1] if level.current() == 2 else p["num_groups"]),
           **_with_moments("std", lambda p, x: (x[0], p["num_groups"]), _have_groups))
 def group_norm(data: Array, gamma: Array, beta: Array, *, num_groups: int = 1, eps: float = 1e-5,
                output_mean_var: bool = False) -> Array | tuple[Array, ...]:
     """Normalization of each group of channels of each instance (arXiv:1803.08494), times gamma plus beta.
 
-    data: (batch, channel, ...) float; gamma, beta: (num_groups,) -> the shape of data; with `output_mean_var` also
-    mean and sqrt(var + eps), (batch, num_groups).
+    data: (batch, channel, ...) float; gamma, beta: (num_groups,), at level 2 (channel,) -> the shape of data; with
+    `output_mean_var` also mean and sqrt(var + eps), (batch, num_groups).
     """
+    if level.current() == 2:
+        return group_norm_by_channel(data, gamma, beta, num_groups=num_groups, eps=eps, output_mean_var=output_mean_var)
     _need_groups("GroupNorm", data, num_groups)
     grouped = data.reshape(data.shape[0], num_groups, -1)
     gamma, beta = _along(1, 3, "GroupNorm", num_groups, gamma, beta)
@@ -333,6 +336,8 @@ def instance_norm(data: Array, gamma: Array, beta: Array, *, eps: float = 1e-3) 
     """
     if data.ndim < 3:
         raise MXNetError(f"InstanceNorm takes data of at least 3 dimensions, got shape {data.shape}")
+    if level.current() == 2 and 0 in data.shape:
+        return data  # MXNet 2 does not look at gamma and beta then
     gamma, beta = _along(1, data.ndim, "InstanceNorm", data.shape[1], gamma, beta)
     return _standardize(data, gamma, beta, None, tuple(range(2, data.ndim)), eps)[0]
 

@@ -16,7 +16,7 @@ from ...base import MXNetError
 from ..common import Array, is_float, need_float
 
 __all__ = ["angle", "compared", "counts", "differing", "divisor", "first_real", "floating", "integer", "mixed",
-           "need_int", "no_bool", "number", "of_number", "quotient", "real", "truth", "whole"]
+           "need_int", "no_bool", "number", "of_number", "promoted", "quotient", "real", "truth", "whole"]
 
 
 def floating(dtype: Any) -> Any:
@@ -49,20 +49,32 @@ def _common(name: str, a: Array, b: Array) -> Any:
     return a.dtype
 
 
+def promoted(x: Any, y: Any) -> Any:
+    """The dtype of MXNet 2 for two: floating point wins over integers, the wider over the narrower, all over booleans.
+
+    Of a signed and an unsigned integer it is the signed one if that is wider, else the next wider signed one.
+    """
+    if x == y or y == jnp.bool_:
+        return x
+    if x == jnp.bool_:
+        return y
+    if is_float(x) != is_float(y):
+        return x if is_float(x) else y
+    if x.kind != y.kind and not is_float(x):
+        signed, other = (x, y) if x.kind == "i" else (y, x)
+        return signed if signed.itemsize > other.itemsize else jnp.dtype(f"int{min(16 * other.itemsize, 64)}")
+    return x if x.itemsize >= y.itemsize else y
+
+
 def mixed(name: str, a: Array, b: Array) -> Any:
     """Floating point wins over integers, the wider over the narrower, integers over booleans."""
     x, y = jnp.dtype(a.dtype), jnp.dtype(b.dtype)
-    if x == y:
-        return x
-    if is_float(x) != is_float(y):
-        return x if is_float(x) else y
-    if {x.name, y.name} == {"int8", "uint8"}:
-        if level.current() == 2:
-            return jnp.dtype("int16")
-        raise MXNetError(f"operator {name}: int8 and uint8 do not mix")
-    if jnp.bool_ in (x, y):
-        return y if x == jnp.bool_ else x
-    return x if x.itemsize >= y.itemsize else y
+    if level.current() == 1:
+        if {x.name, y.name} == {"int8", "uint8"}:
+            raise MXNetError(f"operator {name}: int8 and uint8 do not mix")
+        if x.kind != y.kind and {x.kind, y.kind} == {"i", "u"}:
+            return x if x.itemsize >= y.itemsize else y
+    return promoted(x, y)
 
 
 def differing(name: str, a: Array, b: Array) -> Any:
@@ -147,6 +159,8 @@ def of_number(function_dtypes: Callable[..., Any]) -> Callable[[str, Array], Any
             return jnp.dtype("float32")
         if function_dtypes in (integer, divisor, counts):
             need_int(name, data)
+            if function_dtypes is counts and level.current() == 2:
+                no_bool(name, data)
             return data.dtype
         if not is_int and not is_float(data.dtype):
             return jnp.dtype("float64")

@@ -279,7 +279,8 @@ for _name, _function, _doc, _dtypes, *_rest in [
     _binary(_name, _function, _doc, _dtypes, None, *_rest)
 
 # the one family whose gradients MXNet gives by dtype: 1 and -floor(a / b) for floats, 0 for integers; classic ones too
-for _name in ("_npi_mod", "_npi_mod_scalar", "_npi_rmod_scalar", "broadcast_mod", "_mod", "_mod_scalar",
+for _name in ("_npi_mod", "_npi_mod_scalar", "_npi_rmod_scalar", "_npi_fmod", "_npi_fmod_scalar", "_npi_rfmod_scalar",
+              "broadcast_mod", "_mod", "_mod_scalar",
               "_rmod_scalar"):
     get(_name).set_attr("flat_in_integers", True)
 

@@ -11,8 +11,9 @@ import numpy as np
 from jax import lax
 
 from ..._xla.capacity import refuse_result
+from ... import level
 from ...base import MXNetError
-from ..common import Array, gives, is_float, no_gradient, normalized, size_of
+from ..common import Array, converted, gives, is_float, no_gradient, normalized, size_of
 from ..infer import exact
 from ..params import DType, Range, Shape, np_dtype
 from ..reduce.reductions import _extreme, first_position, without_axes
@@ -70,7 +71,8 @@ def _total(name: str, function: Callable[..., Array], doc: str, aliases: tuple[s
     def compute(a: Array, *, axis: Shape | None = None, dtype: DType | None = None, keepdims: bool = False,
                 initial: float | None = None) -> Array:
         out, axes = _total_dtype(dtype, a), axes_of(name, axis, a.ndim)
-        return function(a, axes, dtype=_precise(a.dtype, out), keepdims=keepdims, initial=initial).astype(out)
+        total = function(a, axes, dtype=_precise(a.dtype, out), keepdims=keepdims, initial=initial)
+        return converted(total, out) if level.current() == 2 else total.astype(out)
     compute.__doc__ = f"""{doc} over axes (None: all), in `dtype` (default: the array's; int64 for booleans).
 
     initial: a number to begin with.

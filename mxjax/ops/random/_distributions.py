@@ -72,6 +72,10 @@ DISTRIBUTIONS: dict[str, Distribution] = {
         {"lam": 1.0}, ("lam",), lambda lam: lam > 0, "lam > 0", "exponential with rate lam"),
     "poisson": Distribution(
         _poisson, {"lam": 1.0}, ("lam",), lambda lam: lam >= 0, "lam >= 0", "Poisson with rate lam"),
+    "binomial": Distribution(
+        lambda key, shape, dtype, n, p: jax.random.binomial(key, n, p, shape, dtype),
+        {"n": 1, "p": 0.5}, ("n", "p"), lambda n, p: n >= 0 and 0 <= p <= 1, "n >= 0 and 0 <= p <= 1",
+        "binomial: successes in n trials, each with probability p"),
     "negative_binomial": Distribution(
         lambda key, shape, dtype, k, p: _mixed(key, shape, dtype, k, (1 - p) / p),
         {"k": 1, "p": 1.0}, ("k", "p"), lambda k, p: k >= 0 and p >= 0, "k >= 0 and p >= 0",

@@ -54,7 +54,8 @@ def _multinomial_types(params: dict[str, Any], ins: list, outs: list) -> None:
     outs[:] = [t or default for t, default in zip(outs, [params["dtype"], ins[0]], strict=False)]
 
 
-@register("_sample_multinomial", aliases=("sample_multinomial",), num_outputs=lambda p: 1 + p["get_prob"],
+@register("_sample_multinomial", aliases=("sample_multinomial", "_sample_categorical", "sample_categorical"),
+          num_outputs=lambda p: 1 + p["get_prob"],
           infer_type=_multinomial_types, FDraw=_host_choices.multinomial, draws_by_value=True, **RANDOM)
 def sample_multinomial(data: Array, *, shape: Shape = (), get_prob: bool = False, dtype: DType = "int32",
                        _key: Any = None) -> Any:

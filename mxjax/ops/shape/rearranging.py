@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ...base import MXNetError
 from ...util import is_np_shape
@@ -128,6 +129,12 @@ def reshape(data: Array, *, shape: Shape = (), reverse: bool = False, target_sha
     target = _target({"shape": shape, "reverse": reverse, "target_shape": target_shape,
                       "keep_highest": keep_highest}, data.shape)
     return data if target is None else data.reshape(target)
+
+
+@register("_contrib_dynamic_reshape", eager=True, infer_type=gives(lambda p: None, None, "int64"))
+def dynamic_reshape(data: Array, shape: Array) -> Array:
+    """The same elements in the shape that a vector says, with the codes of `Reshape`."""
+    return data.reshape(reshaped(data.shape, [int(n) for n in np.asarray(shape)]))
 
 
 @register("Flatten", aliases=("flatten", "_npx_batch_flatten"),

@@ -108,6 +108,8 @@ def bipartite_matching(data: Array, *, is_ascend: bool = False, threshold: Scala
     """
     need_float("bipartite_matching", data)
     rows, cols = data.shape[-2:]
+    if not rows * cols:  # nothing to match: zeros, as in MXNet
+        return jnp.zeros(data.shape[:-1], data.dtype), jnp.zeros((*data.shape[:-2], cols), data.dtype)
     scores = lax.stop_gradient(-data if is_ascend else data).reshape(-1, rows, cols)
     least = -threshold if is_ascend else threshold
     most = min(rows, cols, topk + 1 if topk > 0 else rows)
