@@ -14,6 +14,19 @@ __all__ = ["GATES", "Packing", "joined", "packed_shapes", "pieces"]
 GATES = {"rnn_relu": ("",), "rnn_tanh": ("",), "lstm": ("_i", "_f", "_c", "_o"), "gru": ("_r", "_z", "_o")}
 
 
+def pieces(packed: NDArray, shapes: Sequence[tuple[int, ...]]) -> list[NDArray]:
+    """Consecutive pieces of an array, with these shapes; on the host, which compiles nothing for each of them."""
+    values, ends = np.asarray(packed._read()).reshape(-1), np.cumsum([prod(shape) for shape in shapes])
+    return [array(piece.reshape(shape), packed.context, packed.dtype)
+            for piece, shape in zip(np.split(values, ends[:-1]), shapes, strict=True)]
+
+
+def joined(parts: Sequence[NDArray], shape: tuple[int, ...]) -> NDArray:
+    """The inverse of `pieces`."""
+    values = np.concatenate([np.asarray(part._read()).reshape(-1) for part in parts])
+    return _from_host(values.reshape(shape), parts[0].context)
+
+
 def packed_shapes(gates: int, num_layers: int, input_size: int, hidden_size: int, directions: int,
                   projection_size: int | None = None) -> dict[str, tuple[int, ...]]:
     """Returns the shapes of the parts of a fused RNN's parameter, all gates together, by name and in their order.
