@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from .ndarray import NDArray
+import numpy as np
+
+from .array.dense import _from_host
+from .ndarray import NDArray, array
 
 __all__ = ["GATES", "Packing", "joined", "packed_shapes", "pieces"]
 

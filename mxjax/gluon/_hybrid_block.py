@@ -242,7 +242,7 @@ class HybridBlock(Block):
         if unused:
             warnings.warn(f"The {', '.join(unused)} input to HybridBlock is not used by any computation. Is this "
                           "intended?", stacklevel=4)
-        unused = [name for name in params if name not in inputs]
+        unused = [self._shown_name(name, param) for name, param in params.items() if name not in inputs]
         if unused:
             warnings.warn(f"Parameter {', '.join(unused)} is not used by any computation. Is this intended?",
                           stacklevel=4)
@@ -262,6 +262,10 @@ class HybridBlock(Block):
                                             *self._flags])
         flat = isinstance(self._in_format, list) and not any(self._in_format) and not self._callback
         self._flat_inputs = len(self._in_format) if flat and not self._cached_op.by_steps else 0
+
+    def _shown_name(self, variable: str, param: Parameter) -> str:
+        """A parameter's name for messages."""
+        return variable
 
     def _by_variable(self) -> dict[str, Parameter]:
         """The parameters of all blocks in this one, by the names that they have in graphs."""

@@ -21,7 +21,7 @@ from .._support.files import reading, together, write_file
 from ..context import Context, current_context, takes_device
 from ..ndarray import NDArray
 from ..numpy_extension import savez
-from ..util import is_np_array
+from ..util import is_np_array, np_shape
 from . import _block
 from ._parameter import load_named, save_each
 from .parameter import Parameter
@@ -240,7 +240,8 @@ class Block(_block.Block):
             AssertionError: a parameter is missing, or shapes or dtypes do not fit.
             ValueError: the file has more than the block.
         """
-        loaded = load_named(filename)
+        with np_shape():  # as files of MXNet 2 have it; those of 1.x are read so, too
+            loaded = load_named(filename)
         if loaded:
             self._take_values(loaded, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source, f"file: {filename}")
 

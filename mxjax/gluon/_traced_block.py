@@ -16,7 +16,7 @@ from .. import ndarray as nd
 from .._support.files import together
 from ..array.dense import NDArray
 from ..context import Context
-from ..eager.array_types import wrap
+from ..eager.array_types import array_classes, wrap
 from ..eager.modes import state
 from ..eager.promise import Promise
 from ..symbol import Symbol
@@ -151,6 +151,9 @@ class HybridBlock(_hybrid_block.HybridBlock):
         return [v for v in variables if v is not None], symbol.Group(outputs, type(outputs[0]))
 
     # ------------------------------------------------------------ graphs
+    def _shown_name(self, variable: str, param: Parameter) -> str:
+        return next((name for name, own in self.collect_params().items() if own is param), variable)
+
     def _by_variable(self) -> dict[str, Parameter]:
         return {param._key: param for param in self.collect_params().values()}
 
@@ -162,7 +165,8 @@ class HybridBlock(_hybrid_block.HybridBlock):
             if not given:
                 raise ValueError(f"All args are None and we do not support such a case. Received args={args}")
             names = ["data"] if len(given) == 1 else [f"data{i}" for i in range(len(given))]
-            variables = [symbol.var(name).as_np_ndarray() if is_np_array() else symbol.var(name) for name in names]
+            variables = [symbol.var(name).as_np_ndarray() if type(array) is array_classes.numpy else symbol.var(name)
+                         for name, array in zip(names, given, strict=True)]
             inputs = [_stand_in(array) for array in given]
             set_variable(inputs, variables)
             arrays = iter(inputs)

@@ -9,7 +9,7 @@ import numpy as np
 from ..base import integer_types
 from ._dispatch import IMPERATIVE, call, flavour_of, is_array, is_number
 
-__all__ = ["argsort", "delete", "diag_indices_from", "insert", "may_share_memory", "nonzero", "shape", "shares_memory",
+__all__ = ["argsort", "delete", "diag_indices_from", "flatnonzero", "insert", "may_share_memory", "nonzero", "shape", "shares_memory",
            "sort", "take", "unique", "unravel_index", "where"]
 
 
@@ -92,6 +92,22 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if is_number(y):
         return call("_npi_where_rscalar", [condition, x], scalar=y)
     return call("_npi_where", [condition, x, y])
+
+
+def flatnonzero(a: Any) -> Any:
+    """Positions of the nonzero elements in the flattened array.
+
+    Args:
+        a: ndarray.
+
+    Returns:
+        An int64 vector.
+
+    Example:
+        >>> mx.np.flatnonzero(mx.np.array([[0, 7], [8, 0]]))
+        array([1, 2], dtype=int64)
+    """
+    return nonzero(a.reshape(-1))[0]
 
 
 def nonzero(a: Any) -> tuple[Any, ...]:

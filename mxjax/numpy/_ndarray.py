@@ -201,7 +201,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
         return self.shape[0]
 
     def __iter__(self) -> Any:
-        if not self.shape:
+        if not self.shape and level.current() == 1:
             raise TypeError("iteration over a 0-d array")
         return NDArray.__iter__(self)
 

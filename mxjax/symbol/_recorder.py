@@ -27,7 +27,6 @@ from ..eager.state_updates import as_outputs
 from ..executor import CachedOp
 from ..graph.node import Entry, Node, hidden, topological
 from ..kernel.kernel import Kernel, prepare
-from ..name import NameManager
 from ..numpy._dispatch import call
 from ..ops import registry
 from ..ops.registry import Op
@@ -44,6 +43,7 @@ _IN_PLACE = ("Inplace operations (+=, -=, x[:]=, out= etc) are not supported whe
 _INDEX = "The type of indexing used is not supported in HybridBlock"
 
 
+_numbers = itertools.count()  # of nodes
 in_loops: dict[str, Callable[..., Any]] = {}  # what notes control flow, by name
 
 
@@ -71,9 +71,6 @@ class Later:
 
 class Recorder:
     """Takes the calls of a thread; see `State.recorder`."""
-
-    def __init__(self) -> None:
-        self._numbers = itertools.count()
 
     # ------------------------------------------------------------ calls
     def call(self, kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx: Context | None) -> Any:
@@ -166,8 +163,7 @@ class Recorder:
     def _node(self, op: Op, params: dict[str, Any], inputs: Sequence[Entry]) -> list[Entry]:
         attrs = {hidden(k): str(v) for k, v in AttrScope._current.value.get(None).items()}
         attrs.update({k: str(v) for k, v in params.items() if v is not None})
-        name = NameManager._current.value.get(None, f"node_{next(self._numbers)}_")
-        node = Node(op, name.removesuffix("_"), attrs, params, inputs)
+        node = Node(op, f"node_{next(_numbers)}", attrs, params, inputs)
         node.applied()
         return [(node, i) for i in range(node.num_outputs)]
 

@@ -489,6 +489,7 @@ class GroupNorm(_Norm):
         center, scale: learn an offset (beta), a scale (gamma), one for each group.
         beta_initializer, gamma_initializer: initializers.
         prefix, params: see `Block`.
+        in_channels: length of the channels' axis, in MXNet 2; 0: known at the first call.
 
     Example:
         >>> layer = mx.gluon.nn.GroupNorm(num_groups=2)
@@ -499,12 +500,13 @@ class GroupNorm(_Norm):
 
     def __init__(self, num_groups: int = 1, epsilon: float = 1e-5, center: bool = True, scale: bool = True,
                  beta_initializer: Any = "zeros", gamma_initializer: Any = "ones", prefix: str | None = None,
-                 params: ParameterDict | None = None) -> None:
+                 params: ParameterDict | None = None, in_channels: int = 0) -> None:
         super().__init__(prefix=prefix, params=params)
         self._kwargs = {"eps": epsilon, "num_groups": num_groups, "center": center, "scale": scale}
         self._num_groups, self._epsilon, self._center, self._scale = num_groups, epsilon, center, scale
-        self.gamma = self._make("gamma", num_groups, gamma_initializer, scale)
-        self.beta = self._make("beta", num_groups, beta_initializer, center)
+        size = num_groups if _LEVEL == 1 else in_channels  # each channel has its own in MXNet 2
+        self.gamma = self._make("gamma", size, gamma_initializer, scale)
+        self.beta = self._make("beta", size, beta_initializer, center)
 
     def hybrid_forward(self, F: Any, data: Any, gamma: Any, beta: Any) -> Any:  # noqa: N803
         """data, normalized."""

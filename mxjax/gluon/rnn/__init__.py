@@ -1,5 +1,8 @@
 """Recurrent cells, which are stepped or unrolled, and layers on the fused RNN operator."""
 
+from ..._namespace import lend as _lend
+from . import rnn_cell as _rnn_cell
+from . import variational as _variational
 from .conv_rnn_cell import (
     Conv1DGRUCell,
     Conv1DLSTMCell,
@@ -33,3 +36,4 @@ __all__ = ["Conv1DGRUCell", "Conv1DLSTMCell", "Conv1DRNNCell", "Conv2DGRUCell", 
            "BidirectionalCell", "DropoutCell", "GRUCell", "HybridRecurrentCell", "HybridSequentialRNNCell", "LSTMCell",
            "ModifierCell", "RNNCell", "RecurrentCell", "ResidualCell", "SequentialRNNCell", "VariationalDropoutCell",
            "ZoneoutCell", "dynamic_unroll"]
+_lend(_rnn_cell, _variational)

@@ -292,6 +292,8 @@ class GRUCell(_GatedCell):
         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer: initializers.
         input_size: length of the input; 0: known at the first call.
         prefix, params: see `Block`.
+        activation: function of the candidate, see `RNNCell`.
+        recurrent_activation: function of the gates.
 
     Example:
         >>> cell = mx.gluon.rnn.GRUCell(3)
@@ -305,13 +307,20 @@ class GRUCell(_GatedCell):
 
     def __init__(self, hidden_size: int, i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
                  i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros", input_size: int = 0,
-                 prefix: str | None = None, params: ParameterDict | None = None) -> None:
+                 prefix: str | None = None, params: ParameterDict | None = None, activation: Any = "tanh",
+                 recurrent_activation: Any = "sigmoid") -> None:
         super().__init__(prefix=prefix, params=params)
+        self._activation, self._recurrent_activation = activation, recurrent_activation
         self._make(hidden_size, input_size, i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer,
                    h2h_bias_initializer)
 
     def _alias(self) -> str:
         return "gru"
+
+    def _activated(self, F: Any, inputs: Any, activation: Any, name: str) -> Any:  # noqa: N803
+        if isinstance(activation, str):
+            return F.Activation(inputs, act_type=activation, name=name)
+        return self._get_activation(F, inputs, activation, name=name)
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any,  # noqa: N803
                        i2h_bias: Any, h2h_bias: Any) -> tuple[Any, list[Any]]:
@@ -319,11 +328,11 @@ class GRUCell(_GatedCell):
         i2h, h2h, t = self._project(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
         from_input = F.SliceChannel(i2h, num_outputs=3, name=t + "i2h_slice")
         from_state = F.SliceChannel(h2h, num_outputs=3, name=t + "h2h_slice")
-        reset, update = (F.Activation(F.elemwise_add(from_input[i], from_state[i], name=f"{t}plus{i}"),
-                                      act_type="sigmoid", name=f"{t}{gate}_act") for i, gate in enumerate("rz"))
+        reset, update = (self._activated(F, F.elemwise_add(from_input[i], from_state[i], name=f"{t}plus{i}"),
+                                         self._recurrent_activation, f"{t}{gate}_act") for i, gate in enumerate("rz"))
         kept = F.elemwise_mul(reset, from_state[2], name=t + "mul0")
-        candidate = F.Activation(F.elemwise_add(from_input[2], kept, name=t + "plus2"), act_type="tanh",
-                                 name=t + "h_act")
+        candidate = self._activated(F, F.elemwise_add(from_input[2], kept, name=t + "plus2"), self._activation,
+                                    t + "h_act")
         rest = F.elemwise_sub(F.ones_like(update, name=t + "ones_like0"), update, name=t + "minus0")
         output = F.elemwise_add(F.elemwise_mul(rest, candidate, name=t + "mul1"),
                                 F.elemwise_mul(update, states[0], name=t + "mul20"), name=t + "out")
@@ -468,6 +477,9 @@ class BidirectionalCell(_Combined, HybridRecurrentCell):
         self.register_child(l_cell, "l_cell")
         self.register_child(r_cell, "r_cell")
         self._output_prefix = output_prefix
+
+    def _infer_from(self, layer: int, inputs: Any, bidirectional: bool) -> None:
+        super()._infer_from(layer, inputs, True)
 
     def __call__(self, inputs: Any, states: Any) -> Any:
         """Raises NotImplementedError: there is no single step."""

@@ -167,6 +167,8 @@ class _RNNLayer(HybridBlock):
         Returns:
             The outputs, or where states were given (outputs, list of states).
         """
+        if self.skip_states not in (None, states is None):
+            self._clear_cached_op()  # a graph has the states among its outputs, or has not
         self.skip_states = states is None
         if states is None:
             if isinstance(inputs, NDArray):

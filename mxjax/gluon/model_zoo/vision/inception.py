@@ -81,7 +81,7 @@ class Inception3(Classifier):
             self.features = _branch((32, 3, 2), (32, 3), (64, 3, 1, 1), nn.MaxPool2D(3, 2), (80, 1), (192, 3),
                                     nn.MaxPool2D(3, 2))
             for prefix, kind, size in _BLOCKS:
-                block = HybridConcurrent(axis=1, prefix=prefix)
+                block = HybridConcurrent(axis=1, **named(prefix))
                 with block._scope:
                     block.add(*_block(kind, size))
                 self.features.add(block)
