@@ -5,6 +5,7 @@ The functions work on symbols as well (`mx.sym.np`): `_dispatch` says how.
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from .. import level as _level
 from . import (
     _protocol,
     arrayprint,
@@ -28,8 +29,6 @@ from .set_functions import *  # noqa: F403
 from .stride_tricks import *  # noqa: F403
 from .type_functions import *  # noqa: F403
 from .utils import *  # noqa: F403
-
-from .. import level as _level
 
 # what was copied from there; it stands there anew when the level is chosen
 _level.follow(lambda api: globals().update({name: getattr(module, name) for module in (multiarray, utils)

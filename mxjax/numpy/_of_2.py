@@ -285,8 +285,8 @@ for _function in (sort, argsort):  # what is taken still is not shown
     _shown = [p for p in inspect.signature(_function).parameters.values() if p.kind is not p.VAR_KEYWORD]
     _function.__signature__ = inspect.Signature(_shown)
 _OWN = {**{name: _with_options(name) for name in ("floor_divide", "logical_and", "logical_or", "logical_xor")},
-        "empty_like": empty_like, "sum": sum, "mean": mean, "argmax": argmax, "argmin": argmin, "sort": sort, "argsort": argsort,
-        "positive": positive, "linalg.cholesky": cholesky}
+        "empty_like": empty_like, "sum": sum, "mean": mean, "argmax": argmax, "argmin": argmin, "sort": sort,
+        "argsort": argsort, "positive": positive, "linalg.cholesky": cholesky}
 
 
 def speak(namespace: dict[str, Any], functions: dict[str, Callable[..., Any]], prefix: str = "") -> None:
