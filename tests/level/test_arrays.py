@@ -86,9 +86,9 @@ assert isinstance(np.float32, numpy.dtype) and np.bool == numpy.dtype("bool")
 def kinds():
     assert npx.is_np_default_dtype()
     made = [np.array([1]), np.zeros(2), np.ones(2), np.eye(2), np.identity(2), np.linspace(0, 1), np.hanning(3),
-            np.tri(2), np.random.uniform(size=2), np.random.normal(size=2), np.random.gamma(1, size=2), np.random.rand(2),
-            np.mean(np.ones(2, dtype="int32")), np.ones(2, dtype="int32") / 2, 2.0 / np.ones(2, dtype="int8"),
-            np.full(2, 1.5)]
+            np.tri(2), np.random.uniform(size=2), np.random.normal(size=2), np.random.gamma(1, size=2),
+            np.random.rand(2), np.mean(np.ones(2, dtype="int32")), np.ones(2, dtype="int32") / 2,
+            2.0 / np.ones(2, dtype="int8"), np.full(2, 1.5)]
     return {str(a.dtype) for a in made}, str(np.arange(3).dtype), str(np.random.exponential(size=2).dtype)
 assert kinds() == ({"float64"}, "int64", "float32")
 assert not npx.is_np_default_dtype()
@@ -158,6 +158,21 @@ assert np.zeros(2, device=mx.cpu()).shape == np.zeros(2, ctx=mx.cpu()).shape == 
 assert np.random.uniform(device=mx.cpu()).shape == ()
 with pytest.raises(NotImplementedError):
     np.floor_divide(a, a, where=False)
+a.attach_grad()
+with mx.autograd.record():
+    y = a * 2
+y.backward()
+assert a.grad.asnumpy().tolist() == [[2, 2, 2], [2, 2, 2]]
+a.drop_grad()
+assert a.grad is None and a.to_device(mx.cpu()) is a
+
+@mx.util.wrap_data_api_linalg_func
+def given(a, upper=False, rtol=None):
+    return upper, rtol
+assert given(a, UPLO="U", tol=2) == (True, 2)
+assert mx.util.dtype_from_number(2) is numpy.int64 and mx.util.dtype_from_number(1e300) is numpy.float64
+with pytest.raises(OverflowError):
+    mx.util.dtype_from_number(2**64)
 """)
 
 
