@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
+from .ndarray import NDArray
 
-from .array.dense import _from_host
-from .ndarray import NDArray, array
-
-__all__ = ["GATES", "Packing", "joined", "pieces"]
+__all__ = ["GATES", "Packing", "joined", "packed_shapes", "pieces"]
 
 # what is appended to the names of each gate's part of the weights
 GATES = {"rnn_relu": ("",), "rnn_tanh": ("",), "lstm": ("_i", "_f", "_c", "_o"), "gru": ("_r", "_z", "_o")}
@@ -28,6 +25,31 @@ def joined(parts: Sequence[NDArray], shape: tuple[int, ...]) -> NDArray:
     """The inverse of `pieces`."""
     values = np.concatenate([np.asarray(part._read()).reshape(-1) for part in parts])
     return _from_host(values.reshape(shape), parts[0].context)
+
+
+def packed_shapes(gates: int, num_layers: int, input_size: int, hidden_size: int, directions: int,
+                  projection_size: int | None = None) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes of the parts of a fused RNN's parameter, all gates together, by name and in their order.
+
+    Args:
+        gates: gates of a cell: 4 of an LSTM's, 3 of a GRU's, else 1.
+        num_layers, input_size, hidden_size: sizes.
+        directions: 2 of a bidirectional one, else 1.
+        projection_size: length that an LSTM's outputs are projected to.
+    """
+    rows, length = gates * hidden_size, projection_size or hidden_size
+    shapes: dict[str, tuple[int, ...]] = {}
+    for kind in ("weight", "bias"):
+        columns = input_size
+        for layer in range(num_layers):
+            for side in "lr"[:directions]:
+                begin = f"{side}{layer}"
+                shapes[f"{begin}_i2h_{kind}"] = (rows, columns) if kind == "weight" else (rows,)
+                shapes[f"{begin}_h2h_{kind}"] = (rows, length) if kind == "weight" else (rows,)
+                if projection_size and kind == "weight":
+                    shapes[f"{begin}_h2r_weight"] = (projection_size, hidden_size)
+            columns = length * directions
+    return shapes
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import random, registry
 from ._random.streams import source
-from ._rnn_packing import Packing
+from ._rnn_packing import GATES, Packing, joined, packed_shapes, pieces
 from .eager.array_types import wrap
 from .eager.promise import put
 from .ndarray import NDArray, load
@@ -23,7 +23,7 @@ from .util import is_np_array
 
 __all__ = [
     "InitDesc", "Initializer", "register", "alias", "create", "Load", "Mixed", "Zero", "One", "Constant", "Uniform",
-    "Normal", "Orthogonal", "Xavier", "MSRAPrelu", "Bilinear", "LSTMBias", "FusedRNN",
+    "Normal", "Orthogonal", "Xavier", "MSRAPrelu", "Bilinear", "LSTMBias", "FusedRNN", "RNNFused",
 ]
 
 
@@ -496,3 +496,42 @@ class FusedRNN(Initializer):
             else:
                 (self._init or desc.global_init)(InitDesc(name, global_init=desc.global_init), part)
         arr[:] = packing.pack(parts)
+
+
+@register
+class RNNFused(Initializer):
+    """The parameter vector of MXNet 2's recurrent layers, each of its matrices and biases by itself.
+
+    Args:
+        mode: "gru", "lstm", "rnn_relu" or "rnn_tanh".
+        num_layers, state_size, bidirectional, projection_size: of the layer.
+        i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer,
+            h2r_weight_initializer: of the parts; None takes the one that the block is initialized with.
+    """
+
+    def __init__(self, mode: str, num_layers: int, state_size: int, bidirectional: bool = False,
+                 projection_size: int | None = None, i2h_weight_initializer: Any = None,
+                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = None,
+                 h2h_bias_initializer: Any = None, h2r_weight_initializer: Any = None) -> None:
+        parts = {"i2h_weight": i2h_weight_initializer, "h2h_weight": h2h_weight_initializer,
+                 "i2h_bias": i2h_bias_initializer, "h2h_bias": h2h_bias_initializer,
+                 "h2r_weight": h2r_weight_initializer}
+        super().__init__(mode=mode, num_layers=num_layers, state_size=state_size, bidirectional=bidirectional,
+                         projection_size=projection_size)
+        self._parts, self._default = parts, None
+        self._sizes = len(GATES[mode]), num_layers, state_size, 2 if bidirectional else 1, projection_size
+
+    def set_initializer(self, init: Any) -> None:
+        """Takes the initializer of the parts that have none."""
+        self._default = init
+
+    def _init_weight(self, desc: InitDesc, arr: NDArray) -> None:
+        gates, layers, hidden, directions, projection = self._sizes
+        least, two = (sum(map(math.prod, packed_shapes(gates, layers, size, hidden, directions, projection).values()))
+                      for size in (0, 1))
+        shapes = packed_shapes(gates, layers, (arr.size - least) // (two - least), hidden, directions, projection)
+        parts = pieces(arr, list(shapes.values()))
+        for name, part in zip(shapes, parts, strict=True):
+            init = self._parts[name.partition("_")[2]]
+            create(init or self._default or desc.global_init or "uniform")._init_weight(InitDesc(name), part)
+        arr[:] = joined(parts, arr.shape)

@@ -12,7 +12,9 @@ from .base import MXNetError
 from .graph.backends import Backend, register_backend
 from .ops import registry
 
-__all__ = ["Backend", "load", "register_backend"]
+__all__ = ["Backend", "compiled_with_gcc_cxx11_abi", "load", "loaded_libs", "register_backend"]
+
+loaded_libs: list[str] = []  # the paths of plug-ins
 
 _log = logging.getLogger(__name__)  # the root logger's first call configures it, which is the script's
 
@@ -60,6 +62,12 @@ def load(path: str, verbose: bool = True) -> None:
         if isinstance(error, Exception):
             raise MXNetError(f"plug-in {path} failed: {type(error).__name__}: {error}") from error
         raise
+    loaded_libs.append(path)
     if verbose:
         added = sorted(set(registry.names()) - before)
         _log.info("%s: operators %s", path, ", ".join(added) or "none")
+
+
+def compiled_with_gcc_cxx11_abi() -> int:
+    """Returns -1: this package has no C++ library, whose ABI plug-ins would have to match."""
+    return -1

@@ -9,10 +9,11 @@ from typing import ClassVar, NamedTuple
 
 import jax
 
+from . import libinfo
 from ._xla import program_files as _program_files
 from .context import num_gpus
 
-__all__ = ["Feature", "Features", "feature_list", "use_cache"]
+__all__ = ["Feature", "Features", "feature_list", "get_branch", "get_commit_hash", "use_cache"]
 
 
 class Feature(NamedTuple):
@@ -76,6 +77,16 @@ class Features(collections.OrderedDict):
         if name not in self:
             raise RuntimeError(f"Feature '{name}' is unknown, known features are: {list(self.keys())}")
         return self[name].enabled
+
+
+def get_branch() -> str:
+    """Returns which line of development this is: mxjax and its version."""
+    return f"mxjax-{libinfo.__mxjax_version__}"
+
+
+def get_commit_hash() -> str:
+    """Returns the commit that this was built from: "", an installed package does not know it."""
+    return ""
 
 
 def use_cache(folder: str | os.PathLike[str] | None = None) -> str:

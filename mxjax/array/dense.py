@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from .. import level
 from .._support.c_math import c_number
 from .._support.handles import pointer, taken
 from .._xla.process import waits
 from ..base import MXNetError, NotOneOf, integer_types, numeric_types
 from ..context import Context, current_context
 from ..eager.array_types import array_classes, storage, wrap
-from ..eager.backward import backward
+from ..eager.backward import backward, drop, retain
 from ..eager.call_cache import kernel_of
 from ..eager.chunk import Chunk, RLock, placed, transformation
 from ..eager.dispatch import call, change, invoke
@@ -467,7 +468,16 @@ class NDArray(_Base):
             raise NotOneOf(f"grad_req must be one of {', '.join(GRAD_REQS)}, got {grad_req!r}")
         stype = stype or self.stype
         zero = storage(stype).zeros(self.shape, self._chunk.ctx, self._chunk.dtype)
-        mark(self, zero._alias(type(self)) if stype == "default" and self._plain else zero, grad_req)
+        zero = zero._alias(type(self)) if stype == "default" and self._plain else zero
+        entry = self._entry
+        if level.current() == 2 and entry is not None and entry[0].alive and entry[0].grad is None:
+            retain(self, zero, grad_req)  # MXNet 2 keeps the graph behind an array
+        else:
+            mark(self, zero, grad_req)
+
+    def drop_grad(self) -> None:
+        """Takes the gradient away that `attach_grad` has made."""
+        drop(self)
 
     def drop_grad(self) -> None:
         """Makes this array a constant again and lets go of its gradient."""
@@ -627,6 +637,8 @@ class NDArray(_Base):
         return self.shape[0]
 
     def __iter__(self) -> Iterator[NDArray]:
+        if not self.shape and level.current() == 2:
+            return iter(())  # as MXNet 2 has it
         return (self[i] for i in range(len(self)))
 
     def __contains__(self, value: Any) -> bool:

@@ -31,7 +31,7 @@ from .program import run_into
 from .promise import Promise, put
 from .tape import Node
 
-__all__ = ["backward", "is_read", "walk_back"]
+__all__ = ["backward", "drop", "is_read", "retain", "walk_back"]
 
 Totals = dict[tuple[Node, int], Any]  # gradients by node and number of the output
 
@@ -548,6 +548,44 @@ def _store(node: Node, slots: Sequence[Any]) -> None:
     else:
         with exclusive([chunk]):
             _put(target, target + value)
+
+
+class _Retained:
+    """Stores gradients of a call's results, which are no variables, when they come by; a `Node.watch`."""
+
+    def __init__(self, before: Callable[..., None] | None) -> None:
+        self.stores: dict[int, Node] = {}
+        self._before = before
+
+    def __call__(self, slots: list[Any], grads: Any) -> None:
+        for i, variable in self.stores.items():
+            if slots[i] is not None:
+                _store(variable, [slots[i]])
+        if self._before is not None:
+            self._before(slots, grads)
+
+
+def retain(array: Any, gradient: Any, req: str) -> None:
+    """Has backward passes store the gradient of a recorded result, from which they go on."""
+    node, place = array._entry
+    if not isinstance(node.watch, _Retained):
+        node.watch = _Retained(node.watch)
+    variable = Node(None)
+    variable.grad, variable.req = gradient, req
+    node.watch.stores[place] = variable
+    array._grad = gradient
+
+
+def drop(array: Any) -> None:
+    """Takes an array's gradient away; it counts as a constant from now on, unless it is the result of a call."""
+    array._grad = None
+    entry = array._entry
+    if entry is None:
+        return
+    if entry[0].grad is not None:
+        array._entry = None
+    elif isinstance(entry[0].watch, _Retained):
+        entry[0].watch.stores.pop(entry[1], None)
 
 
 def _put(target: Any, value: Any) -> None:

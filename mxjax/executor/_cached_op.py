@@ -108,6 +108,8 @@ class CachedOp:
             TypeError: an argument is no NDArray.
         """
         if len(args) != len(self._names):
+            args = tuple([array for array in args if array is not None])
+        if len(args) != len(self._names):
             raise MXNetError(f"CachedOp takes {len(self._names)} arrays ({', '.join(self._names)}), got {len(args)}")
         for array in args:
             if not isinstance(array, NDArray):

@@ -145,6 +145,11 @@ class Block:
         """The prefix without the underscore at its end."""
         return self._name
 
+    @property
+    def _unique(self) -> str:
+        """A name that no other block of this process has."""
+        return self._prefix
+
     def name_scope(self) -> _BlockScope:
         """A `with` scope in which new blocks and parameters get this block's prefix."""
         return self._scope

@@ -107,6 +107,10 @@ class Block(_block.Block):
     def _make_parameter(self, name: str, **kwargs: Any) -> Parameter:
         return Parameter(name, **kwargs)
 
+    @property
+    def _unique(self) -> str:
+        return f"{self._name}_{id(self):x}"
+
     def register_child(self, block: _block.Block, name: str | None = None) -> None:
         """Makes a block a child of this one; assigning it as an attribute does the same."""
         self._children[str(len(self._children)) if name is None else name] = _Child(block)

@@ -22,7 +22,7 @@ from ..eager.promise import Promise
 from ..symbol import Symbol
 from ..symbol._keys import ArrayScope
 from ..symbol._recorder import get_symbol, recording, set_variable
-from ..util import is_np_array
+from ..util import is_np_array, np_array, np_shape
 from . import _hybrid_block
 from ._block import Block
 from ._formats import check_np, flatten, kinds, regroup
@@ -255,8 +255,11 @@ class HybridBlock(_hybrid_block.HybridBlock):
             raise NotImplementedError(f"{type(self).__name__} must define forward")
         ctx = kinds((x, *args))[2][0]
         params = {name: param.data(ctx) for name, param in self._reg_params.items()}
-        with ctx:
-            return self.hybrid_forward(nd, x, *args, **params)
+        if is_np_array():
+            with ctx:
+                return self.hybrid_forward(nd, x, *args, **params)
+        with ctx, np_shape(), np_array():  # layers have NumPy's semantics always
+            return self.hybrid_forward(nd, x, *args, **{name: a.as_np_ndarray() for name, a in params.items()})
 
 
 _NO_LAYER = _hybrid_block.HybridBlock.hybrid_forward

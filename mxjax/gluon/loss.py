@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from .. import level
 from .. import ndarray as nd
 from ..base import numeric_types
 from .block import HybridBlock
@@ -468,3 +469,7 @@ class SDMLLoss(Loss):
         pairs = F.eye(size)
         labels = pairs * (1 - self.smoothing_parameter) + (1 - pairs) * self.smoothing_parameter / (size - 1)
         return self.kl_loss(F.log_softmax(-distances, axis=1), labels.as_in_context(distances.context))
+
+
+if level.fix("mxjax.gluon") == 2:  # the same names, for `mx.np` arrays
+    from ._np_loss import *  # noqa: F403

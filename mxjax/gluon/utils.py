@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 import weakref
 from collections import OrderedDict
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray as nd
+from .._rnn_packing import GATES, packed_shapes
 from .._support.download import _get_repo_file_url as _get_repo_file_url
 from .._support.download import _get_repo_url as _get_repo_url
 from .._support.download import check_sha1, download, replace_file
@@ -19,7 +21,7 @@ from ..ndarray import NDArray
 from ..util import is_np_array, is_np_shape
 
 __all__ = ["HookHandle", "check_sha1", "clip_global_norm", "download", "replace_file", "shape_is_known",
-           "split_and_load", "split_data"]
+           "split_and_load", "split_data", "split_rnn_params"]
 
 
 # -------------------------------------------------------------------- batches
@@ -163,3 +165,33 @@ def _brief_print_list(names: Iterable[Any], limit: int = 7) -> str:
     if len(quoted) > limit:
         quoted[limit // 2:-((limit + 1) // 2)] = ["..."]
     return ", ".join(quoted)
+
+
+def split_rnn_params(param: NDArray, mode: str, num_layers: int, input_size: int, hidden_size: int,
+                     bidirectional: bool = False, projection_size: int | None = None) -> dict[str, NDArray]:
+    """The matrices and biases in the parameter of one of MXNet 2's recurrent layers.
+
+    Args:
+        param: the value of its `rnn_param`, a vector.
+        mode: "rnn_relu", "rnn_tanh", "lstm" or "gru".
+        num_layers, input_size, hidden_size, bidirectional, projection_size: of the layer.
+
+    Returns:
+        Arrays by name: "l0_i2h_weight" (gates * hidden_size, input_size), "l0_h2h_weight", "r0_i2h_weight" ...
+
+    Raises:
+        ValueError: there is no such mode, or the vector has another length.
+    """
+    if mode not in GATES:
+        raise ValueError(f"mode must be one of {', '.join(GATES)}; got {mode!r}")
+    shapes = packed_shapes(len(GATES[mode]), num_layers, input_size, hidden_size, 1 + bool(bidirectional),
+                           projection_size)
+    size = sum(map(math.prod, shapes.values()))
+    if size != param.size:
+        raise ValueError(f"param has {param.size} values, such a layer's has {size}")
+    parts, begin = {}, 0
+    for name, shape in shapes.items():
+        end = begin + math.prod(shape)
+        parts[name] = param[begin:end].reshape(shape)
+        begin = end
+    return parts

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from .._random import streams
 from .._support import images as _pixels
 from ..array.dense import NDArray, _from_host
 from ..base import MXNetError
@@ -17,11 +19,19 @@ from ..ops.on_host import on_host
 from ..ops.params import Floats, Shape
 
 
-def _on_pixels(name: str, aliases: tuple[str, ...] = (), **attrs: Any) -> Callable[[Callable], Callable]:
-    """Registers a function of NumPy arrays as an operator that runs on the host."""
+def _uniform(ctx: Any) -> Callable[[], float]:
+    """Returns a function that draws numbers in [0, 1)."""
+    return (lambda: float(streams.source.uniform(1)[0])) if streams.on_host(ctx) else streams.host_generator(ctx).random
+
+
+def _on_pixels(name: str, aliases: tuple[str, ...] = (), draws: bool = False,
+               **attrs: Any) -> Callable[[Callable], Callable]:
+    """Registers a function of NumPy arrays as an operator that runs on the host; `draws`: it is given `_uniform`."""
     def decorate(function: Callable) -> Callable:
         @functools.wraps(function)
         def of_arrays(*arrays: Any, _ctx: Any = None, **params: Any) -> list[Any]:
+            if draws:
+                params["_uniform"] = _uniform(_ctx or current_context())
             result = function(*[a.asnumpy() for a in arrays], **params)
             return [_from_host(result, _ctx or current_context(), type(arrays[0]) if arrays else NDArray)]
         on_host(name, aliases, **attrs)(of_arrays)
@@ -58,13 +68,80 @@ def resize(data: Array, *, size: Shape = (), keep_ratio: bool = False, interp: i
         interp: 0 nearest, 1 bilinear, 2 bicubic, 3 by area, 4 Lanczos, 5 bilinear in exact arithmetic.
     """
     _check_method("resize", interp)
+    _check_images("resize", data)
+    return _resize_all(data, *_resized(*data.shape[-3:-1], size, keep_ratio)[::-1], interp)
+
+
+def _check_images(operator: str, data: Array) -> None:
     if data.ndim not in (3, 4):
-        raise MXNetError(f"operator resize: data must be an image of 3 dimensions or a batch of 4, its shape is "
+        raise MXNetError(f"operator {operator}: data must be an image of 3 dimensions or a batch of 4, its shape is "
                          f"{data.shape}")
-    height, width = _resized(*data.shape[-3:-1], size, keep_ratio)
+
+
+def _resize_all(data: Array, width: int, height: int, interp: int) -> Array:
+    """Images of another size, where that is another one."""
+    if data.shape[-3:-1] == (height, width):
+        return np.ascontiguousarray(data)
     if data.ndim == 3:
-        return _pixels.resize(data, width, height, interp)
-    return np.stack([_pixels.resize(image, width, height, interp) for image in data])
+        return _pixels.resize(np.ascontiguousarray(data), width, height, interp)
+    return np.stack([_pixels.resize(np.ascontiguousarray(image), width, height, interp) for image in data])
+
+
+def _check_crop(operator: str, data: Array, width: int, height: int, interp: int) -> None:
+    _check_method(operator, interp)
+    _check_images(operator, data)
+    if min(width, height) < 1:
+        raise MXNetError(f"operator {operator}: width and height must be positive, got {width} and {height}")
+
+
+@_on_pixels("_image_random_crop", ("_npx__image_random_crop",), draws=True, FPartialShape=lambda p, x: (
+    *x[:-3], p["height"], p["width"], x[-1]))
+def random_crop(data: Array, *, xrange: Floats = (0.0, 1.0), yrange: Floats = (0.0, 1.0), width: int, height: int,
+                interp: int = 1, _uniform: Any = None) -> Array:
+    """A rectangle at a random place, the same of all images of a batch; enlarged where an image is too small.
+
+    Args:
+        data: (height, width, channel), or a batch of them.
+        xrange, yrange: bounds of the place, from 0 (left, top) to 1 (right, bottom).
+        width, height: size of the result.
+        interp: as in `resize`.
+    """
+    _check_crop("random_crop", data, width, height, interp)
+    rows, columns = data.shape[-3:-1]
+    high, wide = min(height, rows), min(width, columns)
+    x = int((xrange[0] + _uniform() * (xrange[1] - xrange[0])) * (columns - wide))
+    y = int((yrange[0] + _uniform() * (yrange[1] - yrange[0])) * (rows - high))
+    return _resize_all(data[..., y:y + high, x:x + wide, :], width, height, interp)
+
+
+@_on_pixels("_image_random_resized_crop", ("_npx__image_random_resized_crop",), draws=True,
+            FPartialShape=lambda p, x: (*x[:-3], p["height"], p["width"], x[-1]))
+def random_resized_crop(data: Array, *, width: int, height: int, area: Floats = (0.08, 1.0),
+                        ratio: Floats = (0.75, 4 / 3), interp: int = 1, max_trial: int = 10,
+                        _uniform: Any = None) -> Array:
+    """A rectangle of random size, shape and place, resized; the middle, where no attempt gives one that fits.
+
+    Args:
+        data: (height, width, channel), or a batch of them.
+        width, height: size of the result.
+        area: bounds of the rectangle's part of the image.
+        ratio: bounds of its width over its height.
+        interp: as in `resize`.
+        max_trial: how many attempts are made.
+    """
+    _check_crop("random_resized_crop", data, width, height, interp)
+    rows, columns = data.shape[-3:-1]
+    low, most = math.log(ratio[0]), math.log(ratio[1])
+    for _ in range(max_trial):
+        pixels = rows * columns * (area[0] + _uniform() * (area[1] - area[0]))
+        shape = math.exp(low + _uniform() * (most - low))
+        wide, high = round(math.sqrt(pixels * shape)), round(math.sqrt(pixels / shape))
+        if 0 < wide <= columns and 0 < high <= rows:
+            x, y = int(_uniform() * (columns - wide)), int(_uniform() * (rows - high))
+            return _resize_all(data[..., y:y + high, x:x + wide, :], width, height, interp)
+    high, wide = min(height, rows), min(width, columns)
+    x, y = (columns - wide) // 2, (rows - high) // 2
+    return _resize_all(data[..., y:y + high, x:x + wide, :], width, height, interp)
 
 
 @_on_pixels("_cvimdecode", ("_npi_cvimdecode",), infer_type=gives("uint8", "uint8"))

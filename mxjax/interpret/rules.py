@@ -64,6 +64,10 @@ class Eager:
             unknown()
         return as_buffers(jax.tree.unflatten(jax.tree.structure(shapes), values))
 
+    def within(self, *args: Any) -> tuple:
+        """Its results within a program that NumPy computes."""
+        return tuple(map(np.asarray, self(*args)))
+
 
 def _device(args: Sequence[Any]) -> Any:
     """Returns the device that the arguments are bound to; None where none is, or several are."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._support.providers import of_storages
+from ..eager.modes import state
 from ..graph.control_flow import runners
 from ..numpy import ndarray
 
@@ -44,6 +45,8 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
         >>> outs, state
         (array([2., 4., 7.]), array(8.))
     """
+    if state.recorder is not None:
+        return state.recorder.loop("foreach", foreach, body, data, init_states)
     outs, states = _loop("foreach")(body, data, init_states)
     return _own(outs), _own(states)
 
@@ -69,6 +72,8 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], l
         >>> mx.npx.while_loop(lambda i: i < 2, lambda i: (i * 10, [i + 1]), [mx.np.array(0)], max_iterations=3)
         (array([ 0., 10.,  0.]), [array(2.)])
     """
+    if state.recorder is not None:
+        return state.recorder.loop("while_loop", while_loop, cond, func, loop_vars, max_iterations)
     outs, values = _loop("while_loop")(cond, func, loop_vars, max_iterations)
     return _own(outs), _own(values)
 
@@ -80,8 +85,8 @@ def cond(pred: Callable[..., Any], then_func: Callable[..., Any], else_func: Cal
     Args:
         pred: function of ndarrays that returns one of a single element.
         then_func, else_func: functions of ndarrays.
-        inputs: a sequence of ndarrays.
-        name: has no effect.
+        inputs: an ndarray, or a sequence of them.
+        name: beginning of the names of the graphs that a hybridized block makes of the functions.
 
     Returns:
         The function's result.
@@ -93,6 +98,10 @@ def cond(pred: Callable[..., Any], then_func: Callable[..., Any], else_func: Cal
         >>> mx.npx.cond(lambda x: x > 0, lambda x: x + 1, lambda x: x - 1, [mx.np.array(-3)])
         array(-4.)
     """
+    if isinstance(inputs, ndarray):
+        inputs = [inputs]
+    if state.recorder is not None:
+        return state.recorder.loop("cond", cond, pred, then_func, else_func, inputs, name)
     truth = pred(*inputs)
     if isinstance(truth, ndarray) and truth.size != 1:
         raise ValueError(f"cond: pred must give one element, got shape {truth.shape}")

@@ -105,7 +105,7 @@ def write(content: Any, file: IO[bytes]) -> None:
 
 def _mxnet_module(module: str) -> str:
     """Returns where MXNet keeps what is in `module` here."""
-    if module.startswith("mxjax.optimizer.") and module != "mxjax.optimizer.contrib":
+    if module.removeprefix("mxjax.optimizer.") in ("adaptive", "base", "momentum", "testing"):
         return "mxnet.optimizer.optimizer"
     return "mxnet" + module.removeprefix("mxjax") if module.startswith("mxjax") else module
 

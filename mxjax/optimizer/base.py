@@ -62,6 +62,7 @@ class Optimizer:
     """
 
     opt_registry: ClassVar[dict[str, type[Optimizer]]] = {}
+    _takes_lists = False  # whether `update` takes lists of weights alone, as in MXNet 2
     _first_steps: float | None = None  # how many steps of the training NumPy computes, once that is decided
 
     def __init__(self, rescale_grad: float = 1.0, param_idx2name: dict[int, str] | None = None, wd: float = 0.0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .. import level
 from .. import ndarray as nd
 from .base import _Stepwise, register
 
@@ -47,3 +48,7 @@ class GroupAdaGrad(_Stepwise):
         grad = self._clipped(grad * self.rescale_grad)
         state += nd.mean(nd.square(grad), axis=1, keepdims=True)
         weight -= lr * grad / nd.sqrt(state + self.float_stable_eps)
+
+
+if level.fix("mxjax.optimizer") == 2:
+    from .steps import GroupAdaGrad  # noqa: F811

@@ -12,7 +12,8 @@ import numpy as np
 from ..eager.array_types import wrap
 from ..eager.dispatch import invoke
 from ..kernel.kernel import Kernel
-from .base import Optimizer, _is_list, register
+from .base import _is_list, register
+from .optimizer import Optimizer
 
 if TYPE_CHECKING:
     import optax

@@ -48,7 +48,7 @@ class Updater:
     @property
     def aggregate_updates(self) -> bool:
         """Returns whether the optimizer takes several parameters at a time."""
-        return self.optimizer.aggregate_num > 0
+        return self.optimizer.aggregate_num > self.optimizer._takes_lists
 
     def __call__(self, index: Any, grad: NDArray | list[NDArray], weight: NDArray | list[NDArray]) -> None:
         """Update one weight, or a list of them on one context.
@@ -90,7 +90,7 @@ class Updater:
                 self._prepared = PreparedUpdate(optimizer, index, *columns, separately)
                 if self._prepared(optimizer):
                     return
-        if steady and size <= 0 and all(row[1]._plain and row[2]._plain for row in rows):
+        if steady and size <= optimizer._takes_lists and all(row[1]._plain and row[2]._plain for row in rows):
             with deferred():  # this goes on for long: one program for all weights is worth being compiled
                 self._update(rows, size)
         else:
@@ -112,6 +112,9 @@ class Updater:
 
     def _update(self, rows: list[tuple], size: int) -> None:
         """Updates weights; `size`: as many at a time, where that is not 0."""
+        if self.optimizer._takes_lists:
+            rows = [(key, _classic(weight), _classic(grad), state) for key, weight, grad, state in rows]
+            size = max(1, min(size, len(rows)))
         if size <= 0:
             for row in rows:
                 self.optimizer.update_multi_precision(*row)
@@ -128,7 +131,8 @@ class Updater:
         """Makes the states that weights have not got yet, and brings loaded ones to their contexts."""
         for key, weight in zip(indices, weights, strict=True):
             if key not in self.states:
-                self.states[key] = self.optimizer.create_state_multi_precision(key, weight)
+                known = _classic(weight) if self.optimizer._takes_lists else weight
+                self.states[key] = self.optimizer.create_state_multi_precision(key, known)
             elif not self.states_synced[key]:
                 self.states[key] = self.sync_state_context(self.states[key], weight.context)
             self.states_synced[key] = True
@@ -175,6 +179,11 @@ class Updater:
         self._prepared, self._repeated = None, (None, 0)
         self.states = loaded
         self.states_synced = dict.fromkeys(loaded, False)
+
+
+def _classic(array: NDArray) -> NDArray:
+    """An array as MXNet 2 hands it to optimizers: of class `mx.nd.NDArray`."""
+    return array.as_nd_ndarray() if array.stype == "default" else array
 
 
 def get_updater(optimizer: Optimizer) -> Updater:

@@ -6,7 +6,7 @@ from .. import graph as _graph
 from .. import ops as _ops
 from .._namespace import attach as _attach
 from .._namespace import lend as _lend
-from . import _creation, _functions, contrib, image, linalg, op, random, sparse, symbol
+from . import _creation, _functions, _recorded_loops, contrib, image, linalg, op, random, sparse, symbol
 from . import _internal as _internal
 from . import numpy as _numpy
 from ._creation import *

@@ -16,6 +16,7 @@ import numpy as np
 
 from .._xla.transfer import moved
 from ..array.dense import NDArray
+from ..attribute import AttrScope
 from ..base import MXNetError, integer_types
 from ..context import Context, current_context
 from ..eager.array_types import array_classes, wrap
@@ -24,7 +25,7 @@ from ..eager.modes import Modes, state
 from ..eager.promise import Promise
 from ..eager.state_updates import as_outputs
 from ..executor import CachedOp
-from ..graph.node import Entry, Node, topological
+from ..graph.node import Entry, Node, hidden, topological
 from ..kernel.kernel import Kernel, prepare
 from ..name import NameManager
 from ..numpy._dispatch import call
@@ -33,7 +34,8 @@ from ..ops.registry import Op
 from ._from_tape import inlined, operators_of
 from .symbol import Symbol
 
-__all__ = ["clear", "entry_of", "get_symbol", "is_recording", "recording", "set_recording", "set_variable"]
+__all__ = ["Later", "associate", "clear", "entry_of", "get_symbol", "in_loops", "is_recording", "recording",
+           "set_recording", "set_variable"]
 
 # by chunk and view: an array's place in a graph
 _entries: weakref.WeakKeyDictionary[Any, dict[Any, Entry]] = weakref.WeakKeyDictionary()
@@ -42,7 +44,10 @@ _IN_PLACE = ("Inplace operations (+=, -=, x[:]=, out= etc) are not supported whe
 _INDEX = "The type of indexing used is not supported in HybridBlock"
 
 
-class _Later:
+in_loops: dict[str, Callable[..., Any]] = {}  # what notes control flow, by name
+
+
+class Later:
     """Results of a call that is computed when the first of them is looked at."""
 
     def __init__(self, compute: Callable[[], Sequence[NDArray]], specs: Sequence[tuple]) -> None:
@@ -87,7 +92,7 @@ class Recorder:
             values = [a._chunk.peek() if a._view is None else a._read() for a in arrays]
             key = _KEY if kernel.uses_key else ()
             whole = as_outputs(kernel) if kernel.mutated else kernel
-            later = _Later(lambda: _results(invoke(whole, arrays, extras, None, ctx)),
+            later = Later(lambda: _results(invoke(whole, arrays, extras, None, ctx)),
                            kernel.specs([*values, *extras, *key], True))
             kind = type(arrays[0]) if arrays else None
             made = [wrap(promise, ctx, kind) for promise in later.promises[:kernel.num_outputs]]
@@ -112,17 +117,21 @@ class Recorder:
 
     def inline(self, graph: CachedOp, arrays: Sequence[NDArray]) -> list[NDArray]:
         """Notes the nodes of a whole graph; returns its outputs as arrays."""
-        later = _Later(lambda: graph.results(arrays, None), graph.specs(arrays))
+        later = Later(lambda: graph.results(arrays, None), graph.specs(arrays))
         made = [wrap(promise, arrays[0]._chunk.ctx, graph.kind) for promise in later.promises]
         for array, entry in zip(made, inlined(graph.lowered, [entry_of(a, "CachedOp") for a in arrays]), strict=True):
             associate(array, entry)
         return made
 
+    def loop(self, name: str, run: Callable[..., Any], *args: Any) -> Any:
+        """Notes "foreach", "while_loop" or "cond" with these arguments; `run` computes it at once."""
+        return in_loops[name](run, *args)
+
     def moved(self, array: NDArray, ctx: Context) -> NDArray:
         """Notes a copy on another context, which is the identity in a graph."""
         def compute() -> list[NDArray]:
             return [wrap(moved(array._read(), ctx.jax_device), ctx, type(array))]
-        copy = wrap(_Later(compute, [(array.shape, array._chunk.dtype)]).promises[0], ctx, type(array))
+        copy = wrap(Later(compute, [(array.shape, array._chunk.dtype)]).promises[0], ctx, type(array))
         op = registry.get("_copyto")
         associate(copy, self._node(op, op.parse({}), [entry_of(array, "_copyto")])[0])
         return copy
@@ -155,7 +164,8 @@ class Recorder:
             state.recorder = self
 
     def _node(self, op: Op, params: dict[str, Any], inputs: Sequence[Entry]) -> list[Entry]:
-        attrs = {k: str(v) for k, v in params.items() if v is not None}
+        attrs = {hidden(k): str(v) for k, v in AttrScope._current.value.get(None).items()}
+        attrs.update({k: str(v) for k, v in params.items() if v is not None})
         name = NameManager._current.value.get(None, f"node_{next(self._numbers)}_")
         node = Node(op, name.removesuffix("_"), attrs, params, inputs)
         node.applied()

@@ -70,6 +70,7 @@ from ._compare import (
     checkShapes,
     compare_ndarray_tuple,
     compare_optimizer,
+    compare_optimizer_noise_seeded,
     locationError,
     same,
     same_array,

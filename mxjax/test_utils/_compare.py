@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray as nd
+from .. import random
 from ..ndarray import NDArray
 from ..ops.params import np_dtype
 from ..symbol import Symbol
 from ._arrays import rand_ndarray
-from ._defaults import default_context, get_etol, get_tols
+from ._defaults import default_context, get_atol, get_etol, get_rtol, get_tols
 
 
 def _numpy(value: Any) -> np.ndarray:
@@ -39,9 +40,9 @@ def checkShapes(a: Any, b: Any) -> None:  # noqa: N802
 
 def almost_equal(a: Any, b: Any, rtol: Any = None, atol: Any = None, equal_nan: bool = False,
                  use_broadcast: bool = True) -> bool:
-    """Returns whether two arrays are equal within tolerances (by dtype where None)."""
+    """Returns whether two arrays are equal within tolerances (those of float64 where None)."""
     a, b = _numpy(a), _numpy(b)
-    rtol, atol = get_tols(a, b, rtol, atol)
+    rtol, atol = get_rtol(rtol), get_atol(atol)
     if not use_broadcast:
         checkShapes(a, b)
     return bool(np.allclose(_comparable(a), _comparable(b), rtol=rtol, atol=atol, equal_nan=equal_nan))
@@ -151,6 +152,18 @@ def compare_ndarray_tuple(t1: Any, t2: Any, rtol: Any = None, atol: Any = None) 
 def compare_optimizer(opt1: Any, opt2: Any, shape: Any, dtype: Any, w_stype: str = "default", g_stype: str = "default",
                       rtol: float = 1e-4, atol: float = 1e-5, compare_states: bool = True, ntensors: int = 1) -> None:
     """Checks that two optimizers change weights (and states) alike."""
+    _compare_optimizers(opt1, opt2, shape, dtype, None, w_stype, g_stype, rtol, atol, compare_states, ntensors)
+
+
+def compare_optimizer_noise_seeded(opt1: Any, opt2: Any, shapes: Any, dtype: Any, noise_seed: int,
+                                   w_stype: str = "default", g_stype: str = "default", rtol: float = 1e-4,
+                                   atol: float = 1e-5, compare_states: bool = True) -> None:
+    """As `compare_optimizer`, for optimizers that draw: the seed is set before either updates."""
+    _compare_optimizers(opt1, opt2, shapes, dtype, noise_seed, w_stype, g_stype, rtol, atol, compare_states, 1)
+
+
+def _compare_optimizers(opt1: Any, opt2: Any, shape: Any, dtype: Any, noise_seed: int | None, w_stype: str,
+                        g_stype: str, rtol: float, atol: float, compare_states: bool, ntensors: int) -> None:
     shapes = shape if isinstance(shape, list) else [shape] * ntensors
     if not isinstance(shape, list) and ntensors == 1:
         shapes = [shape]
@@ -170,12 +183,20 @@ def compare_optimizer(opt1: Any, opt2: Any, shape: Any, dtype: Any, w_stype: str
     if compare_states:
         for a, b in zip(*states, strict=True):
             compare_ndarray_tuple(_as_tuple(a), _as_tuple(b))
-    for i, (w, g, state) in enumerate(zip(*dense, states[0], strict=True)):
-        opt1.update_multi_precision(i, w, g, state)
-    if ntensors == 1 and not isinstance(shape, list):
+    indices = list(range(len(shapes)))
+    if noise_seed is not None:
+        random.seed(noise_seed)
+    if opt1._takes_lists:
+        opt1.update_multi_precision(indices, *dense, states[0])
+    else:
+        for i, (w, g, state) in enumerate(zip(*dense, states[0], strict=True)):
+            opt1.update_multi_precision(i, w, g, state)
+    if noise_seed is not None:
+        random.seed(noise_seed)
+    if ntensors == 1 and not isinstance(shape, list) and not opt2._takes_lists:
         opt2.update_multi_precision(0, weights[0], grads[0], states[1][0])
     else:
-        opt2.update_multi_precision(list(range(len(shapes))), weights, grads, states[1])
+        opt2.update_multi_precision(indices, weights, grads, states[1])
     if compare_states:
         for a, b in zip(*states, strict=True):
             compare_ndarray_tuple(_as_tuple(a), _as_tuple(b), rtol, atol)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from .. import autograd
+from .. import autograd, level
 from .. import ndarray as nd
 from .. import symbol as sym
 from .._random.streams import next_key
@@ -401,7 +401,7 @@ def check_gluon_hybridize_consistency(net_builder: Callable, data_l: Sequence[An
     saved: dict[str, np.ndarray] = {}
     first_out, first_grads = None, None
     for hybridize in (False, True):
-        net = net_builder(prefix="net_")
+        net = net_builder(**({"prefix": "net_"} if level.current() == 1 else {}))
         net.initialize()
         if hybridize:
             net.hybridize()

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
+from ... import level
 from ...array.file_format import CODES
 from ...base import MXNetError
 from ...context import Context, gpu
-from ...gluon import HybridBlock, SymbolBlock, Trainer
+from ...device import with_device
+from ...gluon import Block, HybridBlock, SymbolBlock, Trainer
 from ...graph.inference import infer_types
 from ...graph.node import topological
 from ...module import BucketingModule
@@ -29,6 +34,7 @@ __all__ = ["convert_bucketing_module", "convert_hybrid_block", "convert_model", 
            "unscale"]
 
 bfloat16 = np_dtype("bfloat16")
+float_types_gpu, float_types_cpu = (np.float16, np.float32), (bfloat16, np.float32)
 _Conditional = Sequence[tuple[str, str, list[str]]]
 _state: dict[str, Any] = {"scaler": None, "used": False}
 
@@ -99,14 +105,28 @@ def _policy(target_dtype: Any, low: Sequence[str] | None, fp32: Sequence[str] | 
 
 
 # ---------------------------------------------------------------- training
+def warn_if_model_exists() -> None:
+    """Logs a warning where a caller has a block in a variable: it was made before `init`."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        for name, value in frame.f_locals.items():
+            if isinstance(value, Block):
+                logging.warning("Block %s created in [%s:%d] before AMP init.", name, frame.f_code.co_filename,
+                                frame.f_lineno)
+                return
+        frame = frame.f_back
+
+
 def init(target_dtype: str = "float16", target_precision_ops: Sequence[str] | None = None,
-         conditional_fp32_ops: _Conditional | None = None, fp32_ops: Sequence[str] | None = None) -> None:
+         conditional_fp32_ops: _Conditional | None = None, fp32_ops: Sequence[str] | None = None,
+         layout_optimization: bool = False) -> None:
     """Has operators cast their inputs by lists, from now on; call it before models are made.
 
     Args:
         target_dtype: "float16" or "bfloat16".
         target_precision_ops, fp32_ops: operators for that dtype and for float32, instead of the default ones.
         conditional_fp32_ops: (operator, parameter, values): float32 for these values.
+        layout_optimization: of MXNet 2; changes nothing: layouts are XLA's choice anyway.
 
     Raises:
         AssertionError: another dtype, or an operator in two lists.
@@ -125,6 +145,8 @@ def init(target_dtype: str = "float16", target_precision_ops: Sequence[str] | No
         return
     policy = _policy(target_dtype, target_precision_ops, fp32_ops, conditional_fp32_ops)
     logging.info("Using AMP")
+    if level.current() == 2:
+        warn_if_model_exists()
     _state["scaler"] = LossScaler()
     install(policy, _state["scaler"])
 
@@ -256,6 +278,7 @@ def convert_model(sym: Symbol, arg_params: dict[str, NDArray], aux_params: dict[
     return converted, _in_dtypes(converted, arg_params), _in_dtypes(converted, aux_params)
 
 
+@with_device
 def convert_hybrid_block(block: HybridBlock, target_dtype: str = "float16",
                          target_dtype_ops: Sequence[str] | None = None, fp32_ops: Sequence[str] | None = None,
                          conditional_fp32_ops: _Conditional | None = None,

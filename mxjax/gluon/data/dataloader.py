@@ -199,6 +199,7 @@ class DataLoader:
             where the data set cannot be sent; each has a copy of it, and batches come back through shared memory.
         timeout: seconds to wait for a batch.
         auto_reload: begin to load the next round's first batches at a round's end (and at once).
+        try_nopython: of MXNet 2, whether C++ may load; changes nothing: here Python loads.
 
     Raises:
         ValueError: arguments exclude each other, or one is missing.
@@ -216,7 +217,7 @@ class DataLoader:
                  sampler: Sampler | None = None, last_batch: str | None = None, batch_sampler: Sampler | None = None,
                  batchify_fn: Callable | None = None, num_workers: int = 0, pin_memory: bool = False,
                  pin_device_id: int = 0, prefetch: int | None = None, thread_pool: bool = False, timeout: float = 120,
-                 auto_reload: bool = False) -> None:
+                 auto_reload: bool = False, try_nopython: bool | None = None) -> None:
         self._worker_pool = None
         if timeout <= 0:
             raise AssertionError(f"timeout must be positive, got {timeout}")

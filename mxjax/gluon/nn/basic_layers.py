@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import ndarray as nd
-from ... import symbol
+from ... import numpy, numpy_extension, symbol
+from ...base import MXNetError
+from ...level import fix
 from ...ops.params import np_dtype
 from .._chosen_block import named
 from .._parameter import ParameterDict
@@ -17,6 +19,8 @@ from .activations import Activation
 
 __all__ = ["BatchNorm", "BatchNormReLU", "Dense", "Dropout", "Embedding", "Flatten", "GroupNorm", "HybridLambda",
            "HybridSequential", "InstanceNorm", "Lambda", "LayerNorm", "Sequential"]
+
+_LEVEL = fix("mxjax.gluon")
 
 
 def _listed(options: dict[str, Any]) -> str:
@@ -104,7 +108,7 @@ class Lambda(Block):
     """A function as a block.
 
     Args:
-        function: function of NDArrays, or the name of one in `mx.nd`.
+        function: function of NDArrays, or the name of one in `mx.nd` (in MXNet 2 in `mx.np` or `mx.npx`).
         prefix: see `Block`.
 
     Raises:
@@ -118,7 +122,9 @@ class Lambda(Block):
 
     def __init__(self, function: str | Callable, prefix: str | None = None) -> None:
         super().__init__(prefix=prefix)
-        if isinstance(function, str):
+        if isinstance(function, str) and _LEVEL == 2:
+            function = _of_numpy(function)
+        elif isinstance(function, str):
             if not hasattr(nd, function):
                 raise AssertionError(f"Function name {function} is not found in ndarray.")
             function = getattr(nd, function)
@@ -138,7 +144,8 @@ class HybridLambda(HybridBlock):
     """A function as a hybrid block.
 
     Args:
-        function: function of (F, inputs ...), or the name of one that `mx.nd` and `mx.sym` both have.
+        function: function of (F, inputs ...), in MXNet 2 of (inputs ...), or the name of one that `mx.nd` and `mx.sym`
+            both have (in MXNet 2 `mx.np` or `mx.npx`).
         prefix: see `Block`.
 
     Raises:
@@ -152,7 +159,9 @@ class HybridLambda(HybridBlock):
 
     def __init__(self, function: str | Callable, prefix: str | None = None) -> None:
         super().__init__(prefix=prefix)
-        if isinstance(function, str):
+        if isinstance(function, str) and _LEVEL == 2:
+            self._func, self._func_name = _of_numpy(function), function
+        elif isinstance(function, str):
             if not (hasattr(nd, function) and hasattr(symbol, function)):
                 raise AssertionError(f"Function name {function} is not found in symbol/ndarray.")
             self._func, self._func_name = lambda F, *args: getattr(F, function)(*args), function  # noqa: N803
@@ -163,10 +172,18 @@ class HybridLambda(HybridBlock):
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any) -> Any:  # noqa: N803
         """The function of the inputs."""
-        return self._func(F, x, *args)
+        return self._func(x, *args) if _LEVEL == 2 else self._func(F, x, *args)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._func_name})"
+
+
+def _of_numpy(name: str) -> Callable[..., Any]:
+    """Returns a function of `mx.np` or `mx.npx` by name."""
+    found = getattr(numpy, name, None) or getattr(numpy_extension, name, None)
+    if found is None:
+        raise MXNetError(f"Function name {name} is not found in np/npx.")
+    return found
 
 
 # -------------------------------------------------------------------- layers
@@ -305,6 +322,15 @@ class _Norm(HybridBlock):
         """The parameter `name` of `size` values, changed in training if `trained`."""
         return self._make_parameter(name, grad_req="write" if trained else "null", shape=(size,), init=init,
                                allow_deferred_init=True, **options)
+
+    def infer_shape(self, *args: Any) -> None:
+        """Works out the parameters' shapes from inputs."""
+        if _LEVEL == 1:
+            super().infer_shape(*args)
+            return
+        channels = args[0].shape[self._kwargs.get("axis", 1)]
+        for param in self._reg_params.values():
+            param.shape = (channels,)
 
     def _shown_channels(self) -> str:
         return f", in_channels={self.gamma.shape[0]}"

@@ -163,7 +163,7 @@ class SyncBatchNorm(BatchNorm):
                           UserWarning, stacklevel=2)
             num_devices = max(context.num_gpus(), 1)
         self._kwargs = {"eps": epsilon, "momentum": momentum, "fix_gamma": not scale,
-                        "use_global_stats": use_global_stats, "ndev": num_devices, "key": self.prefix}
+                        "use_global_stats": use_global_stats, "ndev": num_devices, "key": self._unique}
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any,  # noqa: N803
                        running_var: Any) -> Any:

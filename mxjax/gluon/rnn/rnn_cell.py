@@ -8,6 +8,9 @@ from typing import Any
 from ... import ndarray as nd
 from ... import symbol
 from ...base import numeric_types
+from ...level import fix
+from ...numpy import zeros
+from .._chosen_block import named
 from .._parameter import ParameterDict, tensor_types
 from ..block import Block, HybridBlock
 from ..nn import LeakyReLU
@@ -17,6 +20,9 @@ from ._sequence import format_sequence, mask, reverse
 
 __all__ = ["BidirectionalCell", "DropoutCell", "GRUCell", "HybridRecurrentCell", "HybridSequentialRNNCell", "LSTMCell",
            "ModifierCell", "RNNCell", "RecurrentCell", "ResidualCell", "SequentialRNNCell", "ZoneoutCell"]
+
+
+LEVEL = fix("mxjax.gluon")
 
 
 class RecurrentCell(Block):
@@ -61,6 +67,11 @@ class RecurrentCell(Block):
         states = []
         for info in self.state_info(batch_size):
             self._init_counter += 1
+            if LEVEL == 2:
+                make = zeros if func is nd.zeros else func
+                given = {**(info or {}), **kwargs}
+                states.append(make(**{k: v for k, v in given.items() if not k.startswith("__")}))
+                continue
             states.append(func(name=f"{self._prefix}begin_state_{self._init_counter}", **(info or {}), **kwargs))
         return states
 
@@ -120,6 +131,22 @@ class HybridRecurrentCell(RecurrentCell, HybridBlock):
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix=prefix, params=params)
 
+    def infer_shape(self, *args: Any) -> None:
+        """Works out the parameters' shapes from (inputs, states), or as in MXNet 2.
+
+        Args:
+            args: inputs of the cell; or the number of the layer, its input and whether it is bidirectional.
+        """
+        if isinstance(args[0], int):
+            self._infer_from(*args)
+        else:
+            super().infer_shape(*args)
+
+    def _infer_from(self, layer: int, inputs: Any, bidirectional: bool) -> None:
+        for cell in self._child_blocks():
+            if isinstance(cell, HybridRecurrentCell):
+                cell.infer_shape(layer, inputs, bidirectional)
+
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
         """One step: (output, new states)."""
         raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward")
@@ -145,6 +172,10 @@ class _GatedCell(HybridRecurrentCell):
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Shape and layout of each state."""
         return [{"shape": (batch_size, self._hidden_size), "__layout__": "NC"} for _ in range(self._num_states)]
+
+    def _infer_from(self, layer: int, inputs: Any, bidirectional: bool) -> None:
+        length = inputs.shape[-1] if layer == 0 else self._hidden_size * (1 + bool(bidirectional))
+        self.i2h_weight.shape = (self._gates * self._hidden_size, length)
 
     def __repr__(self) -> str:
         rows, columns = self.i2h_weight.shape
@@ -324,6 +355,14 @@ class _Combined:
 class _Stack(_Combined):
     """Cells on top of each other."""
 
+    def infer_shape(self, *args: Any) -> None:
+        """Works out the parameters' shapes; in MXNet 2 from (any number, the inputs, whether it is bidirectional)."""
+        if isinstance(args[0], int):
+            for layer, cell in enumerate(self._child_blocks()):
+                cell.infer_shape(layer, args[1], False)
+        else:
+            super().infer_shape(*args)
+
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix=prefix, params=params)
 
@@ -425,7 +464,7 @@ class BidirectionalCell(_Combined, HybridRecurrentCell):
     """
 
     def __init__(self, l_cell: RecurrentCell, r_cell: RecurrentCell, output_prefix: str = "bi_") -> None:
-        super().__init__(prefix="", params=None)
+        super().__init__(**named(""))
         self.register_child(l_cell, "l_cell")
         self.register_child(r_cell, "r_cell")
         self._output_prefix = output_prefix
@@ -525,7 +564,7 @@ class ModifierCell(HybridRecurrentCell):
         if base_cell._modified:
             raise AssertionError(f"Cell {base_cell._name} is already modified. One cell cannot be modified twice")
         base_cell._modified = True
-        super().__init__(prefix=base_cell.prefix + self._alias(), params=None)
+        super().__init__(**named(f"{base_cell._prefix}{self._alias()}"))
         self.base_cell = base_cell
 
     @property

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
 
+from ... import initializer, symbol
 from ... import ndarray as nd
-from ... import symbol
+from ..._rnn_packing import packed_shapes
+from ...level import fix
 from ...ndarray import NDArray
+from ...numpy import zeros
 from ...util import is_np_array
 from ..block import HybridBlock
 from ..parameter import Parameter, tensor_types
@@ -16,6 +20,7 @@ from . import rnn_cell
 
 __all__ = ["GRU", "LSTM", "RNN"]
 
+_LEVEL = fix("mxjax.gluon")  # in MXNet 2 a layer has one parameter
 _GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
 _PARAMETER = re.compile(r"(l|r)(\d+)_(i2h|h2h|h2r)_(weight|bias)\Z")
 
@@ -43,6 +48,11 @@ class _RNNLayer(HybridBlock):
         self._dtype, self._use_sequence_length = dtype, use_sequence_length
         self._gates = _GATES[mode]
         self.skip_states: bool | None = None
+        if _LEVEL == 2:
+            init = initializer.RNNFused(mode, num_layers, hidden_size, bidirectional, self._projection_size,
+                                        h2r_weight_initializer=h2r_weight_initializer, **self._initializers)
+            self.rnn_param = Parameter("rnn_param", shape=(-1,), init=init, allow_deferred_init=True, dtype=dtype)
+            return
         rows, length = self._gates * hidden_size, self._projection_size or hidden_size
         for layer in range(num_layers):
             for side in "lr"[:self._dir]:
@@ -54,13 +64,34 @@ class _RNNLayer(HybridBlock):
                     self._add(f"{side}{layer}_h2r_weight", (length, hidden_size), h2r_weight_initializer)
             input_size = length * self._dir
 
+    def infer_shape(self, *args: Any) -> None:
+        """Works out the parameters' shapes from inputs."""
+        if _LEVEL == 1:
+            super().infer_shape(*args)
+            return
+        if args[0].ndim != 3:
+            raise AssertionError("Input data should be rank-3 tensor of dim [sequence length, batch size, input size]")
+        self._input_size = args[0].shape[2]
+        shapes = packed_shapes(self._gates, self._num_layers, self._input_size, self._hidden_size, self._dir,
+                               self._projection_size)
+        self.rnn_param.shape = (sum(map(math.prod, shapes.values())),)
+
+    def _packed(self, F: Any, params: dict[str, Any]) -> Any:  # noqa: N803
+        """All parameters as one vector."""
+        if _LEVEL == 2:
+            return params["rnn_param"]
+        gates = ("i2h", "h2h", "h2r") if self._projection_size else ("i2h", "h2h")
+        names = [f"{side}{layer}_{gate}_{kind}" for kind in ("weight", "bias") for layer in range(self._num_layers)
+                 for side in "lr"[:self._dir] for gate in gates if (gate, kind) != ("h2r", "bias")]
+        return F._internal._rnn_param_concat(*[params[name].reshape(-1) for name in names], dim=0)
+
     def _add(self, name: str, shape: tuple[int, ...], init: Any) -> None:
         param = self._make_parameter(name, shape=shape, init=init, allow_deferred_init=True, dtype=self._dtype)
         setattr(self, name, param)
 
     def __repr__(self) -> str:
-        rows, columns = self.l0_i2h_weight.shape
-        parts = [f"{columns or None} -> {rows // self._gates}", self._layout]
+        columns = self._input_size if _LEVEL == 2 else self.l0_i2h_weight.shape[1]
+        parts = [f"{columns or None} -> {self._hidden_size}", self._layout]
         parts += [f"num_layers={self._num_layers}"] * (self._num_layers != 1)
         parts += [f"dropout={self._dropout}"] * (self._dropout != 0)
         parts += ["bidirectional"] * (self._dir == 2)
@@ -68,6 +99,8 @@ class _RNNLayer(HybridBlock):
 
     def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
         """Parameters under the names of the cells that `_unfuse` makes, as MXNet's files have them."""
+        if _LEVEL == 2:
+            return super()._collect_params_with_prefix(prefix)
         prefix += "." if prefix else ""
         found = {}
         for name, param in self._reg_params.items():
@@ -89,7 +122,11 @@ class _RNNLayer(HybridBlock):
 
     def begin_state(self, batch_size: int = 0, func: Callable = nd.zeros, **kwargs: Any) -> list[Any]:
         """States to begin with; arguments as in `RecurrentCell.begin_state`."""
-        states = [func(name=f"{self.prefix}h0_{i}", **{**info, **kwargs})
+        if _LEVEL == 2:
+            func = zeros if func is nd.zeros else func
+            return [func(shape=info["shape"], **{"dtype": info["dtype"], **kwargs})
+                    for info in self.state_info(batch_size)]
+        states = [func(name=f"{self._prefix}h0_{i}", **{**info, **kwargs})
                   for i, info in enumerate(self.state_info(batch_size))]
         return [state.as_np_ndarray() for state in states] if is_np_array() else states
 
@@ -101,7 +138,7 @@ class _RNNLayer(HybridBlock):
             raise AssertionError("_unfuse does not support state clipping yet!")
         kinds = {"lstm": rnn_cell.LSTMCell, "gru": rnn_cell.GRUCell}
         options = {} if self._mode in kinds else {"activation": self._mode.removeprefix("rnn_")}
-        stack = rnn_cell.HybridSequentialRNNCell(prefix=self.prefix, params=self.params)
+        stack = rnn_cell.HybridSequentialRNNCell(prefix=self._prefix, params=self.params)
         with stack._scope:
             input_size = self._input_size
             for layer in range(self._num_layers):
@@ -153,10 +190,7 @@ class _RNNLayer(HybridBlock):
                     raise ValueError(f"Invalid recurrent state shape. Expecting {info['shape']}, got {state.shape}.")
         if self._layout == "NTC":
             inputs = F.swapaxes(inputs, 0, 1)
-        gates = ("i2h", "h2h", "h2r") if self._projection_size else ("i2h", "h2h")
-        names = [f"{side}{layer}_{gate}_{kind}" for kind in ("weight", "bias") for layer in range(self._num_layers)
-                 for side in "lr"[:self._dir] for gate in gates if (gate, kind) != ("h2r", "bias")]
-        flat = F._internal._rnn_param_concat(*[kwargs[name].reshape(-1) for name in names], dim=0)
+        flat = self._packed(F, kwargs)
         more = [sequence_length] if self._use_sequence_length else []
         outputs, *after = F.RNN(
             inputs, flat, *states, *more, use_sequence_length=self._use_sequence_length, state_size=self._hidden_size,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..direct import Work, need, numpy_form
-from .elementwise import sigmoid, summed_to
+from .elementwise import sigmoid, summed_to, tanh
 
 __all__: list[str] = []
 
@@ -34,7 +34,7 @@ def _mish_slope(g: Any, x: Any) -> Any:
 
 _ACTIVATIONS = {  # functions of x, and of the head gradient and x
     "relu": (lambda x: np.maximum(x, 0), lambda g, x: _where(x > 0, g)),
-    "tanh": (np.tanh, lambda g, x: g * (1 - np.square(np.tanh(x)))),
+    "tanh": (tanh, lambda g, x: g * (1 - np.square(tanh(x)))),
     "sigmoid": (sigmoid, lambda g, x: g * ((s := sigmoid(x)) * (1 - s))),
     "softsign": (lambda x: x / (1 + np.abs(x)), lambda g, x: g / np.square(1 + np.abs(x))),
     "log_sigmoid": (lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))), lambda g, x: g * sigmoid(-x)),

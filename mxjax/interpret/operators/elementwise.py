@@ -11,6 +11,7 @@ import numpy as np
 from ..._support.c_math import c_function
 from ...ops.params import np_dtype
 from ..direct import Work, need, numpy_form
+from ..numbers import as_c
 
 __all__ = ["NUMBERS", "chosen", "erf", "flat", "floats", "passed", "reads_none", "sigmoid", "summed_to"]
 
@@ -86,9 +87,12 @@ def _unary(names: str | Sequence[str], function: Callable[[Any], Any], slope: Ca
     numpy_form(*([names] if isinstance(names, str) else names), backward=backward, **fields)(forward)
 
 
+_exp, tanh = as_c(np.exp), as_c(np.tanh)
+
+
 def sigmoid(x: Any) -> Any:
     """Returns 1 / (1 + exp(-x))."""
-    y = np.exp(-x)
+    y = _exp(-x)
     y += 1
     return 1 / y
 
@@ -100,7 +104,7 @@ def _sigmoid_slope(x: Any) -> Any:
 
 
 def _tanh_slope(x: Any) -> Any:
-    t = np.tanh(x)
+    t = tanh(x)
     np.multiply(t, t, out=t)
     return np.subtract(1, t, out=t)
 
@@ -143,30 +147,33 @@ def _constant(factor: float) -> Callable[[Any], Any]:
 
 
 _DEGREES = 180 / math.pi
+_C = {name: as_c(getattr(np, name)) for name in (
+    "exp", "expm1", "log", "log2", "log10", "log1p", "cbrt", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh",
+    "cosh", "tanh", "arcsinh", "arccosh", "arctanh")}
 _LIGHT = {  # a function and its derivative
     "sigmoid": (sigmoid, _sigmoid_slope),
-    "exp": (np.exp, np.exp),
-    "expm1": (np.expm1, np.exp),
-    "log": (np.log, lambda x: 1 / x),
-    "log2": (np.log2, lambda x: (1 / math.log(2)) / x),
-    "log10": (np.log10, lambda x: (1 / math.log(10)) / x),
-    "log1p": (np.log1p, lambda x: 1 / (1 + x)),
+    "exp": (_C["exp"], _C["exp"]),
+    "expm1": (_C["expm1"], _C["exp"]),
+    "log": (_C["log"], lambda x: 1 / x),
+    "log2": (_C["log2"], lambda x: (1 / math.log(2)) / x),
+    "log10": (_C["log10"], lambda x: (1 / math.log(10)) / x),
+    "log1p": (_C["log1p"], lambda x: 1 / (1 + x)),
     "sqrt": (np.sqrt, lambda x: 0.5 / np.sqrt(x)),
     "rsqrt": (lambda x: 1 / np.sqrt(x), lambda x: -0.5 / np.sqrt(x) / x),
-    "cbrt": (np.cbrt, lambda x: (1 / 3) / np.square(np.cbrt(x))),
+    "cbrt": (_C["cbrt"], lambda x: (1 / 3) / np.square(np.cbrt(x))),
     "reciprocal": (np.reciprocal, lambda x: -1 / np.square(x)),
-    "sin": (np.sin, np.cos),
-    "cos": (np.cos, lambda x: -np.sin(x)),
-    "tan": (np.tan, lambda x: 1 + np.square(np.tan(x))),
-    "arcsin": (np.arcsin, lambda x: 1 / np.sqrt(1 - x * x)),
-    "arccos": (np.arccos, lambda x: -1 / np.sqrt(1 - x * x)),
-    "arctan": (np.arctan, lambda x: 1 / (1 + x * x)),
-    "sinh": (np.sinh, np.cosh),
-    "cosh": (np.cosh, np.sinh),
-    "tanh": (np.tanh, _tanh_slope),
-    "arcsinh": (np.arcsinh, lambda x: 1 / np.sqrt(x * x + 1)),
-    "arccosh": (np.arccosh, lambda x: 1 / np.sqrt((x - 1) * (x + 1))),
-    "arctanh": (np.arctanh, lambda x: 1 / (1 - x * x)),
+    "sin": (_C["sin"], _C["cos"]),
+    "cos": (_C["cos"], lambda x: -np.sin(x)),
+    "tan": (_C["tan"], lambda x: 1 + np.square(np.tan(x))),
+    "arcsin": (_C["arcsin"], lambda x: 1 / np.sqrt(1 - x * x)),
+    "arccos": (_C["arccos"], lambda x: -1 / np.sqrt(1 - x * x)),
+    "arctan": (_C["arctan"], lambda x: 1 / (1 + x * x)),
+    "sinh": (_C["sinh"], _C["cosh"]),
+    "cosh": (_C["cosh"], _C["sinh"]),
+    "tanh": (_C["tanh"], _tanh_slope),
+    "arcsinh": (_C["arcsinh"], lambda x: 1 / np.sqrt(x * x + 1)),
+    "arccosh": (_C["arccosh"], lambda x: 1 / np.sqrt((x - 1) * (x + 1))),
+    "arctanh": (_C["arctanh"], lambda x: 1 / (1 - x * x)),
     "degrees": (np.degrees, _constant(_DEGREES)),
     "radians": (np.radians, _constant(1 / _DEGREES)),
     "ceil": (np.ceil, None),

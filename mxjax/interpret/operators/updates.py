@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import level
 from ..direct import Work, need, numpy_form
 from .shapes import FLOATS
 
@@ -132,10 +133,19 @@ def _step(n: Any, grad: Any) -> Any:
 
 
 def _decayed(n: Any, weight: Any, grad: Any, limit: Any) -> Any:
-    """Returns the rescaled gradient with the weight's decay, clipped."""
+    """Returns the rescaled gradient with the weight's decay: MXNet 1.x limits their sum, 2.0 the gradient alone."""
     g = grad * n.rescale_grad
+    if level.current() == 2:
+        g = _clipped(g, limit)
+        g += weight * n.wd
+        return g
     g += weight * n.wd
     return _clipped(g, limit)
+
+
+def _root(squares: Any, epsilon: Any) -> Any:
+    """Returns a root that is not 0: MXNet 1.x adds epsilon before it is taken, 2.0 afterwards."""
+    return np.sqrt(squares + epsilon) if level.current() == 1 else np.sqrt(squares) + epsilon
 
 
 def _average(old: Any, new: Any, decay: Any) -> Any:
@@ -179,9 +189,9 @@ def _nag_mom(n: Any, weight: Any, grad: Any, mom: Any) -> Sequence[Any]:
 
 
 def _nag_mom_over(n: Any, weight: Any, grad: Any, mom: Any) -> Sequence[Any]:
-    """As MXNet computes it where the new weight replaces the old one before the state is made."""
+    """As MXNet 1.x computes it where the new weight replaces the old one before the state is made."""
     new, kept = _nag_mom(n, weight, grad, mom)
-    return new, kept - (new - weight) * (n.lr * n.wd)
+    return new, kept - (new - weight) * (n.lr * n.wd) if level.current() == 1 else kept
 
 
 def _signsgd(n: Any, weight: Any, grad: Any) -> Sequence[Any]:
@@ -241,21 +251,24 @@ def _ftrl(n: Any, weight: Any, grad: Any, z: Any, squares: Any) -> Sequence[Any]
 
 def _rmsprop(n: Any, weight: Any, grad: Any, squares: Any) -> Sequence[Any]:
     g = _decayed(n, weight, grad, n.clip_gradient)
-    squares = _average(squares, g * g, n.gamma1)
-    return _clipped(weight - g * n.lr / np.sqrt(squares + n.epsilon), n.clip_weights), squares
+    squares = _average(squares, g * g, n.gamma1 if level.current() == 1 else n.rho)
+    return _clipped(weight - g * n.lr / _root(squares, n.epsilon), n.clip_weights), squares
 
 
 def _rmspropalex(n: Any, weight: Any, grad: Any, squares: Any, mean: Any, delta: Any) -> Sequence[Any]:
     g = _decayed(n, weight, grad, n.clip_gradient)
-    squares, mean = _average(squares, g * g, n.gamma1), _average(mean, g, n.gamma1)
-    delta = delta * n.gamma2 - g * n.lr / np.sqrt(squares - mean * mean + n.epsilon)
-    return _clipped(weight + delta, n.clip_weights), squares, mean, delta
+    one = level.current() == 1
+    kept, decay, momentum = [squares, mean], *((n.gamma1, n.gamma2) if one else (n.rho, n.momentum))
+    squares, mean = kept if one else kept[::-1]  # MXNet 2 has the mean first
+    squares, mean = _average(squares, g * g, decay), _average(mean, g, decay)
+    delta = delta * momentum - g * n.lr / np.sqrt(squares - mean * mean + n.epsilon)
+    return _clipped(weight + delta, n.clip_weights), *((squares, mean) if one else (mean, squares)), delta
 
 
 def _adagrad(n: Any, weight: Any, grad: Any, history: Any) -> Sequence[Any]:
     g = _rescaled(n, grad)
     history = history + g * g
-    return weight - (g / np.sqrt(history + n.epsilon) + weight * n.wd) * n.lr, history
+    return weight - (g / _root(history, n.epsilon) + weight * n.wd) * n.lr, history
 
 
 _single("adam_update", _adam)
@@ -277,7 +290,7 @@ def _group_adagrad(p: dict, weight: Any, grad: Any, history: Any) -> tuple:
     n = _numbers(p, weight.dtype)
     g = _rescaled(n, grad)
     history = history + np.square(g).reshape(len(g), -1).mean(1).reshape(history.shape)
-    g /= np.sqrt(history + n.epsilon).reshape(-1, *(1,) * (weight.ndim - 1))
+    g /= _root(history, n.epsilon).reshape(-1, *(1,) * (weight.ndim - 1))
     g *= n.lr
     return np.subtract(weight, g, out=g), history
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import jax.numpy as jnp
 from jax import lax
 
+from ... import level
 from ...base import MXNetError
 from ..by_device import by_device
 from ..common import Array, gives
@@ -168,6 +169,18 @@ def _clipped(x: Array, limit: Any) -> Array:
     return lax.clamp(-most, x, most)
 
 
+def _decayed(weight: Array, grad: Array, wd: Any, rescale_grad: Any, limit: Any) -> Array:
+    """The rescaled gradient with the weight's decay: MXNet 1.x limits their sum, 2.0 the gradient alone."""
+    if level.current() == 1:
+        return _clipped(rescale_grad * grad + wd * weight, limit)
+    return _clipped(rescale_grad * grad, limit) + wd * weight
+
+
+def _root(squares: Array, epsilon: Any) -> Array:
+    """A root that is not 0: MXNet 1.x adds epsilon before it is taken, 2.0 afterwards."""
+    return jnp.sqrt(squares + epsilon) if level.current() == 1 else jnp.sqrt(squares) + epsilon
+
+
 def _average(old: Array, new: Array, decay: Any) -> Array:
     """The exponential moving average."""
     return decay * old + (1 - decay) * new
@@ -221,10 +234,10 @@ def _nag_mom(weight: Array, grad: Array, mom: Array, *, lr: Scalar, momentum: Sc
 
 def _nag_mom_over(weight: Array, grad: Array, mom: Array, *, lr: Scalar, momentum: Scalar = 0.0, wd: Scalar = 0.0,
                   rescale_grad: Scalar = 1.0, clip_gradient: Scalar = -1.0) -> tuple[Array, Array]:
-    """As `nag_mom_update`, but what is kept as mom has the new weight in s: MXNet has overwritten the old one."""
+    """As `nag_mom_update`, but what MXNet 1.x keeps as mom has the new weight in s: it has overwritten the old one."""
     new, kept = _nag_mom(weight, grad, mom, lr=lr, momentum=momentum, wd=wd, rescale_grad=rescale_grad,
                          clip_gradient=clip_gradient)
-    return new, kept - lr * wd * (new - weight)
+    return new, kept - lr * wd * (new - weight) if level.current() == 1 else kept
 
 
 def _signsgd(weight: Array, grad: Array, *, lr: Scalar, wd: Scalar = 0.0, rescale_grad: Scalar = 1.0,
@@ -254,7 +267,7 @@ def _adam(weight: Array, grad: Array, mean: Array, var: Array, *, lr: Scalar, be
 
     mean and var are moving averages (beta1, beta2) of g and g², g = rescale_grad·grad + wd·weight, clipped.
     """
-    g = _clipped(rescale_grad * grad + wd * weight, clip_gradient)
+    g = _decayed(weight, grad, wd, rescale_grad, clip_gradient)
     mean, var = _average(mean, g, beta1), beta2 * var + (1 - beta2) * g * g  # g² may be beyond float16
     return weight - lr * mean / (jnp.sqrt(var) + epsilon), mean, var
 
@@ -320,7 +333,7 @@ def _ftml(weight: Array, grad: Array, d: Array, v: Array, z: Array, *, lr: Scala
           epsilon: Scalar = 1e-8, t: Scalar, wd: Scalar = 0.0, rescale_grad: Scalar = 1.0,
           clip_grad: Scalar = -1.0) -> tuple[Array, ...]:
     """Follow the moving leader (Zheng & Kwok, ICML 2017); t counts the updates from 1."""
-    g = _clipped(rescale_grad * grad + wd * weight, clip_grad)
+    g = _decayed(weight, grad, wd, rescale_grad, clip_grad)
     v = _average(v, g * g, beta2)
     denominator = (1 - beta1 ** t) / lr * (jnp.sqrt(v / (1 - beta2 ** t)) + epsilon)
     z = _average(z, g, beta1) - (denominator - beta1 * d) * weight
@@ -341,19 +354,33 @@ def _rmsprop(weight: Array, grad: Array, n: Array, *, lr: Scalar, gamma1: Scalar
              wd: Scalar = 0.0, rescale_grad: Scalar = 1.0, clip_gradient: Scalar = -1.0,
              clip_weights: Scalar = -1.0) -> tuple[Array, Array]:
     """weight - lr·g / sqrt(n + epsilon) with n the moving average of g² (Tieleman & Hinton, 2012)."""
-    g = _clipped(rescale_grad * grad + wd * weight, clip_gradient)
+    g = _decayed(weight, grad, wd, rescale_grad, clip_gradient)
     n = _average(n, g * g, gamma1)
-    return _clipped(weight - lr * g / jnp.sqrt(n + epsilon), clip_weights), n
+    return _clipped(weight - lr * g / _root(n, epsilon), clip_weights), n
 
 
 def _rmspropalex(weight: Array, grad: Array, n: Array, g: Array, delta: Array, *, lr: Scalar, gamma1: Scalar = 0.95,
                  gamma2: Scalar = 0.9, epsilon: Scalar = 1e-8, wd: Scalar = 0.0, rescale_grad: Scalar = 1.0,
                  clip_gradient: Scalar = -1.0, clip_weights: Scalar = -1.0) -> tuple[Array, ...]:
     """RMSProp that divides by the standard deviation and has momentum (arXiv:1308.0850, equations 38 to 45)."""
-    new = _clipped(rescale_grad * grad + wd * weight, clip_gradient)
+    new = _decayed(weight, grad, wd, rescale_grad, clip_gradient)
     n, g = _average(n, new * new, gamma1), _average(g, new, gamma1)
     delta = gamma2 * delta - lr * new / jnp.sqrt(n - g * g + epsilon)
     return _clipped(weight + delta, clip_weights), n, g, delta
+
+
+def _rmspropalex_mean_first(weight: Array, grad: Array, n: Array, g: Array, delta: Array, *, lr: Scalar,
+                            gamma1: Scalar = 0.95, gamma2: Scalar = 0.9, epsilon: Scalar = 1e-8, wd: Scalar = 0.0,
+                            rescale_grad: Scalar = 1.0, clip_gradient: Scalar = -1.0,
+                            clip_weights: Scalar = -1.0) -> tuple[Array, ...]:
+    """RMSProp that divides by the standard deviation and has momentum (arXiv:1308.0850, equations 38 to 45).
+
+    n is the moving average of gradients and g that of their squares, whatever the names say.
+    """
+    new, squares, mean, delta = _rmspropalex(weight, grad, g, n, delta, lr=lr, gamma1=gamma1, gamma2=gamma2, wd=wd,
+                                             epsilon=epsilon, rescale_grad=rescale_grad, clip_gradient=clip_gradient,
+                                             clip_weights=clip_weights)
+    return new, mean, squares, delta
 
 
 def _adagrad(weight: Array, grad: Array, history: Array, *, lr: Scalar, epsilon: Scalar = 1e-7, wd: Scalar = 0.0,
@@ -361,13 +388,28 @@ def _adagrad(weight: Array, grad: Array, history: Array, *, lr: Scalar, epsilon:
     """weight - lr·(g / sqrt(history + epsilon) + wd·weight) with history the sum of g² (Duchi et al., JMLR 2011)."""
     g = _clipped(rescale_grad * grad, clip_gradient)
     history = history + g * g
-    return weight - lr * (g / jnp.sqrt(history + epsilon) + wd * weight), history
+    return weight - lr * (g / _root(history, epsilon) + wd * weight), history
+
+
+def _named(rule: Rule, names: dict[str, str]) -> Rule:
+    """The rule with other names for some of its options."""
+    def named(*arrays: Array, **options: Any) -> Any:
+        return rule(*arrays, **{n: options[names.get(n, n)] for n in _options(rule)})
+    _declare(named, _arrays(rule, False, ()), {names.get(n, n): row for n, row in _options(rule).items()})
+    named.__doc__ = rule.__doc__
+    return named
+
+
+def _register_rmsprop(api: int) -> None:
+    """MXNet 2 has other names for the decays, and the means before the squares."""
+    names = {} if api == 1 else {"gamma1": "rho", "gamma2": "momentum"}
+    _single("rmsprop_update", _named(_rmsprop, names))
+    _single("rmspropalex_update", _named(_rmspropalex if api == 1 else _rmspropalex_mean_first, names))
 
 
 _single("ftml_update", _ftml)
 _single("ftrl_update", _ftrl, ("_sparse_ftrl_update",))
-_single("rmsprop_update", _rmsprop)
-_single("rmspropalex_update", _rmspropalex)
+level.follow(_register_rmsprop)
 _single("_sparse_adagrad_update", _adagrad)
 
 
@@ -380,7 +422,7 @@ def group_adagrad_update(weight: Array, grad: Array, history: Array, *, lr: Scal
     """
     g = _clipped(rescale_grad * grad, clip_gradient)
     history = history + jnp.mean((g * g).reshape(g.shape[0], -1), axis=1).reshape(history.shape)
-    scale = jnp.sqrt(history + epsilon).reshape((-1,) + (1,) * (weight.ndim - 1))
+    scale = _root(history, epsilon).reshape((-1,) + (1,) * (weight.ndim - 1))
     return weight - lr * g / scale, history
 
 

@@ -35,7 +35,7 @@ def draw(name: str) -> Any:
     """FDraw of `_image_<name>`; None where it draws nothing."""
     def drawn(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: bool) -> Any:
         if name.startswith("random_flip"):
-            return source.uniform(1, True)[0] < 0.5
+            return source.uniform(1, True)[0] < 1 - params.get("p", 0.5)
         if name == "random_lighting":
             return source.normal(3) * np.float32(params["alpha_std"])
         if name == "random_color_jitter":

@@ -105,15 +105,15 @@ def _flips(axis: int) -> tuple[Callable, Callable]:
     def flip(data: Array) -> Array:
         return jnp.flip(data, axis)
 
-    def random_flip(data: Array, *, _key: Any = None) -> Array:
-        kept = _key.values if isinstance(_key, Drawn) else jax.random.bernoulli(_key)
+    def random_flip(data: Array, *, p: float = 0.5, _key: Any = None) -> Array:
+        kept = _key.values if isinstance(_key, Drawn) else jax.random.bernoulli(_key, 1 - p)
         return jnp.where(kept, data, jnp.flip(data, axis))
     return flip, random_flip
 
 
 for _name, (_axis, _doc) in _FLIPS.items():
     for _prefix, _function in zip(("", "random_"), _flips(_axis), strict=True):
-        _function.__doc__ = _doc + (" In one half of the cases." if _prefix else "")
+        _function.__doc__ = _doc + (" With probability p." if _prefix else "")
         _augmenter(_prefix + _name)(_function)
 
 _GREY = (0.299, 0.587, 0.114)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import logging
 import sys
 import warnings
@@ -11,8 +12,8 @@ from typing import Any
 
 from ...._support.progress import progress
 from ....context import Context, cpu, gpu, num_gpus
+from ....device import with_device
 from ....metric import EvalMetric
-from ....metric import Loss as MetricLoss
 from ...block import Block
 from ...data import DataLoader
 from ...loss import Loss
@@ -33,7 +34,7 @@ from .event_handler import (
     ValidationHandler,
     _check_event_handlers,
 )
-from .utils import _check_handler_metric_ref, _check_metrics, _suggest_metric_for_loss
+from .utils import _check_handler_metric_ref, _check_metrics, _metric_of_loss, _suggest_metric_for_loss
 
 __all__ = ["Estimator"]
 
@@ -64,6 +65,7 @@ class Estimator:
 
     logger: logging.Logger | None = None
 
+    @functools.partial(with_device, old="context")
     def __init__(self, net: Block, loss: Loss, train_metrics: Any = None, val_metrics: Any = None,
                  initializer: Any = None, trainer: Trainer | None = None, context: Any = None,
                  val_net: Block | None = None, val_loss: Loss | None = None,
@@ -82,6 +84,15 @@ class Estimator:
         self.max_epoch: int | None = None
         self.max_batch: int | None = None
         self.batch_axis = 0
+
+    @property
+    def device(self) -> list[Context]:
+        """The contexts, by their name in MXNet 2."""
+        return self.context
+
+    @device.setter
+    def device(self, device: list[Context]) -> None:
+        self.context = device
 
     @staticmethod
     def _check_loss(loss: Any) -> Loss:
@@ -147,7 +158,7 @@ class Estimator:
         if not self._train_metrics:
             suggested = _suggest_metric_for_loss(self.loss)
             self._train_metrics = [suggested] if suggested else []
-            self._train_metrics.append(MetricLoss(self.loss.name.rstrip("1234567890")))
+            self._train_metrics.append(_metric_of_loss(self.loss))
         for metric in self._train_metrics:
             metric.name = "training " + metric.name
         if not self._val_metrics:

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ....metric import Accuracy, CompositeEvalMetric, EvalMetric
+from .... import level
+from ....metric import CompositeEvalMetric, EvalMetric
 from ...loss import Loss, SoftmaxCrossEntropyLoss
+
+if level.fix("mxjax.gluon") == 2:
+    from ...metric import Accuracy
+    from ...metric import Loss as MetricLoss
+else:
+    from ....metric import Accuracy
+    from ....metric import Loss as MetricLoss
 
 __all__: list[str] = []
 
@@ -43,3 +51,9 @@ def _check_handler_metric_ref(handler: Any, known_metrics: Iterable[EvalMetric])
 def _suggest_metric_for_loss(loss: Loss) -> EvalMetric | None:
     """The metric that goes with a loss."""
     return Accuracy() if isinstance(loss, SoftmaxCrossEntropyLoss) else None
+
+
+def _metric_of_loss(loss: Loss) -> EvalMetric:
+    """The mean of a loss, by the name that the level's MXNet gives it."""
+    name = type(loss).__name__ if level.current() == 2 else loss.name.rstrip("1234567890")
+    return MetricLoss(name)

@@ -4,21 +4,50 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from .... import level, ndarray
 from ....base import data_dir
+from ....device import with_device
 from ...block import HybridBlock
 from ..model_store import get_model_file
 
-__all__ = ["Classifier", "ROOT", "trained", "variant"]
+__all__ = ["Classifier", "ROOT", "computes", "named", "scope", "trained", "variant", "with_device"]
+
+_API = level.fix("mxjax.gluon")
 
 ROOT = os.path.join(data_dir(), "models")
 
 
+def named(kind: Callable[..., HybridBlock], prefix: str, *args: Any, **kwargs: Any) -> HybridBlock:
+    """Makes a block with a prefix, where the level's blocks have one."""
+    return kind(*args, prefix=prefix, **kwargs) if _API == 1 else kind(*args, **kwargs)
+
+
+def scope(block: HybridBlock) -> AbstractContextManager:
+    """Returns the block's scope of names, where the level's blocks have one."""
+    return block.name_scope() if _API == 1 else nullcontext()
+
+
+def computes(kind: type) -> type:
+    """Has a block compute by its `_compute(F, ...)`, in `hybrid_forward` or, as MXNet 2 has it, in `forward`."""
+    compute = kind._compute
+    if _API == 1:
+        kind.hybrid_forward = compute
+    else:
+        def forward(self: HybridBlock, *inputs: Any) -> Any:
+            return compute(self, ndarray, *inputs)
+        forward.__doc__ = compute.__doc__
+        kind.forward = forward
+    return kind
+
+
+@computes
 class Classifier(HybridBlock):
     """A network made of `features` and `output`: x (batch, 3, height, width) -> (batch, classes)."""
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def _compute(self, F: Any, x: Any) -> Any:  # noqa: N803
         """Scores of the classes."""
         return self.output(self.features(x))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....context import cpu
+from ....context import cpu, takes_device
 from ... import nn
 from ..._chosen_block import named
 from ._family import ROOT, Classifier, trained
@@ -34,6 +34,7 @@ class AlexNet(Classifier):
             self.output = nn.Dense(classes)
 
 
+@takes_device
 def alexnet(pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT, **kwargs: Any) -> AlexNet:
     """AlexNet.
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .... import image
-from ....base import numeric_types
-from ....util import is_np_array
-from ...block import Block, HybridBlock
-from ...nn import HybridSequential, Sequential
+from ..... import image, level
+from .....base import numeric_types
+from .....util import is_np_array
+from ....block import Block, HybridBlock
+from ....nn import HybridSequential, Sequential
 
 __all__ = ["Cast", "CenterCrop", "Compose", "CropResize", "HybridCompose", "Normalize", "RandomApply",
            "RandomBrightness", "RandomColorJitter", "RandomContrast", "RandomFlipLeftRight", "RandomFlipTopBottom",
@@ -398,3 +398,11 @@ class RandomApply(Sequential):
     def forward(self, x: Any) -> Any:
         """x, transformed or not."""
         return x if self.p < random.random() else self.transforms(x)
+
+
+if level.fix("mxjax.gluon") == 2:  # the same names, as MXNet 2 has them
+    from . import composed, image
+    from .composed import *  # noqa: F403
+    from .image import *  # noqa: F403
+
+    __all__ = [*composed.__all__, *image.__all__]

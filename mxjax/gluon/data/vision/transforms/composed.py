@@ -1,0 +1,69 @@
+"""Transforms made of others, as MXNet 2 has them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from ..... import numpy as np
+from ....block import HybridBlock
+from ....nn import HybridSequential, Sequential
+from . import Compose, HybridCompose
+
+__all__ = ["Cast", "Compose", "HybridCompose", "HybridRandomApply", "RandomApply"]
+
+
+class Cast(HybridBlock):
+    """Converts arrays to another dtype; gives a tuple of them.
+
+    Args:
+        dtype: the dtype.
+    """
+
+    def __init__(self, dtype: Any = "float32") -> None:
+        super().__init__()
+        self._dtype = dtype
+
+    def forward(self, *args: Any) -> tuple:
+        return tuple(x.astype(self._dtype) for x in args)
+
+
+class RandomApply(Sequential):
+    """Applies transforms, or does not.
+
+    Args:
+        transforms: what to apply.
+        p: how probably.
+    """
+
+    def __init__(self, transforms: Callable, p: float = 0.5) -> None:
+        super().__init__()
+        self.transforms = transforms
+        self.p = p
+
+    def forward(self, x: Any, *args: Any) -> Any:
+        if self.p < random.random():
+            return x
+        changed = self.transforms(x)
+        return (changed, *args) if args else changed
+
+
+class HybridRandomApply(HybridSequential):
+    """Applies a hybrid transform, or does not; the draw is part of the graph.
+
+    Args:
+        transforms: a HybridBlock.
+        p: how probably.
+    """
+
+    def __init__(self, transforms: HybridBlock, p: float = 0.5) -> None:
+        super().__init__()
+        if not isinstance(transforms, HybridBlock):
+            raise AssertionError(f"HybridRandomApply takes a HybridBlock, got {type(transforms).__name__}")
+        self.transforms = transforms
+        self.p = p
+
+    def forward(self, x: Any, *args: Any) -> Any:
+        changed = self.transforms(x)
+        return np.where(self.p < np.random.uniform(size=(1,)), x.astype(changed.dtype), changed)
