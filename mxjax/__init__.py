@@ -64,7 +64,8 @@ _ALIASES = {"nd": "ndarray", "sym": "symbol", "np": "numpy", "npx": "numpy_exten
             "opt": "optimizer", "np_symbol": "symbol.numpy", "amp": "contrib.amp"}
 _NAMES = {"AttrScope": "attribute", "is_np_array": "util", "is_np_shape": "util", "np_array": "util",
           "np_shape": "util", "set_np_shape": "util", "use_np": "util", "use_np_array": "util",
-          "use_np_shape": "util", "NDArray": "ndarray", "Symbol": "symbol", "clear_caches": "kernel.compiled",
+          "use_np_shape": "util", "is_np_default_dtype": "util", "np_default_dtype": "util",
+          "use_np_default_dtype": "util", "NDArray": "ndarray", "Symbol": "symbol", "clear_caches": "kernel.compiled",
           "MXNetError": "base", "Context": "context", "cpu": "context", "cpu_pinned": "context", "gpu": "context",
           "tpu": "context", "num_gpus": "context", "num_tpus": "context", "gpu_memory_info": "context",
           "current_context": "context", "Device": "context", "current_device": "context"}

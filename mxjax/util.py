@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from . import level
 from .context import gpu_memory_info, num_gpus
 
@@ -279,3 +281,58 @@ def setenv(name: str, value: str | None) -> None:
 
 
 __all__ += ["get_cuda_compute_capability"]
+
+
+def dtype_from_number(number: Any) -> Any:
+    """Returns the dtype of an array of such numbers: int64 of an int, float32 of a float, that of a number of NumPy's.
+
+    Raises:
+        OverflowError: an int that 64 bits do not hold.
+        TypeError: it is no number.
+    """
+    if isinstance(number, np.generic):
+        return number.dtype
+    if isinstance(number, int):
+        if not -2**63 <= number < 2**64:
+            raise OverflowError(f"no integer dtype holds {number}")
+        return np.int64 if number < 2**63 else np.uint64
+    if not isinstance(number, float):
+        raise TypeError(f"a number is expected, got {type(number).__name__}")
+    far = np.isfinite(number) and abs(number) > np.finfo(np.float32).max
+    return np.float64 if far or is_np_default_dtype() else np.float32
+
+
+def _renamed(func: Callable, meant: dict[str, Callable[[Any], tuple[str, Any]]]) -> Callable:
+    """`func`, which takes keywords by old names as well; `meant` says by name and value what they are now."""
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        for old in meant.keys() & kwargs.keys():
+            value = kwargs.pop(old)
+            if value is not None:
+                name, value = meant[old](value)
+                kwargs[name] = value
+        return func(*args, **kwargs)
+    return wrapper
+
+
+def wrap_ctx_to_device_func(func: Callable) -> Callable:
+    """Lets a function with an argument `device` take it as `ctx` as well."""
+    return _renamed(func, {"ctx": lambda v: ("device", v)})
+
+
+def wrap_data_api_statical_func(func: Callable) -> Callable:
+    """Lets a function with an argument `correction` take it as `ddof` as well."""
+    return _renamed(func, {"ddof": lambda v: ("correction", v)})
+
+
+def wrap_data_api_linalg_func(func: Callable) -> Callable:
+    """Lets a function with arguments `upper` and `rtol` take them as `UPLO` and as `rcond` or `tol` as well."""
+    return _renamed(func, {"UPLO": lambda v: ("upper", v == "U"), "rcond": lambda v: ("rtol", v),
+                           "tol": lambda v: ("rtol", v)})
+
+
+def wrap_sort_functions(func: Callable) -> Callable:
+    """Lets a function with an argument `stable` take NumPy's `kind`; `order` is refused by a NotImplementedError."""
+    def refused(order: Any) -> tuple[str, Any]:
+        raise NotImplementedError("order not supported here")
+    return _renamed(func, {"kind": lambda v: ("stable", v == "stable"), "order": refused})

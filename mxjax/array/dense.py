@@ -406,7 +406,11 @@ class NDArray(_Base):
         """This array if it is on `context`, else a copy there."""
         return self if self._chunk.ctx == context else self.copyto(context)
 
-    as_in_ctx = to_device = as_in_context
+    as_in_ctx = as_in_context
+
+    def to_device(self, device: Context) -> NDArray:
+        """This array if it is on `device`, else a copy there."""
+        return self.as_in_context(device)
 
     def as_nd_ndarray(self) -> NDArray:
         """The same array as a classic `mx.nd.NDArray`; sparse arrays are ones."""
@@ -474,6 +478,10 @@ class NDArray(_Base):
     def drop_grad(self) -> None:
         """Takes the gradient away that `attach_grad` has made."""
         drop(self)
+
+    def drop_grad(self) -> None:
+        """Makes this array a constant again and lets go of its gradient."""
+        mark(self, None, "null")
 
     def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True) -> None:
         """Gradients of this array with respect to all variables it was computed from; see `mx.autograd.backward`."""

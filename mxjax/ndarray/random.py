@@ -13,8 +13,8 @@ from ..eager.dispatch import call
 from ..ops import registry
 from ..ops.random.drawing import draw
 
-__all__ = ["binomial", "categorical", "exponential", "gamma", "generalized_negative_binomial", "multinomial", "negative_binomial", "normal",
-           "poisson", "randint", "randn", "shuffle", "uniform"]
+__all__ = ["binomial", "categorical", "exponential", "gamma", "generalized_negative_binomial", "multinomial",
+           "negative_binomial", "normal", "poisson", "randint", "randn", "shuffle", "uniform"]
 
 
 def uniform(low: Any = 0, high: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Context | None = None,

@@ -207,7 +207,8 @@ def arange(flavour: Flavour, start: float, stop: float | None = None, step: floa
     step = 1 if step is None else step
     if step == 0:
         raise ZeroDivisionError("step cannot be 0")
-    return flavour.call("_npi_arange", [], {"start": start, "stop": stop, "step": step, "dtype": _default_whole(dtype)}, None, ctx)
+    return flavour.call("_npi_arange", [], {"start": start, "stop": stop, "step": step,
+                                            "dtype": _default_whole(dtype)}, None, ctx)
 
 
 def _need_numbers(start: Any, stop: Any, axis: int) -> None:

@@ -73,7 +73,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
             if len(kwargs["out"]) != 1:
                 raise ValueError("The `out` parameter must have exactly one ndarray")
             kwargs["out"] = kwargs["out"][0]
-            if isinstance(kwargs["out"], np.ndarray) and level.current() == 2:  # `a += b` of NumPy's array and an ndarray
+            if isinstance(kwargs["out"], np.ndarray) and level.current() == 2:  # a += b of NumPy's a
                 return ufunc(*fallback.to_host(inputs), **kwargs)
         own = protocol.ufuncs.get(ufunc.__name__)
         return fallback.host_call(ufunc, inputs, kwargs) if own is None else own(*inputs, **kwargs)

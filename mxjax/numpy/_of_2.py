@@ -285,18 +285,21 @@ for _function in (sort, argsort):  # what is taken still is not shown
     _shown = [p for p in inspect.signature(_function).parameters.values() if p.kind is not p.VAR_KEYWORD]
     _function.__signature__ = inspect.Signature(_shown)
 _OWN = {**{name: _with_options(name) for name in ("floor_divide", "logical_and", "logical_or", "logical_xor")},
-        "empty_like": empty_like, "sum": sum, "mean": mean, "argmax": argmax, "argmin": argmin, "sort": sort, "argsort": argsort,
-        "positive": positive, "linalg.cholesky": cholesky}
+        "empty_like": empty_like, "sum": sum, "mean": mean, "argmax": argmax, "argmin": argmin, "sort": sort,
+        "argsort": argsort, "positive": positive, "linalg.cholesky": cholesky}
 
 
-def speak(namespace: dict[str, Any], functions: dict[str, Callable[..., Any]], prefix: str = "") -> None:
+def speak(namespace: dict[str, Any], functions: dict[str, Callable[..., Any]],
+          besides: dict[str, Callable[..., Any]] | None = None, prefix: str = "") -> None:
     """Puts functions into a namespace as the process's level has them, and again when the level is chosen.
 
     Args:
         namespace: the variables of a module.
         functions: by name, as MXNet 1.9.1 has them.
+        besides: others that it has at level 2.
         prefix: "linalg." for those of `mx.np.linalg`.
     """
     def fill(api: int) -> None:
-        namespace.update(functions if api == 1 else {n: _changed(prefix + n, f) for n, f in functions.items()})
+        namespace.update(functions if api == 1 else
+                         {n: _changed(prefix + n, f) for n, f in {**functions, **(besides or {})}.items()})
     level.follow(fill)

@@ -301,12 +301,14 @@ def pareto(flavour: Flavour, a: Any, size: Any = None, ctx: Context | None = Non
     return _draw(flavour, "pareto", {"a": a}, size, ctx, out)
 
 
-def power(flavour: Flavour, a: Any, size: Any = None) -> Any:
+def power(flavour: Flavour, a: Any, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
     """Draws from [0, 1] with a density proportional to x to the power of a - 1.
 
     Args:
         a: the exponent and one more, a number or ndarray above 0.
         size: int or tuple of ints: shape of the draws; default that of the parameters.
+        ctx: default the current context.
+        out: ndarray to write to.
 
     Returns:
         An ndarray of draws.
@@ -319,7 +321,7 @@ def power(flavour: Flavour, a: Any, size: Any = None) -> Any:
         >>> mx.np.random.power(3, size=(2, 3)).shape
         (2, 3)
     """
-    return _draw(flavour, "powerd", {"a": a}, size)
+    return _draw(flavour, "powerd", {"a": a}, size, ctx, out)
 
 
 def gamma(flavour: Flavour, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = None,

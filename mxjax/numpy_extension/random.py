@@ -8,6 +8,7 @@ from typing import Any
 from .._random.streams import seed as _seed
 from ..context import Context, takes_device
 from ..numpy._dispatch import IMPERATIVE, Flavour, bound
+from ..numpy._of_2 import speak
 from ..numpy._random import _draw
 
 __all__ = ["bernoulli", "categorical", "normal_n", "seed", "uniform_n"]
@@ -139,7 +140,8 @@ _definitions = {name: globals()[name] for name in __all__ if name != "seed"}
 
 def bind(flavour: Flavour, scope: dict[str, Any], names: list[str]) -> None:
     """Fills a namespace with the functions for one flavour."""
-    scope.update({name: bound(flavour, _definitions[name]) for name in names})
+    speak(scope, {name: bound(flavour, _definitions[name]) for name in names})
 
 
 bind(IMPERATIVE, vars(sys.modules[__name__]), list(_definitions))
+speak(vars(sys.modules[__name__]), {"seed": seed})

@@ -15,7 +15,8 @@ B = np.array([2, 2, -3, 0, 2], "float32")
 
 UNARY = {
     "sigmoid": scipy.special.expit, "softsign": lambda x: x / (1 + abs(x)),
-    "log_sigmoid": scipy.special.log_expit, "mish": lambda x: x * np.tanh(np.log1p(np.exp(x))), "erf": scipy.special.erf,
+    "log_sigmoid": scipy.special.log_expit, "mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
+    "erf": scipy.special.erf,
     "erfinv": scipy.special.erfinv, "exp": np.exp, "expm1": np.expm1, "sin": np.sin, "cos": np.cos, "tan": np.tan,
     "arcsin": np.arcsin, "arccos": np.arccos, "arctan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
     "arcsinh": np.arcsinh, "arctanh": np.arctanh, "degrees": np.degrees, "radians": np.radians, "cbrt": np.cbrt,

@@ -5,10 +5,16 @@ from collections.abc import Sequence
 from ...ndarray.ndarray import NDArray
 
 __all__ = [
-    "exponential_like", "gamma_like", "generalized_negative_binomial_like", "negative_binomial_like", "normal_like",
-    "pdf_dirichlet", "pdf_exponential", "pdf_gamma", "pdf_generalized_negative_binomial", "pdf_negative_binomial",
-    "pdf_normal", "pdf_poisson", "pdf_uniform", "poisson_like", "uniform_like",
+    "binomial_like", "exponential_like", "gamma_like", "generalized_negative_binomial_like", "negative_binomial_like",
+    "normal_like", "pdf_dirichlet", "pdf_exponential", "pdf_gamma", "pdf_generalized_negative_binomial",
+    "pdf_negative_binomial", "pdf_normal", "pdf_poisson", "pdf_uniform", "poisson_like", "uniform_like",
 ]
+
+def binomial_like(
+    data: NDArray | None = ..., n: float = ..., p: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Random numbers, binomial: successes in n trials, each with probability p, with the shape and dtype of data."""
 
 def exponential_like(
     data: NDArray | None = ..., lam: float = ..., out: NDArray | Sequence[NDArray] | None = ...,

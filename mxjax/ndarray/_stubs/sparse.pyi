@@ -11,9 +11,10 @@ __all__ = [
     "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "broadcast_add", "broadcast_div",
     "broadcast_minus", "broadcast_mul", "broadcast_plus", "broadcast_sub", "cbrt", "ceil", "clip", "concat", "cos",
     "cosh", "degrees", "dot", "elemwise_add", "elemwise_div", "elemwise_mul", "elemwise_sub", "exp", "expm1", "fix",
-    "floor", "ftrl_update", "gamma", "gammaln", "log", "log10", "log1p", "log2", "make_loss", "mean", "negative",
-    "norm", "radians", "relu", "rint", "round", "rsqrt", "sgd_mom_update", "sgd_update", "sigmoid", "sign", "sin",
-    "sinh", "slice", "sqrt", "square", "stop_gradient", "sum", "tan", "tanh", "trunc", "where", "zeros_like",
+    "floor", "ftrl_update", "gamma", "gammaln", "log", "log10", "log1p", "log2", "log_sigmoid", "make_loss", "mean",
+    "mish", "negative", "norm", "radians", "relu", "rint", "round", "rsqrt", "sgd_mom_update", "sgd_update",
+    "sigmoid", "sign", "sin", "sinh", "slice", "sqrt", "square", "stop_gradient", "sum", "tan", "tanh", "trunc",
+    "where", "zeros_like",
 ]
 
 def ElementWiseSum(
@@ -232,6 +233,11 @@ def log1p(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = 
 def log2(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Logarithm to base 2, element by element."""
 
+def log_sigmoid(
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray:
+    """Logarithm of 1 / (1 + exp(-x)), element by element."""
+
 def make_loss(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
@@ -242,6 +248,9 @@ def mean(
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Mean over axes."""
+
+def mish(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
+    """x · tanh(log(1 + exp(x))), element by element."""
 
 def negative(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,

@@ -9,5 +9,7 @@ from ...numpy._of_2 import speak as _speak
 from ...ops import registry as _registry
 from . import _internal
 
-_speak(globals(), {k: v for k, v in _functions(_IMPERATIVE).items() if _registry.find(f"_np_{k}") is None})
+_operators = [k for k in _functions(_IMPERATIVE) if _registry.find(f"_np_{k}") is not None]  # in their place at level 2
+_speak(globals(), {k: v for k, v in _functions(_IMPERATIVE).items() if k not in _operators},
+       {k: _functions(_IMPERATIVE)[k] for k in _operators})
 _attach(globals(), _IMPERATIVE.maker(_front.make), "numpy")

@@ -53,7 +53,7 @@ def normal(loc: Any = ..., scale: Any = ..., size: Any = ..., dtype: Any = ..., 
 def pareto(a: Any, size: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
     """Draws from Pareto's (Lomax) distribution, which begins at 0."""
 
-def power(a: Any, size: Any = ...) -> Any:
+def power(a: Any, size: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
     """Draws from [0, 1] with a density proportional to x to the power of a - 1."""
 
 def rand(*size: Any, **kwargs: Any) -> Any:

@@ -119,7 +119,8 @@ def _random_categorical(
     """Random classes, drawn with the probabilities in the last axis."""
 
 def activation(
-    data: ndarray | None = ..., act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
+    data: ndarray | None = ...,
+    act_type: Literal['log_sigmoid', 'mish', 'relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """A non-linearity, element by element."""

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..._xla.capacity import refuse_result
 from ... import level
+from ..._xla.capacity import refuse_result
 from ...base import MXNetError
 from ..common import Array, converted, gives, is_float, no_gradient, normalized, size_of
 from ..infer import exact

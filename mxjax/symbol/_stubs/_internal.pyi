@@ -22,10 +22,10 @@ __all__ = [
     "_contrib_box_non_maximum_suppression", "_contrib_calibrate_entropy", "_contrib_count_sketch",
     "_contrib_ctc_loss", "_contrib_dequantize", "_contrib_dgl_adjacency",
     "_contrib_dgl_csr_neighbor_non_uniform_sample", "_contrib_dgl_csr_neighbor_uniform_sample",
-    "_contrib_dgl_graph_compact", "_contrib_dgl_subgraph", "_contrib_div_sqrt_dim", "_contrib_edge_id",
-    "_contrib_fft", "_contrib_getnnz", "_contrib_gradientmultiplier", "_contrib_group_adagrad_update",
-    "_contrib_hawkesll", "_contrib_ifft", "_contrib_index_array", "_contrib_index_copy",
-    "_contrib_interleaved_matmul_encdec_qk", "_contrib_interleaved_matmul_encdec_valatt",
+    "_contrib_dgl_graph_compact", "_contrib_dgl_subgraph", "_contrib_div_sqrt_dim", "_contrib_dynamic_reshape",
+    "_contrib_edge_id", "_contrib_fft", "_contrib_getnnz", "_contrib_gradientmultiplier",
+    "_contrib_group_adagrad_update", "_contrib_hawkesll", "_contrib_ifft", "_contrib_index_array",
+    "_contrib_index_copy", "_contrib_interleaved_matmul_encdec_qk", "_contrib_interleaved_matmul_encdec_valatt",
     "_contrib_interleaved_matmul_selfatt_qk", "_contrib_interleaved_matmul_selfatt_valatt", "_contrib_quadratic",
     "_contrib_quantize", "_contrib_quantize_asym", "_contrib_quantize_v2", "_contrib_quantized_act",
     "_contrib_quantized_batch_norm", "_contrib_quantized_concat", "_contrib_quantized_conv",
@@ -118,34 +118,34 @@ __all__ = [
     "_npx_sldwin_atten_mask_like", "_npx_sldwin_atten_score", "_npx_slice", "_npx_slice_channel", "_npx_slice_like",
     "_npx_smooth_l1", "_npx_softmax", "_npx_softsign", "_npx_stop_gradient", "_npx_sync_batch_norm",
     "_npx_tensor_poisson", "_npx_topk", "_onehot_encode", "_ones", "_plus", "_plus_scalar", "_power", "_power_scalar",
-    "_random_exponential", "_random_exponential_like", "_random_gamma", "_random_gamma_like",
-    "_random_generalized_negative_binomial", "_random_generalized_negative_binomial_like",
+    "_random_binomial", "_random_binomial_like", "_random_exponential", "_random_exponential_like", "_random_gamma",
+    "_random_gamma_like", "_random_generalized_negative_binomial", "_random_generalized_negative_binomial_like",
     "_random_negative_binomial", "_random_negative_binomial_like", "_random_normal", "_random_normal_like",
     "_random_pdf_dirichlet", "_random_pdf_exponential", "_random_pdf_gamma",
     "_random_pdf_generalized_negative_binomial", "_random_pdf_negative_binomial", "_random_pdf_normal",
     "_random_pdf_poisson", "_random_pdf_uniform", "_random_poisson", "_random_poisson_like", "_random_randint",
     "_random_uniform", "_random_uniform_like", "_ravel_multi_index", "_rdiv_scalar", "_rminus_scalar", "_rmod_scalar",
-    "_rnn_param_concat", "_rpower_scalar", "_sample_exponential", "_sample_gamma",
-    "_sample_generalized_negative_binomial", "_sample_multinomial", "_sample_negative_binomial", "_sample_normal",
-    "_sample_poisson", "_sample_uniform", "_sample_unique_zipfian", "_scatter_elemwise_div", "_scatter_minus_scalar",
-    "_scatter_plus_scalar", "_scatter_set_nd", "_sg_mkldnn_conv", "_sg_mkldnn_fully_connected",
-    "_sg_mkldnn_selfatt_qk", "_sg_mkldnn_selfatt_valatt", "_shuffle", "_slice_assign", "_slice_assign_scalar",
-    "_sparse_ElementWiseSum", "_sparse_Embedding", "_sparse_FullyConnected", "_sparse_LinearRegressionOutput",
-    "_sparse_LogisticRegressionOutput", "_sparse_MAERegressionOutput", "_sparse__contrib_round_ste",
-    "_sparse__contrib_sign_ste", "_sparse_abs", "_sparse_adagrad_update", "_sparse_adam_update", "_sparse_add_n",
-    "_sparse_arccos", "_sparse_arccosh", "_sparse_arcsin", "_sparse_arcsinh", "_sparse_arctan", "_sparse_arctanh",
-    "_sparse_broadcast_add", "_sparse_broadcast_div", "_sparse_broadcast_minus", "_sparse_broadcast_mul",
-    "_sparse_broadcast_plus", "_sparse_broadcast_sub", "_sparse_cast_storage", "_sparse_cbrt", "_sparse_ceil",
-    "_sparse_clip", "_sparse_concat", "_sparse_cos", "_sparse_cosh", "_sparse_degrees", "_sparse_dot",
-    "_sparse_elemwise_add", "_sparse_elemwise_div", "_sparse_elemwise_mul", "_sparse_elemwise_sub", "_sparse_exp",
-    "_sparse_expm1", "_sparse_fix", "_sparse_floor", "_sparse_ftrl_update", "_sparse_gamma", "_sparse_gammaln",
-    "_sparse_log", "_sparse_log10", "_sparse_log1p", "_sparse_log2", "_sparse_make_loss", "_sparse_mean",
-    "_sparse_negative", "_sparse_norm", "_sparse_radians", "_sparse_relu", "_sparse_retain", "_sparse_rint",
-    "_sparse_round", "_sparse_rsqrt", "_sparse_sgd_mom_update", "_sparse_sgd_update", "_sparse_sigmoid",
-    "_sparse_sign", "_sparse_sin", "_sparse_sinh", "_sparse_slice", "_sparse_sqrt", "_sparse_square",
-    "_sparse_stop_gradient", "_sparse_sum", "_sparse_tan", "_sparse_tanh", "_sparse_trunc", "_sparse_where",
-    "_sparse_zeros_like", "_split_v2", "_square_sum", "_sub", "_unravel_index", "_while_loop", "_zeros",
-    "_zeros_without_dtype",
+    "_rnn_param_concat", "_rpower_scalar", "_sample_binomial", "_sample_categorical", "_sample_exponential",
+    "_sample_gamma", "_sample_generalized_negative_binomial", "_sample_multinomial", "_sample_negative_binomial",
+    "_sample_normal", "_sample_poisson", "_sample_uniform", "_sample_unique_zipfian", "_scatter_elemwise_div",
+    "_scatter_minus_scalar", "_scatter_plus_scalar", "_scatter_set_nd", "_sg_mkldnn_conv",
+    "_sg_mkldnn_fully_connected", "_sg_mkldnn_selfatt_qk", "_sg_mkldnn_selfatt_valatt", "_shuffle", "_slice_assign",
+    "_slice_assign_scalar", "_sparse_ElementWiseSum", "_sparse_Embedding", "_sparse_FullyConnected",
+    "_sparse_LinearRegressionOutput", "_sparse_LogisticRegressionOutput", "_sparse_MAERegressionOutput",
+    "_sparse__contrib_round_ste", "_sparse__contrib_sign_ste", "_sparse_abs", "_sparse_adagrad_update",
+    "_sparse_adam_update", "_sparse_add_n", "_sparse_arccos", "_sparse_arccosh", "_sparse_arcsin", "_sparse_arcsinh",
+    "_sparse_arctan", "_sparse_arctanh", "_sparse_broadcast_add", "_sparse_broadcast_div", "_sparse_broadcast_minus",
+    "_sparse_broadcast_mul", "_sparse_broadcast_plus", "_sparse_broadcast_sub", "_sparse_cast_storage",
+    "_sparse_cbrt", "_sparse_ceil", "_sparse_clip", "_sparse_concat", "_sparse_cos", "_sparse_cosh",
+    "_sparse_degrees", "_sparse_dot", "_sparse_elemwise_add", "_sparse_elemwise_div", "_sparse_elemwise_mul",
+    "_sparse_elemwise_sub", "_sparse_exp", "_sparse_expm1", "_sparse_fix", "_sparse_floor", "_sparse_ftrl_update",
+    "_sparse_gamma", "_sparse_gammaln", "_sparse_log", "_sparse_log10", "_sparse_log1p", "_sparse_log2",
+    "_sparse_log_sigmoid", "_sparse_make_loss", "_sparse_mean", "_sparse_mish", "_sparse_negative", "_sparse_norm",
+    "_sparse_radians", "_sparse_relu", "_sparse_retain", "_sparse_rint", "_sparse_round", "_sparse_rsqrt",
+    "_sparse_sgd_mom_update", "_sparse_sgd_update", "_sparse_sigmoid", "_sparse_sign", "_sparse_sin", "_sparse_sinh",
+    "_sparse_slice", "_sparse_sqrt", "_sparse_square", "_sparse_stop_gradient", "_sparse_sum", "_sparse_tan",
+    "_sparse_tanh", "_sparse_trunc", "_sparse_where", "_sparse_zeros_like", "_split_v2", "_square_sum", "_sub",
+    "_unravel_index", "_while_loop", "_zeros", "_zeros_without_dtype",
 ]
 
 def _CrossDeviceCopy(
@@ -667,6 +667,12 @@ def _contrib_div_sqrt_dim(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """data / sqrt(size of the last axis): the scaling of dot-product attention (arXiv:1706.03762)."""
+
+def _contrib_dynamic_reshape(
+    data: Symbol | None = ..., shape: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """The same elements in the shape that a vector says, with the codes of `Reshape`."""
 
 def _contrib_edge_id(
     data: Symbol | None = ..., u: Symbol | None = ..., v: Symbol | None = ..., name: str | None = ...,
@@ -2726,7 +2732,8 @@ def _npx__random_categorical(
     """Random classes, drawn with the probabilities in the last axis."""
 
 def _npx_activation(
-    data: Symbol | None = ..., act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
+    data: Symbol | None = ...,
+    act_type: Literal['log_sigmoid', 'mish', 'relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """A non-linearity, element by element."""
@@ -3070,6 +3077,18 @@ def _ones(
 ) -> Symbol:
     """An array of ones."""
 
+def _random_binomial(
+    n: float = ..., p: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Random numbers, binomial: successes in n trials, each with probability p, of the given shape and dtype."""
+
+def _random_binomial_like(
+    data: Symbol | None = ..., n: float = ..., p: float = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Random numbers, binomial: successes in n trials, each with probability p, with the shape and dtype of data."""
+
 def _random_exponential(
     lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -3203,6 +3222,13 @@ def _ravel_multi_index(
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Positions in the flattened array out of coordinates. data: (dimensions, n) -> (n,), the same dtype."""
+
+def _sample_binomial(
+    n: Symbol | None = ..., p: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """For each element of the parameters, random numbers of this shape, binomial: successes in n trials, each with
+    probability p."""
 
 def _sample_exponential(
     lam: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ..., name: str | None = ...,
@@ -3478,6 +3504,11 @@ def _sparse_log2(
 ) -> Symbol:
     """Logarithm to base 2, element by element."""
 
+def _sparse_log_sigmoid(
+    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Logarithm of 1 / (1 + exp(-x)), element by element."""
+
 def _sparse_make_loss(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
@@ -3488,6 +3519,11 @@ def _sparse_mean(
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Mean over axes."""
+
+def _sparse_mish(
+    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """x · tanh(log(1 + exp(x))), element by element."""
 
 def _sparse_negative(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -3874,6 +3910,8 @@ _rmod_scalar = _RModScalar
 _rnn_param_concat = _npi_rnn_param_concat
 
 _rpower_scalar = _RPowerScalar
+
+_sample_categorical = _npx__random_categorical
 
 _sample_multinomial = _npx__random_categorical
 

@@ -12,13 +12,13 @@ __all__ = [
     "SyncBatchNorm", "allclose", "arange_like", "bipartite_matching", "boolean_mask", "box_decode", "box_encode",
     "box_iou", "box_nms", "box_non_maximum_suppression", "calibrate_entropy", "count_sketch", "ctc_loss",
     "dequantize", "dgl_adjacency", "dgl_csr_neighbor_non_uniform_sample", "dgl_csr_neighbor_uniform_sample",
-    "dgl_graph_compact", "dgl_subgraph", "div_sqrt_dim", "edge_id", "fft", "getnnz", "gradientmultiplier",
-    "group_adagrad_update", "hawkesll", "ifft", "index_array", "index_copy", "interleaved_matmul_encdec_qk",
-    "interleaved_matmul_encdec_valatt", "interleaved_matmul_selfatt_qk", "interleaved_matmul_selfatt_valatt",
-    "quadratic", "quantize", "quantize_asym", "quantize_v2", "quantized_act", "quantized_batch_norm",
-    "quantized_concat", "quantized_conv", "quantized_elemwise_add", "quantized_elemwise_mul", "quantized_embedding",
-    "quantized_flatten", "quantized_fully_connected", "quantized_pooling", "quantized_rnn", "requantize", "round_ste",
-    "sign_ste", "sldwin_atten_context", "sldwin_atten_mask_like", "sldwin_atten_score",
+    "dgl_graph_compact", "dgl_subgraph", "div_sqrt_dim", "dynamic_reshape", "edge_id", "fft", "getnnz",
+    "gradientmultiplier", "group_adagrad_update", "hawkesll", "ifft", "index_array", "index_copy",
+    "interleaved_matmul_encdec_qk", "interleaved_matmul_encdec_valatt", "interleaved_matmul_selfatt_qk",
+    "interleaved_matmul_selfatt_valatt", "quadratic", "quantize", "quantize_asym", "quantize_v2", "quantized_act",
+    "quantized_batch_norm", "quantized_concat", "quantized_conv", "quantized_elemwise_add", "quantized_elemwise_mul",
+    "quantized_embedding", "quantized_flatten", "quantized_fully_connected", "quantized_pooling", "quantized_rnn",
+    "requantize", "round_ste", "sign_ste", "sldwin_atten_context", "sldwin_atten_mask_like", "sldwin_atten_score",
 ]
 
 def AdaptiveAvgPooling2D(
@@ -258,6 +258,12 @@ def div_sqrt_dim(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """data / sqrt(size of the last axis): the scaling of dot-product attention (arXiv:1706.03762)."""
+
+def dynamic_reshape(
+    data: Symbol | None = ..., shape: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """The same elements in the shape that a vector says, with the codes of `Reshape`."""
 
 def edge_id(
     data: Symbol | None = ..., u: Symbol | None = ..., v: Symbol | None = ..., name: str | None = ...,

@@ -27,29 +27,31 @@ __all__ = [
     "lamb_update_phase1", "lamb_update_phase2", "linalg_det", "linalg_extractdiag", "linalg_extracttrian",
     "linalg_gelqf", "linalg_gemm", "linalg_gemm2", "linalg_inverse", "linalg_makediag", "linalg_maketrian",
     "linalg_potrf", "linalg_potri", "linalg_slogdet", "linalg_sumlogdiag", "linalg_syrk", "linalg_trmm",
-    "linalg_trsm", "log", "log10", "log1p", "log2", "log_softmax", "logical_not", "make_loss", "masked_log_softmax",
-    "masked_softmax", "max", "max_axis", "mean", "min", "min_axis", "moments", "mp_lamb_update_phase1",
-    "mp_lamb_update_phase2", "mp_nag_mom_update", "mp_sgd_mom_update", "mp_sgd_update", "multi_all_finite",
-    "multi_lars", "multi_mp_sgd_mom_update", "multi_mp_sgd_update", "multi_sgd_mom_update", "multi_sgd_update",
-    "multi_sum_sq", "nag_mom_update", "nanprod", "nansum", "negative", "norm", "normal", "one_hot", "ones_like",
-    "pad", "pick", "preloaded_multi_mp_sgd_mom_update", "preloaded_multi_mp_sgd_update",
-    "preloaded_multi_sgd_mom_update", "preloaded_multi_sgd_update", "prod", "radians", "random_exponential",
-    "random_gamma", "random_generalized_negative_binomial", "random_negative_binomial", "random_normal",
-    "random_pdf_dirichlet", "random_pdf_exponential", "random_pdf_gamma", "random_pdf_generalized_negative_binomial",
-    "random_pdf_negative_binomial", "random_pdf_normal", "random_pdf_poisson", "random_pdf_uniform", "random_poisson",
-    "random_randint", "random_uniform", "ravel_multi_index", "rcbrt", "reciprocal", "relu", "repeat", "reset_arrays",
-    "reshape", "reshape_like", "reverse", "rint", "rmsprop_update", "rmspropalex_update", "round", "rsqrt",
-    "sample_exponential", "sample_gamma", "sample_generalized_negative_binomial", "sample_multinomial",
-    "sample_negative_binomial", "sample_normal", "sample_poisson", "sample_uniform", "scatter_nd", "sgd_mom_update",
-    "sgd_update", "shape_array", "shuffle", "sigmoid", "sign", "signsgd_update", "signum_update", "sin", "sinh",
-    "size_array", "slice", "slice_axis", "slice_like", "smooth_l1", "softmax", "softmax_cross_entropy", "softmin",
-    "softsign", "sort", "space_to_depth", "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "sum",
-    "sum_axis", "swapaxes", "take", "tan", "tanh", "tile", "topk", "transpose", "trunc", "uniform", "unravel_index",
-    "where", "zeros_like",
+    "linalg_trsm", "log", "log10", "log1p", "log2", "log_sigmoid", "log_softmax", "logical_not", "make_loss",
+    "masked_log_softmax", "masked_softmax", "max", "max_axis", "mean", "min", "min_axis", "mish", "moments",
+    "mp_lamb_update_phase1", "mp_lamb_update_phase2", "mp_nag_mom_update", "mp_sgd_mom_update", "mp_sgd_update",
+    "multi_all_finite", "multi_lars", "multi_mp_sgd_mom_update", "multi_mp_sgd_update", "multi_sgd_mom_update",
+    "multi_sgd_update", "multi_sum_sq", "nag_mom_update", "nanprod", "nansum", "negative", "norm", "normal",
+    "one_hot", "ones_like", "pad", "pick", "preloaded_multi_mp_sgd_mom_update", "preloaded_multi_mp_sgd_update",
+    "preloaded_multi_sgd_mom_update", "preloaded_multi_sgd_update", "prod", "radians", "random_binomial",
+    "random_exponential", "random_gamma", "random_generalized_negative_binomial", "random_negative_binomial",
+    "random_normal", "random_pdf_dirichlet", "random_pdf_exponential", "random_pdf_gamma",
+    "random_pdf_generalized_negative_binomial", "random_pdf_negative_binomial", "random_pdf_normal",
+    "random_pdf_poisson", "random_pdf_uniform", "random_poisson", "random_randint", "random_uniform",
+    "ravel_multi_index", "rcbrt", "reciprocal", "relu", "repeat", "reset_arrays", "reshape", "reshape_like",
+    "reverse", "rint", "rmsprop_update", "rmspropalex_update", "round", "rsqrt", "sample_binomial",
+    "sample_categorical", "sample_exponential", "sample_gamma", "sample_generalized_negative_binomial",
+    "sample_multinomial", "sample_negative_binomial", "sample_normal", "sample_poisson", "sample_uniform",
+    "scatter_nd", "sgd_mom_update", "sgd_update", "shape_array", "shuffle", "sigmoid", "sign", "signsgd_update",
+    "signum_update", "sin", "sinh", "size_array", "slice", "slice_axis", "slice_like", "smooth_l1", "softmax",
+    "softmax_cross_entropy", "softmin", "softsign", "sort", "space_to_depth", "split", "sqrt", "square", "squeeze",
+    "stack", "stop_gradient", "sum", "sum_axis", "swapaxes", "take", "tan", "tanh", "tile", "topk", "transpose",
+    "trunc", "uniform", "unravel_index", "where", "zeros_like",
 ]
 
 def Activation(
-    data: Symbol | None = ..., act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
+    data: Symbol | None = ...,
+    act_type: Literal['log_sigmoid', 'mish', 'relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """A non-linearity, element by element."""
@@ -919,6 +921,11 @@ def log2(
 ) -> Symbol:
     """Logarithm to base 2, element by element."""
 
+def log_sigmoid(
+    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Logarithm of 1 / (1 + exp(-x)), element by element."""
+
 def log_softmax(
     data: Symbol | None = ..., axis: int = ..., temperature: float | None = ..., dtype: Any = ...,
     use_length: bool | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -964,6 +971,11 @@ def min(
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Minimum over axes."""
+
+def mish(
+    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """x · tanh(log(1 + exp(x))), element by element."""
 
 def moments(
     data: Symbol | None = ..., axes: int | Sequence[int] | None = ..., keepdims: bool = ..., name: str | None = ...,
@@ -1136,6 +1148,12 @@ def radians(
 ) -> Symbol:
     """Degrees to radians, element by element."""
 
+def random_binomial(
+    n: float = ..., p: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Random numbers, binomial: successes in n trials, each with probability p, of the given shape and dtype."""
+
 def random_exponential(
     lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1297,6 +1315,19 @@ def rsqrt(
 ) -> Symbol:
     """1 / sqrt(x), element by element."""
 
+def sample_binomial(
+    n: Symbol | None = ..., p: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """For each element of the parameters, random numbers of this shape, binomial: successes in n trials, each with
+    probability p."""
+
+def sample_categorical(
+    data: Symbol | None = ..., shape: int | Sequence[int] = ..., get_prob: bool = ..., dtype: Any = ...,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Random classes, drawn with the probabilities in the last axis."""
+
 def sample_exponential(
     lam: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1315,12 +1346,6 @@ def sample_generalized_negative_binomial(
 ) -> Symbol:
     """For each element of the parameters, random numbers of this shape, negative binomial with mean mu and
     dispersion alpha."""
-
-def sample_multinomial(
-    data: Symbol | None = ..., shape: int | Sequence[int] = ..., get_prob: bool = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-) -> Symbol:
-    """Random classes, drawn with the probabilities in the last axis."""
 
 def sample_negative_binomial(
     k: Symbol | None = ..., p: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
@@ -1584,6 +1609,8 @@ random_normal = normal
 reshape = Reshape
 
 reverse = flip
+
+sample_multinomial = sample_categorical
 
 slice = crop
 

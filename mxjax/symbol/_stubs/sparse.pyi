@@ -11,10 +11,10 @@ __all__ = [
     "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "broadcast_add", "broadcast_div",
     "broadcast_minus", "broadcast_mul", "broadcast_plus", "broadcast_sub", "cast_storage", "cbrt", "ceil", "clip",
     "concat", "cos", "cosh", "degrees", "dot", "elemwise_add", "elemwise_div", "elemwise_mul", "elemwise_sub", "exp",
-    "expm1", "fix", "floor", "ftrl_update", "gamma", "gammaln", "log", "log10", "log1p", "log2", "make_loss", "mean",
-    "negative", "norm", "radians", "relu", "retain", "rint", "round", "rsqrt", "sgd_mom_update", "sgd_update",
-    "sigmoid", "sign", "sin", "sinh", "slice", "sqrt", "square", "stop_gradient", "sum", "tan", "tanh", "trunc",
-    "where", "zeros_like",
+    "expm1", "fix", "floor", "ftrl_update", "gamma", "gammaln", "log", "log10", "log1p", "log2", "log_sigmoid",
+    "make_loss", "mean", "mish", "negative", "norm", "radians", "relu", "retain", "rint", "round", "rsqrt",
+    "sgd_mom_update", "sgd_update", "sigmoid", "sign", "sin", "sinh", "slice", "sqrt", "square", "stop_gradient",
+    "sum", "tan", "tanh", "trunc", "where", "zeros_like",
 ]
 
 def ElementWiseSum(
@@ -259,6 +259,11 @@ def log2(
 ) -> Symbol:
     """Logarithm to base 2, element by element."""
 
+def log_sigmoid(
+    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Logarithm of 1 / (1 + exp(-x)), element by element."""
+
 def make_loss(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
@@ -269,6 +274,11 @@ def mean(
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Mean over axes."""
+
+def mish(
+    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """x · tanh(log(1 + exp(x))), element by element."""
 
 def negative(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
