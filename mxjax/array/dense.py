@@ -479,10 +479,6 @@ class NDArray(_Base):
         """Takes the gradient away that `attach_grad` has made."""
         drop(self)
 
-    def drop_grad(self) -> None:
-        """Makes this array a constant again and lets go of its gradient."""
-        mark(self, None, "null")
-
     def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True) -> None:
         """Gradients of this array with respect to all variables it was computed from; see `mx.autograd.backward`."""
         backward([self], [out_grad], retain_graph, train_mode)

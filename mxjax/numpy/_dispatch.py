@@ -73,10 +73,19 @@ class _Imperative(Flavour):
     home = "mxjax.numpy"
 
     def __init__(self) -> None:
-        self.kind: Any = None  # mx.np.ndarray, set where that is defined
+        self.kind: Any = None  # mx.np.ndarray, and what is taken for one, set where that is defined
+        self.taken: Any = ()
 
     def is_array(self, value: Any) -> bool:
-        return isinstance(value, self.kind)
+        return isinstance(value, self.taken)
+
+    def own_inputs(self, name: str, inputs: Sequence[Any]) -> Sequence[Any]:
+        """The inputs as `ndarray`s; MXNet 2 takes classic arrays, too."""
+        for value in inputs:
+            if not isinstance(value, self.kind):
+                self.check(name, inputs)
+                return [v.as_np_ndarray() for v in inputs]
+        return inputs
 
     def call(self, name: str, inputs: Sequence[Any], params: dict[str, Any], out: Any = None, ctx: Any = None) -> Any:
         try:
@@ -84,7 +93,7 @@ class _Imperative(Flavour):
             found = prepared.get(key) if inputs else None
         except TypeError:  # an unhashable parameter, such as a list
             key = found = None
-        self.check(name, inputs)
+        inputs = self.own_inputs(name, inputs)
         if out is not None:
             self.check("out", out if isinstance(out, (list, tuple)) else [out])
         if found is not None:

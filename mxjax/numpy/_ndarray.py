@@ -409,6 +409,7 @@ at_level_2(ndarray, {f"__i{name}__": _inplace(name, getattr(_elemwise, function)
     ("rshift", "bitwise_right_shift")]} | {"sort": of_2.sort})
 
 IMPERATIVE.kind = array_classes.numpy = ndarray
+level.follow(lambda api: setattr(IMPERATIVE, "taken", ndarray if api == 1 else NDArray))
 jax.tree_util.register_pytree_node(ndarray, _flatten, _unflatten)
 
 
