@@ -11,6 +11,7 @@ import os as _os
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import level as _level_of_api
+from . import libinfo as _libinfo
 from . import log as log  # before anything that imports JAX
 from ._support import providers as _providers
 from .libinfo import __version__ as __version__  # `as`: type checkers take it as this package's own
@@ -61,7 +62,8 @@ _MODULES = """
 """.split()
 _ALIASES = {"nd": "ndarray", "sym": "symbol", "np": "numpy", "npx": "numpy_extension", "kv": "kvstore", "mod": "module",
             "init": "initializer", "mon": "monitor", "viz": "visualization", "rnd": "random", "img": "image",
-            "opt": "optimizer", "np_symbol": "symbol.numpy", "amp": "contrib.amp"}
+            "opt": "optimizer", "np_symbol": "symbol.numpy", "amp": "contrib.amp",
+            "_deferred_compute": "symbol._deferred_compute"}
 _NAMES = {"AttrScope": "attribute", "is_np_array": "util", "is_np_shape": "util", "np_array": "util",
           "np_shape": "util", "set_np_shape": "util", "use_np": "util", "use_np_array": "util",
           "use_np_shape": "util", "is_np_default_dtype": "util", "np_default_dtype": "util",
@@ -75,8 +77,7 @@ __all__ = ["Context", "MXNetError", "base", "context", "cpu", "cpu_pinned", "cur
 
 def _speak(api):
     global __version__
-    from . import libinfo
-    __version__ = libinfo.__version__ = _level_of_api.VERSIONS[api]
+    __version__ = _libinfo.__version__ = _level_of_api.VERSIONS[api]
 
 
 _level_of_api.follow(_speak)

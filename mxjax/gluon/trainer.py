@@ -12,8 +12,7 @@ from .._support.files import reading, replacing
 from ..context import Context
 from ..kvstore.training import _create_kvstore, _create_sparse_kvstore, _exchange
 from ..ndarray import NDArray
-from ._parameter import ParameterDict
-from .parameter import Parameter
+from ._parameter import Parameter, ParameterDict
 
 __all__ = ["Trainer"]
 

@@ -4,7 +4,7 @@ import numpy as onp
 import pytest
 
 import mxjax as mx
-import mxjax._deferred_compute as dc
+from mxjax import _deferred_compute as dc
 from mxjax import gluon, np, npx
 
 

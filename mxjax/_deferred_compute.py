@@ -1,8 +1,0 @@
-"""`mx._deferred_compute`: MXNet 2's names of what is in `symbol/_recorder.py`."""
-
-from .symbol._recorder import clear, get_symbol, set_variable
-from .symbol._recorder import is_recording as is_deferred_compute
-from .symbol._recorder import recording as context
-from .symbol._recorder import set_recording as set_deferred_compute
-
-__all__ = ["clear", "context", "get_symbol", "is_deferred_compute", "set_deferred_compute", "set_variable"]
