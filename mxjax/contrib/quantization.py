@@ -23,6 +23,7 @@ from ..ndarray import contrib as _nd
 from ..ops.quantized.conversion import quantized_weight
 from ..symbol import Group, Symbol, var
 from ..symbol import load as _load_symbol
+from ..util import is_np_array
 
 __all__ = ["calib_graph", "combine_histogram", "quantize_graph", "quantize_model", "quantize_model_mkldnn",
            "quantize_net", "quantize_net_v2"]
@@ -414,12 +415,13 @@ def _traced(network: HybridBlock, specs: list[tuple[tuple[int, ...], Any]]) -> t
     network.hybridize()
     for count in range(len(specs), 0, -1):
         try:
-            network(*[zeros(shape, dtype=dtype) for shape, dtype in specs[:count]])
+            inputs = [zeros(shape, dtype=dtype) for shape, dtype in specs[:count]]
+            network(*[array.as_np_ndarray() if is_np_array() else array for array in inputs])
             break
         except TypeError:
             if count == 1:
                 raise
-    inputs, out = network._cached_graph
+    inputs, out, _ = network._named_graph()
     return [variable.name for variable in inputs], out
 
 
@@ -461,7 +463,7 @@ def quantize_net_v2(network: HybridBlock, quantized_dtype: str = "auto", quantiz
         else _first(calib_data)
     names, sym = _traced(network, specs)
     kinds = sym.list_arguments(), sym.list_auxiliary_states()
-    params = {p.name: p._reduce() for p in network.collect_params().values()}
+    params = {name: p._reduce() for name, p in network._named_graph()[2].items()}
     args, auxs = ({k: params[k] for k in kind if k in params} for kind in kinds)
     excluded = list(exclude_layers or ())
     excluded += [name for name in (layer.name for layer in sym.get_internals())
@@ -486,8 +488,8 @@ def quantize_net_v2(network: HybridBlock, quantized_dtype: str = "auto", quantiz
 
 def _block(sym: Symbol, names: Sequence[str], params: _Params, ctx: Context) -> SymbolBlock:
     """A SymbolBlock with these parameters."""
-    block = SymbolBlock(sym, [var(name) for name in names])
-    block.collect_params().load_dict(params, ctx, cast_dtype=True, dtype_source="saved")
+    block = SymbolBlock(sym.as_np_ndarray() if is_np_array() else sym, [var(name) for name in names])
+    block._set_values(params, ctx)
     return block
 
 

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..plan import Plan
-from ..symbol import var
 from ..symbol._plan import plan_of
 
 __all__ = ["plan_of_block"]
@@ -18,7 +17,7 @@ __all__ = ["plan_of_block"]
 def plan_of_block(block: Any, inputs: Sequence[Any], on: str, train: str | None, dtype: Any,
                   batch: int | str | None) -> Plan:
     """See `HybridBlock.plan`."""
-    variables, out = block._get_graph(*[var(f"data{i}") for i in range(len(inputs))])
+    variables, out = block._graph_of(inputs)
     named = {v.name: i for v, i in zip(variables, inputs, strict=True)}
     types = {name: np.dtype(i.dtype) for name, i in named.items() if hasattr(i, "dtype")}
     floats = [t for t in types.values() if jnp.issubdtype(t, jnp.floating)]

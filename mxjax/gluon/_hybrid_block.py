@@ -263,6 +263,14 @@ class HybridBlock(Block):
         flat = isinstance(self._in_format, list) and not any(self._in_format) and not self._callback
         self._flat_inputs = len(self._in_format) if flat and not self._cached_op.by_steps else 0
 
+    def _named_graph(self) -> tuple[list[Symbol], Symbol, dict[str, Parameter]]:
+        """(input variables, output symbol, parameters) of the graph there is, by the names that users know."""
+        return *self._cached_graph, self._by_variable()
+
+    def _graph_of(self, inputs: Sequence[Any]) -> tuple[list[Symbol], Symbol]:
+        """(input variables, output symbol) for arrays or shapes."""
+        return self._get_graph(*[symbol.var(f"data{i}") for i in range(len(inputs))])
+
     def _shown_name(self, variable: str, param: Parameter) -> str:
         """A parameter's name for messages."""
         return variable

@@ -46,8 +46,9 @@ def block_to_jax(block: Any, *inputs: Any) -> tuple[Callable[..., Any], dict[str
     if not block._cached_graph and not arrays:
         raise MXNetError(f"to_jax: the graph of {block._name} is made from inputs: give examples, "
                          "block.to_jax(x), or hybridize the block and call it first")
-    variables, out = block._get_graph(*arrays)
-    values = block._by_variable()
+    if arrays:
+        block._graph_of(arrays)
+    variables, out, values = block._named_graph()
     if any(p._deferred_init for p in values.values()):
         block._deferred_infer_shape(*arrays)
         for param in values.values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import symbol
@@ -57,6 +57,11 @@ class GraphBlock:
     def __repr__(self) -> str:
         inputs, out = self._cached_graph
         return f"{type(self).__name__}(\n{out} : {len(inputs)} -> {len(out.list_outputs())}\n)"
+
+    def _set_values(self, values: Mapping[str, NDArray], ctx: Context | Sequence[Context] | None) -> None:
+        """Initializes all parameters with these values, whose dtypes they take."""
+        for name, param in self._by_variable().items():  # type: ignore[attr-defined]
+            param._load_init(values[name], ctx, cast_dtype=True, dtype_source="saved")
 
     def _composed(self, args: Sequence[Any]) -> Any:
         """The graph applied to symbols."""

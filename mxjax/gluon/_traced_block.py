@@ -14,8 +14,9 @@ from typing import Any
 from .. import autograd, symbol
 from .. import ndarray as nd
 from .._support.files import together
+from ..array.creation import zeros_later
 from ..array.dense import NDArray
-from ..context import Context
+from ..context import Context, current_context
 from ..eager.array_types import array_classes, wrap
 from ..eager.modes import state
 from ..eager.promise import Promise
@@ -151,6 +152,20 @@ class HybridBlock(_hybrid_block.HybridBlock):
         return [v for v in variables if v is not None], symbol.Group(outputs, type(outputs[0]))
 
     # ------------------------------------------------------------ graphs
+    def _named_graph(self) -> tuple[list[Symbol], Symbol, dict[str, Parameter]]:
+        inputs, out = self._cached_graph
+        params = self.collect_params()
+        return inputs, out.renamed({param._key: name for name, param in reversed(params.items())}), params
+
+    def _graph_of(self, inputs: Sequence[Any]) -> tuple[list[Symbol], Symbol]:
+        if self._cached_graph:
+            return self._cached_graph
+        arrays = [i if isinstance(i, NDArray) else zeros_later(tuple(getattr(i, "shape", i)), current_context(),
+                                                               getattr(i, "dtype", "float32")) for i in inputs]
+        arrays = [array.as_np_ndarray() if is_np_array() else array for array in arrays]
+        self._infer_own_shapes(*arrays)
+        return self._get_graph(*arrays)
+
     def _shown_name(self, variable: str, param: Parameter) -> str:
         return next((name for name, own in self.collect_params().items() if own is param), variable)
 
@@ -198,7 +213,7 @@ class HybridBlock(_hybrid_block.HybridBlock):
             raise RuntimeError("Please first call block.hybridize() and then run forward with this block at least "
                                "once before calling export.")
         structural = {param._key: name for name, param in reversed(self.collect_params().items())}
-        out = self._cached_graph[1].renamed(structural)
+        out = self._named_graph()[1]
         auxiliary = set(out.list_auxiliary_states())
         params = {}
         for is_arg, param in self._cached_op_args:

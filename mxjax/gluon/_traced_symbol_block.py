@@ -13,7 +13,6 @@ from ..symbol import Symbol
 from ..util import is_np_array
 from . import _hybrid_block
 from ._formats import flatten, regroup
-from ._structural_block import Block
 from ._symbol_block import GraphBlock
 from ._traced_block import HybridBlock
 from .parameter import Parameter
@@ -92,7 +91,12 @@ class SymbolBlock(GraphBlock, HybridBlock):
 
     def __call__(self, x: Any, *args: Any) -> Any:
         """Runs the graph on arrays, or composes it with symbols; hooks are called."""
-        return Block.__call__(self, x, *args)
+        for hook in self._forward_pre_hooks.values():
+            hook(self, (x, *args))
+        out = self.forward(x, *args)
+        for hook in self._forward_hooks.values():
+            hook(self, (x, *args), out)
+        return out
 
     def forward(self, x: Any, *args: Any) -> Any:
         """Runs the graph on arrays, or composes it with symbols; in a trace its nodes become part of that."""

@@ -9,8 +9,8 @@ import numpy as np
 from ..base import integer_types
 from ._dispatch import IMPERATIVE, call, flavour_of, is_array, is_number
 
-__all__ = ["argsort", "delete", "diag_indices_from", "flatnonzero", "insert", "may_share_memory", "nonzero", "shape", "shares_memory",
-           "sort", "take", "unique", "unravel_index", "where"]
+__all__ = ["argsort", "delete", "diag_indices_from", "flatnonzero", "insert", "may_share_memory", "nonzero", "shape",
+           "shares_memory", "sort", "take", "unique", "unravel_index", "where"]
 
 
 def shape(a: Any) -> tuple[int, ...]:

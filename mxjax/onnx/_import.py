@@ -358,7 +358,7 @@ def graph_to_block(graph: Any, opset: int, ctx: Context | Sequence[Context] | No
     sym, args, auxs = graph_to_symbol(graph, opset)
     names = [name for name, *_ in described(graph)["input_tensor_data"]]
     block = SymbolBlock(sym, [var(name) for name in names])
-    block.collect_params().load_dict({**args, **auxs}, ctx, cast_dtype=True, dtype_source="saved")
+    block._set_values({**args, **auxs}, ctx)
     return block
 
 

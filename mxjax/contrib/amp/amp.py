@@ -299,13 +299,12 @@ def convert_hybrid_block(block: HybridBlock, target_dtype: str = "float16",
     if not block._cached_graph:
         raise RuntimeError("Please first call block.hybridize() and then run forward with this block at least once "
                            "before calling convert_hybrid_block.")
-    inputs, sym = block._cached_graph
+    inputs, sym, params = block._named_graph()
     converted = convert_symbol(sym, target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops, excluded_sym_names,
                                [variable.name for variable in inputs], cast_optional_params)
-    params = _in_dtypes(converted, {p.name: p._reduce() for p in block.collect_params().values()})
-    result = SymbolBlock(converted, inputs)
-    result.collect_params().load_dict({k: v for k, v in params.items() if k in set(converted.list_inputs())}, ctx,
-                                      cast_dtype=True, dtype_source="saved")
+    values = _in_dtypes(converted, {name: param._reduce() for name, param in params.items()})
+    result = SymbolBlock(converted.as_np_ndarray() if sym.numpy_semantics else converted, inputs)
+    result._set_values(values, ctx)
     return result
 
 
