@@ -19,7 +19,7 @@ from ..base import MXNetError
 from ..ops.common import Array
 from ..ops.infer import unify
 from ..ops.params import Range, Shape
-from ..ops.registry import Op, define
+from ..ops.registry import Op, alias, define
 from .lowering import Lowered
 from .node import Entry, Node
 from .rewriting import copied, rewrite
@@ -462,6 +462,8 @@ declare("_CachedOp", Call, _CallParams, 1, "Runs a graph.")
 declare("_foreach", _Foreach, _ForeachParams, 1, "Runs a graph on each slice of arrays, passing states on.")
 declare("_while_loop", _WhileLoop, _WhileLoopParams, 2, "Runs a graph while another one gives true.")
 declare("_cond", _Cond, _CondParams, 3, "Runs one of two graphs, as a third one decides.")
+for _name in ("foreach", "while_loop", "cond"):
+    alias(f"_{_name}", f"_npx_{_name}")  # MXNet 2's names
 
 
 def holds_graphs(op: Op) -> bool:

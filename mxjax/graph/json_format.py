@@ -1,4 +1,4 @@
-"""Symbols as JSON: every age of MXNet's format is read; what is written, MXNet 1.9.1 reads."""
+"""Symbols as JSON: every age of MXNet's format is read; what is written, the level's MXNet reads (1.9.1 or 2.0)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from .. import level
 from ..base import MXNetError, literal
 from ..ops import registry
+from ..ops.names_of_2 import WRITTEN, WRITTEN_PARAMETERS
 from ..util import is_np_shape
 from . import fused as _  # noqa: F401  its operators are in files
 from .control_flow import bind, holds_graphs
@@ -17,7 +19,7 @@ from .node import HIDDEN, MOST, Entry, Node, check_counts, hidden, set_input_att
 
 __all__ = ["dumps", "loads"]
 
-VERSION = 10901
+VERSIONS = {1: 10901, 2: 20000}
 # outputs that MXNet counts in files where it has more than ours: masks, means, workspaces that only its backward reads
 _SAVED_OUTPUTS = {
     "BatchNorm": 3, "BatchNorm_v1": 3, "_contrib_SyncBatchNorm": 3, "_contrib_BatchNormWithReLU": 4, "LayerNorm": 3,
@@ -37,7 +39,8 @@ def dumps(outputs: Sequence[Entry], remove_amp_cast: bool = True) -> str:
         remove_amp_cast: leave out the casts that automatic mixed precision put in between operators.
     """
     graph = _rows(outputs, remove_amp_cast)
-    graph["attrs"] = {**({"is_np_shape": ["int", 1]} if is_np_shape() else {}), "mxnet_version": ["int", VERSION]}
+    graph["attrs"] = {**({"is_np_shape": ["int", 1]} if is_np_shape() else {}),
+                      "mxnet_version": ["int", VERSIONS[level.current()]]}
     return _text(graph)
 
 
@@ -91,10 +94,16 @@ def _rows(outputs: Sequence[Entry], remove_amp_cast: bool, with_versions: bool =
         nodes = [n for n in nodes if (id(n), 0) not in replaced or id(n) in heads]
     number = {id(n): i for i, n in enumerate(nodes)}
     rows, pointers = [], [0]
+    renamed = WRITTEN if level.current() == 2 else {}
     counted: Counter[int] = Counter()  # by number of a variable: how often operators up to here change it
     for node in nodes:
-        row: dict[str, Any] = {"op": "null" if node.op is None else node.op.name, "name": node.name}
+        row: dict[str, Any] = {"op": "null" if node.op is None else renamed.get(node.op.name, node.op.name),
+                               "name": node.name}
         attrs = {k: v for k, v in sorted(node.attrs.items())}
+        if row["op"] != "null" and renamed and node.op.name in WRITTEN_PARAMETERS:
+            given = WRITTEN_PARAMETERS[node.op.name]
+            attrs = {k: v for k, v in attrs.items() if k not in given and k not in given.values()}
+            attrs.update({new: str(node.params[old]) for old, new in given.items()})
         if attrs:
             row["attrs"] = attrs
         inputs = [(number[id(n)], i) for n, i in map(final, node.inputs)]
@@ -202,7 +211,7 @@ def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: 
                 raise ValueError(f"attribute {key} is {str(value)[:60]}, expected text")
             attrs[key] = value
     inputs = [_entry(r, nodes) for r in row["inputs"]]
-    attrs, for_inputs = _upgraded(attrs) if version < VERSION else (attrs, {})
+    attrs, for_inputs = _upgraded(attrs) if version < VERSIONS[1] else (attrs, {})
     if kind == "null":
         return Node(None, name, {**attrs, **{f"{k}": v for k, v in for_inputs.items()}})
     op = registry.find(kind)

@@ -290,3 +290,9 @@ def empty_like(prototype: Array, *, dtype: DType | None = None, order: str = "C"
                shape: Shape | None = None) -> Array:
     """An array with the shape and dtype of another one, whose values mean nothing (zeros)."""
     return jnp.zeros(prototype.shape, np_dtype(dtype or prototype.dtype))
+
+
+@register("_npi_advanced_indexing")
+def advanced_indexing(data: Array, indices: Array) -> Array:
+    """Rows of an array by an array of their numbers, as `x[indices]`; MXNet 2."""
+    return jnp.take(data, indices.astype(jnp.int32), axis=0, mode="wrap")
