@@ -8,6 +8,7 @@ Importing it changes no JAX setting and starts no device; JAX is loaded with the
 import importlib as _importlib
 import multiprocessing.pool as _pool  # noqa: F401  scripts use multiprocessing.pool, which MXNet has imported
 import os as _os
+import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import level as _level_of_api
@@ -78,6 +79,8 @@ __all__ = ["Context", "MXNetError", "base", "context", "cpu", "cpu_pinned", "cur
 def _speak(api):
     global __version__
     __version__ = _libinfo.__version__ = _level_of_api.VERSIONS[api]
+    if api == 2:
+        _sys.modules[__name__].__class__ = _level_of_api.PackageOf2
 
 
 _level_of_api.follow(_speak)

@@ -8,6 +8,7 @@ ask.
 from __future__ import annotations
 
 import os
+import types
 from collections.abc import Callable
 
 __all__ = ["choose", "current", "fix", "follow"]
@@ -84,3 +85,21 @@ def refuse_gone(name: str) -> None:
         instead = f"; {GONE[name]} stands for it" if GONE[name] else ""
         raise AttributeError(f"mx.{name} is of MXNet 1.x, and this process speaks MXNet 2{instead}. For the API of "
                              "1.9.1: MXJAX_API=1, or python -m mxjax run without --api 2")
+
+
+def _gone(name: str) -> property:
+    def get(module: types.ModuleType) -> None:
+        refuse_gone(name)
+
+    def ignore(module: types.ModuleType, value: object) -> None:
+        """Has the import of a submodule, which the library itself may need, give nobody its name."""
+    return property(get, ignore)
+
+
+class PackageOf2(types.ModuleType):
+    """The package at level 2: the modules that MXNet 2 has no more are refused, loaded or not."""
+
+    locals().update({name: _gone(name) for name in GONE})
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in GONE]

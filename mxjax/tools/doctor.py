@@ -1,8 +1,9 @@
 """`python -m mxjax doctor script.py|notebook.ipynb|FOLDER|MODEL-symbol.json ...`: what a script will meet here.
 
 Nothing is run. Of scripts and of notebooks' cells every name of MXNet's is looked up; what is missing, raises, differs
-from MXNet, needs an extra, or is slow on compiled arrays is listed with its line. Of graphs the operators. The exit
-status is 1 where something is missing or raises, and 2 where a file cannot be read.
+from MXNet, needs an extra, or is slow on compiled arrays is listed with its line, and where a script is for another
+level of MXNet's API. Of graphs the operators. The exit status is 1 where something is missing or raises, and 2 where a
+file cannot be read.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ..base import MXNetError
 from ..graph import json_format
 from ..graph.node import topological
 from ..ops import registry
+from ._script_level import Signs
 from ._sources import cells, decoded, names_in, scripts_in
 
 __all__ = ["Finding", "add_arguments", "examine", "main"]
@@ -30,7 +32,8 @@ __all__ = ["Finding", "add_arguments", "examine", "main"]
 class Finding(NamedTuple):
     """Something to know.
 
-    kind: "missing", "raises", "differs", "extra", "slow", or "unread" of a file that is none; page: where more is said.
+    kind: "missing", "raises", "differs", "extra", "slow", "level" of a script of the other MXNet, or "unread" of a file
+    that is none; page: where more is said.
     """
 
     file: str
@@ -65,8 +68,8 @@ _EXTRAS = {  # by name: (module that is needed, extra)
 }
 _WAITS = ("asnumpy", "asscalar", "wait_to_read", "waitall", "item")
 _TRAINS = ("record", "backward", "forward_backward", "step")
-_KINDS = ("missing", "differs", "extra", "slow", "raises", "unread")
-_STOPS = ("missing", "raises", "extra")
+_KINDS = ("missing", "differs", "extra", "slow", "raises", "level", "unread")
+_STOPS = ("missing", "raises", "extra", "level")
 _ARRAYS = ("nd", "ndarray", "np", "numpy", "npx", "numpy_extension", "random", "sym", "symbol")
 _MADE = ("ones", "zeros", "full", "empty", "arange", "eye", "linspace", "identity")  # the first argument is a size
 _SIZED = ("shape", "size", "begin", "end", "reps", "repeats", "depth", "k", "num", "stop", "N", "pad_width")
@@ -102,7 +105,8 @@ def main(given: argparse.Namespace) -> int:
         for f in found:
             print(f"{f.file}:{f.line}: {f.kind}: {f.text}" + (f" ({f.page})" if f.page else ""))
         counts = {kind: sum(f.kind == kind for f in found) for kind in _KINDS}
-        print(f"{len(paths)} files: " + ", ".join(f"{n} {kind}" for kind, n in counts.items() if n or kind != "unread"))
+        print(f"{len(paths)} files: " + ", ".join(f"{n} {kind}" for kind, n in counts.items()
+                                                  if n or kind not in ("level", "unread")))
     if any(f.kind == "unread" for f in found):
         return 2
     return int(any(f.kind in _STOPS for f in found))
@@ -123,8 +127,10 @@ def examine(path: Path) -> list[Finding]:
         for number, cell in cells(path, text):
             script.file = f"{path}:cell {number}"
             script.examine(cell)
+            script.tell_level()
         return list(dict.fromkeys(script.found))
     script.examine(text)
+    script.tell_level()
     return sorted(dict.fromkeys(script.found), key=lambda f: f.line)
 
 
@@ -136,6 +142,7 @@ class _Script(ast.NodeVisitor):
         self.file, self.found = file, []
         self._names: dict[str, str] = {}  # of the script -> of MXNet
         self._loops: list[ast.AST] = []
+        self._signs = Signs()
 
     def examine(self, text: str) -> None:
         """Adds what is to be known of a text; one that Python 3 does not parse is searched for names all the same."""
@@ -146,6 +153,12 @@ class _Script(ast.NodeVisitor):
             self.found.append(Finding(self.file, line, "raises", f"Python 3 does not parse it: {error.args[0]}; 2to3 "
                                       "converts Python 2"))
             self._search(text)
+
+    def tell_level(self) -> None:
+        """Adds that the script speaks the other level of MXNet's API, where it does."""
+        sign = self._signs.told()
+        if sign is not None:
+            self.found.append(Finding(self.file, sign.line, "level", sign.text, "mxnet-2"))
 
     def _search(self, text: str) -> None:
         """Imports and names in a text that has no tree."""
@@ -195,6 +208,7 @@ class _Script(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:  # noqa: N802
         path, first = self._path(node.func), node.args[0] if node.args else None
+        self._signs.call(node, path)
         text = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else None
         if path == "library.load" and text is not None and text.endswith(".py"):
             return
@@ -232,6 +246,7 @@ class _Script(ast.NodeVisitor):
                           "compiled; collect a list and join it once", "differences: Limits")
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:  # noqa: N802
+        self._signs.block(node, [self._path(base) for base in node.bases])
         for base in node.bases:
             path = self._path(base) if isinstance(base, (ast.Attribute, ast.Name)) else None
             if path in _CUSTOM:
@@ -250,6 +265,7 @@ class _Script(ast.NodeVisitor):
         return ".".join([p for p in (self._names[node.id], *reversed(names)) if p])
 
     def _look_up(self, node: ast.AST, path: str) -> None:
+        self._signs.name(path, node.lineno)
         whole, holder = "", importlib.import_module("mxjax")
         for name in path.split(".") if path else ():
             value = _attribute(holder, name)
