@@ -8,7 +8,7 @@ if level.fix("mxjax.optimizer") == 2:
     from . import steps
     from .base import create, register
     from .stepping import Optimizer
-    from .steps import *
+    from .steps import *  # noqa: F403
 
     __all__ = ["NDabs", "Optimizer", "Updater", "create", "get_updater", "register", *steps.__all__]
 else:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy
 
 from ..... import image
-from ..... import numpy_extension as npx
 from ..... import numpy as np
+from ..... import numpy_extension as npx
 from .....base import numeric_types
 from ....block import Block, HybridBlock
 
