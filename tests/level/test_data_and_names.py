@@ -113,3 +113,41 @@ def test_small_names(run_at_2):
         mx.amp.init(layout_optimization=True)
         assert any("before AMP" in text for text in kept)
     """)
+
+
+def test_mixed_precision_of_mx_np(run_at_2):
+    run_at_2("""
+        import mxjax as mx
+        mx.amp.init("float16")
+        x = mx.np.ones((2, 2))
+        half = x.astype("float16")
+        for wide in (mx.np.exp(half), half.sum(), mx.np.mean(half), mx.np.where(x > 0, x, half), mx.np.dot(x, half)):
+            assert wide.dtype == "float32"
+        assert mx.np.matmul(x, x).dtype == "float16" and "_npi_matmul" in mx.amp.list_lp16_ops("float16")
+        assert "_linalg_gemm2" not in mx.amp.list_fp32_ops("float16")
+    """)
+
+
+def test_rows_of_labels_and_transforms_of_loaders(run_at_2):
+    run_at_2("""
+        import numpy as np
+        import mxjax as mx
+        from mxjax.gluon.contrib.data.vision import create_image_augment, dataloader
+        image, label = mx.np.zeros((10, 20, 3), dtype="uint8"), np.array([2, 5, 7, 0.1, 0.2, 0.5, 1.0], "float32")
+        same, rows = dataloader.BboxLabelTransform()(image, label)
+        assert same is image
+        np.testing.assert_allclose(rows.asnumpy(), [[2, 2, 10, 10, 7]], rtol=1e-6)
+        names = [type(b).__name__ for b in create_image_augment((3, 8, 8), resize=9, rand_crop=True, rand_mirror=True,
+                                                                mean=True, brightness=0.1)]
+        assert names == ["Resize", "RandomCrop", "RandomFlipLeftRight", "Cast", "RandomColorJitter", "ToTensor",
+                         "Normalize", "Cast"], names
+        for make, kind in ((lambda: create_image_augment((3, 8, 8), rand_resize=True), AssertionError),
+                           (lambda: dataloader.ImageDataLoader(1, (3, 8, 8)), AssertionError),
+                           (lambda: dataloader.BboxLabelTransform()(image, label[:-1]), ValueError),
+                           (lambda: mx.kv.create("horovod"), mx.MXNetError)):
+            try:
+                make()
+            except kind:
+                continue
+            raise SystemExit(f"no {kind.__name__}")
+    """)
