@@ -151,3 +151,12 @@ def test_rows_of_labels_and_transforms_of_loaders(run_at_2):
                 continue
             raise SystemExit(f"no {kind.__name__}")
     """)
+
+
+def test_clipped_gradients(run_at_2):
+    run_at_2("""
+        import mxjax as mx
+        arrays = [mx.np.array([3.0]), mx.np.array([[4.0]])]
+        assert type(mx.gluon.utils.clip_global_norm(arrays, 1.0)) is float and abs(arrays[0].item() - 0.6) < 1e-6
+        assert mx.gluon.utils.clip_global_norm(arrays, 1.0, check_isfinite=False).shape == (1,)
+    """)
