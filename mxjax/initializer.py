@@ -518,6 +518,8 @@ class RNNFused(Initializer):
                  "h2r_weight": h2r_weight_initializer}
         super().__init__(mode=mode, num_layers=num_layers, state_size=state_size, bidirectional=bidirectional,
                          projection_size=projection_size)
+        if mode not in GATES:
+            raise ValueError(f"mode must be one of {', '.join(GATES)}; got {mode!r}")
         self._parts, self._default = parts, None
         self._sizes = len(GATES[mode]), num_layers, state_size, 2 if bidirectional else 1, projection_size
 
@@ -530,6 +532,9 @@ class RNNFused(Initializer):
         least, two = (sum(map(math.prod, packed_shapes(gates, layers, size, hidden, directions, projection).values()))
                       for size in (0, 1))
         shapes = packed_shapes(gates, layers, (arr.size - least) // (two - least), hidden, directions, projection)
+        size = sum(map(math.prod, shapes.values()))
+        if size != arr.size:
+            raise ValueError(f"{desc} has {arr.size} values, this RNN packs {size}")
         parts = pieces(arr, list(shapes.values()))
         for name, part in zip(shapes, parts, strict=True):
             init = self._parts[name.partition("_")[2]]

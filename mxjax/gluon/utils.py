@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import level
 from .. import ndarray as nd
 from .._rnn_packing import GATES, packed_shapes
 from .._support.download import _get_repo_file_url as _get_repo_file_url
@@ -105,6 +106,8 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
     scale = nd.minimum(max_norm / (total + 1e-8), 1.0)
     for array in arrays:
         array *= scale.as_in_context(array.context).astype(array.dtype, copy=False)
+    if level.current() == 2:
+        return norm.item() if check_isfinite else norm.reshape((1,))
     return norm
 
 

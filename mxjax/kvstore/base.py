@@ -171,5 +171,8 @@ def create(name: str = "local") -> Any:
         return KVStoreBase.kv_registry[kind]()
     if kind in _own:
         return _own[kind](kind)
+    if kind in ("horovod", "byteps"):
+        raise MXNetError(f"kvstore {name!r} needs a package that is made for MXNet's C++ library; here processes sum "
+                         "by kvstore 'dist_sync', started by python -m mxjax launch")
     known = ", ".join([*_own, *KVStoreBase.kv_registry])
     raise MXNetError(f"unknown kvstore {name!r}; there are {known}")

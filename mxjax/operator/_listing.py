@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from ..ops import registry
 
-__all__ = ["OperatorArguments", "get_all_registered_operators", "get_operator_arguments"]
+__all__ = ["OperatorArguments", "get_all_registered_operators", "get_all_registered_operators_grouped",
+           "get_operator_arguments"]
 
 
 class OperatorArguments(NamedTuple):
@@ -20,6 +21,19 @@ class OperatorArguments(NamedTuple):
 def get_all_registered_operators() -> list[str]:
     """Names of all operators, aliases included."""
     return registry.names()
+
+
+def get_all_registered_operators_grouped() -> dict[str, list[str]]:
+    """Returns all names of each operator, that one and its aliases, by the operator's name.
+
+    Example:
+        >>> get_all_registered_operators_grouped()["BlockGrad"][:2]
+        ['BlockGrad', '_npx_stop_gradient']
+    """
+    groups: dict[str, list[str]] = {}
+    for name in sorted(get_all_registered_operators()):
+        groups.setdefault(registry.get(name).name, []).append(name)
+    return groups
 
 
 def get_operator_arguments(op_name: str) -> OperatorArguments:

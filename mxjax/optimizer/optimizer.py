@@ -10,6 +10,7 @@ if level.fix("mxjax.optimizer") == 2:
     from .stepping import Optimizer
     from .steps import *  # noqa: F403
 
+    steps.register_all()
     __all__ = ["NDabs", "Optimizer", "Updater", "create", "get_updater", "register", *steps.__all__]
 else:
     from .adaptive import FTML, LAMB, LANS, AdaBelief, AdaDelta, AdaGrad, Adam, Adamax, AdamW, Ftrl, Nadam, RMSProp

@@ -809,7 +809,7 @@ class Test(ByStep):
         weight[:] -= lr * (self.rescale_grad * grad + wd * weight)
 
 
-def _register() -> None:
+def register_all() -> None:
     """Makes these the optimizers that names stand for, each in the module where MXNet 2 keeps it."""
     Optimizer.opt_registry.clear()
     places = {"AdamW": "adamW", "GroupAdaGrad": "contrib", "Test": "optimizer"}
@@ -817,6 +817,3 @@ def _register() -> None:
         made = globals()[name]
         made.__module__ = f"{__package__}.{places.get(name, name.lower())}"
         Optimizer.opt_registry[name.lower()] = made
-
-
-_register()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ... import level
 from ...ops import registry
 from ...ops.params import dtype_name
 
@@ -43,6 +44,23 @@ broadcast_div broadcast_equal broadcast_greater broadcast_greater_equal broadcas
 broadcast_logical_and broadcast_logical_or broadcast_logical_xor broadcast_maximum broadcast_minimum broadcast_mod
 broadcast_mul broadcast_not_equal broadcast_sub dot elemwise_add elemwise_div elemwise_mul elemwise_sub stack
 where""".split()
+
+# the operators of `mx.np`, which MXNet 2 has in its lists
+_NP_LOW = ["_linalg_gemm", "_linalg_gemm2", "_npi_einsum", "_npi_matmul"]
+_NP_FP32 = """_np_cumsum _np_prod _np_sum _np_trace _npi_arccos _npi_arcsin _npi_arctanh _npi_average _npi_cholesky
+_npi_cosh _npi_eig _npi_eigh _npi_eigvals _npi_eigvalsh _npi_exp _npi_expm1 _npi_ldexp _npi_ldexp_scalar _npi_log
+_npi_log10 _npi_log1p _npi_log2 _npi_logaddexp _npi_logaddexp_scalar _npi_mean _npi_norm _npi_pinv
+_npi_pinv_scalar_rcond _npi_polyval _npi_power _npi_power_scalar _npi_reciprocal _npi_rldexp_scalar _npi_rpower_scalar
+_npi_sinh _npi_solve _npi_square _npi_std _npi_svd _npi_tan _npi_tensorinv _npi_tensorsolve _npi_var""".split()
+_NP_WIDEST = """_np_dot _npi_column_stack _npi_copysign _npi_cross _npi_dstack _npi_ediff1d _npi_equal _npi_fmax
+_npi_fmin _npi_fmod _npi_greater _npi_greater_equal _npi_hstack _npi_hypot _npi_kron _npi_less _npi_less_equal
+_npi_logical_and _npi_logical_or _npi_logical_xor _npi_not_equal _npi_tensordot _npi_tensordot_int_axes _npi_vstack
+_npi_where _npx_index_add _npx_index_update""".split()
+
+if level.fix("mxjax.contrib.amp") == 2:
+    _FP32 = [name for name in _FP32 if name not in _NP_LOW] + _NP_FP32
+    _LOW["float16"] += _NP_LOW
+    _WIDEST += _NP_WIDEST
 
 # with bfloat16 all others are in float32
 _BF16_BOTH = """Activation BatchNorm Concat LRN LeakyReLU Pooling _contrib_BatchNormWithReLU

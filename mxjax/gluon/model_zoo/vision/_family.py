@@ -36,8 +36,8 @@ def computes(kind: type) -> type:
     if _API == 1:
         kind.hybrid_forward = compute
     else:
-        def forward(self: HybridBlock, *inputs: Any) -> Any:
-            return compute(self, ndarray, *inputs)
+        def forward(self: HybridBlock, x: Any) -> Any:
+            return compute(self, ndarray, x)
         forward.__doc__ = compute.__doc__
         kind.forward = forward
     return kind

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....context import cpu, takes_device
+from ....context import cpu
+from ....device import with_device
 from ... import nn
 from ..._chosen_block import named
 from ._family import ROOT, Classifier, trained
@@ -34,7 +35,7 @@ class AlexNet(Classifier):
             self.output = nn.Dense(classes)
 
 
-@takes_device
+@with_device
 def alexnet(pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT, **kwargs: Any) -> AlexNet:
     """AlexNet.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ....context import cpu, takes_device
+from ....context import cpu
+from ....device import with_device
 from ... import nn
 from ..._chosen_block import named
 from ...contrib.nn import HybridConcurrent, Identity
@@ -76,7 +77,7 @@ densenet_spec = {121: (64, 32, [6, 12, 24, 16]), 161: (96, 48, [6, 12, 36, 24]),
                  201: (64, 32, [6, 12, 48, 32])}
 
 
-@takes_device
+@with_device
 def get_densenet(num_layers: int, pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT,
                  **kwargs: Any) -> DenseNet:
     """A DenseNet.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....context import cpu, takes_device
+from ....context import cpu
+from ....device import with_device
 from ... import nn
 from ..._chosen_block import named
 from ...contrib.nn import HybridConcurrent
@@ -89,7 +90,7 @@ class Inception3(Classifier):
             self.output = nn.Dense(classes)
 
 
-@takes_device
+@with_device
 def inception_v3(pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT, **kwargs: Any) -> Inception3:
     """Inception v3.
 

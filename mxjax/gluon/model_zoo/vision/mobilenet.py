@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....context import cpu, takes_device
+from ....context import cpu
+from ....device import with_device
 from ... import nn
 from ..._chosen_block import named
 from ...block import HybridBlock
@@ -112,7 +113,7 @@ def _suffix(multiplier: float) -> str:
     return f"{multiplier:.2f}".removesuffix("0") if multiplier in (1.0, 0.5) else f"{multiplier:.2f}"
 
 
-@takes_device
+@with_device
 def get_mobilenet(multiplier: float, pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT,
                   **kwargs: Any) -> MobileNet:
     """A MobileNet.
@@ -127,7 +128,7 @@ def get_mobilenet(multiplier: float, pretrained: bool = False, ctx: Any = cpu(),
     return trained(MobileNet(multiplier, **kwargs), f"mobilenet{_suffix(multiplier)}", pretrained, ctx, root)
 
 
-@takes_device
+@with_device
 def get_mobilenet_v2(multiplier: float, pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT,
                      **kwargs: Any) -> MobileNetV2:
     """A MobileNetV2; arguments as in `get_mobilenet`."""

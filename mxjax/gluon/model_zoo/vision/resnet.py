@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ....context import cpu, takes_device
+from ....context import cpu
+from ....device import with_device
 from ....util import is_np_array
 from ... import nn
 from ..._chosen_block import named
@@ -189,7 +190,7 @@ resnet_block_versions = [{"basic_block": BasicBlockV1, "bottle_neck": Bottleneck
                          {"basic_block": BasicBlockV2, "bottle_neck": BottleneckV2}]
 
 
-@takes_device
+@with_device
 def get_resnet(version: int, num_layers: int, pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT,
                **kwargs: Any) -> ResNetV1 | ResNetV2:
     """A ResNet.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....context import cpu, takes_device
+from ....context import cpu
+from ....device import with_device
 from ... import nn
 from ..._chosen_block import named
 from ...contrib.nn import HybridConcurrent
@@ -61,7 +62,7 @@ class SqueezeNet(Classifier):
             self.output.add(nn.Conv2D(classes, 1), nn.Activation("relu"), nn.AvgPool2D(13), nn.Flatten())
 
 
-@takes_device
+@with_device
 def get_squeezenet(version: str, pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT,
                    **kwargs: Any) -> SqueezeNet:
     """A SqueezeNet.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ....context import cpu, takes_device
+from ....context import cpu
+from ....device import with_device
 from ....initializer import Xavier
 from ... import nn
 from ..._chosen_block import named
@@ -51,7 +52,7 @@ vgg_spec = {11: ([1, 1, 2, 2, 2], _FILTERS), 13: ([2, 2, 2, 2, 2], _FILTERS), 16
             19: ([2, 2, 4, 4, 4], _FILTERS)}
 
 
-@takes_device
+@with_device
 def get_vgg(num_layers: int, pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT, **kwargs: Any) -> VGG:
     """A VGG.
 

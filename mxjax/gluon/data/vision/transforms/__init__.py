@@ -405,4 +405,4 @@ if level.fix("mxjax.gluon") == 2:  # the same names, as MXNet 2 has them
     from .composed import *  # noqa: F403
     from .image import *  # noqa: F403
 
-    __all__ = [*composed.__all__, *image.__all__]
+    __all__ = ["Compose", "HybridCompose", *composed.__all__, *image.__all__]

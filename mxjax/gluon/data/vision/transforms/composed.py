@@ -9,9 +9,8 @@ from typing import Any
 from ..... import numpy as np
 from ....block import HybridBlock
 from ....nn import HybridSequential, Sequential
-from . import Compose, HybridCompose
 
-__all__ = ["Cast", "Compose", "HybridCompose", "HybridRandomApply", "RandomApply"]
+__all__ = ["Cast", "HybridRandomApply", "RandomApply"]
 
 
 class Cast(HybridBlock):

@@ -1,0 +1,155 @@
+"""Transforms, the model zoo, the estimator and names around Gluon at level 2."""
+
+
+
+
+def test_transforms_take_and_give_mx_np_arrays():
+    import numpy as np
+
+    import mxjax as mx
+    T = mx.gluon.data.vision.transforms
+    from mxjax.gluon.data.vision.transforms.image import RandomCrop
+    assert T.RandomCrop is RandomCrop
+    x = mx.np.array(np.arange(5 * 7 * 3).reshape(5, 7, 3), dtype="uint8")
+    middle, label = T.CenterCrop((3, 3))(x, 4)
+    assert label == 4 and type(middle) is mx.np.ndarray
+    np.testing.assert_array_equal(middle.asnumpy(), x.asnumpy()[1:4, 2:5])
+    assert T.CenterCrop((10, 4))(x).shape == (4, 10, 3)
+    assert T.RandomCrop(9, pad=4)(x).shape == (9, 9, 3)
+    assert T.RandomResizedCrop((4, 3), scale=0.5)(mx.np.stack([x, x])).shape == (2, 3, 4, 3)
+    np.testing.assert_array_equal(T.RandomFlipLeftRight(p=1)(x).asnumpy(), x.asnumpy()[:, ::-1])
+    np.testing.assert_array_equal(T.RandomFlipTopBottom(p=0)(x).asnumpy(), x.asnumpy())
+    flipped = sum(bool((T.RandomFlipLeftRight(0.2)(x) != x).any()) for _ in range(300))
+    assert 30 < flipped < 95, flipped
+    grey = T.RandomGray(1.1)(x).asnumpy()
+    np.testing.assert_allclose(grey[..., 0], x.asnumpy() @ np.full(3, 0.2989), rtol=1e-5)
+    assert isinstance(T.Cast("float16")(x), tuple) and T.Cast("float16")(x)[0].dtype == np.float16
+    for make, kind in ((lambda: T.RandomCrop(3, pad=(1, 1)), AssertionError),
+                       (lambda: T.HybridRandomApply(T.Rotate(3)), AssertionError),
+                       (lambda: T.Rotate(3)(x), TypeError), (lambda: T.CenterCrop(0)(x), mx.MXNetError)):
+        try:
+            make()
+        except kind:
+            continue
+        raise SystemExit(f"no {kind.__name__}")
+
+
+def test_random_crops_draw_as_mxnet_does():
+    import numpy as np
+
+    import mxjax as mx
+    x = mx.np.array(np.arange(5 * 7 * 3).reshape(5, 7, 3), dtype="uint8")
+    mx.random.seed(1)
+    drawn = [int(mx.npx.image.random_crop(x, (0, 1), (0, 1), 1, 1)[0, 0, 0].item() / 3) for _ in range(6)]
+    assert drawn == [3, 14, 15, 25, 3, 7]
+    y = mx.np.array(np.arange(2500).reshape(50, 50, 1), dtype="float32")
+    mx.random.seed(1)
+    for place in ((0, 1, 37, 45), (7, 13, 39, 35), (1, 1, 37, 45)):
+        r = mx.npx.image.random_resized_crop(y, width=40, height=40, area=(0.5, 0.9), ratio=(0.8, 1.25),
+                                             interp=0).asnumpy()[:, :, 0]
+        assert (r[0, 0] % 50, r[0, 0] // 50, r[0, -1] - r[0, 0], (r[-1, 0] - r[0, 0]) // 50) == place
+
+
+def test_estimator_and_model_zoo_take_devices():
+    import inspect
+
+    import mxjax as mx
+    from mxjax.gluon.contrib.estimator import Estimator
+    vision = mx.gluon.model_zoo.vision
+    assert list(inspect.signature(vision.get_resnet).parameters)[3] == "device"
+    net = vision.resnet18_v1(classes=3, device=mx.cpu())
+    net.initialize()
+    assert net(mx.np.ones((1, 3, 32, 32))).shape == (1, 3)
+    dense = mx.gluon.nn.Dense(3)
+    loader = mx.gluon.data.DataLoader(mx.gluon.data.ArrayDataset(mx.np.ones((6, 4)), mx.np.zeros((6,))), 3,
+                                      try_nopython=False)
+    trained = Estimator(dense, mx.gluon.loss.SoftmaxCrossEntropyLoss(), device=mx.cpu())
+    assert trained.device == [mx.cpu()]
+    assert [m.name for m in trained.train_metrics] == ["training accuracy", "training SoftmaxCrossEntropyLoss"]
+    trained.fit(loader, epochs=1)
+    try:
+        Estimator(dense, mx.gluon.loss.L2Loss(), device=mx.cpu(), context=mx.cpu())
+    except TypeError:
+        pass
+    else:
+        raise SystemExit("both names")
+
+
+def test_parameters_of_recurrent_layers():
+    import numpy as np
+
+    import mxjax as mx
+    init = mx.init.RNNFused("lstm", 2, 5, True, 4, "uniform", "normal", "zeros", "ones", "one")
+    from mxjax._rnn_packing import packed_shapes
+    rnn = mx.np.zeros((sum(int(np.prod(s)) for s in packed_shapes(4, 2, 3, 5, 2, 4).values()),))
+    init(mx.init.InitDesc("rnn_weight"), rnn)
+    parts = mx.gluon.utils.split_rnn_params(rnn, "lstm", 2, 3, 5, True, 4)
+    assert parts["r1_i2h_weight"].shape == (20, 8) and parts["l0_h2r_weight"].shape == (4, 5)
+    assert (parts["l1_h2h_bias"] == 1).all() and (parts["l1_i2h_bias"] == 0).all()
+    assert (parts["l0_h2r_weight"] == 1).all() and 0 < abs(parts["l0_i2h_weight"]).max() <= 0.07
+    for make in (lambda: mx.init.RNNFused("rnn", 1, 2),
+                 lambda: mx.gluon.utils.split_rnn_params(rnn, "lstm", 1, 3, 5),
+                 lambda: mx.init.RNNFused("gru", 1, 2)(mx.init.InitDesc("a_weight"), mx.np.zeros((30,)))):
+        try:
+            make()
+        except ValueError:
+            continue
+        raise SystemExit("no ValueError")
+
+
+def test_small_names():
+    import logging
+
+    import mxjax as mx
+    assert mx.library.compiled_with_gcc_cxx11_abi() == -1 and mx.library.loaded_libs == []
+    assert mx.runtime.get_branch().startswith("mxjax-") and mx.runtime.get_commit_hash() == ""
+    assert mx.test_utils.default_device() == mx.cpu()
+    kept = []
+    logging.getLogger().addHandler(type("H", (logging.Handler,), {"emit": lambda self, r: kept.append(r.msg)})())
+    net = mx.gluon.nn.Dense(1)
+    assert net is not None
+    mx.amp.init(layout_optimization=True)
+    assert any("before AMP" in text for text in kept)
+
+
+def test_mixed_precision_of_mx_np():
+    import mxjax as mx
+    mx.amp.init("float16")
+    x = mx.np.ones((2, 2))
+    half = x.astype("float16")
+    for wide in (mx.np.exp(half), half.sum(), mx.np.mean(half), mx.np.where(x > 0, x, half), mx.np.dot(x, half)):
+        assert wide.dtype == "float32"
+    assert mx.np.matmul(x, x).dtype == "float16" and "_npi_matmul" in mx.amp.list_lp16_ops("float16")
+    assert "_linalg_gemm2" not in mx.amp.list_fp32_ops("float16")
+
+
+def test_rows_of_labels_and_transforms_of_loaders():
+    import numpy as np
+
+    import mxjax as mx
+    from mxjax.gluon.contrib.data.vision import create_image_augment, dataloader
+    image, label = mx.np.zeros((10, 20, 3), dtype="uint8"), np.array([2, 5, 7, 0.1, 0.2, 0.5, 1.0], "float32")
+    same, rows = dataloader.BboxLabelTransform()(image, label)
+    assert same is image
+    np.testing.assert_allclose(rows.asnumpy(), [[2, 2, 10, 10, 7]], rtol=1e-6)
+    names = [type(b).__name__ for b in create_image_augment((3, 8, 8), resize=9, rand_crop=True, rand_mirror=True,
+                                                            mean=True, brightness=0.1)]
+    assert names == ["Resize", "RandomCrop", "RandomFlipLeftRight", "Cast", "RandomColorJitter", "ToTensor",
+                     "Normalize", "Cast"], names
+    for make, kind in ((lambda: create_image_augment((3, 8, 8), rand_resize=True), AssertionError),
+                       (lambda: dataloader.ImageDataLoader(1, (3, 8, 8)), AssertionError),
+                       (lambda: dataloader.BboxLabelTransform()(image, label[:-1]), ValueError),
+                       (lambda: mx.kv.create("horovod"), mx.MXNetError)):
+        try:
+            make()
+        except kind:
+            continue
+        raise SystemExit(f"no {kind.__name__}")
+
+
+def test_clipped_gradients():
+    import mxjax as mx
+    arrays = [mx.np.array([3.0]), mx.np.array([[4.0]])]
+    assert type(mx.gluon.utils.clip_global_norm(arrays, 1.0)) is float and abs(arrays[0].item() - 0.6) < 1e-6
+    assert mx.gluon.utils.clip_global_norm(arrays, 1.0, check_isfinite=False).shape == (1,)
+

@@ -1,0 +1,44 @@
+"""Losses at level 2; numbers are MXNet 2.0.0b1's where they differ from 1.9.1's."""
+
+
+
+
+def test_losses_that_differ_from_level_1():
+    import numpy as np
+
+    import mxjax as mx
+    L, A = mx.gluon.loss, mx.np.array
+    pred, label = A([[0.3, -1.2, 2.0], [1.5, 0.1, -0.4]]), A([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
+    np.testing.assert_allclose(L.KLDivLoss()(pred, label).asnumpy(), [-0.57655, -0.59598], rtol=1e-4)
+    np.testing.assert_allclose(L.PoissonNLLLoss()(pred, label).asnumpy(), [2.78004, 1.78906], rtol=1e-4)
+    out = L.CosineEmbeddingLoss(margin=0.1)(pred, label, A([1, -1]))
+    assert out.shape == (2,)
+    np.testing.assert_allclose(out.asnumpy(), [0.51711, 0.74354], rtol=1e-4)
+    out = L.TripletLoss()(pred, label, pred * 0.5, A([0.5, 2.0]))
+    np.testing.assert_allclose(out.asnumpy(), [2.06375, 2.99], rtol=1e-4)
+
+
+def test_gradients_shapes_and_errors():
+    import numpy as np
+
+    import mxjax as mx
+    L = mx.gluon.loss
+    x = mx.np.array([1.0, -2.0, 0.5])
+    x.attach_grad()
+    with mx.autograd.record():
+        loss = L.L2Loss()(x, mx.np.zeros((3, 1)), mx.np.array([1.0, 2.0, 4.0]))
+    loss.backward()
+    assert loss.shape == (3,) and type(loss) is mx.np.ndarray
+    np.testing.assert_allclose(x.grad.asnumpy(), [1, -4, 2])
+    axis1 = L.L1Loss(batch_axis=1)(mx.np.ones((2, 3)), mx.np.zeros((2, 3)))
+    assert axis1.asnumpy().tolist() == [1, 1, 1] and repr(L.L1Loss()) == "L1Loss(batch_axis=0, w=None)"
+    for make, kind in ((lambda: L.CTCLoss(layout="XY"), AssertionError),
+                       (lambda: L.LogisticLoss(label_format="x"), ValueError),
+                       (lambda: L.L1Loss(weight="a")(x, x), AssertionError),
+                       (lambda: L.Loss(1.0, 0)(x), NotImplementedError)):
+        try:
+            make()
+        except kind:
+            continue
+        raise SystemExit(f"no {kind.__name__}")
+

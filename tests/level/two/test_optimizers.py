@@ -1,0 +1,103 @@
+"""Optimizers at level 2; numbers are MXNet 2.0.0b1's."""
+
+import numpy as np
+
+import mxjax as mx
+
+O = mx.optimizer
+
+
+def test_five_steps_of_each_optimizer():
+    options = {"SGD": {"momentum": 0.9}, "LARS": {"momentum": 0.9}, "DCASGD": {"momentum": 0.5},
+               "RMSProp": {"centered": True}}
+    wanted = {
+        "SGD": [-0.07765, -0.67909, 1.55963], "NAG": [-0.22702, -0.5961, 1.41499], "LARS": [0.49827, -0.99904, 1.99871],
+        "DCASGD": [0.14584, -0.80313, 1.70543], "Signum": [0.45, -0.95, 1.95], "Adam": [0.495, -0.995, 1.99504],
+        "Adamax": [0.49, -0.98999, 1.99192], "Nadam": [0.49595, -0.99595, 1.99522],
+        "AdaGrad": [0.46773, -0.96776, 1.96115], "AdaDelta": [0.48358, -0.98359, 1.97796],
+        "RMSProp": [0.46548, -0.96549, 1.9608], "FTML": [0.49243, -0.99243, 1.99093],
+        "Ftrl": [0.02079, -0.06883, -0.07167], "LAMB": [0.49321, -0.99289, 1.99455],
+        "LANS": [0.4933, -0.99304, 1.99434],
+        "AdamW": [0.49495, -0.99489, 1.99643], "AdaBelief": [0.4939, -0.99394, 1.99399]}
+    for name, want in wanted.items():
+        for fused in (False, True):
+            if fused and name in ("DCASGD", "Adamax", "Nadam", "AdaDelta"):
+                continue
+            optimizer = getattr(O, name)(wd=0.1, clip_gradient=0.4, rescale_grad=0.5, use_fused_step=fused,
+                                         **options.get(name, {}))
+            update, weight = O.get_updater(optimizer), mx.nd.array([0.5, -1.0, 2.0])
+            for k in range(5):
+                update([0], [mx.nd.array([1.0, -0.3, 0.2 * k])], [weight])
+            np.testing.assert_allclose(weight.asnumpy(), want, atol=2e-5, err_msg=f"{name} {fused}")
+
+
+def test_defaults_and_where_they_are():
+    for name, rate in {"SGD": 0.1, "NAG": 0.1, "DCASGD": 0.1, "SGLD": 0.1, "LARS": 0.1, "AdaDelta": 1.0, "FTML": 0.0025,
+                       "Adam": 0.001, "Ftrl": 0.1}.items():
+        assert O.create(name).learning_rate == rate, name
+    assert O.NAG().momentum == 0.9 and not O.SGD().lazy_update
+    assert O.SGD().aggregate_num == 1 and O.LAMB().aggregate_num == 4
+    assert O.sgd.SGD is O.SGD is O.optimizer.SGD and O.contrib.GroupAdaGrad is O.create("groupadagrad").__class__
+    from mxjax.optimizer.adamW import AdamW
+    assert AdamW is O.AdamW
+    assert not hasattr(O, "LBSGD")
+    for make, kind in ((lambda: O.RMSProp(gamma1=0.9), DeprecationWarning), (lambda: O.SGD(foo=1), TypeError),
+                       (lambda: O.SGD(lazy_update=True, use_fused_step=False), AssertionError),
+                       (lambda: O.LAMB(aggregate_num=46), AssertionError)):
+        try:
+            make()
+        except kind:
+            continue
+        raise SystemExit(f"no {kind.__name__}")
+
+
+def test_ones_own_optimizer_defines_step_and_gets_classic_arrays_in_lists():
+    seen = []
+
+
+    @O.register
+    class Mine(O.Optimizer):
+        def step(self, indices, weights, grads, states):
+            seen.append((list(indices), type(weights[0]), len(weights)))
+            for index, weight, grad in zip(indices, weights, grads, strict=True):
+                self._update_count(index)
+                weight[:] -= self._get_lr(index) * mx.nd.clip(grad, -1, 1)
+
+
+    net = mx.gluon.nn.Dense(1, in_units=2)
+    net.initialize(mx.init.One())
+    trainer = mx.gluon.Trainer(net.collect_params(), "mine", {"learning_rate": 0.5})
+    with mx.autograd.record():
+        loss = net(mx.np.array([[1.0, 2.0]]))
+    loss.backward()
+    trainer.step(1)
+    np.testing.assert_allclose(net.weight.data().asnumpy(), [[0.5, 0.5]])
+    assert [row[1:] for row in seen] == [(mx.nd.NDArray, 1)] * 2
+    try:
+        O.SGD().update(0, mx.nd.ones(2), mx.nd.ones(2), None)
+    except TypeError as error:
+        assert "lists" in str(error)
+
+
+def test_float16_with_a_copy_sparse_gradients_and_files():
+    from mxjax.test_utils import compare_optimizer
+    for name in ("SGD", "NAG", "Adam", "LAMB", "AdamW"):
+        made = [getattr(O, name)(multi_precision=True, use_fused_step=fused) for fused in (False, True)]
+        compare_optimizer(*made, [(3, 4), (5,)], "float16", rtol=1e-2, atol=1e-3)
+    optimizer = O.SGD(momentum=0.9, multi_precision=True)
+    master, momentum = optimizer.create_state_multi_precision(0, mx.nd.ones(2, dtype="float16"))
+    assert master.asnumpy().tolist() == [1, 1] and momentum.asnumpy().tolist() == [0, 0]
+
+    weight, grad = mx.nd.ones((3, 2)), mx.nd.array([[1, 1], [0, 0], [2, 2]]).tostype("row_sparse")
+    update = O.get_updater(O.AdaGrad(learning_rate=0.1))
+    update([0], [grad], [weight])
+    np.testing.assert_allclose(weight.asnumpy(), [[0.9, 0.9], [1, 1], [0.9, 0.9]], rtol=1e-5)
+
+    first = O.get_updater(O.Adam(learning_rate=0.1))
+    first([0], [mx.nd.ones(2)], [mx.nd.ones(2)])
+    text = first.get_states(dump_optimizer=True)
+    assert b"mxnet.optimizer.adam\n" in text
+    again = O.get_updater(O.SGD())
+    again.set_states(text)
+    assert type(again.optimizer) is O.Adam and again.optimizer.num_update == 1
+
