@@ -206,3 +206,16 @@ with pytest.raises(ValueError):
 with pytest.raises(TypeError):
     npx.savez(folder + "/c.npz", 1)
 """)
+
+
+def test_a_level_chosen_late_changes_what_was_called_before(run_at_2):
+    run_at_2("""
+from mxjax import level
+level.choose(1)
+import mxjax as mx
+a = mx.np.array([1, 2], dtype="int32")
+assert (a + 1.5).dtype == mx.np.sqrt(a).dtype == "int32" and not hasattr(a, "__floordiv__")
+level.choose(2)
+assert (a + 1.5).dtype == "float64" and mx.np.sqrt(a).dtype == "float32" and (a // 2).asnumpy().tolist() == [0, 1]
+assert mx.np.zeros(2, None, "C", mx.cpu()).dtype == mx.np.dtype("float32") and mx.np.max(a, 0, None, True).shape == (1,)
+""")
