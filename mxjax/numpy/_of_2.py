@@ -279,8 +279,9 @@ def matrix_rank(M: Any, rtol: Any = None, hermitian: bool = False) -> Any:  # no
 
     Args:
         M: ndarray.
-        rtol: values up to this count as zero; default the largest one, times the larger size, times the dtype's epsilon.
-        hermitian: whether the matrices are Hermitian, which is faster.
+        rtol: values up to this count as zero; default the largest one, times the larger size, times the dtype's
+            epsilon.
+        hermitian: whether the matrices are Hermitian.
 
     Returns:
         An int64 ndarray.
