@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .. import level
 from .._support.bounded import clear_all
 from .._support.signals import later_signals
 from .._support.waiting import telling
@@ -309,3 +310,17 @@ def clear_caches() -> None:
     """
     clear_all()
     budget.clear()
+
+
+_spoken = level.current()
+
+
+def _speak(api: int) -> None:
+    """Forgets what was prepared by the other level's rules."""
+    global _spoken
+    if api != _spoken:
+        _spoken = api
+        clear_caches()
+
+
+level.follow(_speak)

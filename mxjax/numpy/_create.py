@@ -328,7 +328,7 @@ def tri(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: Any =
         array([[1., 0., 0.],
                [1., 1., 0.]])
     """
-    return flavour.call("_npi_tri", [], {"N": N, "M": M, "k": k, "dtype": default_float(dtype)}, None, ctx)
+    return flavour.call("_npi_tri", [], {"N": N, "M": M, "k": k, "dtype": dtype}, None, ctx)
 
 
 def tril_indices(flavour: Flavour, n: int, k: int = 0, m: int | None = None, ctx: Context | None = None) -> Any:

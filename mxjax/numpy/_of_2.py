@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from .. import level
-from ..util import check_ufunc_options, is_np_default_dtype
-from . import _create, _elemwise, _matrix, _reduce
-from ._dispatch import call, is_number
+from ..ops.np.dtypes import promoted
+from ..util import check_ufunc_options, is_np_default_dtype, wrap_data_api_linalg_func
+from . import _create, _elemwise, _matrix, _reduce, fallback_linalg
+from ._dispatch import IMPERATIVE, call, is_array, is_number
 
 __all__ = ["argmax", "argmin", "argsort", "mean", "sort", "speak"]
 
@@ -32,7 +33,6 @@ _ARGUMENTS: dict[str, tuple[str, dict[str, str]]] = {
     **dict.fromkeys(("std", "var"), (_SPREAD, {"ddof": "correction"})),
     "eye": ("N, M=None, k=0, dtype=None, device=None, **kwargs", {"ctx": "device"}),
     "linalg.pinv": ("a, rtol=None, hermitian=False", {"rcond": "1e-15 if rtol is None else rtol"}),
-    "linalg.matrix_rank": ("M, rtol=None, hermitian=False", {"A": "M", "tol": "rtol"}),
     **dict.fromkeys(("linalg.eigh", "linalg.eigvalsh"), (_TRIANGLE, {"UPLO": "'U' if upper else 'L'"})),
 }
 
@@ -256,6 +256,40 @@ def positive(x: Any, out: Any = None, **kwargs: Any) -> Any:
     return np.positive(x) if is_number(x) else call("_np_copy", [x], out)
 
 
+def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    """The dtype that arrays of such dtypes have together.
+
+    Args:
+        arrays_and_dtypes: ndarrays and dtypes.
+
+    Returns:
+        A dtype.
+
+    Raises:
+        ValueError: there is none of them, or something else.
+    """
+    given = [np.dtype(v.dtype) if is_array(v) else v for v in arrays_and_dtypes]
+    if not given or not all(isinstance(v, np.dtype) for v in given):
+        raise ValueError("Inputs of result_type must be ndarrays or dtypes")
+    return functools.reduce(promoted, given)
+
+
+def matrix_rank(M: Any, rtol: Any = None, hermitian: bool = False) -> Any:  # noqa: N803
+    """The rank of matrices: how many of their singular values are not zero, nearly.
+
+    Args:
+        M: ndarray.
+        rtol: values up to this count as zero; default the largest one, times the larger size, times the dtype's
+            epsilon.
+        hermitian: whether the matrices are Hermitian.
+
+    Returns:
+        An int64 ndarray.
+    """
+    found = fallback_linalg.matrix_rank(M, rtol, hermitian)
+    return found if is_array(found) else _create.full(IMPERATIVE, (), int(found), "int64")
+
+
 def _with_options(name: str) -> Callable[..., Any]:
     """A function of two arrays that takes NumPy's ufunc options as well, at their defaults."""
     function = getattr(_elemwise, name)
@@ -286,7 +320,8 @@ for _function in (sort, argsort):  # what is taken still is not shown
     _function.__signature__ = inspect.Signature(_shown)
 _OWN = {**{name: _with_options(name) for name in ("floor_divide", "logical_and", "logical_or", "logical_xor")},
         "empty_like": empty_like, "sum": sum, "mean": mean, "argmax": argmax, "argmin": argmin, "sort": sort,
-        "argsort": argsort, "positive": positive, "linalg.cholesky": cholesky}
+        "argsort": argsort, "positive": positive, "result_type": result_type, "linalg.cholesky": cholesky,
+        "linalg.matrix_rank": wrap_data_api_linalg_func(matrix_rank)}
 
 
 def speak(namespace: dict[str, Any], functions: dict[str, Callable[..., Any]],

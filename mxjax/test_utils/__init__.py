@@ -37,6 +37,7 @@ from ._arrays import (
     assign_each,
     assign_each2,
     collapse_sum_like,
+    create_2d_np_tensor,
     create_2d_tensor,
     create_sparse_array,
     create_sparse_array_zd,

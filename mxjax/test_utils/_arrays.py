@@ -170,6 +170,11 @@ def create_2d_tensor(rows: int, columns: int, dtype: Any = np.int64) -> NDArray:
     return nd.array(np.arange(rows).reshape(rows, 1).repeat(columns, axis=1), dtype=dtype)
 
 
+def create_2d_np_tensor(rows: int, columns: int, dtype: Any = np.int64) -> Any:
+    """As `create_2d_tensor`, an `mx.np.ndarray`."""
+    return create_2d_tensor(rows, columns, dtype).as_np_ndarray()
+
+
 def create_vector(size: int, dtype: Any = np.int64) -> NDArray:
     """0, 1, ... size - 1."""
     return nd.arange(0, size, dtype=dtype)

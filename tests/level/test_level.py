@@ -54,6 +54,19 @@ def test_one_level_for_a_process():
     assert status == 1 and "this process speaks MXNet 1.9.1 since mxjax.gluon was loaded" in output, output
 
 
+def test_a_level_chosen_late_changes_what_was_called_before():
+    status, output = run("""
+from mxjax import level
+import mxjax as mx
+a = mx.np.array([1, 2], dtype="int32")
+assert (a + 1.5).dtype == mx.np.sqrt(a).dtype == "int32" and not hasattr(a, "__floordiv__")
+level.choose(2)
+assert (a + 1.5).dtype == "float64" and mx.np.sqrt(a).dtype == "float32" and (a // 2).asnumpy().tolist() == [0, 1]
+assert mx.np.zeros(2, None, "C", mx.cpu()).dtype == "float32" and mx.np.max(a, 0, None, True).shape == (1,)
+""")
+    assert status == 0, output
+
+
 def test_no_such_level():
     assert "api must be 1 (MXNet 1.9.1) or 2 (MXNet 2.0), got 3" in run(
         "import mxjax; mxjax.interop.install_mxnet_alias(api=3)")[1]

@@ -6,8 +6,8 @@ from ...numpy.multiarray import ndarray
 
 __all__ = [
     "adjust_lighting", "crop", "flip_left_right", "flip_top_bottom", "normalize", "random_brightness",
-    "random_color_jitter", "random_contrast", "random_flip_left_right", "random_flip_top_bottom", "random_hue",
-    "random_lighting", "random_saturation", "resize", "to_tensor",
+    "random_color_jitter", "random_contrast", "random_crop", "random_flip_left_right", "random_flip_top_bottom",
+    "random_hue", "random_lighting", "random_resized_crop", "random_saturation", "resize", "to_tensor",
 ]
 
 def adjust_lighting(
@@ -57,15 +57,21 @@ def random_contrast(
 ) -> ndarray:
     """Scales an image's distance from its mean grey by a random number in [min_factor, max_factor)."""
 
-def random_flip_left_right(
-    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+def random_crop(
+    data: ndarray | None = ..., xrange: Sequence[float] = ..., yrange: Sequence[float] = ..., width: int = ...,
+    height: int = ..., interp: int = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """Mirrors an image: left and right change places. In one half of the cases."""
+    """A rectangle at a random place, the same of all images of a batch; enlarged where an image is too small."""
+
+def random_flip_left_right(
+    data: ndarray | None = ..., p: float = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """Mirrors an image: left and right change places. With probability p."""
 
 def random_flip_top_bottom(
-    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+    data: ndarray | None = ..., p: float = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """Turns an image upside down. In one half of the cases."""
+    """Turns an image upside down. With probability p."""
 
 def random_hue(
     data: ndarray | None = ..., min_factor: float = ..., max_factor: float = ...,
@@ -78,6 +84,13 @@ def random_lighting(
     name: str | None = ...,
 ) -> ndarray:
     """`adjust_lighting` with normally distributed numbers of this standard deviation."""
+
+def random_resized_crop(
+    data: ndarray | None = ..., width: int = ..., height: int = ..., area: Sequence[float] = ...,
+    ratio: Sequence[float] = ..., interp: int = ..., max_trial: int = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """A rectangle of random size, shape and place, resized; the middle, where no attempt gives one that fits."""
 
 def random_saturation(
     data: ndarray | None = ..., min_factor: float = ..., max_factor: float = ...,

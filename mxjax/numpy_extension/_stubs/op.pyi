@@ -7,23 +7,23 @@ from ...numpy.multiarray import ndarray
 
 __all__ = [
     "_image_adjust_lighting", "_image_crop", "_image_flip_left_right", "_image_flip_top_bottom", "_image_normalize",
-    "_image_random_brightness", "_image_random_color_jitter", "_image_random_contrast",
+    "_image_random_brightness", "_image_random_color_jitter", "_image_random_contrast", "_image_random_crop",
     "_image_random_flip_left_right", "_image_random_flip_top_bottom", "_image_random_hue", "_image_random_lighting",
-    "_image_random_saturation", "_image_resize", "_image_to_tensor", "_random_categorical", "activation", "add_n",
-    "arange_like", "batch_dot", "batch_flatten", "batch_norm", "batch_norm_with_relu", "bipartite_matching",
-    "box_decode", "box_encode", "box_iou", "box_nms", "broadcast_greater", "broadcast_like", "cast",
-    "contrib_calibrate_entropy", "contrib_quantize", "contrib_quantize_v2", "convolution", "ctc_loss",
-    "deconvolution", "deformable_convolution", "digamma", "dropout", "embedding", "erf", "erfinv", "fully_connected",
-    "gamma", "gammaln", "gather_nd", "instance_norm", "interleaved_matmul_encdec_qk",
-    "interleaved_matmul_encdec_valatt", "interleaved_matmul_selfatt_qk", "interleaved_matmul_selfatt_valatt",
-    "layer_norm", "leaky_relu", "log_softmax", "modulated_deformable_convolution", "multibox_detection",
-    "multibox_prior", "multibox_target", "norm", "one_hot", "pad", "pick", "pooling", "quantized_act",
-    "quantized_conv", "quantized_elemwise_add", "quantized_elemwise_mul", "quantized_embedding", "quantized_flatten",
-    "quantized_fully_connected", "quantized_pooling", "quantized_reshape", "quantized_transpose", "relu",
-    "requantize", "reshape_like", "rnn", "roi_pooling", "round_ste", "scalar_poisson", "sequence_last",
-    "sequence_mask", "sequence_reverse", "shape_array", "sigmoid", "sign_ste", "sldwin_atten_context",
-    "sldwin_atten_mask_like", "sldwin_atten_score", "slice", "slice_channel", "slice_like", "smooth_l1", "softmax",
-    "softsign", "stop_gradient", "sync_batch_norm", "tensor_poisson", "topk",
+    "_image_random_resized_crop", "_image_random_saturation", "_image_resize", "_image_to_tensor",
+    "_random_categorical", "activation", "add_n", "arange_like", "batch_dot", "batch_flatten", "batch_norm",
+    "batch_norm_with_relu", "bipartite_matching", "box_decode", "box_encode", "box_iou", "box_nms",
+    "broadcast_greater", "broadcast_like", "cast", "contrib_calibrate_entropy", "contrib_quantize",
+    "contrib_quantize_v2", "convolution", "ctc_loss", "deconvolution", "deformable_convolution", "digamma", "dropout",
+    "embedding", "erf", "erfinv", "fully_connected", "gamma", "gammaln", "gather_nd", "instance_norm",
+    "interleaved_matmul_encdec_qk", "interleaved_matmul_encdec_valatt", "interleaved_matmul_selfatt_qk",
+    "interleaved_matmul_selfatt_valatt", "layer_norm", "leaky_relu", "log_softmax",
+    "modulated_deformable_convolution", "multibox_detection", "multibox_prior", "multibox_target", "norm", "one_hot",
+    "pad", "pick", "pooling", "quantized_act", "quantized_conv", "quantized_elemwise_add", "quantized_elemwise_mul",
+    "quantized_embedding", "quantized_flatten", "quantized_fully_connected", "quantized_pooling", "quantized_reshape",
+    "quantized_transpose", "relu", "requantize", "reshape_like", "rnn", "roi_pooling", "round_ste", "scalar_poisson",
+    "sequence_last", "sequence_mask", "sequence_reverse", "shape_array", "sigmoid", "sign_ste",
+    "sldwin_atten_context", "sldwin_atten_mask_like", "sldwin_atten_score", "slice", "slice_channel", "slice_like",
+    "smooth_l1", "softmax", "softsign", "stop_gradient", "sync_batch_norm", "tensor_poisson", "topk",
 ]
 
 def _image_adjust_lighting(
@@ -73,15 +73,21 @@ def _image_random_contrast(
 ) -> ndarray:
     """Scales an image's distance from its mean grey by a random number in [min_factor, max_factor)."""
 
-def _image_random_flip_left_right(
-    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+def _image_random_crop(
+    data: ndarray | None = ..., xrange: Sequence[float] = ..., yrange: Sequence[float] = ..., width: int = ...,
+    height: int = ..., interp: int = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """Mirrors an image: left and right change places. In one half of the cases."""
+    """A rectangle at a random place, the same of all images of a batch; enlarged where an image is too small."""
+
+def _image_random_flip_left_right(
+    data: ndarray | None = ..., p: float = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """Mirrors an image: left and right change places. With probability p."""
 
 def _image_random_flip_top_bottom(
-    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+    data: ndarray | None = ..., p: float = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """Turns an image upside down. In one half of the cases."""
+    """Turns an image upside down. With probability p."""
 
 def _image_random_hue(
     data: ndarray | None = ..., min_factor: float = ..., max_factor: float = ...,
@@ -94,6 +100,13 @@ def _image_random_lighting(
     name: str | None = ...,
 ) -> ndarray:
     """`adjust_lighting` with normally distributed numbers of this standard deviation."""
+
+def _image_random_resized_crop(
+    data: ndarray | None = ..., width: int = ..., height: int = ..., area: Sequence[float] = ...,
+    ratio: Sequence[float] = ..., interp: int = ..., max_trial: int = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """A rectangle of random size, shape and place, resized; the middle, where no attempt gives one that fits."""
 
 def _image_random_saturation(
     data: ndarray | None = ..., min_factor: float = ..., max_factor: float = ...,

@@ -94,6 +94,8 @@ def _masked(name: str, function: Callable[..., Array], doc: str, outside: float)
     """Registers `name`: `function` of those elements that a mask has."""
     def compute(data: Array, mask: Array, *, axis: int = -1, temperature: Scalar | None = None,
                 normalize: bool | None = True) -> Array:
+        if data.shape == mask.shape and 0 in data.shape:
+            return data  # nothing to choose from: MXNet does not look at the mask's dtype
         if mask.dtype != jnp.bool_:
             raise MXNetError(f"{name}: mask must be of dtype bool, got {mask.dtype}")
         if mask.ndim != data.ndim or any(m not in (1, n) for m, n in zip(mask.shape, data.shape, strict=True)):

@@ -7,8 +7,8 @@ from ...symbol.symbol import Symbol
 
 __all__ = [
     "adjust_lighting", "crop", "flip_left_right", "flip_top_bottom", "normalize", "random_brightness",
-    "random_color_jitter", "random_contrast", "random_flip_left_right", "random_flip_top_bottom", "random_hue",
-    "random_lighting", "random_saturation", "resize", "to_tensor",
+    "random_color_jitter", "random_contrast", "random_crop", "random_flip_left_right", "random_flip_top_bottom",
+    "random_hue", "random_lighting", "random_resized_crop", "random_saturation", "resize", "to_tensor",
 ]
 
 def adjust_lighting(
@@ -58,15 +58,23 @@ def random_contrast(
 ) -> Symbol:
     """Scales an image's distance from its mean grey by a random number in [min_factor, max_factor)."""
 
-def random_flip_left_right(
-    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+def random_crop(
+    data: Symbol | None = ..., xrange: Sequence[float] = ..., yrange: Sequence[float] = ..., width: int = ...,
+    height: int = ..., interp: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Mirrors an image: left and right change places. In one half of the cases."""
+    """A rectangle at a random place, the same of all images of a batch; enlarged where an image is too small."""
+
+def random_flip_left_right(
+    data: Symbol | None = ..., p: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """Mirrors an image: left and right change places. With probability p."""
 
 def random_flip_top_bottom(
-    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    data: Symbol | None = ..., p: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
 ) -> Symbol:
-    """Turns an image upside down. In one half of the cases."""
+    """Turns an image upside down. With probability p."""
 
 def random_hue(
     data: Symbol | None = ..., min_factor: float = ..., max_factor: float = ..., name: str | None = ...,
@@ -79,6 +87,13 @@ def random_lighting(
     out: Any = ...,
 ) -> Symbol:
     """`adjust_lighting` with normally distributed numbers of this standard deviation."""
+
+def random_resized_crop(
+    data: Symbol | None = ..., width: int = ..., height: int = ..., area: Sequence[float] = ...,
+    ratio: Sequence[float] = ..., interp: int = ..., max_trial: int = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """A rectangle of random size, shape and place, resized; the middle, where no attempt gives one that fits."""
 
 def random_saturation(
     data: Symbol | None = ..., min_factor: float = ..., max_factor: float = ..., name: str | None = ...,

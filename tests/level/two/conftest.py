@@ -8,7 +8,8 @@ collect_ignore_glob = [] if os.environ.get("MXJAX_API") == "2" else ["test_*.py"
 
 
 @pytest.fixture(autouse=True)
-def seeded():
-    """Random numbers that do not depend on the order of tests."""
+def begun_anew():
+    """Random numbers and semantics that do not depend on the order of tests."""
     import mxjax as mx
     mx.random.seed(7)
+    mx.npx.set_np()
