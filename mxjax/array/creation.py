@@ -55,6 +55,10 @@ def _shape(shape: Any, operator: str = "array") -> tuple[int, ...]:
 def _constant(value: float, shape: Any, ctx: Context | None, dtype: Any) -> NDArray:
     """An array of one value."""
     name = {0: "_zeros", 1: "_ones"}.get(value, "_full")
+    if state.recorder is not None:
+        more = {"value": value} if name == "_full" else {}
+        return call(registry.get(name), [], {"shape": _shape(shape, name), "dtype": np_dtype(dtype), **more},
+                    ctx=chosen(_as_told(ctx)))
     return watched(name, _filled, "imperative")(value, _shape(shape, name), chosen(_as_told(ctx)), np_dtype(dtype))
 
 

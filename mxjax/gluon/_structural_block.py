@@ -6,6 +6,7 @@ It is a `Block` of MXNet 1.x without prefixes, name scopes and parameter diction
 from __future__ import annotations
 
 import json
+import os
 import re
 import warnings
 from collections import OrderedDict, defaultdict
@@ -18,10 +19,11 @@ import numpy as np
 from .. import initializer
 from .. import ndarray as nd
 from .._support.files import reading, together, write_file
+from ..array.file_format import write_numpy
+from ..base import MXNetError
 from ..context import Context, current_context, takes_device
 from ..ndarray import NDArray
-from ..numpy_extension import savez
-from ..util import is_np_array, np_shape
+from ..util import is_np_array, is_np_shape, np_shape
 from . import _block
 from ._parameter import load_named, save_each
 from .parameter import Parameter
@@ -240,8 +242,7 @@ class Block(_block.Block):
             AssertionError: a parameter is missing, or shapes or dtypes do not fit.
             ValueError: the file has more than the block.
         """
-        with np_shape():  # as files of MXNet 2 have it; those of 1.x are read so, too
-            loaded = load_named(filename)
+        loaded = _loaded(filename)
         if loaded:
             self._take_values(loaded, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source, f"file: {filename}")
 
@@ -314,9 +315,20 @@ class Block(_block.Block):
             child._restored(model, count)
 
 
+def _loaded(filename: str) -> dict[str, NDArray]:
+    """The arrays of a file by name, whichever semantics of shapes it was written with."""
+    try:
+        return load_named(filename)
+    except MXNetError as error:
+        if "NumPy shape semantics" not in str(error):
+            raise
+        with np_shape(not is_np_shape()):
+            return load_named(filename)
+
+
 def save_arrays(filename: str, params: dict[str, Parameter]) -> None:
-    """Writes parameters by name: an .npz file where NumPy's semantics are on, as MXNet 2 has it."""
-    if is_np_array():
-        savez(filename, **{name: param._reduce() for name, param in params.items()})
+    """Writes parameters by name: an .npz file where they are `mx.np.ndarray`s, as MXNet 2 has it."""
+    if is_np_array() or any(type(a) is not NDArray for p in params.values() for a in p._data or ()):
+        write_numpy(os.fspath(filename), {name: param._reduce() for name, param in params.items()})
     else:
         save_each(filename, params)

@@ -1,6 +1,11 @@
 """Blocks: layers and networks, run imperatively or, hybridized, as compiled graphs."""
 
+import contextlib
+import contextvars
+from collections.abc import Iterator
+
 from ..level import fix
+from ..name import Prefix
 from ._block import _BlockScope  # noqa: F401 (libraries take this and the next two from here)
 from ._chosen_block import Block
 from ._formats import flatten as _flatten  # noqa: F401
@@ -14,5 +19,19 @@ else:
     from ._symbol_block import SymbolBlock  # type: ignore[assignment]
 
 __all__ = ["Block", "HybridBlock", "SymbolBlock"]
+
+
+@contextlib.contextmanager
+def _block_scope(block: object) -> Iterator[None]:
+    """A scope in which symbols' names begin with the kind of a block, as in MXNet 2."""
+    with Prefix(f"{_prefix.get()}{type(block).__name__.lower()}_") as names:
+        token = _prefix.set(names._prefix)
+        try:
+            yield
+        finally:
+            _prefix.reset(token)
+
+
+_prefix: contextvars.ContextVar[str] = contextvars.ContextVar("prefix", default="")
 for _kind in (Block, HybridBlock, SymbolBlock):
     _kind.__module__ = __name__  # where pickles and users find them

@@ -14,6 +14,7 @@ from ..array.creation import array, full, zeros
 from ..array.dense import NDArray
 from ..context import Context, chosen
 from ..eager.dispatch import call
+from ..eager.modes import state
 from ..graph.control_flow import runners
 from ..ops import registry
 
@@ -205,6 +206,8 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
         >>> outs.asnumpy().ravel(), states.asscalar()
         (array([2., 4., 7.], dtype=float32), np.float32(8.0))
     """
+    if state.recorder is not None:
+        return state.recorder.loop("foreach", foreach, body, data, init_states)
     flat, form = flatten(data, NDArray, "foreach input")
     flatten(init_states, NDArray, "foreach states")
     states, steps, out_form = init_states, [], []
@@ -239,6 +242,8 @@ def while_loop(cond: Callable[..., NDArray], func: Callable[..., tuple[Any, Any]
     """
     if max_iterations is None:
         raise ValueError("max_iterations should be specified")
+    if state.recorder is not None:
+        return state.recorder.loop("while_loop", while_loop, cond, func, loop_vars, max_iterations)
     limit = _python(max_iterations, int, "max_iteration")
     if len(loop_vars) == 0:
         raise ValueError("loop_vars should contain at least one element")
@@ -274,6 +279,9 @@ def cond(pred: NDArray, then_func: Callable[[], Any], else_func: Callable[[], An
     Raises:
         ValueError: `pred` gives no truth value.
     """
+    if state.recorder is not None and isinstance(pred, NDArray):
+        return state.recorder.loop("cond", lambda *given: cond(given[0](), *given[1:3]), lambda: pred, then_func,
+                                   else_func, [])
     return then_func() if _python(pred, bool, "pred") else else_func()
 
 

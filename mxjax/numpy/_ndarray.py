@@ -38,6 +38,15 @@ class _Protocol:
 protocol = _Protocol()
 
 
+def _memory(value: Any) -> Any:
+    """Returns NumPy's view of an array's memory where the host has it, else of memory that nothing shares."""
+    if not isinstance(value, ndarray):
+        return value
+    if value.ctx.device_type != "cpu":
+        return np.empty(0)
+    return np.from_dlpack(value._chunk.read())
+
+
 class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
     """An array on a device with NumPy's semantics; made by `np.array`, `np.zeros`, ...
 
@@ -82,6 +91,8 @@ class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
         own = protocol.functions().get(func)
         if own is None:
             return fallback.host_call(func, args, kwargs)
+        if func in (np.shares_memory, np.may_share_memory) and np.ndarray in types:
+            return func(*map(_memory, args), **kwargs)
         if not all(issubclass(t, ndarray) for t in types):
             return NotImplemented
         return own(*args, **kwargs)

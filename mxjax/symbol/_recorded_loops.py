@@ -109,7 +109,7 @@ def cond(run: Callable[..., Any], pred: Callable[..., Any], then_func: Callable[
     then, otherwise = (_Body(lambda f=f: f(*inputs), ()) for f in (then_func, else_func))
     symbols = contrib.cond(_symbol(pred(*inputs)), then, otherwise, name)
     specs = [(a.shape, a._chunk.dtype) for a in then.results]
-    return _later(lambda: run(pred, then_func, else_func, inputs), specs, inputs[0], symbols)
+    return _later(lambda: run(pred, then_func, else_func, inputs), specs, then.results[0], symbols)
 
 
 in_loops.update(foreach=foreach, while_loop=while_loop, cond=cond)
