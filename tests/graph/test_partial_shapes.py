@@ -306,6 +306,7 @@ _random_normal shape=(2,3) dtype=float16
 _random_gamma shape=(2,3)
 _random_exponential shape=(2,3)
 _random_poisson shape=(2,3)
+_random_binomial n=4 shape=(2,3)
 _random_negative_binomial shape=(2,3)
 _random_generalized_negative_binomial shape=(2,3)
 _random_randint low=1 high=5 shape=(2,3)

@@ -27,6 +27,11 @@ class Net(gluon.HybridBlock):
         return self.out(self.body(x)) * self.weight.data() + self.offset.data() + np.arange(4)
 
 
+def same(a, b):
+    """The values are the same but for rounding: a program may have moved to another backend."""
+    onp.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-5, atol=1e-6)
+
+
 def made(x=None):
     net = Net()
     net.initialize(mx.init.Xavier())
@@ -164,11 +169,11 @@ def test_files_of_parameters(x, tmp_path):
         assert set(arrays) == set(net.collect_params())
     other = Net()
     other.load_parameters(path)
-    assert (other(x) == net(x)).all()
+    same(other(x), net(x))
     values = {name: param.data().asnumpy() for name, param in net.collect_params().items()}
     third = Net()
     third.load_dict(values)
-    assert (third(x) == net(x)).all()
+    same(third(x), net(x))
     del values["out.bias"]
     with pytest.raises(AssertionError, match="'out.bias' is missing"):
         Net().load_dict(values)
@@ -187,7 +192,7 @@ def test_export_and_import(x, tmp_path):
     nodes = json.loads(open(symbol_file).read())["nodes"]
     assert {"data", "body.0.weight", "out.bias"} <= {n["name"] for n in nodes if n["op"] == "null"}
     back = gluon.SymbolBlock.imports(symbol_file, ["data"], params_file)
-    assert (back(x) == expected).all()
+    same(back(x), expected)
     graph, params = net.export(None)
     assert set(graph.list_arguments()) - {"data"} == {n[4:] for n in params if n.startswith("arg:")}
 
@@ -200,7 +205,7 @@ def test_export_and_import(x, tmp_path):
             return self.inner(x) * 2
     twice = Twice()
     twice.hybridize()
-    assert (twice(x) == expected * 2).all()
+    same(twice(x), expected * 2)
 
 
 def test_save_and_load_of_whole_models(x, tmp_path):
@@ -210,7 +215,7 @@ def test_save_and_load_of_whole_models(x, tmp_path):
     net.save(str(tmp_path / "whole"))
     other = Net()
     other.load(str(tmp_path / "whole"))
-    assert (other(x) == expected).all()
+    same(other(x), expected)
 
 
 def test_all_parameters_at_once(x):
