@@ -97,11 +97,11 @@ def _rows(outputs: Sequence[Entry], remove_amp_cast: bool, with_versions: bool =
     renamed = WRITTEN if level.current() == 2 else {}
     counted: Counter[int] = Counter()  # by number of a variable: how often operators up to here change it
     for node in nodes:
-        row: dict[str, Any] = {"op": "null" if node.op is None else renamed.get(node.op.name, node.op.name),
-                               "name": node.name}
+        name: str = "null" if node.op is None else node.op.name
+        row: dict[str, Any] = {"op": renamed.get(name, name), "name": node.name}
         attrs = {k: v for k, v in sorted(node.attrs.items())}
-        if row["op"] != "null" and renamed and node.op.name in WRITTEN_PARAMETERS:
-            given = WRITTEN_PARAMETERS[node.op.name]
+        given = WRITTEN_PARAMETERS.get(name) if renamed else None
+        if given is not None:
             attrs = {k: v for k, v in attrs.items() if k not in given and k not in given.values()}
             attrs.update({new: str(node.params[old]) for old, new in given.items()})
         if attrs:

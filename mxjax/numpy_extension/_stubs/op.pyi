@@ -12,9 +12,9 @@ __all__ = [
     "_image_random_resized_crop", "_image_random_saturation", "_image_resize", "_image_to_tensor",
     "_random_categorical", "activation", "add_n", "arange_like", "batch_dot", "batch_flatten", "batch_norm",
     "batch_norm_with_relu", "bipartite_matching", "box_decode", "box_encode", "box_iou", "box_nms",
-    "broadcast_greater", "broadcast_like", "cast", "contrib_calibrate_entropy", "contrib_quantize",
+    "broadcast_greater", "broadcast_like", "cast", "cond", "contrib_calibrate_entropy", "contrib_quantize",
     "contrib_quantize_v2", "convolution", "ctc_loss", "deconvolution", "deformable_convolution", "digamma", "dropout",
-    "embedding", "erf", "erfinv", "fully_connected", "gamma", "gammaln", "gather_nd", "instance_norm",
+    "embedding", "erf", "erfinv", "foreach", "fully_connected", "gamma", "gammaln", "gather_nd", "instance_norm",
     "interleaved_matmul_encdec_qk", "interleaved_matmul_encdec_valatt", "interleaved_matmul_selfatt_qk",
     "interleaved_matmul_selfatt_valatt", "layer_norm", "leaky_relu", "log_softmax",
     "modulated_deformable_convolution", "multibox_detection", "multibox_prior", "multibox_target", "norm", "one_hot",
@@ -23,7 +23,7 @@ __all__ = [
     "quantized_transpose", "relu", "requantize", "reshape_like", "rnn", "roi_pooling", "round_ste", "scalar_poisson",
     "sequence_last", "sequence_mask", "sequence_reverse", "shape_array", "sigmoid", "sign_ste",
     "sldwin_atten_context", "sldwin_atten_mask_like", "sldwin_atten_score", "slice", "slice_channel", "slice_like",
-    "smooth_l1", "softmax", "softsign", "stop_gradient", "sync_batch_norm", "tensor_poisson", "topk",
+    "smooth_l1", "softmax", "softsign", "stop_gradient", "sync_batch_norm", "tensor_poisson", "topk", "while_loop",
 ]
 
 def _image_adjust_lighting(
@@ -232,6 +232,13 @@ def cast(
 ) -> ndarray:
     """The values in another dtype; numbers too large for a narrow integer wrap around as in C."""
 
+def cond(
+    *data: ndarray | Sequence[ndarray], num_args: int = ..., num_outputs: int = ...,
+    cond_input_locs: int | Sequence[int] = ..., then_input_locs: int | Sequence[int] = ...,
+    else_input_locs: int | Sequence[int] = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """Runs one of two graphs, as a third one decides."""
+
 def contrib_calibrate_entropy(
     hist: ndarray | None = ..., hist_edges: ndarray | None = ..., num_quantized_bins: int = ...,
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
@@ -312,6 +319,13 @@ def erfinv(
     data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Inverse of the error function; NaN outside of [-1, 1], element by element."""
+
+def foreach(
+    *data: ndarray | Sequence[ndarray], num_args: int = ..., num_outputs: int = ..., num_out_data: int = ...,
+    in_state_locs: int | Sequence[int] = ..., in_data_locs: int | Sequence[int] = ...,
+    remain_locs: int | Sequence[int] = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """Runs a graph on each slice of arrays, passing states on."""
 
 def fully_connected(
     data: ndarray | None = ..., weight: ndarray | None = ..., bias: ndarray | None = ..., num_hidden: int = ...,
@@ -687,3 +701,10 @@ def topk(
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray | list[ndarray]:
     """The k largest (smallest with `is_ascend`) values along an axis, in order."""
+
+def while_loop(
+    *data: ndarray | Sequence[ndarray], num_args: int = ..., num_outputs: int = ..., num_out_data: int = ...,
+    max_iterations: int = ..., cond_input_locs: int | Sequence[int] = ..., func_input_locs: int | Sequence[int] = ...,
+    func_var_locs: int | Sequence[int] = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """Runs a graph while another one gives true."""

@@ -53,17 +53,20 @@ __all__ = [
     "_np_cumsum", "_np_diag", "_np_diagflat", "_np_diagonal", "_np_dot", "_np_max", "_np_min", "_np_moveaxis",
     "_np_prod", "_np_product", "_np_repeat", "_np_reshape", "_np_roll", "_np_sometrue", "_np_squeeze", "_np_sum",
     "_np_trace", "_np_transpose", "_npi_Custom", "_npi_abs", "_npi_absolute", "_npi_add", "_npi_add_scalar",
-    "_npi_arange", "_npi_arccos", "_npi_arccosh", "_npi_arcsin", "_npi_arcsinh", "_npi_arctan", "_npi_arctan2",
-    "_npi_arctan2_scalar", "_npi_arctanh", "_npi_argmax", "_npi_argmin", "_npi_argsort", "_npi_around",
-    "_npi_average", "_npi_bernoulli", "_npi_bincount", "_npi_bitwise_and", "_npi_bitwise_and_scalar",
-    "_npi_bitwise_left_shift", "_npi_bitwise_left_shift_scalar", "_npi_bitwise_not", "_npi_bitwise_or",
-    "_npi_bitwise_or_scalar", "_npi_bitwise_right_shift", "_npi_bitwise_right_shift_scalar", "_npi_bitwise_xor",
-    "_npi_bitwise_xor_scalar", "_npi_blackman", "_npi_boolean_mask", "_npi_boolean_mask_assign_scalar",
-    "_npi_boolean_mask_assign_tensor", "_npi_broadcast_to", "_npi_cast", "_npi_cbrt", "_npi_ceil", "_npi_choice",
-    "_npi_cholesky", "_npi_clip", "_npi_column_stack", "_npi_concatenate", "_npi_copysign", "_npi_copysign_scalar",
-    "_npi_copyto", "_npi_cos", "_npi_cosh", "_npi_cross", "_npi_cvimdecode", "_npi_cvimread", "_npi_cvimresize",
-    "_npi_degrees", "_npi_delete", "_npi_det", "_npi_diag_indices_from", "_npi_diff", "_npi_dsplit", "_npi_dstack",
-    "_npi_ediff1d", "_npi_eig", "_npi_eigh", "_npi_eigvals", "_npi_eigvalsh", "_npi_einsum",
+    "_npi_advanced_indexing", "_npi_advanced_indexing_multiple", "_npi_all", "_npi_all_finite", "_npi_amax",
+    "_npi_amin", "_npi_amp_cast", "_npi_amp_multicast", "_npi_any", "_npi_arange", "_npi_arccos", "_npi_arccosh",
+    "_npi_arcsin", "_npi_arcsinh", "_npi_arctan", "_npi_arctan2", "_npi_arctan2_scalar", "_npi_arctanh",
+    "_npi_argmax", "_npi_argmin", "_npi_argsort", "_npi_around", "_npi_atleast_1d", "_npi_atleast_2d",
+    "_npi_atleast_3d", "_npi_average", "_npi_bernoulli", "_npi_bincount", "_npi_bitwise_and",
+    "_npi_bitwise_and_scalar", "_npi_bitwise_left_shift", "_npi_bitwise_left_shift_scalar", "_npi_bitwise_not",
+    "_npi_bitwise_or", "_npi_bitwise_or_scalar", "_npi_bitwise_right_shift", "_npi_bitwise_right_shift_scalar",
+    "_npi_bitwise_xor", "_npi_bitwise_xor_scalar", "_npi_blackman", "_npi_boolean_mask",
+    "_npi_boolean_mask_assign_scalar", "_npi_boolean_mask_assign_tensor", "_npi_broadcast_to", "_npi_cast",
+    "_npi_cbrt", "_npi_ceil", "_npi_choice", "_npi_cholesky", "_npi_clip", "_npi_column_stack", "_npi_concatenate",
+    "_npi_copy", "_npi_copysign", "_npi_copysign_scalar", "_npi_copyto", "_npi_cos", "_npi_cosh", "_npi_cross",
+    "_npi_cumsum", "_npi_cvimdecode", "_npi_cvimread", "_npi_cvimresize", "_npi_degrees", "_npi_delete", "_npi_det",
+    "_npi_diag", "_npi_diag_indices_from", "_npi_diagflat", "_npi_diagonal", "_npi_diff", "_npi_dot", "_npi_dsplit",
+    "_npi_dstack", "_npi_ediff1d", "_npi_eig", "_npi_eigh", "_npi_eigvals", "_npi_eigvalsh", "_npi_einsum",
     "_npi_empty_like_fallback", "_npi_equal", "_npi_equal_scalar", "_npi_exp", "_npi_expand_dims", "_npi_expm1",
     "_npi_exponential", "_npi_eye", "_npi_fill_diagonal", "_npi_fix", "_npi_flip", "_npi_floor", "_npi_floor_divide",
     "_npi_floor_divide_scalar", "_npi_fmax", "_npi_fmax_scalar", "_npi_fmin", "_npi_fmin_scalar", "_npi_fmod",
@@ -76,53 +79,55 @@ __all__ = [
     "_npi_less_equal_scalar", "_npi_less_scalar", "_npi_linspace", "_npi_log", "_npi_log10", "_npi_log1p",
     "_npi_log2", "_npi_logaddexp", "_npi_logaddexp_scalar", "_npi_logical_and", "_npi_logical_and_scalar",
     "_npi_logical_not", "_npi_logical_or", "_npi_logical_or_scalar", "_npi_logical_xor", "_npi_logical_xor_scalar",
-    "_npi_logistic", "_npi_logspace", "_npi_matmul", "_npi_maximum", "_npi_maximum_scalar", "_npi_mean",
-    "_npi_minimum", "_npi_minimum_scalar", "_npi_mod", "_npi_mod_scalar", "_npi_multinomial", "_npi_multiply",
-    "_npi_multiply_scalar", "_npi_mvn_fallback", "_npi_nan_to_num", "_npi_negative", "_npi_nonzero", "_npi_norm",
-    "_npi_normal", "_npi_normal_n", "_npi_not_equal", "_npi_not_equal_scalar", "_npi_ones", "_npi_pad", "_npi_pareto",
-    "_npi_percentile", "_npi_pinv", "_npi_pinv_scalar_rcond", "_npi_polyval", "_npi_power", "_npi_power_scalar",
-    "_npi_powerd", "_npi_radians", "_npi_random_randint", "_npi_rarctan2_scalar", "_npi_rayleigh",
-    "_npi_rbitwise_left_shift_scalar", "_npi_rbitwise_right_shift_scalar", "_npi_rcopysign_scalar", "_npi_reciprocal",
-    "_npi_reshape", "_npi_resize_fallback", "_npi_rfloor_divide_scalar", "_npi_rfmod_scalar", "_npi_rint",
-    "_npi_rldexp_scalar", "_npi_rmod_scalar", "_npi_rnn_param_concat", "_npi_rot90", "_npi_rpower_scalar",
+    "_npi_logistic", "_npi_logspace", "_npi_matmul", "_npi_max", "_npi_maximum", "_npi_maximum_scalar", "_npi_mean",
+    "_npi_min", "_npi_minimum", "_npi_minimum_scalar", "_npi_mod", "_npi_mod_scalar", "_npi_moveaxis",
+    "_npi_multi_all_finite", "_npi_multinomial", "_npi_multiply", "_npi_multiply_scalar", "_npi_mvn_fallback",
+    "_npi_nan_to_num", "_npi_negative", "_npi_nonzero", "_npi_norm", "_npi_normal", "_npi_normal_n", "_npi_not_equal",
+    "_npi_not_equal_scalar", "_npi_ones", "_npi_pad", "_npi_pareto", "_npi_percentile", "_npi_pinv",
+    "_npi_pinv_scalar_rcond", "_npi_polyval", "_npi_power", "_npi_power_scalar", "_npi_powerd", "_npi_prod",
+    "_npi_radians", "_npi_random_randint", "_npi_rarctan2_scalar", "_npi_rayleigh", "_npi_rbitwise_left_shift_scalar",
+    "_npi_rbitwise_right_shift_scalar", "_npi_rcopysign_scalar", "_npi_reciprocal", "_npi_repeat", "_npi_reshape",
+    "_npi_resize_fallback", "_npi_rfloor_divide_scalar", "_npi_rfmod_scalar", "_npi_rint", "_npi_rldexp_scalar",
+    "_npi_rmod_scalar", "_npi_rnn_param_concat", "_npi_roll", "_npi_rot90", "_npi_rpower_scalar",
     "_npi_rsubtract_scalar", "_npi_rtrue_divide_scalar", "_npi_scatter_set_nd", "_npi_share_memory", "_npi_shuffle",
     "_npi_sign", "_npi_sin", "_npi_sinh", "_npi_slice", "_npi_slice_assign", "_npi_slice_assign_scalar",
-    "_npi_slogdet", "_npi_solve", "_npi_sort", "_npi_split", "_npi_sqrt", "_npi_square", "_npi_stack", "_npi_std",
-    "_npi_subtract", "_npi_subtract_scalar", "_npi_svd", "_npi_swapaxes", "_npi_take", "_npi_tan", "_npi_tanh",
-    "_npi_tensordot", "_npi_tensordot_int_axes", "_npi_tensorinv", "_npi_tensorsolve", "_npi_tile", "_npi_tri",
-    "_npi_tril", "_npi_tril_indices", "_npi_triu", "_npi_triu_indices", "_npi_true_divide", "_npi_true_divide_scalar",
-    "_npi_trunc", "_npi_uniform", "_npi_uniform_n", "_npi_unique", "_npi_unravel_index_fallback", "_npi_var",
-    "_npi_vstack", "_npi_weibull", "_npi_where", "_npi_where_lscalar", "_npi_where_rscalar", "_npi_where_scalar2",
-    "_npi_zeros", "_npx__image_adjust_lighting", "_npx__image_crop", "_npx__image_flip_left_right",
-    "_npx__image_flip_top_bottom", "_npx__image_normalize", "_npx__image_random_brightness",
-    "_npx__image_random_color_jitter", "_npx__image_random_contrast", "_npx__image_random_crop",
-    "_npx__image_random_flip_left_right", "_npx__image_random_flip_top_bottom", "_npx__image_random_hue",
-    "_npx__image_random_lighting", "_npx__image_random_resized_crop", "_npx__image_random_saturation",
-    "_npx__image_resize", "_npx__image_to_tensor", "_npx__random_categorical", "_npx_activation", "_npx_add_n",
-    "_npx_arange_like", "_npx_batch_dot", "_npx_batch_flatten", "_npx_batch_norm", "_npx_batch_norm_with_relu",
-    "_npx_bipartite_matching", "_npx_box_decode", "_npx_box_encode", "_npx_box_iou", "_npx_box_nms",
-    "_npx_broadcast_greater", "_npx_broadcast_like", "_npx_cast", "_npx_constraint_check",
-    "_npx_contrib_calibrate_entropy", "_npx_contrib_quantize", "_npx_contrib_quantize_v2", "_npx_convolution",
-    "_npx_ctc_loss", "_npx_deconvolution", "_npx_deformable_convolution", "_npx_digamma", "_npx_dropout",
-    "_npx_embedding", "_npx_erf", "_npx_erfinv", "_npx_fully_connected", "_npx_gamma", "_npx_gammaln",
-    "_npx_gather_nd", "_npx_group_norm", "_npx_index_add", "_npx_index_update", "_npx_instance_norm",
-    "_npx_interleaved_matmul_encdec_qk", "_npx_interleaved_matmul_encdec_valatt",
-    "_npx_interleaved_matmul_selfatt_qk", "_npx_interleaved_matmul_selfatt_valatt", "_npx_layer_norm",
-    "_npx_leaky_relu", "_npx_log_softmax", "_npx_masked_log_softmax", "_npx_masked_softmax",
-    "_npx_modulated_deformable_convolution", "_npx_multibox_detection", "_npx_multibox_prior", "_npx_multibox_target",
-    "_npx_nonzero", "_npx_norm", "_npx_one_hot", "_npx_pad", "_npx_pick", "_npx_pooling", "_npx_quantized_act",
-    "_npx_quantized_conv", "_npx_quantized_elemwise_add", "_npx_quantized_elemwise_mul", "_npx_quantized_embedding",
+    "_npi_slogdet", "_npi_solve", "_npi_sort", "_npi_split", "_npi_sqrt", "_npi_square", "_npi_squeeze", "_npi_stack",
+    "_npi_std", "_npi_subtract", "_npi_subtract_scalar", "_npi_sum", "_npi_svd", "_npi_swapaxes", "_npi_take",
+    "_npi_tan", "_npi_tanh", "_npi_tensordot", "_npi_tensordot_int_axes", "_npi_tensorinv", "_npi_tensorsolve",
+    "_npi_tile", "_npi_trace", "_npi_transpose", "_npi_tri", "_npi_tril", "_npi_tril_indices", "_npi_triu",
+    "_npi_triu_indices", "_npi_true_divide", "_npi_true_divide_scalar", "_npi_trunc", "_npi_uniform",
+    "_npi_uniform_n", "_npi_unique", "_npi_unravel_index", "_npi_unravel_index_fallback", "_npi_var", "_npi_vstack",
+    "_npi_weibull", "_npi_where", "_npi_where_lscalar", "_npi_where_rscalar", "_npi_where_scalar2", "_npi_zeros",
+    "_npx__image_adjust_lighting", "_npx__image_crop", "_npx__image_flip_left_right", "_npx__image_flip_top_bottom",
+    "_npx__image_normalize", "_npx__image_random_brightness", "_npx__image_random_color_jitter",
+    "_npx__image_random_contrast", "_npx__image_random_crop", "_npx__image_random_flip_left_right",
+    "_npx__image_random_flip_top_bottom", "_npx__image_random_hue", "_npx__image_random_lighting",
+    "_npx__image_random_resized_crop", "_npx__image_random_saturation", "_npx__image_resize", "_npx__image_to_tensor",
+    "_npx__random_categorical", "_npx_activation", "_npx_add_n", "_npx_arange_like", "_npx_batch_dot",
+    "_npx_batch_flatten", "_npx_batch_norm", "_npx_batch_norm_with_relu", "_npx_bipartite_matching",
+    "_npx_box_decode", "_npx_box_encode", "_npx_box_iou", "_npx_box_nms", "_npx_broadcast_greater",
+    "_npx_broadcast_like", "_npx_cast", "_npx_cond", "_npx_constraint_check", "_npx_contrib_calibrate_entropy",
+    "_npx_contrib_quantize", "_npx_contrib_quantize_v2", "_npx_convolution", "_npx_ctc_loss", "_npx_deconvolution",
+    "_npx_deformable_convolution", "_npx_digamma", "_npx_dropout", "_npx_embedding", "_npx_erf", "_npx_erfinv",
+    "_npx_foreach", "_npx_fully_connected", "_npx_gamma", "_npx_gammaln", "_npx_gather_nd", "_npx_group_norm",
+    "_npx_index_add", "_npx_index_update", "_npx_instance_norm", "_npx_interleaved_matmul_encdec_qk",
+    "_npx_interleaved_matmul_encdec_valatt", "_npx_interleaved_matmul_selfatt_qk",
+    "_npx_interleaved_matmul_selfatt_valatt", "_npx_layer_norm", "_npx_leaky_relu", "_npx_log_softmax",
+    "_npx_masked_log_softmax", "_npx_masked_softmax", "_npx_modulated_deformable_convolution",
+    "_npx_multibox_detection", "_npx_multibox_prior", "_npx_multibox_target", "_npx_nonzero", "_npx_norm",
+    "_npx_one_hot", "_npx_pad", "_npx_pick", "_npx_pooling", "_npx_quantized_act", "_npx_quantized_conv",
+    "_npx_quantized_elemwise_add", "_npx_quantized_elemwise_mul", "_npx_quantized_embedding",
     "_npx_quantized_flatten", "_npx_quantized_fully_connected", "_npx_quantized_pooling", "_npx_quantized_reshape",
     "_npx_quantized_transpose", "_npx_relu", "_npx_requantize", "_npx_reshape", "_npx_reshape_like", "_npx_rnn",
     "_npx_roi_pooling", "_npx_round_ste", "_npx_scalar_poisson", "_npx_sequence_last", "_npx_sequence_mask",
     "_npx_sequence_reverse", "_npx_shape_array", "_npx_sigmoid", "_npx_sign_ste", "_npx_sldwin_atten_context",
     "_npx_sldwin_atten_mask_like", "_npx_sldwin_atten_score", "_npx_slice", "_npx_slice_channel", "_npx_slice_like",
     "_npx_smooth_l1", "_npx_softmax", "_npx_softsign", "_npx_stop_gradient", "_npx_sync_batch_norm",
-    "_npx_tensor_poisson", "_npx_topk", "_onehot_encode", "_ones", "_plus", "_plus_scalar", "_power", "_power_scalar",
-    "_random_binomial", "_random_binomial_like", "_random_exponential", "_random_exponential_like", "_random_gamma",
-    "_random_gamma_like", "_random_generalized_negative_binomial", "_random_generalized_negative_binomial_like",
-    "_random_negative_binomial", "_random_negative_binomial_like", "_random_normal", "_random_normal_like",
-    "_random_pdf_dirichlet", "_random_pdf_exponential", "_random_pdf_gamma",
+    "_npx_tensor_poisson", "_npx_topk", "_npx_while_loop", "_onehot_encode", "_ones", "_plus", "_plus_scalar",
+    "_power", "_power_scalar", "_random_binomial", "_random_binomial_like", "_random_exponential",
+    "_random_exponential_like", "_random_gamma", "_random_gamma_like", "_random_generalized_negative_binomial",
+    "_random_generalized_negative_binomial_like", "_random_negative_binomial", "_random_negative_binomial_like",
+    "_random_normal", "_random_normal_like", "_random_pdf_dirichlet", "_random_pdf_exponential", "_random_pdf_gamma",
     "_random_pdf_generalized_negative_binomial", "_random_pdf_negative_binomial", "_random_pdf_normal",
     "_random_pdf_poisson", "_random_pdf_uniform", "_random_poisson", "_random_poisson_like", "_random_randint",
     "_random_uniform", "_random_uniform_like", "_ravel_multi_index", "_rdiv_scalar", "_rminus_scalar", "_rmod_scalar",
@@ -138,15 +143,15 @@ __all__ = [
     "_sparse_arctan", "_sparse_arctanh", "_sparse_broadcast_add", "_sparse_broadcast_div", "_sparse_broadcast_minus",
     "_sparse_broadcast_mul", "_sparse_broadcast_plus", "_sparse_broadcast_sub", "_sparse_cast_storage",
     "_sparse_cbrt", "_sparse_ceil", "_sparse_clip", "_sparse_concat", "_sparse_cos", "_sparse_cosh",
-    "_sparse_degrees", "_sparse_dot", "_sparse_elemwise_add", "_sparse_elemwise_div", "_sparse_elemwise_mul",
-    "_sparse_elemwise_sub", "_sparse_exp", "_sparse_expm1", "_sparse_fix", "_sparse_floor", "_sparse_ftrl_update",
-    "_sparse_gamma", "_sparse_gammaln", "_sparse_log", "_sparse_log10", "_sparse_log1p", "_sparse_log2",
-    "_sparse_log_sigmoid", "_sparse_make_loss", "_sparse_mean", "_sparse_mish", "_sparse_negative", "_sparse_norm",
-    "_sparse_radians", "_sparse_relu", "_sparse_retain", "_sparse_rint", "_sparse_round", "_sparse_rsqrt",
-    "_sparse_sgd_mom_update", "_sparse_sgd_update", "_sparse_sigmoid", "_sparse_sign", "_sparse_sin", "_sparse_sinh",
-    "_sparse_slice", "_sparse_sqrt", "_sparse_square", "_sparse_stop_gradient", "_sparse_sum", "_sparse_tan",
-    "_sparse_tanh", "_sparse_trunc", "_sparse_where", "_sparse_zeros_like", "_split_v2", "_square_sum", "_sub",
-    "_unravel_index", "_while_loop", "_zeros", "_zeros_without_dtype",
+    "_sparse_degrees", "_sparse_digamma", "_sparse_dot", "_sparse_elemwise_add", "_sparse_elemwise_div",
+    "_sparse_elemwise_mul", "_sparse_elemwise_sub", "_sparse_exp", "_sparse_expm1", "_sparse_fix", "_sparse_floor",
+    "_sparse_ftrl_update", "_sparse_gamma", "_sparse_gammaln", "_sparse_log", "_sparse_log10", "_sparse_log1p",
+    "_sparse_log2", "_sparse_log_sigmoid", "_sparse_make_loss", "_sparse_mean", "_sparse_mish", "_sparse_negative",
+    "_sparse_norm", "_sparse_radians", "_sparse_relu", "_sparse_retain", "_sparse_rint", "_sparse_round",
+    "_sparse_rsqrt", "_sparse_sgd_mom_update", "_sparse_sgd_update", "_sparse_sigmoid", "_sparse_sign", "_sparse_sin",
+    "_sparse_sinh", "_sparse_slice", "_sparse_sqrt", "_sparse_square", "_sparse_stop_gradient", "_sparse_sum",
+    "_sparse_tan", "_sparse_tanh", "_sparse_trunc", "_sparse_where", "_sparse_zeros_like", "_split_v2", "_square_sum",
+    "_sub", "_unravel_index", "_while_loop", "_zeros", "_zeros_without_dtype",
 ]
 
 def _CrossDeviceCopy(
@@ -1422,6 +1427,36 @@ def _npi_add_scalar(
 ) -> Symbol:
     """a + b, element by element (a: data, b: scalar)."""
 
+def _npi_advanced_indexing(
+    data: Symbol | None = ..., indices: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """Rows of an array by an array of their numbers, as `x[indices]`; MXNet 2."""
+
+def _npi_advanced_indexing_multiple(
+    data: Symbol | None = ..., indices: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """data[indices[0], indices[1], ...]: the first axis of `indices` counts axes of data."""
+
+def _npi_all_finite(
+    data: Symbol | None = ..., init_output: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """1 where no value is infinite or NaN, else 0 -> (1,) float32; see `multi_all_finite`."""
+
+def _npi_amp_cast(
+    data: Symbol | None = ..., dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """A cast among float32, float16 and bfloat16 for mixed precision; other dtypes stay as they are."""
+
+def _npi_amp_multicast(
+    *data: Symbol | Sequence[Symbol], num_outputs: int = ..., cast_narrow: bool = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """All arrays in the widest (or narrowest) of their floating point dtypes; other dtypes stay as they are."""
+
 def _npi_arange(
     start: float = ..., stop: float | None = ..., step: float = ..., repeat: int = ..., infer_range: bool = ...,
     ctx: str = ..., dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1883,12 +1918,6 @@ def _npi_gamma(
     """Random numbers, gamma with a shape and a scale. Parameters that are None are inputs; size: shape of the
     draws (None: the parameters' shape)."""
 
-def _npi_gather_nd(
-    data: Symbol | None = ..., indices: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ...,
-) -> Symbol:
-    """data[indices[0], indices[1], ...]: the first axis of `indices` counts axes of data."""
-
 def _npi_gcd(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
@@ -2208,6 +2237,12 @@ def _npi_mod_scalar(
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: data, b: scalar)."""
+
+def _npi_multi_all_finite(
+    *data: Symbol | Sequence[Symbol], num_arrays: int = ..., init_output: bool = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """1 where no value of any array is infinite or NaN, else 0 -> (1,) float32."""
 
 def _npi_multinomial(
     a: Symbol | None = ..., n: int = ..., pvals: Sequence[float] | None = ..., size: int | Sequence[int] | None = ...,
@@ -2687,6 +2722,12 @@ def _npi_unique(
     """The different values in order; positions of the first ones, of each element's value, and how often each
     comes."""
 
+def _npi_unravel_index(
+    data: Symbol | None = ..., shape: int | Sequence[int] | None = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Coordinates out of positions in the flattened array. data: (...) -> (dimensions, ...), the same dtype."""
+
 def _npi_unravel_index_fallback(
     data: Symbol | None = ..., shape: int | Sequence[int] = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
@@ -3080,6 +3121,14 @@ def _npx_topk(
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The k largest (smallest with `is_ascend`) values along an axis, in order."""
+
+def _npx_while_loop(
+    *data: Symbol | Sequence[Symbol], num_args: int = ..., num_outputs: int = ..., num_out_data: int = ...,
+    max_iterations: int = ..., cond_input_locs: int | Sequence[int] = ..., func_input_locs: int | Sequence[int] = ...,
+    func_var_locs: int | Sequence[int] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """Runs a graph while another one gives true."""
 
 def _onehot_encode(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -3659,20 +3708,6 @@ def _square_sum(
 ) -> Symbol:
     """The sum of the squares over axes."""
 
-def _unravel_index(
-    data: Symbol | None = ..., shape: int | Sequence[int] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ...,
-) -> Symbol:
-    """Coordinates out of positions in the flattened array. data: (...) -> (dimensions, ...), the same dtype."""
-
-def _while_loop(
-    *data: Symbol | Sequence[Symbol], num_args: int = ..., num_outputs: int = ..., num_out_data: int = ...,
-    max_iterations: int = ..., cond_input_locs: int | Sequence[int] = ..., func_input_locs: int | Sequence[int] = ...,
-    func_var_locs: int | Sequence[int] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ...,
-) -> Symbol:
-    """Runs a graph while another one gives true."""
-
 def _zeros(
     shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
@@ -3767,9 +3802,27 @@ _np_sometrue = _np_any
 
 _npi_absolute = _npi_abs
 
+_npi_all = _np_all
+
+_npi_amax = _np_amax
+
+_npi_amin = _np_amin
+
+_npi_any = _np_any
+
+_npi_atleast_1d = _np_atleast_1d
+
+_npi_atleast_2d = _np_atleast_2d
+
+_npi_atleast_3d = _np_atleast_3d
+
 _npi_boolean_mask = _contrib_boolean_mask
 
+_npi_copy = _np_copy
+
 _npi_copyto = _copyto
+
+_npi_cumsum = _np_cumsum
 
 _npi_cvimdecode = _cvimdecode
 
@@ -3777,7 +3830,17 @@ _npi_cvimread = _cvimread
 
 _npi_cvimresize = _cvimresize
 
+_npi_diag = _np_diag
+
+_npi_diagflat = _np_diagflat
+
+_npi_diagonal = _np_diagonal
+
+_npi_dot = _np_dot
+
 _npi_full = _full
+
+_npi_gather_nd = _npi_advanced_indexing_multiple
 
 _npi_histogram = _histogram
 
@@ -3787,13 +3850,33 @@ _npi_inv = _linalg_inverse
 
 _npi_linspace = _linspace
 
+_npi_max = _np_amax
+
 _npi_maximum_scalar = _MaximumScalar
 
+_npi_min = _np_amin
+
 _npi_minimum_scalar = _MinimumScalar
+
+_npi_moveaxis = _np_moveaxis
+
+_npi_prod = _np_prod
+
+_npi_repeat = _np_repeat
+
+_npi_roll = _np_roll
 
 _npi_slice_assign = _crop_assign
 
 _npi_slice_assign_scalar = _crop_assign_scalar
+
+_npi_squeeze = _np_squeeze
+
+_npi_sum = _np_sum
+
+_npi_trace = _np_trace
+
+_npi_transpose = _np_transpose
 
 _npx__image_adjust_lighting = _image_adjust_lighting
 
@@ -3845,6 +3928,8 @@ _npx_box_nms = _contrib_box_nms
 
 _npx_cast = _npi_cast
 
+_npx_cond = _cond
+
 _npx_contrib_calibrate_entropy = _contrib_calibrate_entropy
 
 _npx_contrib_quantize = _contrib_quantize
@@ -3855,7 +3940,9 @@ _npx_ctc_loss = _contrib_CTCLoss
 
 _npx_deformable_convolution = _contrib_DeformableConvolution
 
-_npx_gather_nd = _npi_gather_nd
+_npx_foreach = _foreach
+
+_npx_gather_nd = _npi_advanced_indexing_multiple
 
 _npx_interleaved_matmul_encdec_qk = _contrib_interleaved_matmul_encdec_qk
 
@@ -3963,6 +4050,8 @@ _sparse_broadcast_sub = _sparse_broadcast_minus
 
 _sparse_clip = _npi_clip
 
+_sparse_digamma = _npx_digamma
+
 _sparse_elemwise_add = _Plus
 
 _sparse_elemwise_div = _Div
@@ -3984,3 +4073,7 @@ _sparse_stop_gradient = _npx_stop_gradient
 _split_v2 = _npi_split
 
 _sub = _Minus
+
+_unravel_index = _npi_unravel_index
+
+_while_loop = _npx_while_loop

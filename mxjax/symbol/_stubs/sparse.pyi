@@ -10,11 +10,11 @@ __all__ = [
     "MAERegressionOutput", "_contrib_round_ste", "_contrib_sign_ste", "abs", "adagrad_update", "adam_update", "add_n",
     "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "broadcast_add", "broadcast_div",
     "broadcast_minus", "broadcast_mul", "broadcast_plus", "broadcast_sub", "cast_storage", "cbrt", "ceil", "clip",
-    "concat", "cos", "cosh", "degrees", "dot", "elemwise_add", "elemwise_div", "elemwise_mul", "elemwise_sub", "exp",
-    "expm1", "fix", "floor", "ftrl_update", "gamma", "gammaln", "log", "log10", "log1p", "log2", "log_sigmoid",
-    "make_loss", "mean", "mish", "negative", "norm", "radians", "relu", "retain", "rint", "round", "rsqrt",
-    "sgd_mom_update", "sgd_update", "sigmoid", "sign", "sin", "sinh", "slice", "sqrt", "square", "stop_gradient",
-    "sum", "tan", "tanh", "trunc", "where", "zeros_like",
+    "concat", "cos", "cosh", "degrees", "digamma", "dot", "elemwise_add", "elemwise_div", "elemwise_mul",
+    "elemwise_sub", "exp", "expm1", "fix", "floor", "ftrl_update", "gamma", "gammaln", "log", "log10", "log1p",
+    "log2", "log_sigmoid", "make_loss", "mean", "mish", "negative", "norm", "radians", "relu", "retain", "rint",
+    "round", "rsqrt", "sgd_mom_update", "sgd_update", "sigmoid", "sign", "sin", "sinh", "slice", "sqrt", "square",
+    "stop_gradient", "sum", "tan", "tanh", "trunc", "where", "zeros_like",
 ]
 
 def ElementWiseSum(
@@ -176,6 +176,11 @@ def degrees(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Radians to degrees, element by element."""
+
+def digamma(
+    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Derivative of the logarithm of the gamma function, element by element."""
 
 def dot(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
