@@ -69,7 +69,7 @@ class Batcher:
         self.sizes = sorted(size for size in sizes if size <= max_batch)
         self._on_batch = on_batch or (lambda *_: None)
         self._waiting: deque[_Request] = deque()
-        self._running = 0
+        self._open = 0  # requests that are neither answered nor given up
         self._worker = concurrent.futures.ThreadPoolExecutor(1, "mxjax-serve")
         self._dispatcher: asyncio.Task | None = None
         self._arrived: asyncio.Event | None = None
@@ -107,15 +107,18 @@ class Batcher:
             self._arrived = asyncio.Event()
             self._dispatcher = loop.create_task(self._dispatch())
         self._arrived.set()
+        self._open += 1
         try:
             return await asyncio.wait_for(request.answer, self.timeout)
         except TimeoutError:
             raise TooLate(f"no answer within {self.timeout:g} s") from None
+        finally:
+            self._open -= 1
 
     async def drain(self) -> None:
         """Takes no more requests, and returns when those that wait are answered."""
         self._closed = True
-        while self._waiting or self._running:
+        while self._open:
             await asyncio.sleep(0.01)
 
     def close(self) -> None:
@@ -129,13 +132,8 @@ class Batcher:
         while self._waiting:
             await self._gather()
             batch = self._next_batch()
-            if not batch:
-                continue
-            self._running = len(batch)
-            try:
+            if batch:  # all may have been given up
                 await self._answer(batch)
-            finally:
-                self._running = 0
 
     async def _gather(self) -> None:
         """Waits until the first request's batch is full, or has waited long enough."""

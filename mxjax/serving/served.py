@@ -155,6 +155,8 @@ class Served:
         with self._lock:
             form = tuple((n, inputs[n].shape) for n in self.input_names)
             if form not in self._seen:
+                if len(self._seen) >= 1024:  # clients choose the forms: a bound
+                    self._seen.clear()
                 self._seen.add(form)
                 self.compiled += 1
             rows = next(iter(inputs.values())).shape[0]
@@ -175,8 +177,8 @@ class Served:
         """
         lacking = [n for n in self.input_names if n not in self.shapes]
         if lacking:
-            raise MXNetError(f"{self.name}: to compile before the first request, the shape of {', '.join(lacking)} must "
-                             f"be known: --shape {lacking[0]}=1,...")
+            raise MXNetError(f"{self.name}: to compile before the first request, the shape of {', '.join(lacking)} "
+                             f"must be known: --shape {lacking[0]}=1,...")
         for size in sizes:
             self({n: np.zeros((size, *self.shapes[n][1:]), self.dtypes.get(n, np.float32)) for n in self.input_names})
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
 import threading
-from collections.abc import Sequence
+import uuid
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import kserve
@@ -30,6 +32,7 @@ from .served import Served
 
 __all__ = ["serve"]
 
+_FORM = b"application/x-www-form-urlencoded"
 _log = logging.getLogger("mxjax.serving")
 _ROWS = Histogram("mxjax_batch_rows", "rows of a batch, without those it is filled up with", ["model"],
                   buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256))
@@ -91,6 +94,16 @@ class _Model(kserve.Model):
         return _response(self.name, payload, outputs)
 
 
+class _Plane(DataPlane):
+    """kserve's, ready from when all models are until the service is about to end."""
+
+    ending = False
+
+    async def ready(self) -> bool:
+        """Says whether requests should come here."""
+        return not self.ending and all(model.ready for model in self.model_registry.get_models().values())
+
+
 def _described(one: dict[str, Any]) -> dict[str, Any]:
     return {"name": one["name"], "datatype": from_np_dtype(one["dtype"]), "shape": one["shape"]}
 
@@ -120,23 +133,30 @@ def _response(name: str, request: InferRequest, outputs: dict[str, np.ndarray]) 
         tensor = InferOutput(output, list(value.shape), from_np_dtype(value.dtype))
         tensor.set_data_from_numpy(value, binary_data=bool(request.from_grpc or request.use_binary_outputs))
         made.append(tensor)
-    return InferResponse(request.id, name, made)
+    return InferResponse(request.id or uuid.uuid4().hex, name, made)
 
 
-class _Limit:
-    """Refuses requests of more than so many bytes, whether they say their length or not."""
+class _Edge:
+    """What is done to each HTTP request and response at the edge.
 
-    def __init__(self, inner: Any, most: int) -> None:
-        self._inner, self._most = inner, most
+    Requests of more than so many bytes are refused, whether they say their length or not. A body without a type is
+    JSON, and so is what `curl -d` calls a form. When the service is about to end, responses close the connection.
+    """
+
+    def __init__(self, inner: Any, most: int, plane: _Plane) -> None:
+        self._inner, self._most, self._plane = inner, most, plane
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
-        length = dict(scope["headers"]).get(b"content-length", b"0")
+        headers = dict(scope["headers"])
+        length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > self._most:
             await JSONResponse({"error": f"a request may have {self._most} bytes"}, 413)(scope, receive, send)
             return
+        if b"inference-header-content-length" not in headers and headers.get(b"content-type", _FORM).startswith(_FORM):
+            scope["headers"] = list({**headers, b"content-type": b"application/json"}.items())
         read = 0
 
         async def limited() -> Any:
@@ -146,7 +166,12 @@ class _Limit:
             if read > self._most:
                 raise InvalidInput(f"a request may have {self._most} bytes")
             return message
-        await self._inner(scope, limited, send)
+
+        async def answered(message: Any) -> None:
+            if self._plane.ending and message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"connection", b"close")]
+            await send(message)
+        await self._inner(scope, limited, answered)
 
 
 async def _overloaded(_: Any, error: Exception) -> JSONResponse:
@@ -159,7 +184,8 @@ async def _too_late(_: Any, error: Exception) -> JSONResponse:
 
 def serve(models: Sequence[Served], *, host: str = "127.0.0.1", port: int = 8080, grpc_port: int | None = 8081,
           warm: Sequence[int] = (1, 2, 4, 8, 16, 32), max_batch: int = 32, max_delay: float = 0.002,
-          queue_size: int = 1024, timeout: float = 30.0, max_bytes: int = 64 << 20, grace: int = 30) -> None:
+          queue_size: int = 1024, timeout: float = 30.0, max_bytes: int = 64 << 20, linger: float = 1.0,
+          grace: int = 30) -> None:
     """Serves models until SIGTERM or SIGINT; requests that are there then are answered.
 
     Args:
@@ -169,14 +195,16 @@ def serve(models: Sequence[Served], *, host: str = "127.0.0.1", port: int = 8080
         warm: batch sizes to compile before a model is ready, and to fill batches up to; () compiles at requests.
         max_batch, max_delay, queue_size, timeout: see `Batcher`.
         max_bytes: of a request.
+        linger: seconds from SIGTERM, when the service says that it is not ready, to the end of new connections.
         grace: seconds that requests get to be answered at the end.
     """
-    asyncio.run(_serve(models, host, port, grpc_port, [size for size in warm if size <= max_batch], max_bytes, grace,
+    asyncio.run(_serve(models, host, port, grpc_port, [size for size in warm if size <= max_batch], max_bytes, linger,
+                       grace,
                        {"max_batch": max_batch, "max_delay": max_delay, "queue_size": queue_size, "timeout": timeout}))
 
 
 async def _serve(models: Sequence[Served], host: str, port: int, grpc_port: int | None, warm: Sequence[int],
-                 max_bytes: int, grace: int, limits: dict[str, Any]) -> None:
+                 max_bytes: int, linger: float, grace: int, limits: dict[str, Any]) -> None:
     repository = kserve.ModelRepository()
     made = []
     for served in models:
@@ -189,11 +217,11 @@ async def _serve(models: Sequence[Served], host: str, port: int, grpc_port: int 
             filled.inc(more)
         made.append(_Model(served, Batcher(served, sizes=warm, on_batch=note, **limits), warm))
         repository.update(made[-1])
-    plane, extension = DataPlane(model_registry=repository), ModelRepositoryExtension(model_registry=repository)
+    plane, extension = _Plane(model_registry=repository), ModelRepositoryExtension(model_registry=repository)
     rest = RESTServer("kserve.model_server:app", plane, extension, port, grace_period=grace)
     rest.config.host = host
     rest.create_application()
-    app.add_middleware(_Limit, most=max_bytes)
+    app.add_middleware(_Edge, most=max_bytes, plane=plane)
     app.add_exception_handler(Overloaded, _overloaded)
     app.add_exception_handler(TooLate, _too_late)
     server = _grpc_server(plane, extension, f"{host}:{grpc_port}", max_bytes) if grpc_port is not None else None
@@ -201,21 +229,42 @@ async def _serve(models: Sequence[Served], host: str, port: int, grpc_port: int 
         await server.start()
     failures: list[BaseException] = []
     threading.Thread(target=_warm_all, args=(made, rest._server, failures), name="mxjax-warm", daemon=True).start()
-    before = signal.getsignal(signal.SIGTERM)
-    try:
+    loop = asyncio.get_running_loop()
+    rest._server.handle_exit = lambda *_: loop.call_soon_threadsafe(
+        loop.create_task, _end_slowly(plane, rest._server, linger))
+    with _ending_quietly():
         await rest._server.serve()
-    except KeyboardInterrupt:
-        pass
+    try:
+        await asyncio.gather(*(model.batcher.drain() for model in made))
     finally:
-        signal.signal(signal.SIGTERM, before if before is not None else signal.SIG_DFL)
-        for model in made:
-            await model.batcher.drain()
         if server is not None:
             await server.stop(grace)
         for model in made:
             model.batcher.close()
     if failures:
         raise failures[0]
+
+
+async def _end_slowly(plane: _Plane, server: Any, linger: float) -> None:
+    """Ends the server once clients had time to see that it is not ready; at once when asked a second time."""
+    if not plane.ending:
+        plane.ending = True
+        await asyncio.sleep(linger)
+    server.should_exit = True
+
+
+@contextlib.contextmanager
+def _ending_quietly() -> Iterator[None]:
+    """A scope whose signals end the server and not the process: uvicorn raises them again after its end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
+    before = {kind: signal.signal(kind, lambda *_: None) for kind in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
 
 
 def _warm_all(models: Sequence[_Model], server: Any, failures: list[BaseException]) -> None:

@@ -1,8 +1,8 @@
 """`python -m mxjax serve MODEL ...`: saved models behind the Open Inference Protocol V2, over HTTP and gRPC.
 
-A MODEL is `PREFIX:EPOCH`, `PREFIX` (its newest epoch), a `-symbol.json` file, or a `.py` file with a class `Model`. With
-`NAME=` before it, it has that name. A model is ready when it is compiled for the batch sizes of `--warm`. Requests that
-arrive together share a batch. SIGTERM ends the service after the last answer.
+A MODEL is `PREFIX:EPOCH`, `PREFIX` (its newest epoch), a `-symbol.json` file, or a `.py` file with a class `Model`.
+With `NAME=` before it, it has that name. A model is ready when it is compiled for the batch sizes of `--warm`.
+Requests that arrive together share a batch. SIGTERM ends the service after the last answer.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--queue", type=int, default=1024, help="most requests that wait; further ones get status 503")
     parser.add_argument("--timeout", type=float, default=30.0, help="seconds until a request gets status 504")
     parser.add_argument("--max-request-mb", type=float, default=64, help="most megabytes of a request")
+    parser.add_argument("--linger", type=float, default=1.0, help="seconds from SIGTERM, when the service says that it "
+                        "is not ready, to the end of new connections")
     parser.add_argument("--grace", type=int, default=30, help="seconds that requests get to be answered at the end")
 
 
@@ -64,5 +66,5 @@ def main(given: argparse.Namespace) -> int:
         raise MXNetError("two models have one name: put NAME= before them")
     serve(models, host=given.host, port=given.port, grpc_port=given.grpc_port or None, warm=warm,
           max_batch=given.max_batch, max_delay=given.max_delay_ms / 1000, queue_size=given.queue, timeout=given.timeout,
-          max_bytes=int(given.max_request_mb * (1 << 20)), grace=given.grace)
+          max_bytes=int(given.max_request_mb * (1 << 20)), linger=given.linger, grace=given.grace)
     return 0
