@@ -67,11 +67,11 @@ class _Model(kserve.Model):
         return True
 
     async def get_input_types(self) -> list[dict[str, Any]]:
-        """What the protocol says of the inputs."""
+        """Returns the inputs as the protocol describes them."""
         return [_described(one) for one in self.served.inputs]
 
     async def get_output_types(self) -> list[dict[str, Any]]:
-        """What the protocol says of the outputs."""
+        """Returns the outputs as the protocol describes them."""
         return [_described(one) for one in self.served.outputs]
 
     async def predict(self, payload: Any, headers: Any = None, response_headers: Any = None) -> Any:
@@ -130,14 +130,14 @@ def _response(name: str, request: InferRequest, outputs: dict[str, np.ndarray]) 
     made = []
     for output in wanted:
         value = np.ascontiguousarray(outputs[output])
-        tensor = InferOutput(output, list(value.shape), from_np_dtype(value.dtype))
-        tensor.set_data_from_numpy(value, binary_data=bool(request.from_grpc or request.use_binary_outputs))
-        made.append(tensor)
-    return InferResponse(request.id or uuid.uuid4().hex, name, made)
+        made.append(InferOutput(output, list(value.shape), from_np_dtype(value.dtype)))
+        made[-1].set_data_from_numpy(value, binary_data=True)  # kserve makes text of it where that is asked for
+    return InferResponse(request.id or uuid.uuid4().hex, name, made, use_binary_outputs=request.use_binary_outputs,
+                         requested_outputs=request.request_outputs)
 
 
 class _Edge:
-    """What is done to each HTTP request and response at the edge.
+    """Checks each HTTP request before kserve reads it, and completes its response.
 
     Requests of more than so many bytes are refused, whether they say their length or not. A body without a type is
     JSON, and so is what `curl -d` calls a form. When the service is about to end, responses close the connection.

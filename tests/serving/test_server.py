@@ -110,6 +110,7 @@ def test_answers_over_http(server, binary):
         given.set_data_from_numpy(x, binary_data=binary)
         answer = http_one.infer("mlp", [given], outputs=[client.InferRequestedOutput("softmax_output", binary)])
         np.testing.assert_allclose(answer.as_numpy("softmax_output"), server.expected(x), rtol=1e-5)
+        assert ("data" in answer.get_output("softmax_output")) is not binary
     http_one.close()
 
 
