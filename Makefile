@@ -6,7 +6,7 @@ WORKERS ?= 2
 
 SECONDS_EACH ?= 60
 
-.PHONY: demo test lint attack fuzz bench figures accelerators docs convert-check cluster-check clean
+.PHONY: demo test lint attack fuzz bench figures accelerators docs convert-check cluster-check serve-check clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mxjax needs Python 3.11 or newer; try make PYTHON=python3.12")'
@@ -103,5 +103,12 @@ cluster-check: | $(BIN)/python
 	$(CLUSTER)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[ray,cluster-check]' 'pytest>=8' 'pytest-timeout>=2.3'
 	$(CLUSTER)/bin/python -m pytest --timeout 600 tests/tools/test_launch_ray.py tests/tools/test_launch_manifests.py
 
+# the server and real clients of its protocol, which bring much with them
+SERVE := .venv-serve
+serve-check: | $(BIN)/python
+	$(BIN)/python -m venv $(SERVE)
+	$(SERVE)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[serve]' 'tritonclient[http,grpc]' 'pytest>=8' 'pytest-timeout>=2.3'
+	$(SERVE)/bin/python -m pytest tests/serving
+
 clean:
-	rm -rf $(ACCELERATORS) $(CONVERT) .venv-figures $(CLUSTER) $(DOCS) $(VENV) site demo-output build dist *.egg-info .venv-python*
+	rm -rf $(ACCELERATORS) $(CONVERT) .venv-figures $(CLUSTER) $(SERVE) $(DOCS) $(VENV) site demo-output build dist *.egg-info .venv-python*

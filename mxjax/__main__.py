@@ -20,6 +20,7 @@ __all__ = ["main"]
 _TOOLS = {"doctor": "tell what a script or saved graph uses that differs here, is missing, or would be slow",
           "launch": "run a script in several worker processes, here or on several hosts",
           "convert": "write a saved model as ONNX, PyTorch or flax source, StableHLO, a JAX program or arrays",
+          "serve": "answer requests with saved models, over HTTP and gRPC",
           "plan": "tell what a saved model needs and does on accelerators that are not here",
           "inspect": "show layers, parameters, operations and memory of a saved model",
           "rec": "write record files as WebDataset shards, ArrayRecord or a folder of files",

@@ -15,7 +15,7 @@ from ..ndarray import NDArray
 from ..ops.params import np_dtype
 from ..symbol import Symbol, load
 
-__all__ = ["Model", "add_arguments"]
+__all__ = ["Model", "add_arguments", "pairs"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", action="append", default=[], metavar="NAME=DTYPE", help="float32 where not given")
 
 
-def _pairs(option: str, texts: list[str]) -> dict[str, str]:
+def pairs(option: str, texts: list[str]) -> dict[str, str]:
+    """NAME=VALUE texts of an option as a dictionary."""
     for text in texts:
         if "=" not in text:
             raise MXNetError(f"{option} must be NAME=VALUE, got {text!r}")
@@ -56,7 +57,7 @@ class Model:
 
     def __init__(self, given: argparse.Namespace, runs: bool = True) -> None:
         try:
-            shapes = {name: tuple(int(n) for n in text.split(",")) for name, text in _pairs("--shape",
+            shapes = {name: tuple(int(n) for n in text.split(",")) for name, text in pairs("--shape",
                                                                                            given.shape).items()}
         except ValueError as error:
             raise MXNetError(f"--shape: {error}") from None
@@ -72,7 +73,7 @@ class Model:
         unknown = set(shapes) - set(free)
         if unknown:
             raise MXNetError(f"--shape: there is no input {', '.join(sorted(unknown))}; there are {', '.join(free)}")
-        types = _pairs("--dtype", given.dtype)
+        types = pairs("--dtype", given.dtype)
         known = {n: v.shape for n, v in {**self.args, **self.aux}.items()}
         args, outs, aux = self.symbol.infer_shape_partial(**known, **shapes)
         sizes = dict(zip(self.symbol.list_arguments(), args, strict=True))

@@ -1,0 +1,215 @@
+"""Saved models as functions of NumPy arrays, with what a client wants to know of them."""
+
+from __future__ import annotations
+
+import glob
+import importlib.util
+import os
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._checkpoints import load_params
+from ..base import MXNetError
+from ..context import Context, cpu
+from ..executor import CachedOp
+from ..ndarray import NDArray, array, load, zeros
+from ..ops.params import np_dtype
+from ..symbol import load as load_symbol
+
+__all__ = ["Served"]
+
+
+class Served:
+    """A model that answers requests: a graph with its parameters, and what is done before and behind it.
+
+    name: what clients call it; input_names, output_names: in their order; shapes: of an input, with -1 where any length
+    fits, as far as they are known; dtypes: of the inputs.
+
+    Args:
+        source: `PREFIX:EPOCH`, `PREFIX` (the newest epoch), a `-symbol.json` file (with the newest epoch beside it), or
+            a `.py` file with a class `Model`.
+        name: default the file's name.
+        ctx: where it runs.
+        shapes: shapes of inputs by name with a batch length of 1, e.g. {"data": (1, 3, 224, 224)}; needed to compile
+            before the first request.
+        dtypes: dtypes of inputs by name, default float32.
+
+    A `.py` file's class `Model` may have `preprocess(inputs)` and `postprocess(outputs)`, dictionaries of NumPy arrays
+    to such, and either an attribute `source` (one of the forms above, relative to the file) or `predict(inputs)`.
+
+    Raises:
+        MXNetError: there is no such model, or it lacks what is said above.
+
+    Example:
+        >>> model = mxjax.serving.Served("lenet:10", shapes={"data": (1, 1, 28, 28)})  # doctest: +SKIP
+        >>> model.warm([1, 8, 32])  # doctest: +SKIP
+        >>> model({"data": images})["softmax_output"].shape  # doctest: +SKIP
+        (5, 10)
+    """
+
+    def __init__(self, source: str, name: str | None = None, ctx: Context | None = None,
+                 shapes: Mapping[str, Sequence[int]] | None = None, dtypes: Mapping[str, Any] | None = None) -> None:
+        self._code: Any = None
+        self._lock = threading.Lock()
+        self._seen: set[tuple] = set()
+        self.compiled = 0  # how many forms of inputs have been met, each of which is compiled once
+        self._ctx = ctx or cpu()
+        folder = ""
+        self.name = name or re.sub(r"(-symbol\.json|\.py)$", "", os.path.basename(_without_epoch(source)[0]))
+        if source.endswith(".py"):
+            folder, self._code = os.path.dirname(source), _class_of(source)
+            source = getattr(self._code, "source", "")
+        self.shapes = {n: tuple(s) for n, s in (shapes or getattr(self._code, "shapes", None) or {}).items()}
+        self.dtypes = {n: np_dtype(t) for n, t in (dtypes or getattr(self._code, "dtypes", None) or {}).items()}
+        self._graph: CachedOp | None = None
+        if source:
+            self._load(os.path.join(folder, source))
+        elif hasattr(self._code, "predict"):
+            self.input_names = list(self.shapes)
+            self.output_names = list(getattr(self._code, "output_names", ()))
+        else:
+            raise MXNetError(f"{self.name}: its class Model has neither `source` nor `predict`")
+
+    def _load(self, source: str) -> None:
+        prefix, epoch = _without_epoch(source)
+        prefix = prefix.removesuffix("-symbol.json")
+        try:
+            symbol = load_symbol(f"{prefix}-symbol.json")
+            params = _params(prefix, epoch)
+        except OSError as error:
+            raise MXNetError(f"there is no such model: {error}") from None
+        free = [n for n in symbol.list_arguments() if n not in params]
+        labels = [n for n in free if n.endswith("label") and n not in self.shapes and len(free) > 1]
+        self.input_names = [n for n in free if n not in labels]
+        unknown = [n for n in self.shapes if n not in self.input_names]
+        if unknown:
+            raise MXNetError(f"{self.name}: there is no input {', '.join(unknown)}; there are "
+                             f"{', '.join(self.input_names)}")
+        self.output_names = symbol.list_outputs()
+        self._symbol, self._labels = symbol, labels
+        self._graph = CachedOp(symbol)
+        self._values = {n: v.as_in_context(self._ctx) for n, v in params.items()}
+        self._order = symbol.list_inputs()
+
+    # ------------------------------------------------------------ what clients ask
+    @property
+    def inputs(self) -> list[dict[str, Any]]:
+        """Name, dtype and shape of each input; -1 is any length, [-1] a shape that is not known."""
+        return [{"name": n, "dtype": self.dtypes.get(n, np.dtype("float32")),
+                 "shape": [-1, *self.shapes[n][1:]] if n in self.shapes else [-1]} for n in self.input_names]
+
+    @property
+    def outputs(self) -> list[dict[str, Any]]:
+        """The same of each output."""
+        shapes: Sequence[Any] = [None] * len(self.output_names)
+        if self._graph is not None and self.shapes:
+            known = {n: v.shape for n, v in self._values.items()}
+            shapes = self._symbol.infer_shape_partial(**known, **self.shapes)[1]
+        return [{"name": n, "dtype": np.dtype("float32"),
+                 "shape": [-1, *s[1:]] if s and 0 not in s else [-1]} for n, s in zip(self.output_names, shapes,
+                                                                                      strict=True)]
+
+    def checked(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The inputs in the model's dtypes.
+
+        Raises:
+            ValueError: one is missing, unknown, or of a shape or dtype that does not fit.
+        """
+        names = self.input_names
+        missing, unknown = [n for n in names if n not in inputs], [n for n in inputs if names and n not in names]
+        if missing or unknown:
+            raise ValueError(f"model {self.name} has the inputs {', '.join(names)}, got {', '.join(inputs) or 'none'}")
+        made = {}
+        for name, value in inputs.items():
+            shape, dtype = self.shapes.get(name), self.dtypes.get(name, np.dtype("float32"))
+            if shape is not None and (value.ndim != len(shape) or any(
+                    own != given for own, given in zip(shape[1:], value.shape[1:], strict=True))):
+                raise ValueError(f"input {name} of model {self.name} has the shape {[-1, *shape[1:]]}, got "
+                                 f"{list(value.shape)}")
+            if value.dtype.kind not in "biuf":
+                raise ValueError(f"input {name} of model {self.name} must be numbers, got {value.dtype}")
+            made[name] = np.ascontiguousarray(value, dtype)
+        return made
+
+    # ------------------------------------------------------------ running
+    def __call__(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Runs the model on a batch.
+
+        Args:
+            inputs: arrays by name.
+
+        Returns:
+            Arrays by name.
+        """
+        given = dict(inputs)
+        if hasattr(self._code, "preprocess"):
+            given = self._code.preprocess(given)
+        outputs = self._code.predict(given) if self._graph is None else self._computed(given)
+        return self._code.postprocess(outputs) if hasattr(self._code, "postprocess") else outputs
+
+    def _computed(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        with self._lock:
+            form = tuple((n, inputs[n].shape) for n in self.input_names)
+            if form not in self._seen:
+                if len(self._seen) >= 1024:  # clients choose the forms: a bound
+                    self._seen.clear()
+                self._seen.add(form)
+                self.compiled += 1
+            rows = next(iter(inputs.values())).shape[0]
+            values = {**self._values, **{n: self._at(n, inputs[n]) for n in self.input_names},
+                      **{n: zeros((rows,), self._ctx) for n in self._labels}}
+            results = self._graph(*[values[n] for n in self._order])
+            results = results if isinstance(results, list) else [results]
+            return dict(zip(self.output_names, [r.asnumpy() for r in results], strict=True))
+
+    def _at(self, name: str, value: np.ndarray) -> NDArray:
+        return array(value, self._ctx, self.dtypes.get(name, "float32"))
+
+    def warm(self, sizes: Sequence[int]) -> None:
+        """Compiles the model for batches of these lengths, by running it on zeros.
+
+        Raises:
+            MXNetError: the shapes of the inputs are not known.
+        """
+        lacking = [n for n in self.input_names if n not in self.shapes]
+        if lacking:
+            raise MXNetError(f"{self.name}: to compile before the first request, the shape of {', '.join(lacking)} "
+                             f"must be known: --shape {lacking[0]}=1,...")
+        for size in sizes:
+            self({n: np.zeros((size, *self.shapes[n][1:]), self.dtypes.get(n, np.float32)) for n in self.input_names})
+
+
+def _without_epoch(source: str) -> tuple[str, int | None]:
+    """(`PREFIX`, epoch or None) of `PREFIX:EPOCH`."""
+    prefix, colon, epoch = source.rpartition(":")
+    return (prefix, int(epoch)) if colon and epoch.isdigit() else (source, None)
+
+
+def _params(prefix: str, epoch: int | None) -> dict[str, NDArray]:
+    if epoch is None:
+        files = sorted(glob.glob(f"{glob.escape(prefix)}-[0-9][0-9][0-9][0-9].params"))
+        if not files and os.path.exists(f"{prefix}.params"):
+            return {n.removeprefix("arg:").removeprefix("aux:"): v for n, v in load(f"{prefix}.params").items()}
+        if not files:
+            return {}
+        epoch = int(files[-1][-11:-7])
+    args, aux = load_params(prefix, epoch)
+    return {**args, **aux}
+
+
+def _class_of(path: str) -> Any:
+    """An instance of the class `Model` in a file."""
+    spec = importlib.util.spec_from_file_location(f"mxjax_served_{re.sub(r'[^a-zA-Z0-9]', '_', path)}", path)
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except OSError as error:
+        raise MXNetError(f"there is no such model: {error}") from None
+    if not hasattr(module, "Model"):
+        raise MXNetError(f"{path} has no class Model")
+    return module.Model()
+

@@ -1,0 +1,215 @@
+"""`python -m mxjax serve` driven by tritonclient and plain HTTP: answers, mistakes, limits, metrics, the end."""
+
+import http.client
+import importlib.util
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+
+# not imported: its protocol buffers and tritonclient's have the same names, and a process may have one of them only
+if importlib.util.find_spec("kserve") is None:
+    pytest.skip('needs the extra "serve"', allow_module_level=True)
+client = pytest.importorskip("tritonclient.http", reason="needs tritonclient[http,grpc]")
+grpc_client = pytest.importorskip("tritonclient.grpc", reason="needs tritonclient[http,grpc]")
+
+
+def _port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class _Server:
+    """A server process with a model of 4 inputs and 3 outputs."""
+
+    def __init__(self, folder, *arguments, shape="data=1,4"):
+        net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc"),
+                                   name="softmax")
+        self.weight = np.random.default_rng(0).normal(size=(3, 4)).astype("float32")
+        prefix = str(folder / "mlp")
+        mx.model.save_checkpoint(prefix, 3, net, {"fc_weight": mx.nd.array(self.weight), "fc_bias": mx.nd.zeros(3)}, {})
+        self.port, self.grpc = _port(), _port()
+        environment = {**os.environ, "MXNET_COMPILATION_CACHE": str(folder / "cache")}
+        self.log = folder / "log"
+        with open(self.log, "w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "mxjax", "serve", prefix, "--shape", shape, "--warm", "1,4,8", "--max-batch",
+                 "8", "--port", str(self.port), "--grpc-port", str(self.grpc), *arguments], env=environment, stdout=log,
+                stderr=subprocess.STDOUT)
+
+    def expected(self, x):
+        z = np.exp(x @ self.weight.T)
+        return z / z.sum(1, keepdims=True)
+
+    def ask(self, method, path, body=None, **headers):
+        """(status, body) of an HTTP request."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, body, {"Content-Type": "application/json", **headers})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def until_ready(self):
+        """The statuses of the readiness check until it is 200."""
+        seen = []
+        for _ in range(600):
+            try:
+                seen.append(self.ask("GET", "/v2/health/ready")[0])
+            except OSError:
+                assert self.process.poll() is None, self.log.read_text()
+            if seen and seen[-1] == 200:
+                return seen
+            time.sleep(0.1)
+        raise AssertionError(self.log.read_text())
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    one = _Server(tmp_path_factory.mktemp("server"), "--max-request-mb", "0.1")
+    try:
+        assert set(one.until_ready()) <= {503, 200}
+        yield one
+    finally:
+        one.process.kill()
+        one.process.wait()
+
+
+def _body(values):
+    return json.dumps({"inputs": [{"name": "data", "shape": list(np.shape(values)), "datatype": "FP32",
+                                   "data": np.ravel(values).tolist()}]})
+
+
+def test_metadata(server):
+    status, body = server.ask("GET", "/v2/models/mlp")
+    said = json.loads(body)
+    assert status == 200 and said["inputs"] == [{"name": "data", "datatype": "FP32", "shape": [-1, 4]}]
+    assert said["outputs"] == [{"name": "softmax_output", "datatype": "FP32", "shape": [-1, 3]}]
+    assert server.ask("GET", "/v2/models/other")[0] == 404
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_answers_over_http(server, binary):
+    http_one = client.InferenceServerClient(f"127.0.0.1:{server.port}")
+    assert http_one.is_server_ready() and http_one.is_model_ready("mlp")
+    for rows in (1, 3, 8, 21):
+        x = np.random.default_rng(rows).normal(size=(rows, 4)).astype("float32")
+        given = client.InferInput("data", x.shape, "FP32")
+        given.set_data_from_numpy(x, binary_data=binary)
+        answer = http_one.infer("mlp", [given], outputs=[client.InferRequestedOutput("softmax_output", binary)])
+        np.testing.assert_allclose(answer.as_numpy("softmax_output"), server.expected(x), rtol=1e-5)
+        assert ("data" in answer.get_output("softmax_output")) is not binary
+    http_one.close()
+
+
+def test_answers_over_grpc(server):
+    one = grpc_client.InferenceServerClient(f"127.0.0.1:{server.grpc}")
+    assert one.is_server_ready() and one.is_model_ready("mlp")
+    assert [i.name for i in one.get_model_metadata("mlp").inputs] == ["data"]
+    x = np.random.default_rng(1).normal(size=(5, 4)).astype("float32")
+    given = grpc_client.InferInput("data", x.shape, "FP32")
+    given.set_data_from_numpy(x)
+    np.testing.assert_allclose(one.infer("mlp", [given]).as_numpy("softmax_output"), server.expected(x), rtol=1e-5)
+    wrong = grpc_client.InferInput("data", (5, 3), "FP32")
+    wrong.set_data_from_numpy(x[:, :3])
+    with pytest.raises(Exception, match=r"INVALID_ARGUMENT.*shape \[-1, 4\], got \[5, 3\]"):
+        one.infer("mlp", [wrong])
+    one.close()
+
+
+def test_answers_as_version_1_and_from_curl(server):
+    status, body = server.ask("POST", "/v1/models/mlp:predict", json.dumps({"instances": [[0, 0, 0, 0]]}))
+    assert status == 200
+    np.testing.assert_allclose(json.loads(body)["predictions"], [[1 / 3] * 3], rtol=1e-6)
+    form = {"Content-Type": "application/x-www-form-urlencoded"}  # what `curl -d` calls it
+    assert server.ask("POST", "/v2/models/mlp/infer", _body([[0, 0, 0, 0]]), **form)[0] == 200
+
+
+@pytest.mark.parametrize("body, status", [
+    ("", 422), ("{", 422), ("[]", 422), ("{}", 422), (_body([[1, 2, 3]]), 400), (_body([1, 2, 3, 4]), 400),
+    ('{"inputs": [{"name": "data", "shape": [1, 4], "datatype": "FP32", "data": [1]}]}', 400),
+    ('{"inputs": [{"name": "data", "shape": [1, 4], "datatype": "FP99", "data": [1, 2, 3, 4]}]}', 400),
+    ('{"inputs": [{"name": "data", "shape": [-1, 4], "datatype": "FP32", "data": [[1, "x", null, 4]]}]}', 400),
+    ('{"inputs": [{"name": "image", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}]}', 400),
+    ("x" * 200_000, 413),
+])
+def test_mistakes_are_the_clients(server, body, status):
+    got, answer = server.ask("POST", "/v2/models/mlp/infer", body)
+    assert got == status, answer
+    assert json.loads(answer)
+    assert server.ask("POST", "/v2/models/mlp/infer", _body([[0, 0, 0, 0]]))[0] == 200
+
+
+def test_garbage_harms_nobody(server):
+    chance = random.Random(0)
+    good = _body([[1, 2, 3, 4]]).encode()
+    for _ in range(200):
+        body = bytearray(good)
+        for _ in range(chance.randint(1, 8)):
+            body[chance.randrange(len(body))] = chance.randrange(256)
+        length = {"Inference-Header-Content-Length": str(chance.choice([0, 5, 10**9, len(body)]))}
+        status, _ = server.ask("POST", "/v2/models/mlp/infer", bytes(body), **(length if chance.random() < 0.3 else {}))
+        assert status < 500 or status == 501, bytes(body)
+    assert server.ask("POST", "/v2/models/mlp/infer", good)[0] == 200
+
+
+def test_metrics(server):
+    server.ask("POST", "/v2/models/mlp/infer", _body([[0, 0, 0, 0]] * 3))
+    text = server.ask("GET", "/metrics")[1].decode()
+    for name in ("mxjax_batch_rows_sum", "mxjax_batch_requests_count", "mxjax_filled_rows_total",
+                 "mxjax_waiting_requests", "mxjax_compiled_forms"):
+        assert f'{name}{{model="mlp"}} ' in text
+    assert 'mxjax_compiled_forms{model="mlp"} 3.0' in text  # the sizes of --warm, whatever was asked
+
+
+def test_the_end_loses_no_answer(tmp_path):
+    one = _Server(tmp_path)
+    one.until_ready()
+    answers, failures = [], []
+
+    def ask(seed):
+        x = np.random.default_rng(seed).normal(size=(2, 4)).astype("float32")
+        for _ in range(100_000):
+            connection = http.client.HTTPConnection("127.0.0.1", one.port, timeout=60)
+            try:
+                connection.request("POST", "/v2/models/mlp/infer", _body(x), {"Content-Type": "application/json"})
+                answer = connection.getresponse()
+                assert answer.status == 200
+                answers.append(np.allclose(np.reshape(json.loads(answer.read())["outputs"][0]["data"], (2, 3)),
+                                           one.expected(x), rtol=1e-4))
+                if answer.getheader("Connection") == "close":
+                    return  # as a load balancer does, which also asks whether it is ready
+            except Exception as error:
+                failures.append(error)
+                return
+            finally:
+                connection.close()
+    threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1.5)
+    one.process.send_signal(signal.SIGTERM)
+    time.sleep(0.3)
+    assert one.ask("GET", "/v2/health/ready")[0] == 503
+    assert one.process.wait(60) == 0, one.log.read_text()[-3000:]
+    for thread in threads:
+        thread.join(60)
+    assert not failures and len(answers) > 20 and all(answers)
+
+
+def test_a_model_that_cannot_be_warmed_ends_the_server(tmp_path):
+    one = _Server(tmp_path, shape="data=1,5")
+    assert one.process.wait(120) == 2, one.log.read_text()
+    assert "Traceback" not in one.log.read_text()
