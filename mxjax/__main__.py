@@ -28,6 +28,7 @@ _TOOLS = {"doctor": "tell what a script or saved graph uses that differs here, i
           "alias": "make `import mxnet` mean mxjax in a whole environment, and undo it",
           "cache": "show, clear or pack the compiled programs that are kept in files",
           "stubs": "write the type stubs of functions made from the operator registry"}
+_OF_MODELS = {"doctor", "convert", "serve", "plan", "inspect"}  # may need code of the user's, such as operators
 
 
 # by package: the extra that brings it, and what it is for
@@ -85,6 +86,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                                    formatter_class=argparse.ArgumentDefaultsHelpFormatter)
         if argv[:1] == [name]:
             importlib.import_module(f"mxjax.tools.{name}").add_arguments(tool)
+            if name in _OF_MODELS:
+                tool.add_argument("--import", action="append", default=[], dest="imported", metavar="MODULE|FILE.py",
+                                  help="code to import first, e.g. that registers operators; once for each")
     given = parser.parse_args(argv)
     if given.command_name == "info":
         _info()
@@ -92,6 +96,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     from .base import MXNetError  # it loads NumPy, which --help and --version do without
     if given.command_name in _TOOLS:
         try:
+            if getattr(given, "imported", ()):
+                importlib.import_module("mxjax.tools._model").import_code(given.imported)
             return importlib.import_module(f"mxjax.tools.{given.command_name}").main(given)
         except (MXNetError, OSError) as error:
             told = str(error).removeprefix(f"{given.command_name}: ")  # some are raised to callers of the functions

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import glob
 import logging
+import os
+import re
 
 from . import ndarray as nd
 from . import symbol as sym
 from ._support.files import together
+from .base import MXNetError
 from .context import cpu
 from .ndarray import NDArray
 from .symbol import Symbol
 
-__all__ = ["load_checkpoint", "load_params", "save_checkpoint"]
+__all__ = ["find_model", "load_checkpoint", "load_named_params", "load_params", "save_checkpoint"]
+
+_PARAMETERS = (".params", ".npz", ".safetensors")
 
 
 def _pack_params(arg_params: dict[str, NDArray], aux_params: dict[str, NDArray]) -> dict[str, NDArray]:
@@ -71,3 +77,59 @@ def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, 
 def load_checkpoint(prefix: str, epoch: int) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
     """What `save_checkpoint` saved, here or in MXNet: (symbol, arg_params, aux_params)."""
     return sym.load(f"{prefix}-symbol.json"), *load_params(prefix, epoch)
+
+
+def find_model(source: str, epoch: int | None = None) -> tuple[str, str | None, str | None]:
+    """Finds the files of a saved model.
+
+    Args:
+        source: `PREFIX` or `PREFIX:EPOCH`, a graph's `.json` file, a folder with one `-symbol.json` file, or a file of
+            parameters alone (`.params`, `.npz`, `.safetensors`).
+        epoch: whose parameters; None: those of the newest epoch, or of `PREFIX.params`.
+
+    Returns:
+        (prefix, path of the graph or None, path of the parameters or None). With an epoch the last one is its file,
+        whether there is one or not.
+
+    Raises:
+        MXNetError: there is neither, or a folder has several graphs.
+
+    Example:
+        >>> find_model("lenet:10")  # doctest: +SKIP
+        ('lenet', 'lenet-symbol.json', 'lenet-0010.params')
+    """
+    if os.path.isdir(source):
+        graphs = glob.glob(os.path.join(glob.escape(source), "*-symbol.json"))
+        if len(graphs) != 1:
+            raise MXNetError(f"the folder {source} must have one file NAME-symbol.json, it has {len(graphs)}")
+        source = graphs[0]
+    elif source.endswith(_PARAMETERS):
+        if not os.path.isfile(source):
+            raise MXNetError(f"there is no such model: no file {source}")
+        return re.sub(r"(-\d{4,})?\.\w+$", "", source), None, source
+    if epoch is None and (found := re.fullmatch(r"(.+):(\d+)", source)):
+        source, epoch = found[1], int(found[2])
+    prefix = re.sub(r"(-symbol)?\.json$", "", source)
+    graph = source if source.endswith(".json") else f"{prefix}-symbol.json"
+    if not os.path.isfile(graph):
+        raise MXNetError(f"there is no such model: no file {graph}")
+    if epoch is not None:
+        return prefix, graph, f"{prefix}-{epoch:04d}.params"
+    epochs = [(int(found[1]), path) for path in glob.glob(f"{glob.escape(prefix)}-*.params")
+              if (found := re.fullmatch(r"-(\d{4,})\.params", path[len(prefix):]))]
+    alone = [prefix + ending for ending in _PARAMETERS if os.path.isfile(prefix + ending)]
+    return prefix, graph, max(epochs)[1] if epochs else alone[0] if alone else None
+
+
+def load_named_params(path: str) -> dict[str, NDArray]:
+    """Returns parameters and auxiliary states of a file by name, with or without MXNet's "arg:" and "aux:".
+
+    Raises:
+        ValueError: the file's arrays have no names.
+    """
+    loaded = nd.load(path)
+    if not isinstance(loaded, dict):
+        if not loaded:
+            return {}
+        raise ValueError(f"invalid parameter file {path}: its arrays have no names")
+    return {re.sub("^(arg|aux):", "", name): value for name, value in loaded.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import importlib.util
 import os
 import re
@@ -12,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from .._checkpoints import load_params
+from .._checkpoints import find_model, load_named_params
 from ..base import MXNetError
 from ..context import Context, cpu
 from ..executor import CachedOp
-from ..ndarray import NDArray, array, load, zeros
+from ..ndarray import NDArray, array, zeros
 from ..ops.params import np_dtype
 from ..symbol import load as load_symbol
 
@@ -30,8 +29,8 @@ class Served:
     fits, as far as they are known; dtypes: of the inputs.
 
     Args:
-        source: `PREFIX:EPOCH`, `PREFIX` (the newest epoch), a `-symbol.json` file (with the newest epoch beside it), or
-            a `.py` file with a class `Model`.
+        source: `PREFIX:EPOCH`, `PREFIX` (the newest epoch), a `-symbol.json` file (with the newest epoch beside it), a
+            folder with one, or a `.py` file with a class `Model`.
         name: default the file's name.
         ctx: where it runs.
         shapes: shapes of inputs by name with a batch length of 1, e.g. {"data": (1, 3, 224, 224)}; needed to compile
@@ -59,7 +58,8 @@ class Served:
         self.compiled = 0  # how many forms of inputs have been met, each of which is compiled once
         self._ctx = ctx or cpu()
         folder = ""
-        self.name = name or re.sub(r"(-symbol\.json|\.py)$", "", os.path.basename(_without_epoch(source)[0]))
+        self.name = name or os.path.basename(source.removesuffix(".py") if source.endswith(".py")
+                                             else find_model(source)[0])
         if source.endswith(".py"):
             folder, self._code = os.path.dirname(source), _class_of(source)
             source = getattr(self._code, "source", "")
@@ -75,11 +75,12 @@ class Served:
             raise MXNetError(f"{self.name}: its class Model has neither `source` nor `predict`")
 
     def _load(self, source: str) -> None:
-        prefix, epoch = _without_epoch(source)
-        prefix = prefix.removesuffix("-symbol.json")
+        _, graph, path = find_model(source)
+        if graph is None:
+            raise MXNetError(f"there is no such model: {path} has parameters alone")
+        symbol = load_symbol(graph)
         try:
-            symbol = load_symbol(f"{prefix}-symbol.json")
-            params = _params(prefix, epoch)
+            params = load_named_params(path) if path else {}
         except OSError as error:
             raise MXNetError(f"there is no such model: {error}") from None
         free = [n for n in symbol.list_arguments() if n not in params]
@@ -181,24 +182,6 @@ class Served:
                              f"must be known: --shape {lacking[0]}=1,...")
         for size in sizes:
             self({n: np.zeros((size, *self.shapes[n][1:]), self.dtypes.get(n, np.float32)) for n in self.input_names})
-
-
-def _without_epoch(source: str) -> tuple[str, int | None]:
-    """(`PREFIX`, epoch or None) of `PREFIX:EPOCH`."""
-    prefix, colon, epoch = source.rpartition(":")
-    return (prefix, int(epoch)) if colon and epoch.isdigit() else (source, None)
-
-
-def _params(prefix: str, epoch: int | None) -> dict[str, NDArray]:
-    if epoch is None:
-        files = sorted(glob.glob(f"{glob.escape(prefix)}-[0-9][0-9][0-9][0-9].params"))
-        if not files and os.path.exists(f"{prefix}.params"):
-            return {n.removeprefix("arg:").removeprefix("aux:"): v for n, v in load(f"{prefix}.params").items()}
-        if not files:
-            return {}
-        epoch = int(files[-1][-11:-7])
-    args, aux = load_params(prefix, epoch)
-    return {**args, **aux}
 
 
 def _class_of(path: str) -> Any:

@@ -3,28 +3,58 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from .._checkpoints import find_model, load_named_params
 from ..base import MXNetError
-from ..interop import JaxFunction
-from ..model import load_checkpoint
+from ..interop import JaxFunction, install_mxnet_alias
 from ..ndarray import NDArray
 from ..ops.params import np_dtype
-from ..symbol import Symbol, load
+from ..symbol import load
 
-__all__ = ["Model", "add_arguments", "pairs"]
+__all__ = ["Model", "add_arguments", "graph_of", "import_code", "pairs"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """PREFIX, EPOCH and the inputs' shapes and dtypes."""
-    parser.add_argument("prefix", metavar="PREFIX", help="the files are PREFIX-symbol.json and PREFIX-EPOCH.params")
-    parser.add_argument("epoch", metavar="EPOCH", type=int)
+    """Declares MODEL, EPOCH and the inputs' shapes and dtypes."""
+    parser.add_argument("model", metavar="MODEL", help="PREFIX of PREFIX-symbol.json and PREFIX-EPOCH.params, the "
+                        "first file, a folder with such files, or a file of parameters")
+    parser.add_argument("epoch", metavar="EPOCH", type=int, nargs="?", help="the newest where not given")
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=N,N,...",
                         help="shape of an input, e.g. data=1,3,224,224; once for each input")
     parser.add_argument("--dtype", action="append", default=[], metavar="NAME=DTYPE", help="float32 where not given")
+
+
+def import_code(texts: list[str]) -> None:
+    """Imports what `--import` names, such as operators of one's own; `import mxnet` means mxjax there.
+
+    Args:
+        texts: names of modules, or files of Python.
+
+    Raises:
+        MXNetError: there is no such module, or it raises.
+    """
+    if not texts:
+        return
+    install_mxnet_alias()
+    sys.path.insert(0, os.getcwd())
+    for text in texts:
+        try:
+            if text.endswith(".py"):
+                name = os.path.splitext(os.path.basename(text))[0]
+                spec = importlib.util.spec_from_file_location(name, text)
+                sys.modules[name] = module = importlib.util.module_from_spec(spec)
+                spec.loader.exec_module(module)
+            else:
+                importlib.import_module(text)
+        except Exception as error:
+            raise MXNetError(f"--import {text}: {type(error).__name__}: {error}") from error
 
 
 def pairs(option: str, texts: list[str]) -> dict[str, str]:
@@ -35,21 +65,24 @@ def pairs(option: str, texts: list[str]) -> dict[str, str]:
     return dict(text.split("=", 1) for text in texts)
 
 
-def _without_parameters(prefix: str, inputs: set[str]) -> Symbol | None:
-    """A graph all of whose arguments are inputs."""
-    try:
-        symbol = load(f"{prefix}-symbol.json")
-    except OSError:
-        return None
-    return symbol if set(symbol.list_inputs()) == inputs else None
+def graph_of(source: str) -> str:
+    """Returns the path of a model's graph.
+
+    Raises:
+        MXNetError: there is none.
+    """
+    prefix, graph, params = find_model(source)
+    if graph is None:
+        raise MXNetError(f"{params} has parameters alone; this needs the graph, a file {prefix}-symbol.json")
+    return graph
 
 
 class Model:
     """A checkpoint with its inputs' shapes.
 
-    runs: whether the graph will be run, for which the inputs' shapes are needed; shapes, dtypes: of the inputs, labels
-    of loss outputs left out; sizes: shapes of all variables and outputs. Without a file of parameters all arguments
-    are inputs.
+    runs: whether the graph will be run, for which the inputs' shapes are needed; prefix: beginning of the files' names;
+    shapes, dtypes: of the inputs, labels of loss outputs left out; sizes: shapes of all variables and outputs. Without
+    a file of parameters all arguments are inputs.
 
     Raises:
         MXNetError: a file is missing, or the shapes are not enough.
@@ -61,12 +94,20 @@ class Model:
                                                                                            given.shape).items()}
         except ValueError as error:
             raise MXNetError(f"--shape: {error}") from None
+        self.prefix, graph, params = find_model(given.model, given.epoch)
+        if runs:
+            graph_of(given.model)
+        self.symbol = load(graph) if graph else None
+        if self.symbol is not None and params and not os.path.exists(params) \
+                and set(self.symbol.list_inputs()) == set(shapes):
+            params = None  # a graph without parameters, named with an epoch
         try:
-            self.symbol, self.args, self.aux = load_checkpoint(given.prefix, given.epoch)
+            values = load_named_params(params) if params else {}
         except OSError as error:
-            self.symbol, self.args, self.aux = _without_parameters(given.prefix, set(shapes)), {}, {}
-            if self.symbol is None:
-                raise MXNetError(f"there is no such model: {error}") from None
+            raise MXNetError(f"there is no such model: {error}") from None
+        states = set(self.symbol.list_auxiliary_states()) if self.symbol is not None else set()
+        self.args = {n: v for n, v in values.items() if n not in states}
+        self.aux = {n: v for n, v in values.items() if n in states}
         if not runs:
             return
         free = [n for n in self.symbol.list_arguments() if n not in self.args]

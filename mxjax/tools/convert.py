@@ -1,4 +1,4 @@
-"""`python -m mxjax convert PREFIX EPOCH --to onnx --shape data=1,3,224,224`: a checkpoint in another format.
+"""`python -m mxjax convert MODEL --to onnx --shape data=1,3,224,224`: a checkpoint in another format.
 
 onnx: an ONNX file (with --dynamic-batch for any batch). stablehlo: the program as portable StableHLO bytecode, for
 runtimes of OpenXLA. jax: the program as `jax.export` writes it; `jax.export.deserialize(content).call(inputs)` runs it.
@@ -86,9 +86,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _source(given: argparse.Namespace) -> int:
     from .source import project  # for these two alone
-    target, folder = project.target(given.to), given.output or f"{given.prefix}-{given.to}"
-    model = _model.Model(given)
-    paths, inputs = project.write(model, given.prefix, folder, target)
+    target, model = project.target(given.to), _model.Model(given)
+    folder = given.output or f"{model.prefix}-{given.to}"
+    paths, inputs = project.write(model, model.prefix, folder, target)
     for path in paths:
         print(f"{path}: {os.path.getsize(path) / 1e6:.3f} MB")
     told, good = project.check(model, folder, inputs, target)
@@ -98,8 +98,9 @@ def _source(given: argparse.Namespace) -> int:
 
 def _saved_model(given: argparse.Namespace) -> int:
     from . import _savedmodel  # TensorFlow is optional
-    folder = given.output or f"{given.prefix}-savedmodel"
-    told, good = _savedmodel.write(_model.Model(given), folder, given.dynamic_batch)
+    model = _model.Model(given)
+    folder = given.output or f"{model.prefix}-savedmodel"
+    told, good = _savedmodel.write(model, folder, given.dynamic_batch)
     print(f"{folder}: {told}")
     return 0 if good else 1
 
@@ -111,7 +112,8 @@ def main(given: argparse.Namespace) -> int:
     if given.to == _SAVED_MODEL:
         return _saved_model(given)
     write, ending = _FORMATS[given.to]
-    path = given.output or given.prefix + ending
-    write(_model.Model(given, runs=write not in (_npz, _safetensors)), path, given.dynamic_batch)
+    model = _model.Model(given, runs=write not in (_npz, _safetensors))
+    path = given.output or model.prefix + ending
+    write(model, path, given.dynamic_batch)
     print(f"{path}: {os.path.getsize(path) / 1e6:.2f} MB")
     return 0

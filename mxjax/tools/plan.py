@@ -12,13 +12,15 @@ from ..base import MXNetError
 from ..plan import Plan
 from ..symbol import load
 from ..symbol._plan import plan_of
+from ._model import graph_of
 
 __all__ = ["add_arguments", "main"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
-    parser.add_argument("model", metavar="MODEL-symbol.json", help="a graph that was saved; parameters are not needed")
+    parser.add_argument("model", metavar="MODEL", help="PREFIX of PREFIX-symbol.json, the file itself, or its folder; "
+                        "parameters are not needed")
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=N,N,...",
                         help="shape of an input, e.g. data=64,3,224,224; once for each input, of all devices together")
     parser.add_argument("--on", required=True, metavar="DEVICES",
@@ -44,7 +46,7 @@ def main(given: argparse.Namespace) -> int:
             raise MXNetError(f"--shape must be NAME=N,N,..., got {text!r}")
     if given.batch not in (None, "largest") and not given.batch.isdecimal():
         raise MXNetError(f"--batch must be a number or largest, got {given.batch!r}")
-    symbol = load(given.model)
+    symbol = load(graph_of(given.model))
     with progress("compiled", unit=" batches") as bar:
         def told(plan: Plan) -> None:
             bar.set_postfix_str(f"{plan.batch} {'fits' if plan.fits else 'does not fit'}")

@@ -1,11 +1,17 @@
 """The commands on saved models: `convert` and `inspect`."""
 
+import json
+import os
+import sys
+import textwrap
+
 import numpy as np
 import pytest
 
 import mxjax as mx
 from mxjax import __main__ as command_line
 from mxjax import gluon
+from mxjax.tools import _model
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +86,56 @@ def test_mistakes(model, capsys):
         with pytest.raises(SystemExit) as failed:
             command_line.main([str(a) for a in args])
         assert failed.value.code == 2 and message in capsys.readouterr().err
+
+
+def test_each_form_of_a_model(model, capsys, tmp_path):
+    prefix, _, _ = model
+    run(capsys, "convert", prefix, 3, "--to", "npz", "--output", tmp_path / "one.npz")
+    wanted = dict(np.load(tmp_path / "one.npz"))
+    for source in (prefix, f"{prefix}:3", f"{prefix}-symbol.json", os.path.dirname(prefix), f"{prefix}-0003.params",
+                   tmp_path / "one.npz"):
+        run(capsys, "convert", source, "--to", "npz", "--output", tmp_path / "other.npz")
+        found = dict(np.load(tmp_path / "other.npz"))
+        assert found.keys() == wanted.keys()
+        for name, value in wanted.items():
+            np.testing.assert_array_equal(found[name], value)
+    (tmp_path / "two").mkdir()
+    for args, message in ((("inspect", tmp_path / "one.npz", "--shape", "data=1,2,6,6"), "parameters alone"),
+                          (("inspect", tmp_path / "two"), "it has 0"),
+                          (("inspect", tmp_path / "none.npz"), "no file"),
+                          (("plan", tmp_path / "one.npz", "--on", "h100"), "parameters alone")):
+        with pytest.raises(SystemExit) as failed:
+            command_line.main([str(a) for a in args])
+        assert failed.value.code == 2 and message in capsys.readouterr().err
+
+
+def test_code_that_is_imported_first(capsys, tmp_path, monkeypatch):
+    """A graph with an operator of the user's, whose class is in a file."""
+    (tmp_path / "my_ops.py").write_text(textwrap.dedent("""
+        import mxnet as mx
+
+        @mx.operator.register("tools_test_double")
+        class Property(mx.operator.CustomOpProp):
+            def create_operator(self, ctx, shapes, dtypes):
+                return Double()
+
+        class Double(mx.operator.CustomOp):
+            def forward(self, is_train, req, in_data, out_data, aux):
+                self.assign(out_data[0], req[0], in_data[0] * 2)
+        """))
+    graph = {"nodes": [{"op": "null", "name": "data", "inputs": []},
+                       {"op": "Custom", "name": "twice", "attrs": {"op_type": "tools_test_double"},
+                        "inputs": [[0, 0, 0]]}],
+             "arg_nodes": [0], "heads": [[1, 0, 0]], "attrs": {"mxnet_version": ["int", 10901]}}
+    (tmp_path / "net-symbol.json").write_text(json.dumps(graph))
+    arguments = ["inspect", str(tmp_path), "--shape", "data=2,3"]
+    with pytest.raises(SystemExit):
+        command_line.main(arguments)
+    assert "tools_test_double" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(_model, "install_mxnet_alias", lambda: None)  # it would stay for the other tests
+    monkeypatch.setitem(sys.modules, "mxnet", mx)
+    with pytest.raises(SystemExit):
+        command_line.main([*arguments, "--import", str(tmp_path / "none.py")])
+    assert "--import" in capsys.readouterr().err
+    assert "twice" in run(capsys, *arguments, "--import", tmp_path / "my_ops.py")
