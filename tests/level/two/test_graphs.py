@@ -74,3 +74,22 @@ def test_static_methods_are_methods_under_use_np():
         def number(self, x):
             return x + 1
     assert Net().number(1) == 2
+
+
+class Pair(mx.gluon.HybridBlock):
+    def forward(self, x, y):
+        return x + y, x - y
+
+
+@pytest.mark.parametrize("kind", [mx.gluon.nn.Sequential, mx.gluon.nn.HybridSequential])
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_blocks_in_turn_pass_several_arrays_on(kind, hybridize):
+    net = kind()
+    net.add(Pair(), Pair())
+    if hybridize:
+        net.hybridize()
+    first, second = net(np.array([3.0]), np.array([1.0]))
+    assert (first.item(), second.item()) == (6, 2)
+    net = kind()
+    net.add(mx.gluon.nn.Identity())
+    assert net(np.array([3.0])).item() == 3
