@@ -93,3 +93,62 @@ def test_blocks_in_turn_pass_several_arrays_on(kind, hybridize):
     net = kind()
     net.add(mx.gluon.nn.Identity())
     assert net(np.array([3.0])).item() == 3
+
+
+def test_sparse_arrays_in_archives(tmp_path):
+    dense = onp.array([[0, 1, 0], [2, 0, 3]], "float32")
+    arrays = {"a": mx.nd.array(dense).tostype("csr"), "b": mx.nd.array(dense).tostype("row_sparse"), "c": np.ones(2)}
+    npx.savez(tmp_path / "saved.npz", **arrays)
+    found = mx.nd.load(tmp_path / "saved.npz")
+    assert [found[name].stype for name in "abc"] == ["csr", "row_sparse", "default"]
+    assert all((found[name].asnumpy() == arrays[name].asnumpy()).all() for name in "abc")
+
+
+def test_sparse_arrays_of_scipy(tmp_path):
+    sparse = pytest.importorskip("scipy.sparse")
+    dense = onp.array([[0, 1, 0], [2, 0, 3]], "float32")
+    sparse.save_npz(tmp_path / "matrix.npz", sparse.csr_matrix(dense))
+    assert (mx.nd.load(tmp_path / "matrix.npz")[""].asnumpy() == dense).all()
+    sparse.save_npz(tmp_path / "columns.npz", sparse.csc_matrix(dense))
+    with pytest.raises(mx.MXNetError, match="csc"):
+        mx.nd.load(tmp_path / "columns.npz")
+    npx.savez(tmp_path / "own.npz", mx.nd.array(dense).tostype("csr"))
+    with onp.load(tmp_path / "own.npz") as parts:
+        assert parts["arr_0/format"] == b"csr" and parts["arr_0/shape"].tolist() == [2, 3]
+
+
+def test_counts_of_classes():
+    n, p = [100, 3], [[0.25, 0.75, 0], [0, 1, 0]]
+    for draw, array in ((npx.random.multinomial, np.array), (mx.nd.random.multinomial, mx.nd.array),
+                        (mx.random.multinomial, mx.nd.array)):
+        counts = draw(array(n), array(p), shape=(40,)).asnumpy()
+        assert counts.shape == (2, 40, 3) and counts.dtype == onp.float32
+        assert (counts.sum(-1) == [[100], [3]]).all() and (counts[1, :, 1] == 3).all()
+        assert 20 < counts[0, :, 0].mean() < 30
+    with pytest.raises(mx.MXNetError, match="p must have the shape of n"):
+        mx.nd.random.multinomial(mx.nd.array([1]), mx.nd.array([0.5, 0.5]))
+
+
+def test_draws_in_graphs_are_read_again():
+    n, p = mx.sym.var("n"), mx.sym.var("p")
+    graph = mx.sym.Group([mx.sym.random.multinomial(n, p, shape=2), mx.sym.random.binomial(n, mx.sym.var("q")),
+                          mx.sym.random.categorical(p, get_prob=False)])
+    text = graph.tojson()
+    assert "_sample_categorical" in text and "_sample_multinomial\"" not in text
+    values = {"n": mx.nd.array([5, 7]), "p": mx.nd.array([[0, 1], [1, 0]]), "q": mx.nd.array([0, 1])}
+    for symbol in (graph, mx.sym.load_json(text), mx.sym.load_json(text.replace("_npx__random", "_sample"))):
+        counts, successes, classes = symbol._bind(mx.cpu(), values).forward()
+        assert counts.asnumpy().tolist() == [[[0, 5]] * 2, [[7, 0]] * 2]
+        assert successes.asnumpy().tolist() == [0, 7] and classes.asnumpy().tolist() == [1, 0]
+
+
+def test_quantized_shapes():
+    data, low, high = mx.nd.ones((2, 3), dtype="int8"), mx.nd.array([-1]), mx.nd.array([1])
+    out, *ranges = mx.nd.contrib.quantized_reshape(data, low, high, shape=(0, -4, 3, 1))
+    assert out.shape == (2, 3, 1) and out.dtype == onp.int8 and [r.asscalar() for r in ranges] == [-1, 1]
+    assert mx.nd.quantized_transpose(data, low, high, axes=(1, 0))[0].shape == (3, 2)
+
+
+def test_densities_of_vectors_of_other_lengths_are_refused():
+    with pytest.raises(mx.MXNetError, match="shape of sample"):
+        mx.nd.random_pdf_dirichlet(mx.nd.ones((4, 2)), mx.nd.ones(3))
