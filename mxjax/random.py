@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from . import level as _level
 from ._random.streams import seed
-from .ndarray.random import by_level as _by_level
 from .ndarray.random import (
     binomial,
     categorical,
@@ -20,6 +19,7 @@ from .ndarray.random import (
     shuffle,
     uniform,
 )
+from .ndarray.random import by_level as _by_level
 
 __all__ = ["binomial", "categorical", "exponential", "gamma", "generalized_negative_binomial", "multinomial",
            "negative_binomial", "normal", "poisson", "randint", "randn", "seed", "shuffle", "uniform"]

@@ -220,8 +220,9 @@ def quantized_flatten(data: Array, min_data: Array, max_data: Array) -> tuple[Ar
 
 
 @register("_contrib_quantized_reshape", aliases=("quantized_reshape",), **_through("quantized_reshape"))
-def classic_quantized_reshape(data: Array, min_data: Array, max_data: Array, *, shape: Shape = (), reverse: bool = False,
-                              target_shape: Shape = (), keep_highest: bool = False) -> tuple[Array, Array, Array]:
+def classic_quantized_reshape(data: Array, min_data: Array, max_data: Array, *, shape: Shape = (),
+                              reverse: bool = False, target_shape: Shape = (),
+                              keep_highest: bool = False) -> tuple[Array, Array, Array]:
     """`Reshape` of integers."""
     return reshape(data, shape=shape, reverse=reverse, target_shape=target_shape, keep_highest=keep_highest), \
         min_data, max_data

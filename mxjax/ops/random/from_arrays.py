@@ -83,7 +83,7 @@ def sample_multinomial(data: Array, *, shape: Shape = (), get_prob: bool = False
 @register("_npx__random_multinomial", infer_type=gives(lambda p: p["dtype"]),
           FPartialShape=lambda p, n, chances: n + p["shape"] + chances[-1:], **RANDOM)
 def random_multinomial(n: Array, p: Array, *, shape: Shape = (), dtype: DType = "float32", _key: Any = None) -> Array:
-    """How often each class comes in `n` draws with the probabilities `p`: MXNet 2's `_sample_multinomial`.
+    """Returns how often each class comes in `n` draws with the probabilities `p`: MXNet 2's `_sample_multinomial`.
 
     n: any shape; p: that shape + (classes,) -> that shape + `shape` + (classes,).
     """
