@@ -152,3 +152,28 @@ def test_quantized_shapes():
 def test_densities_of_vectors_of_other_lengths_are_refused():
     with pytest.raises(mx.MXNetError, match="shape of sample"):
         mx.nd.random_pdf_dirichlet(mx.nd.ones((4, 2)), mx.nd.ones(3))
+
+
+class Square(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0] ** 2)
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], 2 * in_data[0] * out_grad[0])
+
+
+@mx.operator.register("square_in_graphs")
+class SquareProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, shapes, dtypes):
+        return Square()
+
+
+def test_custom_operators_are_traced():
+    net = Function(lambda x: mx.nd.Custom((x * 1).as_nd_ndarray(), op_type="square_in_graphs").as_np_ndarray() + 1)
+    x = np.array([1.0, 2.0])
+    x.attach_grad()
+    for _ in range(2):
+        with autograd.record():
+            out = net(x)
+        out.backward()
+        assert out.asnumpy().tolist() == [2, 5] and x.grad.asnumpy().tolist() == [2, 4]
