@@ -127,6 +127,8 @@ def _use(func: Any, *scopes: Callable[[bool], _Scope]) -> Any:
                 setattr(func, name, property(*parts, member.__doc__))
             elif inspect.isfunction(member):
                 setattr(func, name, _use(member, *scopes))
+            elif name in vars(func) and level.current() == 2:  # static methods become methods, as in MXNet
+                setattr(func, name, _use(getattr(func, name), *scopes))
         return func
     if not callable(func):
         raise TypeError(f"only functions and classes can be decorated, got {type(func).__name__}")

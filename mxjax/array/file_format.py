@@ -40,6 +40,7 @@ __all__ = ["dumps", "loads", "read", "read_file", "write", "write_each"]
 
 _LIST, _V1, _V2, _V3 = 0x112, 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 _STYPES = {0: "default", 1: "row_sparse", 2: "csr"}
+_NPZ_PARTS = {"csr": ("data", "indices", "indptr"), "row_sparse": ("data", "indices")}  # entries of an archive
 _MOST_DIMENSIONS = 64
 _HEADER, _SLAB, _LARGE = 1 << 9, 1 << 24, 1 << 23  # bytes read for a header, got for arrays, worth two threads
 _AT_ONCE = 500  # arrays that one call of the system reads, with the headers in between (Linux takes 1024 buffers)
@@ -193,11 +194,37 @@ def _read_numpy(file: IO[bytes], size: int, path: str) -> Any:
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
         check_unpacked(sum(entry.file_size for entry in entries), size, path)
-        found = {}
+        found: dict[str, Any] = {}
+        names = {entry.filename for entry in entries}
         for entry in entries:
+            name = entry.filename.removesuffix(".npy")
             with archive.open(entry) as content, reading(entry.filename, "a NumPy array"):
-                found[entry.filename.removesuffix(".npy")] = _read_npy(content, entry.file_size)
-    return _from_numpy(found)
+                if name.endswith("format") and name.removesuffix("format") + "data.npy" in names:
+                    found[name] = _read_text(content)
+                else:
+                    found[name] = _read_npy(content, entry.file_size)
+    return _from_numpy(_with_sparse(found))
+
+
+def _read_text(file: IO[bytes]) -> str:
+    """The text in an entry. Its header is left out: MXNet 2.0 writes one that is no header of NumPy's."""
+    raw = file.read()
+    return raw[10 + int.from_bytes(raw[8:10], "little"):].decode("latin-1")
+
+
+def _with_sparse(found: dict[str, Any]) -> dict[str, Any]:
+    """The arrays of an archive, sparse ones, of which each part is an entry (as SciPy writes them), put together."""
+    for name in [name for name, value in found.items() if isinstance(value, str)]:
+        stype, prefix = found.pop(name), name.removesuffix("format")
+        if stype not in _NPZ_PARTS:
+            raise MXNetError(f"{name}: sparse arrays of format {stype!r}, only {' and '.join(_NPZ_PARTS)} are read")
+        lacking = [part for part in (*_NPZ_PARTS[stype], "shape") if prefix + part not in found]
+        if lacking:
+            raise MXNetError(f"{prefix.removesuffix('/')}: a {stype} array without {' and '.join(lacking)}")
+        parts = tuple(found.pop(prefix + part) for part in _NPZ_PARTS[stype])
+        shape = tuple(found.pop(prefix + "shape").tolist())
+        found[prefix.removesuffix("/")] = storage(stype).of_parts(parts, shape, parts[0].dtype)
+    return found
 
 
 def _read_npy(file: IO[bytes], size: int) -> np.ndarray:
@@ -219,7 +246,8 @@ def _read_npy(file: IO[bytes], size: int) -> np.ndarray:
 
 
 def _from_numpy(found: dict[str, np.ndarray]) -> dict[str, Any]:
-    return dict(zip(found, _on_device([np.array(values, order="C") for values in found.values()]), strict=True))
+    return dict(zip(found, _on_device([np.array(values, order="C") if isinstance(values, np.ndarray) else values
+                                       for values in found.values()]), strict=True))
 
 
 def read(buffer: memoryview, source: str) -> Any:
@@ -348,24 +376,36 @@ def _write(file: io.BufferedWriter, arrays: Iterator[Any], count: int, names: li
 def write_numpy(path: str, arrays: dict[str, Any] | Any) -> None:
     """Writes one dense array in NumPy's format (`.npy`), or named ones as an archive of such files (`.npz`).
 
+    A sparse array is several entries, "name/data.npy" and its like, as in SciPy's files.
+
     Raises:
-        MXNetError: an array is sparse, or the file cannot be written.
+        MXNetError: the one array is sparse, or the file cannot be written.
     """
-    for array in arrays.values() if isinstance(arrays, dict) else [arrays]:
-        if array.stype != "default":
-            raise MXNetError(f"cannot write {path}: only dense arrays are written in NumPy's format, got {array.stype}")
+    if not isinstance(arrays, dict) and arrays.stype != "default":
+        raise MXNetError(f"cannot write {path}: one sparse array goes into .npz, got {arrays.stype}")
     with refusals(f"cannot write {path}"), replacing(path) as file:
         if not isinstance(arrays, dict):
-            _write_npy(file, arrays)
+            _write_npy(file, arrays.asnumpy())
             return
         with zipfile.ZipFile(file, "w") as archive:
             for name, array in arrays.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                    _write_npy(entry, array)
+                for entry_name, values in _npz_entries(name, array):
+                    with archive.open(f"{entry_name}.npy", "w", force_zip64=True) as entry:
+                        _write_npy(entry, values)
 
 
-def _write_npy(file: Any, array: Any) -> None:
-    values = array.asnumpy()
+def _npz_entries(name: str, array: Any) -> Iterator[tuple[str, np.ndarray]]:
+    if array.stype == "default":
+        yield name, array.asnumpy()
+        return
+    array = array.ascending()
+    for part in _NPZ_PARTS[array.stype]:
+        yield f"{name}/{part}", getattr(array, part).asnumpy()
+    yield f"{name}/shape", np.array(array.shape, np.int64)
+    yield f"{name}/format", np.array(array.stype.encode())
+
+
+def _write_npy(file: Any, values: np.ndarray) -> None:
     if values.dtype.name == "bfloat16":  # as MXNet has it, where NumPy alone knows no such dtype
         values = values.view([("bfloat16", "<u2")])
     np.lib.format.write_array(file, values, allow_pickle=False)

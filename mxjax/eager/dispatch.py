@@ -50,10 +50,7 @@ def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: Any = None,
             present, arrays = tuple(a is not None for a in arrays), [a for a in arrays if a is not None]
     check_inputs(op, values, len(arrays))
     if op.get_attr("FHost") is not None:
-        arrays = list(arrays)
-        if state.recorder is not None:
-            return state.recorder.on_host(op, values, arrays, lambda: run_host(op, values, arrays), out)
-        return run_host(op, values, arrays, out)
+        return run_host(op, values, list(arrays), out)
     kernel = prepare(op, values, present, state.training, pack=True)
     result = invoke(kernel, arrays, kernel.extras(values, any([a._chunk.wide for a in arrays])), out, as_context(ctx))
     return stored_as_asked(op, values, result) if out is None else result
@@ -61,6 +58,8 @@ def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: Any = None,
 
 def run_host(op: Op, params: dict[str, Any], arrays: list[Any], out: Any = None) -> Any:
     """Calls an operator that runs on the host."""
+    if state.recorder is not None:
+        return state.recorder.on_host(op, params, arrays, lambda: run_host(op, params, arrays), out)
     try:
         results = op.get_attr("FHost")(params, arrays, arrays[0].context if arrays else current_context())
     except MemoryError as error:

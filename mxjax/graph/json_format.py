@@ -10,7 +10,7 @@ from typing import Any
 from .. import level
 from ..base import MXNetError, literal
 from ..ops import registry
-from ..ops.names_of_2 import WRITTEN, WRITTEN_PARAMETERS
+from ..ops.names_of_2 import READ, WRITTEN, WRITTEN_PARAMETERS
 from ..util import is_np_shape
 from . import fused as _  # noqa: F401  its operators are in files
 from .control_flow import bind, holds_graphs
@@ -214,7 +214,7 @@ def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: 
     attrs, for_inputs = _upgraded(attrs) if version < VERSIONS[1] else (attrs, {})
     if kind == "null":
         return Node(None, name, {**attrs, **{f"{k}": v for k, v in for_inputs.items()}})
-    op = registry.find(kind)
+    op = registry.find(READ.get(kind, kind) if version >= VERSIONS[2] else kind)
     if op is None:
         raise MXNetError(f"{source}: node {name}: there is no operator {kind!r}")
     if version < 905 and op.name in ("argmin", "argmax") and attrs.get("axis") == "-1":

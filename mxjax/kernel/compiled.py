@@ -69,7 +69,7 @@ class Compiled:
         self.xla = XlaBackend(function, passes, most, keeps, again, options)
         self.interpreter = InterpreterBackend(function, by_numpy, any_size, parts, options.keys() <= _GIVING, trains)
         self._calls: dict[tuple, Callable] = {}  # what is called for each signature
-        self._within: dict[tuple, Callable] = {}  # what NumPy computes for each, as a part of a program
+        self._within: dict[tuple, Any] = {}  # what NumPy computes for each, as a part of a program
         self._warm: dict[tuple, Callable] = {}  # those of them that `deliver` has called
         self.held = 0  # bytes of programs, by estimate
         budget.add(self)
@@ -119,10 +119,9 @@ class Compiled:
         """Returns the results, as NumPy arrays, of NumPy arrays: a part of a program that NumPy computes."""
         signature = tuple([(a.shape, a.dtype) if type(a) is np.ndarray else signature_of(a) for a in args])
         call = self._within.get(signature)
-        if call is None:
-            interpreted = self.interpreter.interpreted(args, "cpu")
-            call = self._within[signature] = self._by_xla if interpreted is None else interpreted
-        result = call(jax.tree.leaves(args)) if call is not self._by_xla else None
+        if call is None:  # False: NumPy has no form of it
+            call = self._within[signature] = self.interpreter.interpreted(args, "cpu") or False
+        result = call(jax.tree.leaves(args)) if call else None
         return self._by_xla(*args) if result is None else result
 
     def _by_xla(self, *args: Any) -> Any:

@@ -266,25 +266,32 @@ class Kernel:
             head_grads = args[len(args) - len(given):]
             forward = self.smooth(_float().__name__) if self.smooth else self.fn
 
-            def of_wanted(*values: Any) -> tuple:
-                full = list(inputs)
-                for i, value in zip(positions, values, strict=True):
-                    full[i] = value
-                outputs = forward(*full)[:num_outputs]
-                return tuple(outputs[i] for i in given)
+            def differentiated(inputs: Sequence[Any], places: Sequence[int]) -> tuple[Any, Callable]:
+                def of_wanted(*values: Any) -> tuple:
+                    full = list(inputs)
+                    for i, value in zip(places, values, strict=True):
+                        full[i] = value
+                    outputs = forward(*full)[:num_outputs]
+                    return tuple(outputs[i] for i in given)
+                return jax.vjp(of_wanted, *[_differentiable(inputs[i]) for i in places])
             # MXNet differentiates integer arrays too: through the same function of floats, rounded at the end
-            selected = [inputs[i] for i in positions]
-            integers = {x.dtype for x in selected if not jnp.issubdtype(x.dtype, jnp.inexact)}
+            integers = {inputs[i].dtype for i in positions if not jnp.issubdtype(inputs[i].dtype, jnp.inexact)}
+            places = positions
             try:
-                outputs, pull = jax.vjp(of_wanted, *map(_differentiable, selected))
-            except MXNetError:  # the operator wants inputs of one dtype
+                outputs, pull = differentiated(inputs, places)
+            except MXNetError:
                 if not integers:
                     raise
-                inputs = [_differentiable(x) if getattr(x, "dtype", None) in integers else x for x in inputs]
-                outputs, pull = jax.vjp(of_wanted, *map(_differentiable, selected))
-            grads = pull(tuple(cotangent(g, o) for g, o in zip(head_grads, outputs, strict=True)))
-            return tuple(jnp.zeros_like(x) if flat and x.dtype in integers else g.astype(x.dtype)
-                         for g, x in zip(grads, selected, strict=True))
+                try:  # the operator wants inputs of one dtype
+                    outputs, pull = differentiated([_differentiable(x) if getattr(x, "dtype", None) in integers else x
+                                                    for x in inputs], places)
+                except MXNetError:  # or integers, such as places in an array
+                    places = [i for i in positions if inputs[i].dtype not in integers]
+                    outputs, pull = differentiated(inputs, places)
+            grads = dict(zip(places, pull(tuple(cotangent(g, o) for g, o in zip(head_grads, outputs, strict=True))),
+                             strict=True))
+            return tuple(jnp.zeros_like(inputs[i]) if i not in grads or flat and inputs[i].dtype in integers
+                         else grads[i].astype(inputs[i].dtype) for i in positions)
 
         backward.__name__ = self.name + "_backward"
         return Kernel(backward.__name__, backward, self.num_arrays, len(positions), wide=self.wide,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .. import level
 from .._namespace import attach
 from ..array import functions
 from ..array.dense import NDArray
@@ -98,6 +99,34 @@ def multinomial(data: NDArray, shape: Any = _Null, get_prob: bool = False, out: 
 
 
 categorical = multinomial  # its name in MXNet 2
+
+
+def _multinomial_of_2(n: Any = (1,), p: Any = ((1.0,),), shape: Any = _Null, dtype: Any = "float32",
+                      ctx: Context | None = None, out: NDArray | None = None, **kwargs: Any) -> NDArray:
+    """Draws how often each class comes.
+
+    Args:
+        n: NDArray, numbers of draws.
+        p: NDArray of the shape of `n` and an axis more: the classes' probabilities.
+        shape: int or shape: how many results for each of `n`, one by default.
+        dtype: of the counts.
+        ctx: that of `n`.
+        out: array to fill.
+
+    Returns:
+        An NDArray (*n's shape, *shape, classes).
+
+    Example:
+        >>> mx.nd.random.multinomial(mx.nd.array([7]), mx.nd.array([[0, 1]])).asnumpy()  # doctest: +SKIP
+        array([[0., 7.]], dtype=float32)
+    """
+    told = {k: v for k, v in {"shape": shape, "dtype": dtype, **kwargs}.items() if v is not _Null}
+    return call(registry.get("_npx__random_multinomial"), [_array(n), _array(p)], told, out)
+
+
+_multinomial_of_2.__name__ = _multinomial_of_2.__qualname__ = "multinomial"
+by_level = {1: multinomial, 2: _multinomial_of_2}
+level.follow(lambda api: globals().update(multinomial=by_level[api]))
 
 
 def binomial(n: Any = 1, p: Any = 0.5, shape: Any = _Null, dtype: Any = _Null, ctx: Context | None = None,

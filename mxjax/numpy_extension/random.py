@@ -11,7 +11,7 @@ from ..numpy._dispatch import IMPERATIVE, Flavour, bound
 from ..numpy._of_2 import speak
 from ..numpy._random import _draw
 
-__all__ = ["bernoulli", "categorical", "normal_n", "seed", "uniform_n"]
+__all__ = ["bernoulli", "categorical", "multinomial", "normal_n", "seed", "uniform_n"]
 
 
 def bernoulli(flavour: Flavour, prob: Any = None, logit: Any = None, size: Any = None, dtype: Any = None,
@@ -68,6 +68,33 @@ def categorical(flavour: Flavour, data: Any, shape: Any = (), get_prob: bool = F
     """
     shape = (shape,) if isinstance(shape, int) else shape
     return flavour.call("_sample_multinomial", [data], {"shape": shape, "get_prob": get_prob, "dtype": dtype})
+
+
+def multinomial(flavour: Flavour, n: Any, p: Any, shape: Any = (), dtype: Any = "float32",
+                ctx: Context | None = None, out: Any = None) -> Any:
+    """Draws how often each class comes.
+
+    Args:
+        n: ndarray, numbers of draws.
+        p: ndarray of the shape of `n` and an axis more: the classes' probabilities.
+        shape: int or tuple of ints: shape of the results for each of `n`; default a single one.
+        dtype: of the counts; default float32.
+        ctx: that of `n`.
+        out: ndarray to fill.
+
+    Returns:
+        An ndarray (*n's shape, *shape, classes).
+
+    Raises:
+        TypeError: n or p is no ndarray.
+
+    Example:
+        >>> mx.npx.random.multinomial(mx.np.array([7, 2]), mx.np.array([[0, 1], [1, 0]]))
+        array([[0., 7.],
+               [2., 0.]])
+    """
+    shape = (shape,) if isinstance(shape, int) else shape
+    return flavour.call("_npx__random_multinomial", [n, p], {"shape": shape, "dtype": dtype}, out)
 
 
 def uniform_n(flavour: Flavour, low: Any = 0.0, high: Any = 1.0, batch_shape: Any = None, dtype: Any = None,

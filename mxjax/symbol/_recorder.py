@@ -162,7 +162,8 @@ class Recorder:
 
     def _node(self, op: Op, params: dict[str, Any], inputs: Sequence[Entry]) -> list[Entry]:
         attrs = {hidden(k): str(v) for k, v in AttrScope._current.value.get(None).items()}
-        attrs.update({k: str(v) for k, v in params.items() if v is not None and v != op.params[k].default})
+        attrs.update({k: str(v) for k, v in params.items()  # a custom operator has its own parameters
+                      if v is not None and (k not in op.params or v != op.params[k].default)})
         if op.variadic and op.variadic not in params and not op.get_attr("own_count"):
             attrs[op.variadic] = str(len(inputs))
         node = Node(op, f"node_{next(_numbers)}", attrs, params, inputs)

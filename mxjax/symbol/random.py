@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .. import level
 from .._namespace import attach
 from ..base import _Null
 from ..ops.random.drawing import draw
 from . import _functions
 from .symbol import Symbol, apply
 
-__all__ = ["exponential", "gamma", "generalized_negative_binomial", "multinomial", "negative_binomial", "normal",
-           "poisson", "randint", "randn", "shuffle", "uniform"]
+__all__ = ["binomial", "categorical", "exponential", "gamma", "generalized_negative_binomial", "multinomial",
+           "negative_binomial", "normal", "poisson", "randint", "randn", "shuffle", "uniform"]
 
 
 def _node(op: Any, inputs: list[Symbol], params: dict[str, Any], out: Any = None, ctx: Any = None) -> Symbol:
@@ -76,12 +77,39 @@ def randint(low: int, high: int, shape: Any = _Null, dtype: Any = _Null, **kwarg
     return _draw("randint", {"low": low, "high": high}, shape, dtype, kwargs)
 
 
-def multinomial(data: Symbol, shape: Any = _Null, get_prob: bool = True, dtype: Any = "int32", **kwargs: Any) -> Symbol:
-    """Draws class numbers; arguments as in `mx.nd.random.multinomial`."""
+def _classes(hint: str, data: Symbol, shape: Any, get_prob: bool, dtype: Any, kwargs: dict[str, Any]) -> Symbol:
     given = {"shape": shape, "get_prob": get_prob, "dtype": dtype, **kwargs}
     name = given.pop("name", None)
-    return apply("_sample_multinomial", "_sample_multinomial", [data],
-                 {k: v for k, v in given.items() if v is not _Null}, name)
+    return apply("_sample_multinomial", hint, [data], {k: v for k, v in given.items() if v is not _Null}, name)
+
+
+def multinomial(data: Symbol, shape: Any = _Null, get_prob: bool = True, dtype: Any = "int32", **kwargs: Any) -> Symbol:
+    """Draws class numbers; arguments as in `mx.nd.random.multinomial`."""
+    return _classes("_sample_multinomial", data, shape, get_prob, dtype, kwargs)
+
+
+def categorical(data: Symbol, shape: Any = _Null, get_prob: bool = True, dtype: Any = "int32", **kwargs: Any) -> Symbol:
+    """Draws class numbers; arguments as in `mx.nd.random.categorical`."""
+    return _classes("_sample_categorical", data, shape, get_prob, dtype, kwargs)
+
+
+def _multinomial_of_2(n: Any = (1,), p: Any = ((1.0,),), shape: Any = _Null, dtype: Any = "float32",
+                      **kwargs: Any) -> Symbol:
+    """Draws how often each class comes; arguments as in MXNet 2's `mx.nd.random.multinomial`."""
+    given = {k: v for k, v in {"shape": shape, "dtype": dtype, **kwargs}.items() if v is not _Null}
+    name = given.pop("name", None)
+    given.pop("ctx", None)
+    return apply("_npx__random_multinomial", "_sample_multinomial", [n, p], given, name)
+
+
+_multinomial_of_2.__name__ = _multinomial_of_2.__qualname__ = "multinomial"
+by_level = {1: multinomial, 2: _multinomial_of_2}
+level.follow(lambda api: globals().update(multinomial=by_level[api]))
+
+
+def binomial(n: Any = 1, p: Any = 0.5, shape: Any = _Null, dtype: Any = _Null, **kwargs: Any) -> Symbol:
+    """Draws how many of `n` trials succeed; arguments as in `mx.nd.random.binomial`."""
+    return _draw("binomial", {"n": n, "p": p}, shape, dtype, kwargs)
 
 
 def shuffle(data: Symbol, **kwargs: Any) -> Symbol:

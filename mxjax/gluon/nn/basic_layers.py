@@ -41,10 +41,23 @@ class _Stack:
         for block in blocks:
             self.register_child(block)
 
-    def _run(self, x: Any) -> Any:
+    def _run(self, x: Any, *args: Any) -> Any:
+        if args:
+            raise TypeError(f"{type(self).__name__} takes one input, got {1 + len(args)}")
         for block in self._child_blocks():
             x = block(x)
         return x
+
+    def _run_spread(self, x: Any, *args: Any) -> Any:
+        """As MXNet 2 does it: a block's outputs are the next one's inputs."""
+        for block in self._child_blocks():
+            x, args = block(x, *args), ()
+            if isinstance(x, (tuple, list)):
+                x, *args = x
+        return (x, *args) if args else x
+
+    if _LEVEL == 2:
+        _run = _run_spread
 
     def __repr__(self) -> str:
         rows = "\n".join(f"  ({key}): {_indent(repr(block), 2)}" for key, block in self._child_items())
@@ -73,9 +86,9 @@ class Sequential(_Stack, Block):
         (2, Dense(None -> 2, linear))
     """
 
-    def forward(self, x: Any) -> Any:
-        """The last block's output."""
-        return self._run(x)
+    def forward(self, x: Any, *args: Any) -> Any:
+        """The last block's output; in MXNet 2 blocks may take and give several arrays."""
+        return self._run(x, *args)
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
         """Hybridizes the blocks, each by itself."""
@@ -99,9 +112,9 @@ class HybridSequential(_Stack, HybridBlock):
 
     _in_turn = True
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
-        """The last block's output."""
-        return self._run(x)
+    def hybrid_forward(self, F: Any, x: Any, *args: Any) -> Any:  # noqa: N803
+        """The last block's output; in MXNet 2 blocks may take and give several arrays."""
+        return self._run(x, *args)
 
 
 class Lambda(Block):

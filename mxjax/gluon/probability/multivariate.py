@@ -129,7 +129,8 @@ class MultivariateNormal(Distribution):
             - 0.5 * math.log(2 * math.pi) * np.ones_like(difference).sum(axis=-1)
 
     def entropy(self) -> Any:
-        return self._half_log_det() + 0.5 * (1 + math.log(2 * math.pi)) * np.ones_like(self.loc).sum(axis=-1)
+        scales = np.diagonal(self.scale_tril, axis1=-2, axis2=-1)
+        return (np.log(scales) + 0.5 * (1 + math.log(2 * math.pi))).sum(axis=-1)
 
 
 def _times(matrix: Any, vector: Any) -> Any:

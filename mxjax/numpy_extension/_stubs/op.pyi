@@ -10,8 +10,8 @@ __all__ = [
     "_image_random_brightness", "_image_random_color_jitter", "_image_random_contrast", "_image_random_crop",
     "_image_random_flip_left_right", "_image_random_flip_top_bottom", "_image_random_hue", "_image_random_lighting",
     "_image_random_resized_crop", "_image_random_saturation", "_image_resize", "_image_to_tensor",
-    "_random_categorical", "activation", "add_n", "arange_like", "batch_dot", "batch_flatten", "batch_norm",
-    "batch_norm_with_relu", "bipartite_matching", "box_decode", "box_encode", "box_iou", "box_nms",
+    "_random_categorical", "_random_multinomial", "activation", "add_n", "arange_like", "batch_dot", "batch_flatten",
+    "batch_norm", "batch_norm_with_relu", "bipartite_matching", "box_decode", "box_encode", "box_iou", "box_nms",
     "broadcast_greater", "broadcast_like", "cast", "cond", "contrib_calibrate_entropy", "contrib_quantize",
     "contrib_quantize_v2", "convolution", "ctc_loss", "deconvolution", "deformable_convolution", "digamma", "dropout",
     "embedding", "erf", "erfinv", "foreach", "fully_connected", "gamma", "gammaln", "gather_nd", "instance_norm",
@@ -130,6 +130,12 @@ def _random_categorical(
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray | list[ndarray]:
     """Random classes, drawn with the probabilities in the last axis."""
+
+def _random_multinomial(
+    n: ndarray | None = ..., p: ndarray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """Returns how often each class comes in `n` draws with the probabilities `p`: MXNet 2's `_sample_multinomial`."""
 
 def activation(
     data: ndarray | None = ...,

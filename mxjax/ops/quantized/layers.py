@@ -38,6 +38,7 @@ from ..nn.recurrent import rnn
 from ..np.rearranging import npx_reshape
 from ..params import Count, Fraction, Lengths, Shape
 from ..registry import get, register
+from ..shape.rearranging import reshape
 from .conversion import BYTES, larger, need, quantized, ranged, steps, types
 
 _OUTPUTS = {"num_outputs": 3, "output_names": lambda p: ["output", "min_output", "max_output"],
@@ -218,6 +219,15 @@ def quantized_flatten(data: Array, min_data: Array, max_data: Array) -> tuple[Ar
     return data.reshape(len(data), size_of(data.shape[1:])), min_data, max_data
 
 
+@register("_contrib_quantized_reshape", aliases=("quantized_reshape",), **_through("quantized_reshape"))
+def classic_quantized_reshape(data: Array, min_data: Array, max_data: Array, *, shape: Shape = (),
+                              reverse: bool = False, target_shape: Shape = (),
+                              keep_highest: bool = False) -> tuple[Array, Array, Array]:
+    """`Reshape` of integers."""
+    return reshape(data, shape=shape, reverse=reverse, target_shape=target_shape, keep_highest=keep_highest), \
+        min_data, max_data
+
+
 @register("_npx_quantized_reshape", **_through("quantized_reshape"))
 def quantized_reshape(data: Array, min_data: Array, max_data: Array, *, newshape: Shape, reverse: bool = False,
                       order: str = "C") -> tuple[Array, Array, Array]:
@@ -225,10 +235,12 @@ def quantized_reshape(data: Array, min_data: Array, max_data: Array, *, newshape
     return npx_reshape(data, newshape=newshape, reverse=reverse, order=order), min_data, max_data
 
 
-@register("_npx_quantized_transpose", **_through("quantized_transpose"))
+@register("_npx_quantized_transpose", aliases=("_contrib_quantized_transpose", "quantized_transpose"),
+          **_through("quantized_transpose"))
 def quantized_transpose(data: Array, min_data: Array, max_data: Array, *,
                         axes: Shape | None = None) -> tuple[Array, Array, Array]:
     """`np.transpose` of integers."""
+    need("quantized_transpose", BYTES, data=data)
     if axes is not None and sorted(a % max(data.ndim, 1) for a in axes) != list(range(data.ndim)):
         raise MXNetError(f"operator quantized_transpose: axes={axes} must name each axis of {data.shape} once")
     return jnp.transpose(data, axes), min_data, max_data

@@ -80,6 +80,23 @@ def sample_multinomial(data: Array, *, shape: Shape = (), get_prob: bool = False
     return classes, jnp.log(jnp.take_along_axis(rows, drawn, 1)).reshape(out_shape)
 
 
+@register("_npx__random_multinomial", infer_type=gives(lambda p: p["dtype"]),
+          FPartialShape=lambda p, n, chances: n + p["shape"] + chances[-1:], **RANDOM)
+def random_multinomial(n: Array, p: Array, *, shape: Shape = (), dtype: DType = "float32", _key: Any = None) -> Array:
+    """Returns how often each class comes in `n` draws with the probabilities `p`: MXNet 2's `_sample_multinomial`.
+
+    n: any shape; p: that shape + (classes,) -> that shape + `shape` + (classes,).
+    """
+    if p.ndim == 0 or p.shape[:-1] != n.shape:
+        raise MXNetError(f"operator multinomial: p must have the shape of n, {n.shape}, and one dimension more; its "
+                         f"shape is {p.shape}")
+    extra = (1,) * len(shape)
+    counts, chances = n.reshape(n.shape + extra), p.reshape(n.shape + extra + p.shape[-1:])
+    counts = jnp.broadcast_to(counts, n.shape + shape).astype(jnp.float32)
+    chances = jnp.broadcast_to(chances, counts.shape + p.shape[-1:]).astype(jnp.float32)
+    return jax.random.multinomial(_key, counts, lax.stop_gradient(chances)).astype(np_dtype(dtype))
+
+
 @register("_sample_unique_zipfian", num_outputs=2, eager=True, infer_type=gives("int64"), wide=True, **RANDOM)
 def sample_unique_zipfian(*, range_max: int, shape: Shape | None = None, _key: Any = None) -> tuple[Array, Array]:
     """Different classes in each row, drawn with P(c) = log((c + 1.5) / (c + 0.5)) / log(range_max), nearly.
@@ -124,7 +141,8 @@ def _register_density(name: str, log_density: Callable[..., Array], names: tuple
 
     def density(sample: Array, *parameters: Array, is_log: bool, _key: Any = None) -> Array:
         batch = parameters[0].ndim - core
-        if any(p.shape[:batch] != sample.shape[:batch] for p in parameters) or sample.ndim < batch + core:
+        if any(p.shape[:batch] != sample.shape[:batch] or p.shape[batch:] != sample.shape[sample.ndim - core:]
+               for p in parameters) or sample.ndim < batch + core:
             raise MXNetError(f"operator _random_pdf_{name}: the shape of sample {sample.shape} must begin with that of "
                              f"the parameters, {', '.join(str(p.shape) for p in parameters)}")
         ones = (1,) * (sample.ndim - core - batch)

@@ -3,4 +3,4 @@
 from ...numpy._dispatch import SYMBOLIC as _SYMBOLIC
 from ...numpy_extension import random as _random
 
-_random.bind(_SYMBOLIC, globals(), ["bernoulli", "categorical", "normal_n", "uniform_n"])
+_random.bind(_SYMBOLIC, globals(), ["bernoulli", "categorical", "multinomial", "normal_n", "uniform_n"])
