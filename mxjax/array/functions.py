@@ -9,7 +9,7 @@ from .._namespace import document, give_methods, signature
 from ..base import _Null
 from ..context import as_context, one_context
 from ..eager.call_cache import CachedCall, prepared
-from ..eager.dispatch import check_inputs, invoke, run_host, stored_as_asked
+from ..eager.dispatch import call_host, check_inputs, invoke, stored_as_asked
 from ..eager.modes import state
 from ..kernel.kernel import Kernel, never, prepare
 from ..kernel.policy import VARIED_SLICES
@@ -134,7 +134,7 @@ def _general(op: Op, inputs: list[str], key: Any, arrays: tuple, rest: tuple, ou
         raise TypeError(f"operator {op.name}: inputs must be NDArrays, got {type(bad).__name__}")
     check_inputs(op, values, len(given))
     if op.get_attr("FHost") is not None:
-        return run_host(op, values, given, out)
+        return call_host(op, values, given, out)
     part = op.get_attr("FPart")
     if part is not None and len(op.kernels) >= VARIED_SLICES and given[0].stype == "default":
         cut = indexing.plan(part(values, given[0].shape), given[0].shape)

@@ -50,13 +50,17 @@ def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: Any = None,
             present, arrays = tuple(a is not None for a in arrays), [a for a in arrays if a is not None]
     check_inputs(op, values, len(arrays))
     if op.get_attr("FHost") is not None:
-        arrays = list(arrays)
-        if state.recorder is not None:
-            return state.recorder.on_host(op, values, arrays, lambda: run_host(op, values, arrays), out)
-        return run_host(op, values, arrays, out)
+        return call_host(op, values, list(arrays), out)
     kernel = prepare(op, values, present, state.training, pack=True)
     result = invoke(kernel, arrays, kernel.extras(values, any([a._chunk.wide for a in arrays])), out, as_context(ctx))
     return stored_as_asked(op, values, result) if out is None else result
+
+
+def call_host(op: Op, params: dict[str, Any], arrays: list[Any], out: Any = None) -> Any:
+    """Calls an operator that runs on the host, and notes it where a graph is recorded."""
+    if state.recorder is not None:
+        return state.recorder.on_host(op, params, arrays, lambda: run_host(op, params, arrays), out)
+    return run_host(op, params, arrays, out)
 
 
 def run_host(op: Op, params: dict[str, Any], arrays: list[Any], out: Any = None) -> Any:

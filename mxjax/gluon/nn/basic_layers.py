@@ -46,6 +46,15 @@ class _Stack:
             x = block(x)
         return x
 
+    def _run_with_more(self, x: Any, *more: Any) -> Any:
+        """MXNet 2's way: all outputs of a block are inputs of the next one."""
+        for block in self._child_blocks():
+            x, *more = x if isinstance(x := block(x, *more), (tuple, list)) else (x,)
+        return (x, *more) if more else x
+
+    if _LEVEL == 2:
+        _run = _run_with_more
+
     def __repr__(self) -> str:
         rows = "\n".join(f"  ({key}): {_indent(repr(block), 2)}" for key, block in self._child_items())
         return f"{type(self).__name__}(\n{rows}\n)"
@@ -73,9 +82,9 @@ class Sequential(_Stack, Block):
         (2, Dense(None -> 2, linear))
     """
 
-    def forward(self, x: Any) -> Any:
-        """The last block's output."""
-        return self._run(x)
+    def forward(self, x: Any, *args: Any) -> Any:
+        """The last block's output; `args`: further inputs of the first one, in MXNet 2."""
+        return self._run(x, *args)
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
         """Hybridizes the blocks, each by itself."""
@@ -99,9 +108,9 @@ class HybridSequential(_Stack, HybridBlock):
 
     _in_turn = True
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
-        """The last block's output."""
-        return self._run(x)
+    def hybrid_forward(self, F: Any, x: Any, *args: Any) -> Any:  # noqa: N803
+        """The last block's output; `args`: further inputs of the first one, in MXNet 2."""
+        return self._run(x, *args)
 
 
 class Lambda(Block):
