@@ -5,7 +5,6 @@ import warnings
 import numpy as onp
 import pytest
 
-import mxjax as mx
 from mxjax import autograd, gluon, np, npx
 from mxjax.gluon import nn
 from mxjax.gluon.data.vision import transforms
