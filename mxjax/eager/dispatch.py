@@ -57,7 +57,7 @@ def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: Any = None,
 
 
 def run_host(op: Op, params: dict[str, Any], arrays: list[Any], out: Any = None) -> Any:
-    """Calls an operator that runs on the host."""
+    """Calls an operator that runs on the host, and notes it where a graph is recorded."""
     if state.recorder is not None:
         return state.recorder.on_host(op, params, arrays, lambda: run_host(op, params, arrays), out)
     try:

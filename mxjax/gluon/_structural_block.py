@@ -5,6 +5,7 @@ It is a `Block` of MXNet 1.x without prefixes, name scopes and parameter diction
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -48,6 +49,13 @@ class _Old:
                              f"{_OLD[self._member]}")
 
 
+class _Kind:
+    """The kind of block, for messages; code for MXNet 2 may have an attribute of the same name, `_name`."""
+
+    def __get__(self, block: Any, owner: type) -> str:
+        return owner.__name__.lower()
+
+
 class _Child:
     """A block's child, which code for MXNet 2 calls (`block._children["0"]()`), as references there are weak."""
 
@@ -77,6 +85,7 @@ class Block(_block.Block):
     """
 
     prefix, name, name_scope, save_params, load_params = (_Old() for _ in _OLD)  # type: ignore[assignment]
+    _name = _Kind()  # type: ignore[assignment]
 
     def __init__(self, prefix: None = None, params: None = None) -> None:
         if prefix is not None or params is not None:
@@ -90,6 +99,11 @@ class Block(_block.Block):
         self._forward_hooks: OrderedDict[int, Callable] = OrderedDict()
         self._forward_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
 
+    def __dir__(self) -> list[str]:
+        kind = type(self)
+        return [name for name in super().__dir__() if name not in _OLD or name in self.__dict__
+                or not isinstance(inspect.getattr_static(kind, name), _Old)]
+
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, Parameter):
             existing = self.__dict__.get(name)
@@ -101,17 +115,12 @@ class Block(_block.Block):
             return
         super().__setattr__(name, value)
 
-    @property
-    def _name(self) -> str:  # type: ignore[override]
-        """The kind of block, for messages."""
-        return type(self).__name__.lower()
-
     def _make_parameter(self, name: str, **kwargs: Any) -> Parameter:
         return Parameter(name, **kwargs)
 
     @property
     def _unique(self) -> str:
-        return f"{self._name}_{id(self):x}"
+        return f"{type(self).__name__.lower()}_{id(self):x}"
 
     def register_child(self, block: _block.Block, name: str | None = None) -> None:
         """Makes a block a child of this one; assigning it as an attribute does the same."""

@@ -420,8 +420,9 @@ class Lowered:
     def _drawing(self, values: Sequence[Any], train: bool) -> list[Callable | None]:
         kernels = self.kernels_for(values[:len(self.args)], values[len(self.args):], train)
         names = self.args + self.aux
-        shapes = self.inference.shapes({n: tuple(v.shape) for n, v in zip(names, values, strict=True)})
-        types = self.inference.types({n: np.dtype(v.dtype).name for n, v in zip(names, values, strict=True)})
+        dtypes = {n: np.dtype(v.dtype).name for n, v in zip(names, values, strict=True)}
+        shapes = self.inference.shapes({n: tuple(v.shape) for n, v in zip(names, values, strict=True)}, dtypes)
+        types = self.inference.types(dtypes)
         draws: list[Callable | None] = []
         for node, kernel in zip(self.steps, kernels, strict=True):
             places = [(id(n), i) for n, i in node.inputs]

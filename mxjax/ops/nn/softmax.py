@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from ...base import MXNetError
-from ..common import Array, accumulation, gives, need_float, normalized
+from ..common import Array, accumulation, need_float, normalized
 from ..infer import elementwise, exact, first, typed, unify
 from ..params import DType, Scalar, np_dtype
 from ..registry import register
@@ -104,7 +104,7 @@ def _masked(name: str, function: Callable[..., Array], doc: str, outside: float)
         return _normalize(name, function, data, axis, temperature, None, mask, outside)
     compute.__doc__ = (f"{doc}\n\ndata: any shape, float; mask: bool, of as many axes, each of data's size or 1 -> the "
                        "shape and dtype of data. `normalize` has no effect.")
-    register(name, aliases=(f"_npx_{name}",), infer_type=gives(lambda p: None, None, "bool"), FPartialShape=first)(
+    register(name, aliases=(f"_npx_{name}",), infer_type=typed(mask="bool"), FPartialShape=first)(
         compute)
 
 
