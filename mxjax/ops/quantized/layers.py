@@ -38,6 +38,7 @@ from ..nn.recurrent import rnn
 from ..np.rearranging import npx_reshape
 from ..params import Count, Fraction, Lengths, Shape
 from ..registry import get, register
+from ..shape.rearranging import reshape
 from .conversion import BYTES, larger, need, quantized, ranged, steps, types
 
 _OUTPUTS = {"num_outputs": 3, "output_names": lambda p: ["output", "min_output", "max_output"],
@@ -223,6 +224,15 @@ def quantized_reshape(data: Array, min_data: Array, max_data: Array, *, newshape
                       order: str = "C") -> tuple[Array, Array, Array]:
     """`npx.reshape` of integers."""
     return npx_reshape(data, newshape=newshape, reverse=reverse, order=order), min_data, max_data
+
+
+@register("_contrib_quantized_reshape", aliases=("quantized_reshape",), **_through("quantized_reshape"))
+def classic_quantized_reshape(data: Array, min_data: Array, max_data: Array, *, shape: Shape = (),
+                              reverse: bool = False, target_shape: Shape = (),
+                              keep_highest: bool = False) -> tuple[Array, Array, Array]:
+    """`Reshape` of integers."""
+    return reshape(data, shape=shape, reverse=reverse, target_shape=target_shape,
+                   keep_highest=keep_highest), min_data, max_data
 
 
 @register("_npx_quantized_transpose", **_through("quantized_transpose"))
