@@ -13,7 +13,7 @@ __all__ = ["check_call", "cuda_profiler_start", "cuda_profiler_stop", "nvtx"]
 
 
 def cuda_profiler_start() -> None:
-    """Has CUDA's profiler record from now on, where it was started without recording (`nsys profile -c cudaProfilerApi`).
+    """Has CUDA's profiler, started as `nsys profile -c cudaProfilerApi`, record from now on.
 
     Raises:
         MXNetError: there is no CUDA runtime here, or it refuses.
