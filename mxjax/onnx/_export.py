@@ -261,8 +261,9 @@ class _Model:
 
     def _is_constant(self, node: Node) -> bool:
         """Returns whether a node's only result depends on no input, and is no random number."""
+        below = [n for n in topological([(node, 0)]) if n.op is not None]
         return node.num_outputs == 1 and not self.missing((node, 0)) and not any(
-            n.op is not None and "random" in (n.op.get_attr("FResourceRequest") or ()) for n in topological([(node, 0)]))
+            "random" in (n.op.get_attr("FResourceRequest") or ()) for n in below)
 
     def build(self, verbose: bool) -> list[str]:
         """Converts all nodes; returns the names of the outputs."""

@@ -25,12 +25,16 @@ class _Given:
         self.node, self.p = node, node.params
         self._shapes, self._types = shapes, types
 
+    def refusal(self, why: str) -> MXNetError:
+        """An error that names the operator and the node."""
+        return MXNetError(f"operator {self.node.op.name} (node {self.node.name}): {why}")
+
     def shape(self, index: int = 0) -> tuple:
         """An input's shape; a dimension that is not known is None."""
         source, i = self.node.inputs[index]
         found = self._shapes[id(source), i]
         if found is None:
-            raise MXNetError(f"operator {self.node.op.name} (node {self.node.name}): the shape of its input is not known")
+            raise self.refusal("the shape of its input is not known")
         return found
 
     def dtype(self) -> str:
@@ -50,8 +54,7 @@ class _Given:
         """The product of the first input's lengths along axes."""
         found = [self.shape()[a] for a in axes]
         if None in found:
-            raise MXNetError(f"operator {self.node.op.name} (node {self.node.name}): the lengths of the axes {axes} must "
-                             "be known")
+            raise self.refusal(f"the lengths of the axes {axes} are not known")
         return int(np.prod(found, dtype=np.int64))
 
 
@@ -74,7 +77,7 @@ def _var(c: _Given, x: Symbol) -> Symbol:
 
 def _norm(c: _Given, x: Symbol) -> Symbol:
     if c.p["flag"] not in (-1, 0, 1) or c.p["ord"] not in (2, None) or len(c.axes()) > 1 and c.p["flag"] == 1:
-        raise MXNetError(f"operator _npi_norm (node {c.node.name}): only the 2-norm of vectors is simpler")
+        raise c.refusal("only the 2-norm of vectors is simpler")
     return _op("sqrt", _op("_np_sum", _op("square", x), axis=c.axes(), keepdims=c.p["keepdims"]))
 
 
@@ -94,7 +97,7 @@ def _moveaxis(c: _Given, x: Symbol) -> Symbol:
 
 def _roll(c: _Given, x: Symbol) -> Symbol:
     if c.p["axis"] is None:
-        raise MXNetError(f"operator _np_roll (node {c.node.name}): an axis is needed")
+        raise c.refusal("an axis is needed")
     axes = c.axes()
     for axis, shift in zip(axes, np.broadcast_to(c.p["shift"], len(axes)).tolist(), strict=True):
         cut = -shift % c.lengths([axis])
@@ -180,7 +183,7 @@ def _same(name: str, *parameters: str) -> Callable[..., Symbol]:
     def form(c: _Given, *xs: Symbol) -> Symbol:
         left = [k for k, v in c.p.items() if k not in parameters and k != "is_int" and v is not None]
         if left:
-            raise MXNetError(f"operator {c.node.op.name} (node {c.node.name}): {', '.join(left)} must not be given")
+            raise c.refusal(f"{', '.join(left)} must not be given")
         if np.dtype(c.dtype()).kind == "f" and not c.same_dtype():
             xs = tuple(_op("Cast", x, dtype=c.dtype()) for x in xs)
         return _op(name, *xs, **{k: c.p[k] for k in parameters})

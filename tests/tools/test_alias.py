@@ -385,8 +385,9 @@ def test_a_stand_in_for_mxnet_2(tmp_path):
     code = "import mxnet, importlib.metadata as m; print(mxnet.__version__, m.version('mxnet'), hasattr(mxnet, 'mod'))"
 
     def told(**environment):
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path, env={
-            **os.environ, "MXJAX_API": "", "PYTHONPATH": os.pathsep.join([str(tmp_path / "site"), str(ROOT)]), **environment})
+        path = os.pathsep.join([str(tmp_path / "site"), str(ROOT)])
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path,
+                              env={**os.environ, "MXJAX_API": "", "PYTHONPATH": path, **environment})
         return done.stdout.split()
 
     found = alias.install(tmp_path / "site", api=2)
