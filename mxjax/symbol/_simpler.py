@@ -19,7 +19,7 @@ _ROUNDS = 4  # a form may be made of operators that have one themselves
 
 
 class _Given:
-    """What a form may ask about the node that it stands for: parameters, shapes and dtypes."""
+    """A node as forms see it: its parameters, the shapes and dtypes of its inputs."""
 
     def __init__(self, node: Node, shapes: Mapping[Any, Any], types: Mapping[Any, Any]) -> None:
         self.node, self.p = node, node.params

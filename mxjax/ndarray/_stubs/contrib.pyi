@@ -17,8 +17,9 @@ __all__ = [
     "interleaved_matmul_encdec_qk", "interleaved_matmul_encdec_valatt", "interleaved_matmul_selfatt_qk",
     "interleaved_matmul_selfatt_valatt", "quadratic", "quantize", "quantize_asym", "quantize_v2", "quantized_act",
     "quantized_batch_norm", "quantized_concat", "quantized_conv", "quantized_elemwise_add", "quantized_elemwise_mul",
-    "quantized_embedding", "quantized_flatten", "quantized_fully_connected", "quantized_pooling", "quantized_rnn",
-    "requantize", "round_ste", "sign_ste", "sldwin_atten_context", "sldwin_atten_mask_like", "sldwin_atten_score",
+    "quantized_embedding", "quantized_flatten", "quantized_fully_connected", "quantized_pooling", "quantized_reshape",
+    "quantized_rnn", "quantized_transpose", "requantize", "round_ste", "sign_ste", "sldwin_atten_context",
+    "sldwin_atten_mask_like", "sldwin_atten_score",
 ]
 
 def AdaptiveAvgPooling2D(
@@ -450,6 +451,13 @@ def quantized_pooling(
 ) -> list[NDArray]:
     """`Pooling` of integers: the maximum, or the rounded average."""
 
+def quantized_reshape(
+    data: NDArray | None = ..., min_data: NDArray | None = ..., max_data: NDArray | None = ...,
+    shape: int | Sequence[int] = ..., reverse: bool = ..., target_shape: int | Sequence[int] = ...,
+    keep_highest: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> list[NDArray]:
+    """`Reshape` of integers."""
+
 def quantized_rnn(
     data: NDArray | None = ..., parameters: NDArray | None = ..., state: NDArray | None = ...,
     state_cell: NDArray | None = ..., data_scale: NDArray | None = ..., data_shift: NDArray | None = ...,
@@ -460,6 +468,12 @@ def quantized_rnn(
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """`RNN` of data that `quantize_asym` made uint8, with their scale and shift (1,); computed in floats."""
+
+def quantized_transpose(
+    data: NDArray | None = ..., min_data: NDArray | None = ..., max_data: NDArray | None = ...,
+    axes: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> list[NDArray]:
+    """`np.transpose` of integers."""
 
 def requantize(
     data: NDArray | None = ..., min_range: NDArray | None = ..., max_range: NDArray | None = ...,

@@ -33,20 +33,20 @@ __all__ = [
     "multi_all_finite", "multi_lars", "multi_mp_sgd_mom_update", "multi_mp_sgd_update", "multi_sgd_mom_update",
     "multi_sgd_update", "multi_sum_sq", "nag_mom_update", "nanprod", "nansum", "negative", "norm", "normal",
     "one_hot", "ones_like", "pad", "pick", "preloaded_multi_mp_sgd_mom_update", "preloaded_multi_mp_sgd_update",
-    "preloaded_multi_sgd_mom_update", "preloaded_multi_sgd_update", "prod", "radians", "random_binomial",
-    "random_exponential", "random_gamma", "random_generalized_negative_binomial", "random_negative_binomial",
-    "random_normal", "random_pdf_dirichlet", "random_pdf_exponential", "random_pdf_gamma",
-    "random_pdf_generalized_negative_binomial", "random_pdf_negative_binomial", "random_pdf_normal",
-    "random_pdf_poisson", "random_pdf_uniform", "random_poisson", "random_randint", "random_uniform",
-    "ravel_multi_index", "rcbrt", "reciprocal", "relu", "repeat", "reset_arrays", "reshape", "reshape_like",
-    "reverse", "rint", "rmsprop_update", "rmspropalex_update", "round", "rsqrt", "sample_binomial",
-    "sample_categorical", "sample_exponential", "sample_gamma", "sample_generalized_negative_binomial",
-    "sample_multinomial", "sample_negative_binomial", "sample_normal", "sample_poisson", "sample_uniform",
-    "scatter_nd", "sgd_mom_update", "sgd_update", "shape_array", "shuffle", "sigmoid", "sign", "signsgd_update",
-    "signum_update", "sin", "sinh", "size_array", "slice", "slice_axis", "slice_like", "smooth_l1", "softmax",
-    "softmax_cross_entropy", "softmin", "softsign", "sort", "space_to_depth", "split", "sqrt", "square", "squeeze",
-    "stack", "stop_gradient", "sum", "sum_axis", "swapaxes", "take", "tan", "tanh", "tile", "topk", "transpose",
-    "trunc", "uniform", "unravel_index", "where", "zeros_like",
+    "preloaded_multi_sgd_mom_update", "preloaded_multi_sgd_update", "prod", "quantized_reshape",
+    "quantized_transpose", "radians", "random_binomial", "random_exponential", "random_gamma",
+    "random_generalized_negative_binomial", "random_negative_binomial", "random_normal", "random_pdf_dirichlet",
+    "random_pdf_exponential", "random_pdf_gamma", "random_pdf_generalized_negative_binomial",
+    "random_pdf_negative_binomial", "random_pdf_normal", "random_pdf_poisson", "random_pdf_uniform", "random_poisson",
+    "random_randint", "random_uniform", "ravel_multi_index", "rcbrt", "reciprocal", "relu", "repeat", "reset_arrays",
+    "reshape", "reshape_like", "reverse", "rint", "rmsprop_update", "rmspropalex_update", "round", "rsqrt",
+    "sample_binomial", "sample_categorical", "sample_exponential", "sample_gamma",
+    "sample_generalized_negative_binomial", "sample_multinomial", "sample_negative_binomial", "sample_normal",
+    "sample_poisson", "sample_uniform", "scatter_nd", "sgd_mom_update", "sgd_update", "shape_array", "shuffle",
+    "sigmoid", "sign", "signsgd_update", "signum_update", "sin", "sinh", "size_array", "slice", "slice_axis",
+    "slice_like", "smooth_l1", "softmax", "softmax_cross_entropy", "softmin", "softsign", "sort", "space_to_depth",
+    "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "sum", "sum_axis", "swapaxes", "take", "tan",
+    "tanh", "tile", "topk", "transpose", "trunc", "uniform", "unravel_index", "where", "zeros_like",
 ]
 
 def Activation(
@@ -1116,6 +1116,19 @@ def prod(
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Product over axes."""
+
+def quantized_reshape(
+    data: NDArray | None = ..., min_data: NDArray | None = ..., max_data: NDArray | None = ...,
+    shape: int | Sequence[int] = ..., reverse: bool = ..., target_shape: int | Sequence[int] = ...,
+    keep_highest: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> list[NDArray]:
+    """`Reshape` of integers."""
+
+def quantized_transpose(
+    data: NDArray | None = ..., min_data: NDArray | None = ..., max_data: NDArray | None = ...,
+    axes: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> list[NDArray]:
+    """`np.transpose` of integers."""
 
 def radians(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,

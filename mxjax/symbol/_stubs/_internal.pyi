@@ -31,58 +31,59 @@ __all__ = [
     "_contrib_quantized_batch_norm", "_contrib_quantized_concat", "_contrib_quantized_conv",
     "_contrib_quantized_elemwise_add", "_contrib_quantized_elemwise_mul", "_contrib_quantized_embedding",
     "_contrib_quantized_flatten", "_contrib_quantized_fully_connected", "_contrib_quantized_pooling",
-    "_contrib_quantized_rnn", "_contrib_requantize", "_contrib_round_ste", "_contrib_sign_ste",
-    "_contrib_sldwin_atten_context", "_contrib_sldwin_atten_mask_like", "_contrib_sldwin_atten_score", "_copy",
-    "_copyto", "_crop_assign", "_crop_assign_scalar", "_cvcopyMakeBorder", "_cvimdecode", "_cvimread", "_cvimresize",
-    "_div", "_div_scalar", "_equal", "_equal_scalar", "_eye", "_foreach", "_full", "_grad_add", "_greater",
-    "_greater_equal", "_greater_equal_scalar", "_greater_scalar", "_histogram", "_hypot", "_hypot_scalar",
-    "_identity_with_attr_like_rhs", "_image_adjust_lighting", "_image_crop", "_image_flip_left_right",
-    "_image_flip_top_bottom", "_image_normalize", "_image_random_brightness", "_image_random_color_jitter",
-    "_image_random_contrast", "_image_random_crop", "_image_random_flip_left_right", "_image_random_flip_top_bottom",
-    "_image_random_hue", "_image_random_lighting", "_image_random_resized_crop", "_image_random_saturation",
-    "_image_resize", "_image_to_tensor", "_lesser", "_lesser_equal", "_lesser_equal_scalar", "_lesser_scalar",
-    "_linalg_det", "_linalg_extractdiag", "_linalg_extracttrian", "_linalg_gelqf", "_linalg_gemm", "_linalg_gemm2",
-    "_linalg_inverse", "_linalg_makediag", "_linalg_maketrian", "_linalg_potrf", "_linalg_potri", "_linalg_slogdet",
-    "_linalg_sumlogdiag", "_linalg_syevd", "_linalg_syrk", "_linalg_trmm", "_linalg_trsm", "_linspace",
-    "_logical_and", "_logical_and_scalar", "_logical_or", "_logical_or_scalar", "_logical_xor", "_logical_xor_scalar",
-    "_maximum", "_maximum_scalar", "_minimum", "_minimum_scalar", "_minus", "_minus_scalar", "_mod", "_mod_scalar",
-    "_mp_adabelief_update", "_mp_adamw_update", "_mul", "_mul_scalar", "_multi_adabelief_update",
-    "_multi_adamw_update", "_multi_lamb_update", "_multi_lans_update", "_multi_mp_adabelief_update",
-    "_multi_mp_adamw_update", "_multi_mp_lamb_update", "_multi_mp_lans_update", "_not_equal", "_not_equal_scalar",
-    "_np_all", "_np_amax", "_np_amin", "_np_any", "_np_atleast_1d", "_np_atleast_2d", "_np_atleast_3d", "_np_copy",
-    "_np_cumsum", "_np_diag", "_np_diagflat", "_np_diagonal", "_np_dot", "_np_max", "_np_min", "_np_moveaxis",
-    "_np_prod", "_np_product", "_np_repeat", "_np_reshape", "_np_roll", "_np_sometrue", "_np_squeeze", "_np_sum",
-    "_np_trace", "_np_transpose", "_npi_Custom", "_npi_abs", "_npi_absolute", "_npi_add", "_npi_add_scalar",
-    "_npi_advanced_indexing", "_npi_advanced_indexing_multiple", "_npi_all", "_npi_all_finite", "_npi_amax",
-    "_npi_amin", "_npi_amp_cast", "_npi_amp_multicast", "_npi_any", "_npi_arange", "_npi_arccos", "_npi_arccosh",
-    "_npi_arcsin", "_npi_arcsinh", "_npi_arctan", "_npi_arctan2", "_npi_arctan2_scalar", "_npi_arctanh",
-    "_npi_argmax", "_npi_argmin", "_npi_argsort", "_npi_around", "_npi_atleast_1d", "_npi_atleast_2d",
-    "_npi_atleast_3d", "_npi_average", "_npi_bernoulli", "_npi_bincount", "_npi_bitwise_and",
-    "_npi_bitwise_and_scalar", "_npi_bitwise_left_shift", "_npi_bitwise_left_shift_scalar", "_npi_bitwise_not",
-    "_npi_bitwise_or", "_npi_bitwise_or_scalar", "_npi_bitwise_right_shift", "_npi_bitwise_right_shift_scalar",
-    "_npi_bitwise_xor", "_npi_bitwise_xor_scalar", "_npi_blackman", "_npi_boolean_mask",
-    "_npi_boolean_mask_assign_scalar", "_npi_boolean_mask_assign_tensor", "_npi_broadcast_to", "_npi_cast",
-    "_npi_cbrt", "_npi_ceil", "_npi_choice", "_npi_cholesky", "_npi_clip", "_npi_column_stack", "_npi_concatenate",
-    "_npi_copy", "_npi_copysign", "_npi_copysign_scalar", "_npi_copyto", "_npi_cos", "_npi_cosh", "_npi_cross",
-    "_npi_cumsum", "_npi_cvimdecode", "_npi_cvimread", "_npi_cvimresize", "_npi_degrees", "_npi_delete", "_npi_det",
-    "_npi_diag", "_npi_diag_indices_from", "_npi_diagflat", "_npi_diagonal", "_npi_diff", "_npi_dot", "_npi_dsplit",
-    "_npi_dstack", "_npi_ediff1d", "_npi_eig", "_npi_eigh", "_npi_eigvals", "_npi_eigvalsh", "_npi_einsum",
-    "_npi_empty_like_fallback", "_npi_equal", "_npi_equal_scalar", "_npi_exp", "_npi_expand_dims", "_npi_expm1",
-    "_npi_exponential", "_npi_eye", "_npi_fill_diagonal", "_npi_fix", "_npi_flip", "_npi_floor", "_npi_floor_divide",
-    "_npi_floor_divide_scalar", "_npi_fmax", "_npi_fmax_scalar", "_npi_fmin", "_npi_fmin_scalar", "_npi_fmod",
-    "_npi_fmod_scalar", "_npi_full", "_npi_full_like", "_npi_gamma", "_npi_gather_nd", "_npi_gcd", "_npi_gcd_scalar",
-    "_npi_greater", "_npi_greater_equal", "_npi_greater_equal_scalar", "_npi_greater_scalar", "_npi_gumbel",
-    "_npi_hamming", "_npi_hanning", "_npi_histogram", "_npi_hsplit", "_npi_hstack", "_npi_hypot", "_npi_hypot_scalar",
-    "_npi_identity", "_npi_indices", "_npi_insert_scalar", "_npi_insert_slice", "_npi_insert_tensor", "_npi_inv",
-    "_npi_isfinite", "_npi_isinf", "_npi_isnan", "_npi_isneginf", "_npi_isposinf", "_npi_kron", "_npi_laplace",
-    "_npi_lcm", "_npi_lcm_scalar", "_npi_ldexp", "_npi_ldexp_scalar", "_npi_less", "_npi_less_equal",
-    "_npi_less_equal_scalar", "_npi_less_scalar", "_npi_linspace", "_npi_log", "_npi_log10", "_npi_log1p",
-    "_npi_log2", "_npi_logaddexp", "_npi_logaddexp_scalar", "_npi_logical_and", "_npi_logical_and_scalar",
-    "_npi_logical_not", "_npi_logical_or", "_npi_logical_or_scalar", "_npi_logical_xor", "_npi_logical_xor_scalar",
-    "_npi_logistic", "_npi_logspace", "_npi_matmul", "_npi_max", "_npi_maximum", "_npi_maximum_scalar", "_npi_mean",
-    "_npi_min", "_npi_minimum", "_npi_minimum_scalar", "_npi_mod", "_npi_mod_scalar", "_npi_moveaxis",
-    "_npi_multi_all_finite", "_npi_multinomial", "_npi_multiply", "_npi_multiply_scalar", "_npi_mvn_fallback",
-    "_npi_nan_to_num", "_npi_negative", "_npi_nonzero", "_npi_norm", "_npi_normal", "_npi_normal_n", "_npi_not_equal",
+    "_contrib_quantized_reshape", "_contrib_quantized_rnn", "_contrib_quantized_transpose", "_contrib_requantize",
+    "_contrib_round_ste", "_contrib_sign_ste", "_contrib_sldwin_atten_context", "_contrib_sldwin_atten_mask_like",
+    "_contrib_sldwin_atten_score", "_copy", "_copyto", "_crop_assign", "_crop_assign_scalar", "_cvcopyMakeBorder",
+    "_cvimdecode", "_cvimread", "_cvimresize", "_div", "_div_scalar", "_equal", "_equal_scalar", "_eye", "_foreach",
+    "_full", "_grad_add", "_greater", "_greater_equal", "_greater_equal_scalar", "_greater_scalar", "_histogram",
+    "_hypot", "_hypot_scalar", "_identity_with_attr_like_rhs", "_image_adjust_lighting", "_image_crop",
+    "_image_flip_left_right", "_image_flip_top_bottom", "_image_normalize", "_image_random_brightness",
+    "_image_random_color_jitter", "_image_random_contrast", "_image_random_crop", "_image_random_flip_left_right",
+    "_image_random_flip_top_bottom", "_image_random_hue", "_image_random_lighting", "_image_random_resized_crop",
+    "_image_random_saturation", "_image_resize", "_image_to_tensor", "_lesser", "_lesser_equal",
+    "_lesser_equal_scalar", "_lesser_scalar", "_linalg_det", "_linalg_extractdiag", "_linalg_extracttrian",
+    "_linalg_gelqf", "_linalg_gemm", "_linalg_gemm2", "_linalg_inverse", "_linalg_makediag", "_linalg_maketrian",
+    "_linalg_potrf", "_linalg_potri", "_linalg_slogdet", "_linalg_sumlogdiag", "_linalg_syevd", "_linalg_syrk",
+    "_linalg_trmm", "_linalg_trsm", "_linspace", "_logical_and", "_logical_and_scalar", "_logical_or",
+    "_logical_or_scalar", "_logical_xor", "_logical_xor_scalar", "_maximum", "_maximum_scalar", "_minimum",
+    "_minimum_scalar", "_minus", "_minus_scalar", "_mod", "_mod_scalar", "_mp_adabelief_update", "_mp_adamw_update",
+    "_mul", "_mul_scalar", "_multi_adabelief_update", "_multi_adamw_update", "_multi_lamb_update",
+    "_multi_lans_update", "_multi_mp_adabelief_update", "_multi_mp_adamw_update", "_multi_mp_lamb_update",
+    "_multi_mp_lans_update", "_not_equal", "_not_equal_scalar", "_np_all", "_np_amax", "_np_amin", "_np_any",
+    "_np_atleast_1d", "_np_atleast_2d", "_np_atleast_3d", "_np_copy", "_np_cumsum", "_np_diag", "_np_diagflat",
+    "_np_diagonal", "_np_dot", "_np_max", "_np_min", "_np_moveaxis", "_np_prod", "_np_product", "_np_repeat",
+    "_np_reshape", "_np_roll", "_np_sometrue", "_np_squeeze", "_np_sum", "_np_trace", "_np_transpose", "_npi_Custom",
+    "_npi_abs", "_npi_absolute", "_npi_add", "_npi_add_scalar", "_npi_advanced_indexing",
+    "_npi_advanced_indexing_multiple", "_npi_all", "_npi_all_finite", "_npi_amax", "_npi_amin", "_npi_amp_cast",
+    "_npi_amp_multicast", "_npi_any", "_npi_arange", "_npi_arccos", "_npi_arccosh", "_npi_arcsin", "_npi_arcsinh",
+    "_npi_arctan", "_npi_arctan2", "_npi_arctan2_scalar", "_npi_arctanh", "_npi_argmax", "_npi_argmin",
+    "_npi_argsort", "_npi_around", "_npi_atleast_1d", "_npi_atleast_2d", "_npi_atleast_3d", "_npi_average",
+    "_npi_bernoulli", "_npi_bincount", "_npi_bitwise_and", "_npi_bitwise_and_scalar", "_npi_bitwise_left_shift",
+    "_npi_bitwise_left_shift_scalar", "_npi_bitwise_not", "_npi_bitwise_or", "_npi_bitwise_or_scalar",
+    "_npi_bitwise_right_shift", "_npi_bitwise_right_shift_scalar", "_npi_bitwise_xor", "_npi_bitwise_xor_scalar",
+    "_npi_blackman", "_npi_boolean_mask", "_npi_boolean_mask_assign_scalar", "_npi_boolean_mask_assign_tensor",
+    "_npi_broadcast_to", "_npi_cast", "_npi_cbrt", "_npi_ceil", "_npi_choice", "_npi_cholesky", "_npi_clip",
+    "_npi_column_stack", "_npi_concatenate", "_npi_copy", "_npi_copysign", "_npi_copysign_scalar", "_npi_copyto",
+    "_npi_cos", "_npi_cosh", "_npi_cross", "_npi_cumsum", "_npi_cvimdecode", "_npi_cvimread", "_npi_cvimresize",
+    "_npi_degrees", "_npi_delete", "_npi_det", "_npi_diag", "_npi_diag_indices_from", "_npi_diagflat",
+    "_npi_diagonal", "_npi_diff", "_npi_dot", "_npi_dsplit", "_npi_dstack", "_npi_ediff1d", "_npi_eig", "_npi_eigh",
+    "_npi_eigvals", "_npi_eigvalsh", "_npi_einsum", "_npi_empty_like_fallback", "_npi_equal", "_npi_equal_scalar",
+    "_npi_exp", "_npi_expand_dims", "_npi_expm1", "_npi_exponential", "_npi_eye", "_npi_fill_diagonal", "_npi_fix",
+    "_npi_flip", "_npi_floor", "_npi_floor_divide", "_npi_floor_divide_scalar", "_npi_fmax", "_npi_fmax_scalar",
+    "_npi_fmin", "_npi_fmin_scalar", "_npi_fmod", "_npi_fmod_scalar", "_npi_full", "_npi_full_like", "_npi_gamma",
+    "_npi_gather_nd", "_npi_gcd", "_npi_gcd_scalar", "_npi_greater", "_npi_greater_equal",
+    "_npi_greater_equal_scalar", "_npi_greater_scalar", "_npi_gumbel", "_npi_hamming", "_npi_hanning",
+    "_npi_histogram", "_npi_hsplit", "_npi_hstack", "_npi_hypot", "_npi_hypot_scalar", "_npi_identity",
+    "_npi_indices", "_npi_insert_scalar", "_npi_insert_slice", "_npi_insert_tensor", "_npi_inv", "_npi_isfinite",
+    "_npi_isinf", "_npi_isnan", "_npi_isneginf", "_npi_isposinf", "_npi_kron", "_npi_laplace", "_npi_lcm",
+    "_npi_lcm_scalar", "_npi_ldexp", "_npi_ldexp_scalar", "_npi_less", "_npi_less_equal", "_npi_less_equal_scalar",
+    "_npi_less_scalar", "_npi_linspace", "_npi_log", "_npi_log10", "_npi_log1p", "_npi_log2", "_npi_logaddexp",
+    "_npi_logaddexp_scalar", "_npi_logical_and", "_npi_logical_and_scalar", "_npi_logical_not", "_npi_logical_or",
+    "_npi_logical_or_scalar", "_npi_logical_xor", "_npi_logical_xor_scalar", "_npi_logistic", "_npi_logspace",
+    "_npi_matmul", "_npi_max", "_npi_maximum", "_npi_maximum_scalar", "_npi_mean", "_npi_min", "_npi_minimum",
+    "_npi_minimum_scalar", "_npi_mod", "_npi_mod_scalar", "_npi_moveaxis", "_npi_multi_all_finite",
+    "_npi_multinomial", "_npi_multiply", "_npi_multiply_scalar", "_npi_mvn_fallback", "_npi_nan_to_num",
+    "_npi_negative", "_npi_nonzero", "_npi_norm", "_npi_normal", "_npi_normal_n", "_npi_not_equal",
     "_npi_not_equal_scalar", "_npi_ones", "_npi_pad", "_npi_pareto", "_npi_percentile", "_npi_pinv",
     "_npi_pinv_scalar_rcond", "_npi_polyval", "_npi_power", "_npi_power_scalar", "_npi_powerd", "_npi_prod",
     "_npi_radians", "_npi_random_randint", "_npi_rarctan2_scalar", "_npi_rayleigh", "_npi_rbitwise_left_shift_scalar",
@@ -866,6 +867,13 @@ def _contrib_quantized_pooling(
 ) -> Symbol:
     """`Pooling` of integers: the maximum, or the rounded average."""
 
+def _contrib_quantized_reshape(
+    data: Symbol | None = ..., min_data: Symbol | None = ..., max_data: Symbol | None = ...,
+    shape: int | Sequence[int] = ..., reverse: bool = ..., target_shape: int | Sequence[int] = ...,
+    keep_highest: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """`Reshape` of integers."""
+
 def _contrib_quantized_rnn(
     data: Symbol | None = ..., parameters: Symbol | None = ..., state: Symbol | None = ...,
     state_cell: Symbol | None = ..., data_scale: Symbol | None = ..., data_shift: Symbol | None = ...,
@@ -876,6 +884,12 @@ def _contrib_quantized_rnn(
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`RNN` of data that `quantize_asym` made uint8, with their scale and shift (1,); computed in floats."""
+
+def _contrib_quantized_transpose(
+    data: Symbol | None = ..., min_data: Symbol | None = ..., max_data: Symbol | None = ...,
+    axes: int | Sequence[int] | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """`np.transpose` of integers."""
 
 def _contrib_requantize(
     data: Symbol | None = ..., min_range: Symbol | None = ..., max_range: Symbol | None = ...,
@@ -3006,12 +3020,6 @@ def _npx_quantized_reshape(
 ) -> Symbol:
     """`npx.reshape` of integers."""
 
-def _npx_quantized_transpose(
-    data: Symbol | None = ..., min_data: Symbol | None = ..., max_data: Symbol | None = ...,
-    axes: int | Sequence[int] | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-) -> Symbol:
-    """`np.transpose` of integers."""
-
 def _npx_relu(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
@@ -3977,6 +3985,8 @@ _npx_quantized_flatten = _contrib_quantized_flatten
 _npx_quantized_fully_connected = _contrib_quantized_fully_connected
 
 _npx_quantized_pooling = _contrib_quantized_pooling
+
+_npx_quantized_transpose = _contrib_quantized_transpose
 
 _npx_requantize = _contrib_requantize
 

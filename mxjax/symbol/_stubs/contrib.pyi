@@ -17,8 +17,9 @@ __all__ = [
     "interleaved_matmul_encdec_qk", "interleaved_matmul_encdec_valatt", "interleaved_matmul_selfatt_qk",
     "interleaved_matmul_selfatt_valatt", "quadratic", "quantize", "quantize_asym", "quantize_v2", "quantized_act",
     "quantized_batch_norm", "quantized_concat", "quantized_conv", "quantized_elemwise_add", "quantized_elemwise_mul",
-    "quantized_embedding", "quantized_flatten", "quantized_fully_connected", "quantized_pooling", "quantized_rnn",
-    "requantize", "round_ste", "sign_ste", "sldwin_atten_context", "sldwin_atten_mask_like", "sldwin_atten_score",
+    "quantized_embedding", "quantized_flatten", "quantized_fully_connected", "quantized_pooling", "quantized_reshape",
+    "quantized_rnn", "quantized_transpose", "requantize", "round_ste", "sign_ste", "sldwin_atten_context",
+    "sldwin_atten_mask_like", "sldwin_atten_score",
 ]
 
 def AdaptiveAvgPooling2D(
@@ -451,6 +452,13 @@ def quantized_pooling(
 ) -> Symbol:
     """`Pooling` of integers: the maximum, or the rounded average."""
 
+def quantized_reshape(
+    data: Symbol | None = ..., min_data: Symbol | None = ..., max_data: Symbol | None = ...,
+    shape: int | Sequence[int] = ..., reverse: bool = ..., target_shape: int | Sequence[int] = ...,
+    keep_highest: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """`Reshape` of integers."""
+
 def quantized_rnn(
     data: Symbol | None = ..., parameters: Symbol | None = ..., state: Symbol | None = ...,
     state_cell: Symbol | None = ..., data_scale: Symbol | None = ..., data_shift: Symbol | None = ...,
@@ -461,6 +469,12 @@ def quantized_rnn(
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`RNN` of data that `quantize_asym` made uint8, with their scale and shift (1,); computed in floats."""
+
+def quantized_transpose(
+    data: Symbol | None = ..., min_data: Symbol | None = ..., max_data: Symbol | None = ...,
+    axes: int | Sequence[int] | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """`np.transpose` of integers."""
 
 def requantize(
     data: Symbol | None = ..., min_range: Symbol | None = ..., max_range: Symbol | None = ...,
