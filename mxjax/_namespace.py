@@ -12,7 +12,7 @@ from typing import Any
 from .base import MXNetError, _Null
 from .ops import manual, registry
 
-__all__ = ["attach", "document", "give_methods", "lend", "public_name", "signature"]
+__all__ = ["attach", "document", "give_methods", "lend", "lay_out", "public_name", "signature"]
 
 _PREFIXES = {"contrib": "_contrib_", "linalg": "_linalg_", "random": "_random_", "image": "_image_",
              "sparse": "_sparse_", "numpy": "_np_", "numpy._internal": "_npi_", "numpy_extension": "_npx_",
@@ -28,6 +28,30 @@ class _Namespace(ModuleType):
         for name in own["__dir__"]():
             getattr(self, name)
         return own
+
+
+def lay_out(package: str, modules: dict[str, ModuleType | dict[str, Any]]) -> None:
+    """Gives a package the modules that MXNet has there, for names that lie in other files here.
+
+    Args:
+        package: the full name of a package that is loaded.
+        modules: by name below it ("distributions.normal"), each above those within it: names and their values, or a
+            module that is there already.
+
+    A module becomes an attribute of the one above, unless that has the name for something else.
+    """
+    for path, names in modules.items():
+        full = f"{package}.{path}"
+        above, _, name = full.rpartition(".")
+        module = names if isinstance(names, ModuleType) else sys.modules.get(full)
+        if module is None:
+            module = ModuleType(full, f"`{full.replace('mxjax', 'mx', 1)}`, as MXNet 2 has it.")
+        if not isinstance(names, ModuleType):
+            vars(module).update(names)
+            if any(other.startswith(f"{path}.") for other in modules):
+                module.__path__ = []
+        sys.modules[full] = module
+        vars(sys.modules[above]).setdefault(name, module)
 
 
 def public_name(registered: str, kind: str) -> str | None:

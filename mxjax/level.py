@@ -17,8 +17,7 @@ VERSIONS = {1: "1.9.1", 2: "2.0.0"}
 # modules of MXNet 1.x that 2.0 has no more, and what stands for them there
 GONE = {"mod": "mx.gluon", "module": "mx.gluon", "rnn": "mx.gluon.rnn", "metric": "mx.gluon.metric",
         "mon": "HybridBlock.register_op_hook", "monitor": "HybridBlock.register_op_hook",
-        "executor_manager": "mx.gluon", "kvstore_server": "", "misc": "mx.lr_scheduler", "rnd": "mx.random",
-        "np_symbol": "mx.sym.np"}
+        "executor_manager": "mx.gluon", "kvstore_server": "", "misc": "mx.lr_scheduler"}
 
 _followers: list[Callable[[int], None]] = []
 

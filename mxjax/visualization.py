@@ -112,8 +112,9 @@ def _told_by_settings(node: dict[str, Any]) -> int:
 _COLOURS = {"null": "#8dd3c7", "Convolution": "#fb8072", "FullyConnected": "#fb8072", "Activation": "#ffffb3",
             "LeakyReLU": "#ffffb3", "BatchNorm": "#bebada", "Pooling": "#80b1d3", "Concat": "#fdb462",
             "Flatten": "#fdb462", "Reshape": "#fdb462", "Softmax": "#b3de69"}
-_WEIGHT_ENDINGS = ("_weight", "_bias", "_beta", "_gamma", "_moving_var", "_moving_mean", "_running_var",
-                   "_running_mean")
+_WEIGHT_ENDINGS = tuple(f"{mark}{name}" for mark in "_."  # "dense0_weight", and "0.weight" of MXNet 2
+                        for name in ("weight", "bias", "beta", "gamma", "moving_var", "moving_mean", "running_var",
+                                     "running_mean"))
 
 
 def _label(node: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ It is a `Block` of MXNet 1.x without prefixes, name scopes and parameter diction
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import os
@@ -22,7 +23,8 @@ from .. import ndarray as nd
 from .._support.files import reading, together, write_file
 from ..array.file_format import write_numpy
 from ..base import MXNetError
-from ..context import Context, current_context, takes_device
+from ..context import Context, current_context
+from ..device import with_device
 from ..ndarray import NDArray
 from ..util import is_np_array, is_np_shape, np_shape
 from . import _block
@@ -56,6 +58,27 @@ class _Kind:
         return owner.__name__.lower()
 
 
+def _without_prefix(init: Callable[..., None]) -> Callable[..., None]:
+    """A layer's `__init__` without the arguments of MXNet 1.x, which are refused below as keywords."""
+    signature = inspect.signature(init)
+    shown = [p for p in signature.parameters.values() if p.name not in ("prefix", "params")]
+    if len(shown) == len(signature.parameters) or any(p.kind is p.VAR_POSITIONAL for p in shown):
+        return init
+    names = [p.name for p in shown if p.kind is p.POSITIONAL_OR_KEYWORD][1:]
+
+    @functools.wraps(init)
+    def call(self: Any, *args: Any, **kwargs: Any) -> None:
+        if len(args) > len(names):
+            raise TypeError(f"{type(self).__name__} takes {len(names)} arguments at most, got {len(args)}")
+        for name, value in zip(names, args, strict=False):
+            if name in kwargs:
+                raise TypeError(f"{type(self).__name__} got several values of {name!r}")
+            kwargs[name] = value
+        init(self, **kwargs)
+    call.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    return call
+
+
 class _Child:
     """A block's child, which code for MXNet 2 calls (`block._children["0"]()`), as references there are weak."""
 
@@ -86,6 +109,13 @@ class Block(_block.Block):
 
     prefix, name, name_scope, save_params, load_params = (_Old() for _ in _OLD)  # type: ignore[assignment]
     _name = _Kind()  # type: ignore[assignment]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__module__.startswith("mxjax."):
+            shown = _without_prefix(cls.__init__)
+            if shown is not cls.__init__:
+                cls.__init__ = shown  # type: ignore[method-assign]
 
     def __init__(self, prefix: None = None, params: None = None) -> None:
         if prefix is not None or params is not None:
@@ -135,6 +165,11 @@ class Block(_block.Block):
         """The block's own parameters by attribute, without those of its children."""
         return self._reg_params
 
+    @params.setter
+    def params(self, value: Any) -> None:
+        raise AttributeError("params cannot be assigned: assign each parameter as an attribute of its name, or use "
+                             "share_parameters()")
+
     def collect_params(self, select: str | None = None) -> dict[str, Parameter]:  # type: ignore[override]
         """The parameters of the block and all blocks in it, by the attributes that lead to them.
 
@@ -148,7 +183,7 @@ class Block(_block.Block):
         pattern = re.compile(select)
         return {name: param for name, param in params.items() if pattern.match(name)}
 
-    @takes_device
+    @with_device
     def initialize(self, init: Any = initializer.Uniform(), ctx: Context | Sequence[Context] | None = None,  # noqa: B008
                    verbose: bool = False, force_reinit: bool = False) -> None:
         """Initializes all parameters.
@@ -234,7 +269,7 @@ class Block(_block.Block):
             params = {name: param for param, name in {p: n for n, p in params.items()}.items()}
         save_arrays(filename, params)
 
-    @takes_device
+    @with_device
     def load_parameters(self, filename: str, ctx: Context | Sequence[Context] | None = None,
                         allow_missing: bool = False, ignore_extra: bool = False, cast_dtype: bool = False,
                         dtype_source: str = "current") -> None:
@@ -255,7 +290,7 @@ class Block(_block.Block):
         if loaded:
             self._take_values(loaded, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source, f"file: {filename}")
 
-    @takes_device
+    @with_device
     def load_dict(self, param_dict: dict[str, Any], ctx: Context | Sequence[Context] | None = None,
                   allow_missing: bool = False, ignore_extra: bool = False, cast_dtype: bool = False,
                   dtype_source: str = "current") -> None:

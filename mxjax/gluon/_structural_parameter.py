@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import ndarray as nd
 from .. import symbol
-from ..context import Context, takes_device
+from ..context import Context
+from ..device import with_device
 from ..eager.modes import state
 from ..ndarray import NDArray
 from ..ops.params import np_dtype
@@ -82,7 +83,7 @@ class Parameter(_parameter.Parameter, own_arrays=False):
             associate(array, self.var()._outputs[0])
         return array
 
-    @takes_device
+    @with_device
     def data(self, ctx: Context | None = None) -> NDArray:
         """The array on a device; see MXNet 1.x."""
         return self._recorded(super().data(ctx))
@@ -91,12 +92,12 @@ class Parameter(_parameter.Parameter, own_arrays=False):
         """The arrays on all devices, in the order of `list_device`."""
         return [self._recorded(array) for array in super().list_data()]
 
-    @takes_device
+    @with_device
     def grad(self, ctx: Context | None = None) -> NDArray:
         """The gradient on a device."""
         return super().grad(ctx)
 
-    @takes_device
+    @with_device
     def initialize(self, init: Any = None, ctx: Context | Sequence[Context] | None = None,
                    default_init: Any = _parameter.DEFAULT_INIT, force_reinit: bool = False) -> None:
         """Makes value and gradient arrays; waits for the first forward pass where the shape is not known."""

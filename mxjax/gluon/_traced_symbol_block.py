@@ -7,7 +7,8 @@ from typing import Any
 
 from .. import symbol
 from ..array.dense import NDArray
-from ..context import Context, takes_device
+from ..context import Context
+from ..device import with_device
 from ..eager.modes import state
 from ..symbol import Symbol
 from ..util import is_np_array
@@ -38,7 +39,7 @@ class SymbolBlock(GraphBlock, HybridBlock):
     """
 
     @staticmethod
-    @takes_device
+    @with_device
     def imports(symbol_file: str, input_names: str | Sequence[str], param_file: str | None = None,
                 ctx: Context | Sequence[Context] | None = None, allow_missing: bool = False,
                 ignore_extra: bool = False) -> SymbolBlock:

@@ -35,7 +35,17 @@ _ARGUMENTS: dict[str, tuple[str, dict[str, str]]] = {
     "linalg.pinv": ("a, rtol=None, hermitian=False", {"rcond": "1e-15 if rtol is None else rtol"}),
     **dict.fromkeys(("linalg.eigh", "linalg.eigvalsh"), (_TRIANGLE, {"UPLO": "'U' if upper else 'L'"})),
 }
-
+# those of `mx.nd.np` and `mx.sym.np` that are others there; None: as at level 1
+_CLASSIC_SPREAD = "a, axis=None, dtype=None, out=None, ddof=0, keepdims=False"
+_CLASSIC: dict[str, tuple[str, dict[str, str]] | None] = {
+    **dict.fromkeys(("std", "var"), (_CLASSIC_SPREAD, {})),
+    "prod": ("a, axis=None, dtype=None, out=None, keepdims=False, initial=None", {}),
+    "squeeze": ("x, axis=None", {"a": "x"}), **dict.fromkeys(("diag", "diagflat"), ("v, k=0", {"array": "v"})),
+}
+_SYMBOLS: dict[str, tuple[str, dict[str, str]] | None] = {
+    **_CLASSIC, "prod": ("a, axis=None, dtype=None, keepdims=False, initial=None, output=None", {"out": "output"}),
+    "eye": ("N, M=None, k=0, dtype=None, ctx=None, **kwargs", {}), **dict.fromkeys(("argsort", "sort", "empty_like")),
+}
 
 # what MXNet 1.x calls an argument, and is taken still
 _OLD_KEYWORDS = {"ctx": "device", "ddof": "correction", "rcond": "rtol", "tol": "rtol", "UPLO": "upper"}
@@ -60,7 +70,8 @@ def _form(function: Callable[..., Any], arguments: str, meant: dict[str, str]) -
     read = re.findall(r"\w+", " ".join(meant.values()))
     given = {n: n for n in plain if n not in read}
     given.update(meant)
-    old = {k: v for k, v in _OLD_KEYWORDS.items() if k in meant and v in shown.parameters}
+    old = {k: v for k, v in _OLD_KEYWORDS.items()
+           if k in meant and v in shown.parameters and k not in shown.parameters}
     if old:
         head, _, tail = arguments.partition(", **")
         starless = ", ".join(f"{k}=None" for k in old)
@@ -76,16 +87,21 @@ def _form(function: Callable[..., Any], arguments: str, meant: dict[str, str]) -
     return made
 
 
-def _with_device(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` with `device` in place of `ctx`, and a dtype of None by default."""
+def _with_device(function: Callable[..., Any], device: str = "device") -> Callable[..., Any]:
+    """`function` with `device` in place of `ctx`, or `ctx` and `device`, and a dtype of None by default."""
     parameters = inspect.signature(function).parameters.values()
     texts = []
     for p in parameters:
         default = None if p.name == "dtype" else p.default
-        text = "device" if p.name == "ctx" else p.name
+        text = device if p.name == "ctx" else p.name
         texts.append(f"**{p.name}" if p.kind is p.VAR_KEYWORD else f"*{p.name}" if p.kind is p.VAR_POSITIONAL
                      else text if p.default is p.empty else f"{text}={default!r}")
-    return _form(function, ", ".join(texts), {"ctx": "device"})
+    if device == "device":
+        return _form(function, ", ".join(texts), {"ctx": device})
+    keywords = [texts.pop()] if texts[-1].startswith("**") else []
+    star = [] if any(text.startswith("*") for text in texts) else ["*"]
+    return _form(function, ", ".join([*texts, *star, "device=None", *keywords]),
+                 {"ctx": "ctx if device is None else device"})
 
 
 def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = None,
@@ -302,16 +318,17 @@ def _with_options(name: str) -> Callable[..., Any]:
     return call
 
 
-def _changed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _changed(name: str, function: Callable[..., Any], kind: str) -> Callable[..., Any]:
     """The function of MXNet 2 for one of level 1, which may be the same."""
-    own = _OWN.get(name)
-    if own is not None:
+    own, forms = _OWN.get(name), {"classic": _CLASSIC, "symbols": _SYMBOLS}.get(kind, {})
+    if own is not None and name not in forms:
         own.__module__ = function.__module__
         return own
-    if name in _ARGUMENTS:
-        return _form(function, *_ARGUMENTS[name])
+    form = forms.get(name, _ARGUMENTS.get(name))
+    if form is not None:
+        return _form(function, *form)
     if "ctx" in inspect.signature(function).parameters:
-        return _with_device(function)
+        return _with_device(function, "ctx" if kind == "symbols" else "device")
     return function
 
 
@@ -325,7 +342,7 @@ _OWN = {**{name: _with_options(name) for name in ("floor_divide", "logical_and",
 
 
 def speak(namespace: dict[str, Any], functions: dict[str, Callable[..., Any]],
-          besides: dict[str, Callable[..., Any]] | None = None, prefix: str = "") -> None:
+          besides: dict[str, Callable[..., Any]] | None = None, prefix: str = "", kind: str = "arrays") -> None:
     """Puts functions into a namespace as the process's level has them, and again when the level is chosen.
 
     Args:
@@ -333,8 +350,9 @@ def speak(namespace: dict[str, Any], functions: dict[str, Callable[..., Any]],
         functions: by name, as MXNet 1.9.1 has them.
         besides: others that it has at level 2.
         prefix: "linalg." for those of `mx.np.linalg`.
+        kind: "arrays", "classic" for `mx.nd.np`, "symbols" for `mx.sym.np`, whose arguments are other ones.
     """
     def fill(api: int) -> None:
         namespace.update(functions if api == 1 else
-                         {n: _changed(prefix + n, f) for n, f in {**functions, **(besides or {})}.items()})
+                         {n: _changed(prefix + n, f, kind) for n, f in {**functions, **(besides or {})}.items()})
     level.follow(fill)

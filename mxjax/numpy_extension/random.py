@@ -167,7 +167,8 @@ _definitions = {name: globals()[name] for name in __all__ if name != "seed"}
 
 def bind(flavour: Flavour, scope: dict[str, Any], names: list[str]) -> None:
     """Fills a namespace with the functions for one flavour."""
-    speak(scope, {name: bound(flavour, _definitions[name]) for name in names})
+    speak(scope, {name: bound(flavour, _definitions[name]) for name in names},
+          kind="arrays" if flavour is IMPERATIVE else "symbols")
 
 
 bind(IMPERATIVE, vars(sys.modules[__name__]), list(_definitions))

@@ -19,6 +19,7 @@ from ..ops import registry
 from ..ops.params import np_dtype
 from ..symbol import Symbol
 from ..symbol import load as load_symbol
+from ..symbol._simpler import simpler
 
 __all__ = ["CONVERTERS", "Call", "converter", "export_model", "get_operator_support", "package"]
 
@@ -226,6 +227,17 @@ class _Model:
                     self.shapes = {k: tuple(n if n == m else None for n, m in zip(s, shapes[k], strict=True))
                                    if s is not None else None for k, s in self.shapes.items()}
 
+    @classmethod
+    def of(cls, sym: Symbol, params: dict[str, NDArray], inputs: dict[str, tuple[Shape, tuple, np.dtype]]) -> _Model:
+        """The export of a graph, in which others stand for operators that have no converter."""
+        table = _all_converters()
+
+        def infer(outputs: Sequence[Entry]) -> tuple[dict, dict]:
+            model = cls(Symbol(outputs), params, inputs)
+            return model.shapes, model.dtypes
+        outputs = simpler(sym._outputs, table.__contains__, infer)
+        return cls(sym if outputs is sym._outputs else Symbol(outputs), params, inputs)
+
     def _inferred(self, given: dict[str, tuple], types: dict[str, str]) -> dict[tuple[int, int], Any]:
         return infer_shapes(self.sym._outputs, given, types)
 
@@ -247,6 +259,12 @@ class _Model:
         call.need(not missing, f"it needs values that do not depend on inputs, but got some of {', '.join(missing)}")
         return part.eval(**{n: self.params[n] for n in part.list_inputs()})[0].asnumpy()
 
+    def _is_constant(self, node: Node) -> bool:
+        """Returns whether a node's only result depends on no input, and is no random number."""
+        below = [n for n in topological([(node, 0)]) if n.op is not None]
+        return node.num_outputs == 1 and not self.missing((node, 0)) and not any(
+            "random" in (n.op.get_attr("FResourceRequest") or ()) for n in below)
+
     def build(self, verbose: bool) -> list[str]:
         """Converts all nodes; returns the names of the outputs."""
         table, entries = _all_converters(), {}
@@ -256,11 +274,15 @@ class _Model:
                 continue
             if verbose:
                 logging.info("Converting op: %s, name: %s", node.op.name, node.name)
+            call = Call(self, node, [entries[id(n), i] for n, i in node.inputs])
+            if node.op.name not in table and self._is_constant(node):
+                entries[id(node), 0] = call.const(self.value((node, 0), call), call.out_dtype())
+                continue
             if node.op.name not in table:
                 raise AttributeError(f"No conversion function registered for op type {node.op.name} yet (node "
                                      f"{node.name}).")
             first = len(self.graph.steps)
-            results = table[node.op.name](Call(self, node, [entries[id(n), i] for n, i in node.inputs]))
+            results = table[node.op.name](call)
             results = [results] if isinstance(results, str) else list(results)
             wanted = self.names(node)[:len(results)]
             self.graph.rename(first, results, wanted)
@@ -337,7 +359,7 @@ def export_model(sym: Symbol | str, params: Any, in_shapes: Sequence[tuple] | No
     elif dynamic_input_shapes is not None:
         raise ValueError("dynamic_input_shapes is specified. Please set dynamic=True to enable dynamic input shapes")
     dtypes = [np_dtype(t) for t in types]
-    model = _Model(sym, values, {
+    model = _Model.of(sym, values, {
         name: (tuple(d if isinstance(d, int) else None for d in shape), example, dtype)
         for name, shape, example, dtype in zip(names, wanted, examples, dtypes, strict=True)})
     outputs = model.build(verbose)
@@ -351,7 +373,7 @@ def export_model(sym: Symbol | str, params: Any, in_shapes: Sequence[tuple] | No
         [helper.make_node(kind, inputs, results, name=results[0], **attrs) for kind, inputs, results, attrs in steps],
         sym.name or "mxjax", [info(*item) for item in zip(names, dtypes, wanted, strict=True)],
         [info(name, model.dtypes[id(n), i], model.shapes[id(n), i])
-         for name, (n, i) in zip(outputs, sym._outputs, strict=True)],
+         for name, (n, i) in zip(outputs, model.sym._outputs, strict=True)],
         [onnx.numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
          for name, array in tensors.items()])
     proto = helper.make_model(graph, producer_name="mxjax", opset_imports=[helper.make_opsetid("", OPSET)],

@@ -32,9 +32,15 @@ _SAME = {
 _ONE_INPUT = {"_identity_with_attr_like_rhs"}
 
 
+def _alike(c: Call, first: int = 0) -> list[str]:
+    """The inputs from number `first` on in the dtype of the result, as ONNX wants them."""
+    return [name if c.dtype(i) == c.out_dtype() else c.cast(name, c.out_dtype())
+            for i, name in enumerate(c.inputs) if i >= first]
+
+
 def _same(onnx_name: str) -> Callable[[Call], str]:
     def convert(c: Call) -> str:
-        return c.op(onnx_name, *(c.inputs[:1] if c.kind in _ONE_INPUT else c.inputs))
+        return c.op(onnx_name, *_alike(c)[:1 if c.kind in _ONE_INPUT else None])
     return convert
 
 
@@ -118,6 +124,13 @@ converter("square")(lambda c: c.op("Mul", c.inputs[0], c.inputs[0]))
 converter("rsqrt")(lambda c: c.op("Reciprocal", c.op("Sqrt", c.inputs[0])))
 converter("_contrib_div_sqrt_dim")(lambda c: c.op("Div", c.inputs[0], c.op("Sqrt", c.cast(
     c.dims(c.inputs[0], [c.ndim() - 1]), c.dtype()))))
+converter("_npi_einsum")(lambda c: c.op("Einsum", *c.inputs, equation=c.p["subscripts"].replace(" ", "")))
+for _name, _onnx in (("_npi_isnan", "IsNaN"), ("_npi_isinf", "IsInf")):
+    converter(_name)(lambda c, n=_onnx: c.op(n, c.inputs[0]))
+for _name, _upper in (("_npi_triu", 1), ("_npi_tril", 0)):
+    converter(_name)(lambda c, u=_upper: c.op("Trilu", c.inputs[0], c.const(c.p["k"]), upper=u))
+
+
 converter("Cast", "amp_cast")(lambda c: c.cast(c.inputs[0], c.out_dtype()))
 
 
@@ -181,7 +194,7 @@ def _where(c: Call) -> str:
     condition = c.cast(c.inputs[0], "bool")
     if c.ndim(0) == 1 and c.ndim(1) > 1 and c.kind == "where":  # a condition for each row
         condition = c.op("Unsqueeze", condition, c.const(list(range(1, c.ndim(1)))))
-    return c.op("Where", condition, *c.inputs[1:])
+    return c.op("Where", condition, *_alike(c, 1))
 
 
 @converter("smooth_l1")
@@ -237,9 +250,9 @@ def _norm(c: Call) -> str:
     return _reduced({1: "ReduceL1", 2: "ReduceL2"}[c.p["ord"]])(c)
 
 
-@converter("argmax", "argmin")
+@converter("argmax", "argmin", "_npi_argmax", "_npi_argmin")
 def _arg(c: Call) -> str:
-    kind = {"argmax": "ArgMax", "argmin": "ArgMin"}[c.kind]
+    kind = {"argmax": "ArgMax", "argmin": "ArgMin"}[c.kind.removeprefix("_npi_")]
     data, axis = c.inputs[0], c.p["axis"]
     if axis is None:
         data, axis = c.op("Reshape", data, c.const([-1])), 0

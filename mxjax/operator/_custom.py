@@ -125,8 +125,8 @@ class _Custom(registry.Op):
         given = {k: v for k, v in given.items() if v is not None}
         kind = str(given.pop("op_type", ""))
         if kind not in _PROPS:
-            raise MXNetError(f"Custom: no operator is registered as op_type {kind!r} (import the module that registers it "
-                             f"before; commands have --import); registered: {', '.join(_PROPS) or 'none'}")
+            raise MXNetError(f"Custom: no operator is registered as op_type {kind!r} (import the module that registers "
+                             f"it before; commands have --import); registered: {', '.join(_PROPS) or 'none'}")
         return {"op_type": kind, "kwargs": tuple(sorted((k, str(v)) for k, v in given.items()))}
 
     def inputs(self, params: dict[str, Any], count: int | None = None) -> list[str]:

@@ -1,9 +1,7 @@
 """Optimizers: how weights change, given their gradients (`mx.optimizer`)."""
 
-import sys as _sys
-import types as _types
-
 from .. import level as _level
+from .._namespace import lay_out as _lay_out
 from . import contrib, optimizer
 from .contrib import GroupAdaGrad
 from .optax_wrapper import Optax
@@ -15,6 +13,4 @@ __all__ += optimizer.__all__
 if _level.current() == 2:  # MXNet 2 has a module for each of them
     for _name in optimizer.steps.__all__:
         _class = getattr(optimizer, _name)
-        _module = _sys.modules.setdefault(_class.__module__, _types.ModuleType(_class.__module__, _class.__doc__))
-        setattr(_module, _name, _class)
-        globals()[_class.__module__.rpartition(".")[2]] = _module
+        _lay_out(__name__, {_class.__module__.rpartition(".")[2]: {_name: _class}})

@@ -21,18 +21,22 @@ import sysconfig
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from .. import libinfo
+from .. import level
 from .._support.files import refusals, together, write_file
 from ..base import MXNetError
 
-__all__ = ["VERSION", "Installed", "add_arguments", "install", "installed", "main", "remove"]
+__all__ = ["VERSION", "VERSIONS", "Installed", "add_arguments", "install", "installed", "main", "remove"]
 
-VERSION = f"{libinfo.__version__}+mxjax.1"  # the last number counts what the stand-in itself has been
+# by level of the API; the last number counts what the stand-in itself has been
+VERSIONS = {api: f"{version}+mxjax.1" for api, version in level.VERSIONS.items()}
+VERSION = VERSIONS[1]
 _OURS = "+mxjax."
 _FOR_CHILDREN = pathlib.Path(__file__).parents[1] / "interop" / "for_children"
 _MODULES = {"mxnet/__init__.py": _FOR_CHILDREN.parent / "stand_in" / "mxnet" / "__init__.py",
             "mxnet_predict.py": _FOR_CHILDREN / "mxnet_predict.py"}
-_DIST_INFO = f"mxnet-{VERSION}.dist-info"
+_DIST_INFO = {api: f"mxnet-{version}.dist-info" for api, version in VERSIONS.items()}
+_CHOICE = b"install_mxnet_alias()"  # in the module's text, and what it says for MXNet 2
+_CHOICE_2 = b'install_mxnet_alias(api=int(__import__("os").environ.get("MXJAX_API") or 2))'
 
 
 class Installed(NamedTuple):
@@ -54,6 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="status ends with 0 where `import mxnet` is the stand-in; install puts it into the "
                         "environment of this Python; remove takes it out, and nothing else")
     parser.add_argument("--target", metavar="FOLDER", help="a folder for PYTHONPATH instead of the environment")
+    parser.add_argument("--api", type=int, choices=(1, 2), help="install: the level of MXNet's API, 1 (MXNet 1.9.1) or "
+                        "2 (MXNet 2.0), where MXJAX_API does not say otherwise; default that of this process")
     parser.add_argument("--force", action="store_true", help="install: in place of another mxnet, whose files are "
                         "removed, and into a Python that its system manages")
 
@@ -62,8 +68,11 @@ def main(given: argparse.Namespace) -> int:
     """Runs the command with its parsed arguments; returns the exit status."""
     if given.force and given.what != "install":
         raise MXNetError(f"alias {given.what} has no --force: it is for install")
+    api = getattr(given, "api", None)
+    if api and given.what != "install":
+        raise MXNetError(f"alias {given.what} has no --api: it is for install")
     if given.what == "install":
-        print(f"installed {install(given.target, given.force)}")
+        print(f"installed {install(given.target, given.force, api)}")
         return 0
     if given.what == "remove":
         gone = remove(given.target)
@@ -93,12 +102,14 @@ def installed(target: str | os.PathLike[str] | None = None) -> list[Installed]:
     return list(found.values())
 
 
-def install(target: str | os.PathLike[str] | None = None, force: bool = False) -> Installed:
+def install(target: str | os.PathLike[str] | None = None, force: bool = False, api: int | None = None) -> Installed:
     """Writes the stand-in into an environment; one of another version is replaced.
 
     Args:
         target: a folder for `PYTHONPATH`; by default the environment of this Python.
         force: also where another `mxnet` is installed. One in the same folder is removed, file by file of its own list.
+        api: 1 or 2, the level of MXNet's API that its processes speak where `MXJAX_API` does not say otherwise; by
+            default that of this process.
 
     Raises:
         MXNetError: another `mxnet` is there, the system refuses to write, or has Python for itself.
@@ -123,7 +134,7 @@ def install(target: str | os.PathLike[str] | None = None, force: bool = False) -
     if target is None and not force and _system_has_it():
         raise MXNetError(f"{sys.prefix} is managed by its system (EXTERNALLY-MANAGED): use a virtual environment, "
                          "--target FOLDER, or --force")
-    new = _contents()
+    new = _contents(level.current() if api is None else api)
     with _writing(folder):
         for name in new:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -157,12 +168,12 @@ def _status(target: str | None) -> int:
         print(f"no mxnet is installed in {_folder(target) if target else sys.prefix}")
     spec = importlib.machinery.PathFinder.find_spec("mxnet", [str(folder) for folder in _searched(target)])
     origin = None if spec is None else spec.origin
-    same = origin is not None and pathlib.Path(origin).read_bytes() == _MODULES["mxnet/__init__.py"].read_bytes()
+    same = origin is not None and pathlib.Path(origin).read_bytes() in [_module(api) for api in VERSIONS]
     if origin is not None:
         print(f"import mxnet finds {origin}: {'mxjax' if same else 'not mxjax'}")
-    stale = [one for one in there if one.ours and one.version != VERSION]
+    stale = [one for one in there if one.ours and one.version not in VERSIONS.values()]
     if stale:
-        print(f"this mxjax has {VERSION}: python -m mxjax alias install")
+        print(f"this mxjax has {' and '.join(VERSIONS.values())}: python -m mxjax alias install")
     return 0 if same and not stale else 1
 
 
@@ -191,16 +202,24 @@ def _is_empty(path: pathlib.Path) -> bool:
     return path.is_dir() and {entry.name for entry in path.iterdir()} <= {"__pycache__"}
 
 
-def _contents() -> dict[str, bytes]:
-    """The stand-in's files by their paths, those first by which it can be removed, and last what is imported."""
+def _module(api: int) -> bytes:
+    """The text of `mxnet/__init__.py`."""
+    text = _MODULES["mxnet/__init__.py"].read_bytes()
+    return text if api == 1 else text.replace(_CHOICE, _CHOICE_2)
+
+
+def _contents(api: int) -> dict[str, bytes]:
+    """The stand-in's files by their paths: those first by which it can be removed, and last what is imported."""
+    info = _DIST_INFO[api]
+    modules = {name: _module(api) if name == "mxnet/__init__.py" else source.read_bytes()
+               for name, source in sorted(_MODULES.items(), reverse=True)}
     rest = {
-        f"{_DIST_INFO}/METADATA": f"Metadata-Version: 2.4\nName: mxnet\nVersion: {VERSION}\nSummary: The API of Apache "
-        f"MXNet {libinfo.__version__}, by mxjax\nLicense-Expression: Apache-2.0\nRequires-Python: >=3.11\n".encode(),
-        f"{_DIST_INFO}/WHEEL": b"Wheel-Version: 1.0\nGenerator: mxjax\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{_DIST_INFO}/INSTALLER": b"mxjax\n", f"{_DIST_INFO}/top_level.txt": b"mxnet\nmxnet_predict\n",
-        **{name: source.read_bytes() for name, source in sorted(_MODULES.items(), reverse=True)}}
+        f"{info}/METADATA": f"Metadata-Version: 2.4\nName: mxnet\nVersion: {VERSIONS[api]}\nSummary: The API of Apache "
+        f"MXNet {level.VERSIONS[api]}, by mxjax\nLicense-Expression: Apache-2.0\nRequires-Python: >=3.11\n".encode(),
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: mxjax\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/INSTALLER": b"mxjax\n", f"{info}/top_level.txt": b"mxnet\nmxnet_predict\n", **modules}
     record = "".join(f"{name},sha256={_digest(content)},{len(content)}\n" for name, content in rest.items())
-    return {f"{_DIST_INFO}/RECORD": f"{record}{_DIST_INFO}/RECORD,,\n".encode(), **rest}
+    return {f"{info}/RECORD": f"{record}{info}/RECORD,,\n".encode(), **rest}
 
 
 def _digest(content: bytes) -> str:
@@ -212,7 +231,7 @@ def _files(one: Installed) -> Iterator[str]:
     if one.distribution.files is not None:
         yield from (file.as_posix() for file in one.distribution.files)
     else:
-        yield from (name.replace(_DIST_INFO, f"mxnet-{one.version}.dist-info") for name in _contents())
+        yield from (name.replace(_DIST_INFO[1], f"mxnet-{one.version}.dist-info") for name in _contents(1))
 
 
 def _delete(folder: pathlib.Path, names: Iterable[str]) -> None:

@@ -83,6 +83,7 @@ def test_layers_that_keep_the_range():
     x, *r = packed(X)
     assert (call("_contrib_quantized_act", x, *r, act_type="relu")[0] == np.maximum(x, 0)).all()
     assert call("_contrib_quantized_flatten", x, *r)[0].shape == (2, 108)
+    assert call("_contrib_quantized_reshape", x, *r, shape=(0, -1))[0].shape == (2, 108)
     blocks = x.reshape(2, 3, 3, 2, 3, 2)
     options = {"kernel": (2, 2), "stride": (2, 2)}
     np.testing.assert_array_equal(call("_contrib_quantized_pooling", x, *r, **options)[0], blocks.max((3, 5)))

@@ -234,8 +234,8 @@ def test_the_list_of_files_is_right_and_removal_leaves_nothing(tmp_path):
 def test_an_older_stand_in_is_replaced_and_one_without_its_list_removed(tmp_path, monkeypatch):
     new = alias.VERSION
     with monkeypatch.context() as old:
-        old.setattr(alias, "VERSION", "1.9.1+mxjax.0")
-        old.setattr(alias, "_DIST_INFO", "mxnet-1.9.1+mxjax.0.dist-info")
+        old.setitem(alias.VERSIONS, 1, "1.9.1+mxjax.0")
+        old.setitem(alias._DIST_INFO, 1, "mxnet-1.9.1+mxjax.0.dist-info")
         assert alias.install(tmp_path).version == "1.9.1+mxjax.0"
     assert alias.main(arguments("status", "--target", str(tmp_path))) == 1
     assert alias.install(tmp_path).version == new
@@ -379,3 +379,22 @@ def test_the_wheel_has_the_same_files(tmp_path):
         assert sorted(names) == ["mxnet/__init__.py", "mxnet_predict.py"]
         for name in names:
             assert wheel.read(name) == (tmp_path / "site" / name).read_bytes()
+
+
+def test_a_stand_in_for_mxnet_2(tmp_path):
+    code = "import mxnet, importlib.metadata as m; print(mxnet.__version__, m.version('mxnet'), hasattr(mxnet, 'mod'))"
+
+    def told(**environment):
+        path = os.pathsep.join([str(tmp_path / "site"), str(ROOT)])
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path,
+                              env={**os.environ, "MXJAX_API": "", "PYTHONPATH": path, **environment})
+        return done.stdout.split()
+
+    found = alias.install(tmp_path / "site", api=2)
+    assert found.version == alias.VERSIONS[2] == "2.0.0+mxjax.1" and found.ours
+    assert told() == ["2.0.0", "2.0.0+mxjax.1", "False"]
+    assert told(MXJAX_API="1") == ["1.9.1", "2.0.0+mxjax.1", "True"]
+    assert alias.install(tmp_path / "site", api=1).version == "1.9.1+mxjax.1"  # in its place
+    assert told() == ["1.9.1", "1.9.1+mxjax.1", "True"] and len(alias.installed(tmp_path / "site")) == 1
+    alias.remove(tmp_path / "site")
+    assert not list((tmp_path / "site").iterdir())

@@ -1,5 +1,6 @@
 """Layers."""
 
+from ...level import current as _level
 from ..block import Block, HybridBlock, SymbolBlock
 from .activations import ELU, GELU, SELU, Activation, LeakyReLU, PReLU, SiLU, Swish
 from .basic_layers import (
@@ -57,3 +58,10 @@ __all__ = ["ELU", "GELU", "SELU", "Activation", "AvgPool1D", "AvgPool2D", "AvgPo
            "Lambda", "LayerNorm", "LeakyReLU", "MaxPool1D", "MaxPool2D", "MaxPool3D", "ModulatedDeformableConvolution",
            "PReLU", "PixelShuffle1D", "PixelShuffle2D", "PixelShuffle3D", "ReflectionPad2D", "Sequential", "SiLU",
            "Swish", "SymbolBlock", "SyncBatchNorm"]
+
+if _level() == 2:  # MXNet 2 keeps them in these modules
+    from . import basic_layers, conv_layers
+    for _home, _layers in ((basic_layers, (Concatenate, HybridConcatenate, Identity, SyncBatchNorm)),
+                           (conv_layers, (DeformableConvolution, ModulatedDeformableConvolution, PixelShuffle1D,
+                                          PixelShuffle2D, PixelShuffle3D))):
+        vars(_home).update({_layer.__name__: _layer for _layer in _layers})

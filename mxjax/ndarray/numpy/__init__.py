@@ -2,6 +2,7 @@
 
 from ..._namespace import attach as _attach
 from ...array import functions as _front
+from ...numpy import fallback as _fallback
 from ...numpy import linalg, random
 from ...numpy._dispatch import IMPERATIVE as _IMPERATIVE
 from ...numpy._namespace import functions as _functions
@@ -11,5 +12,6 @@ from . import _internal
 
 _operators = [k for k in _functions(_IMPERATIVE) if _registry.find(f"_np_{k}") is not None]  # in their place at level 2
 _speak(globals(), {k: v for k, v in _functions(_IMPERATIVE).items() if k not in _operators},
-       {k: _functions(_IMPERATIVE)[k] for k in _operators})
+       {**{k: _functions(_IMPERATIVE)[k] for k in _operators},
+        **{k: getattr(_fallback, k) for k in ("interp", "positive", "rollaxis", "triu_indices_from")}}, kind="classic")
 _attach(globals(), _IMPERATIVE.maker(_front.make), "numpy")

@@ -12,8 +12,10 @@ from . import _internal, linalg, random
 from ._symbol import _Symbol
 
 _ARRAYS_ONLY = ("nonzero", "shape")
-_speak(globals(), {k: v for k, v in _functions(_SYMBOLIC).items()
-                  if _registry.find(f"_np_{k}", load=False) is None and k not in _ARRAYS_ONLY})
+_all = {k: v for k, v in _functions(_SYMBOLIC).items() if k not in _ARRAYS_ONLY}
+_operators = [k for k in _all if _registry.find(f"_np_{k}", load=False) is not None]  # in their place at level 2
+_speak(globals(), {k: v for k, v in _all.items() if k not in _operators}, {k: _all[k] for k in _operators},
+       kind="symbols")
 _attach(globals(), _SYMBOLIC.maker(_front.make), "numpy")
 if _TYPE_CHECKING:
     from ...numpy._stubs.multiarray import *

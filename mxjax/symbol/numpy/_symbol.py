@@ -11,9 +11,10 @@ from ...numpy._dispatch import SYMBOLIC, call
 from ...numpy._index import sort
 from ...numpy._methods import Methods
 from ...numpy._namespace import functions
+from ...numpy._of_2 import speak
 from ..symbol import Symbol, flavours, load, load_json
 
-globals().update(functions(SYMBOLIC))
+speak(globals(), functions(SYMBOLIC), kind="symbols")
 __all__ = ["_Symbol", "load", "load_json", *CREATORS]
 
 

@@ -2,8 +2,7 @@
 
 from ..._namespace import attach as _attach
 from ...numpy._dispatch import SYMBOLIC as _SYMBOLIC
-from ...numpy_extension._of_2 import maker as _maker
 from .. import _functions
 from . import image, random
 
-_attach(globals(), _maker(_SYMBOLIC.maker(_functions.make)), "numpy_extension")
+_attach(globals(), _SYMBOLIC.maker(_functions.make), "numpy_extension")

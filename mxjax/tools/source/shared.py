@@ -242,8 +242,14 @@ def _flatten(c: Call, d: Dialect) -> Ref:
 
 
 def _slices(c: Call, d: Dialect, parts: dict[int, tuple[Any, Any, Any]]) -> Ref:
-    c.need(d.lib != "torch" or all((step or 1) > 0 for _, _, step in parts.values()), "a negative step")
-    return c.expr(slices_text(parts), c.ref())
+    turned = []
+    for axis, (begin, end, step) in parts.items():
+        places = range(c.shape()[axis])[begin:end:step]
+        if (step or 1) < 0 and len(places) and (d.lib == "torch" or len(places) == 1):  # PyTorch has no such slices
+            parts = {**parts, axis: (places[-1], places[0] + 1, -step)}
+            turned += [axis] * (len(places) > 1)
+    text = slices_text({axis: (b, e, None if s == 1 else s) for axis, (b, e, s) in parts.items()})
+    return c.expr(f"{text}.flip({short_axes(tuple(turned))})" if turned else text, c.ref())
 
 
 def slices_text(parts: dict[int, tuple[Any, Any, Any]]) -> str:

@@ -18,6 +18,7 @@ from ...ndarray import array, zeros
 from ...ops.params import np_dtype
 from ...ops.registry import get
 from ...symbol import Symbol, var
+from ...symbol._simpler import simpler
 from .._model import Model
 
 __all__ = ["Call", "Ref", "Step", "Table", "read"]
@@ -222,15 +223,16 @@ class _Reader:
         self.layouts: dict[Ref, str] = {}
         self.aliases: dict[Ref, Ref] = {}
         self.turns: dict[tuple[Ref, bool], Ref] = {}
-        outputs = model.symbol._outputs
-        self.nodes = topological(outputs)
         values = {n: v for n, v in {**model.args, **model.aux}.items()}
         types = {n: np_dtype(v.dtype).name for n, v in values.items()} | {n: t.name for n, t in model.dtypes.items()}
         types |= {n: v.dtype.name for n, v in model.rest.items()}
         given = {n: tuple(v.shape) for n, v in values.items()} | model.shapes | {
             n: v.shape for n, v in model.rest.items()}
-        self.types = infer_types(outputs, types)
-        self.shapes = infer_shapes(outputs, given, types)
+        def infer(outputs: Sequence[Entry]) -> tuple[dict, dict]:
+            return infer_shapes(outputs, given, types), infer_types(outputs, types)
+        self.outputs = outputs = simpler(model.symbol._outputs, table.emitters.__contains__, infer)
+        self.nodes = topological(outputs)
+        self.shapes, self.types = infer(outputs)
         self.moving: set[int] = set()
         self.users: dict[int, set[str]] = {}
         for node in self.nodes:
@@ -326,7 +328,7 @@ class _Reader:
             self.known.update({(id(node), i): ref for i, ref in enumerate(found)})
         if unknown or refused:
             raise MXNetError("there is no counterpart for " + "; ".join(unknown or refused))
-        return [self.ref(entry) for entry in self.model.symbol._outputs]
+        return [self.ref(entry) for entry in self.outputs]
 
 
 def read(model: Model, table: Table, turn: str = "", inner: bool = False) -> tuple[list[str], list[Step], list[Ref]]:
@@ -343,7 +345,7 @@ def read(model: Model, table: Table, turn: str = "", inner: bool = False) -> tup
     """
     reader = _Reader(model, table, turn)
     outputs = [reader.turned(ref, len(reader.shapes[id(node), i]), False) if reader.layouts.get(ref) else ref
-               for ref, (node, i) in zip(reader.run(), model.symbol._outputs, strict=True)]
+               for ref, (node, i) in zip(reader.run(), reader.outputs, strict=True)]
     steps, outputs = _used(reader.steps, outputs)
     if not inner and not any(ref[0] < 0 for step in steps for ref in step.inputs):
         raise MXNetError("the outputs depend on no input")

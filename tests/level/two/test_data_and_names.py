@@ -1,6 +1,15 @@
 """Transforms, the model zoo, the estimator and names around Gluon at level 2."""
 
+import importlib
+import inspect
 
+import numpy as onp
+import pytest
+
+import mxjax as mx
+import mxjax.cuda
+from mxjax import dlpack
+from mxjax.gluon import nn, rnn
 
 
 def test_transforms_take_and_give_mx_np_arrays():
@@ -134,3 +143,51 @@ def test_clipped_gradients():
     assert type(mx.gluon.utils.clip_global_norm(arrays, 1.0)) is float and abs(arrays[0].item() - 0.6) < 1e-6
     assert mx.gluon.utils.clip_global_norm(arrays, 1.0, check_isfinite=False).shape == (1,)
 
+
+
+def test_modules_of_mxnet_2():
+    names = {"gluon.probability.distributions.half_normal": "HalfNormal", "optimizer.adamW": "AdamW",
+             "gluon.probability.distributions.studentT": "StudentT", "gluon.probability.block.stochastic_block":
+             "StochasticBlock", "gluon.probability.transformation.transformation": "ExpTransform",
+             "gluon.nn.basic_layers": "SyncBatchNorm", "gluon.nn.conv_layers": "PixelShuffle2D"}
+    for module, name in names.items():
+        assert isinstance(getattr(importlib.import_module(f"mxjax.{module}"), name), type), module
+    assert mx.gluon.probability.distributions.Normal is mx.gluon.probability.Normal
+    assert mx.rnd is mx.random and mx.np_symbol.zeros
+
+
+def test_layers_show_no_arguments_of_mxnet_1():
+    for kind in (nn.Dense, nn.HybridSequential, nn.GroupNorm, rnn.LSTMCell, rnn.GRU):
+        assert not {"prefix", "params"} & set(inspect.signature(kind).parameters), kind
+    assert nn.GroupNorm(2, 1e-5, True, True, "zeros", "ones", 4).gamma.shape == (4,)
+    with pytest.raises(TypeError, match="no prefix"):
+        nn.Dense(2, prefix="x_")
+    with pytest.raises(TypeError, match="at most"):
+        nn.GroupNorm(2, 1e-5, True, True, "zeros", "ones", 4, 5)
+    with pytest.raises(AttributeError, match="params cannot be assigned"):
+        nn.Dense(2).params = {}
+    assert "device" in inspect.signature(mx.gluon.Block.initialize).parameters
+
+
+def test_arguments_of_symbols():
+    x = mx.sym.var("x").as_np_ndarray()
+    s = mx.sym.np
+    for made in (s.std(x, axis=1, ddof=1), s.zeros((2, 3), ctx=mx.cpu()), s.ones((2, 3), device=mx.cpu()),
+                 s.squeeze(x=x), s.max(x, 1), s.prod(x, axis=0), mx.sym.npx.softmax(x, axis=0, name="s")):
+        made.eval(x=mx.np.ones((2, 3)))
+
+
+def test_ranges_and_profiler():
+    with mxjax.cuda.nvtx.range("outer", mxjax.cuda.nvtx.RED):
+        mxjax.cuda.nvtx.range_push("inner")
+        mxjax.cuda.nvtx.range_pop()
+    with pytest.raises(mx.MXNetError, match="no range is open"):
+        mxjax.cuda.nvtx.range_pop()
+
+
+def test_makers_of_exchange():
+    make = dlpack.ndarray_from_numpy(mx.np.ndarray, mx.np.array)
+    source = onp.arange(3.0, dtype="float32")
+    assert type(make(source)) is mx.np.ndarray and make(source, zero_copy=False).tolist() == [0, 1, 2]
+    capsule = dlpack.ndarray_to_dlpack_for_read()(mx.np.ones(2))
+    assert dlpack.ndarray_from_dlpack(mx.nd.NDArray)(capsule).asnumpy().tolist() == [1, 1]
