@@ -25,4 +25,3 @@ for _name in ("all_finite", "multi_all_finite", "amp_cast", "amp_multicast", "un
     alias(_name, f"_npi_{_name}")
 alias("gather_nd", "_npi_advanced_indexing_multiple")
 alias("digamma", "_sparse_digamma")
-alias("_npx_quantized_transpose", "_contrib_quantized_transpose", "quantized_transpose")
