@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import signal
 import threading
@@ -21,10 +22,10 @@ from kserve.protocol.dataplane import DataPlane
 from kserve.protocol.grpc import grpc_predict_v2_pb2_grpc as _grpc_services
 from kserve.protocol.grpc.interceptors import ExceptionToStatusInterceptor
 from kserve.protocol.grpc.servicer import InferenceServicer
-from kserve.protocol.infer_type import InferOutput, InferRequest, InferResponse
+from kserve.protocol.infer_type import InferInput, InferOutput, InferRequest, InferResponse, RequestedOutput
 from kserve.protocol.model_repository_extension import ModelRepositoryExtension
 from kserve.protocol.rest.server import RESTServer
-from kserve.utils.numpy_codec import from_np_dtype
+from kserve.utils.numpy_codec import from_np_dtype, to_np_dtype
 from prometheus_client import Counter, Gauge, Histogram
 
 from .batching import Batcher, Overloaded, TooLate
@@ -102,6 +103,41 @@ class _Plane(DataPlane):
     async def ready(self) -> bool:
         """Says whether requests should come here."""
         return not self.ending and all(model.ready for model in self.model_registry.get_models().values())
+
+
+    def decode_inference_request(self, body: Any, headers: Any, model_name: str) -> InferRequest:
+        """Returns a request that has been read.
+
+        Binary tensors stay bytes. kserve makes a list of Python numbers of them, which takes 7 ms for 50 KB.
+        """
+        try:
+            if isinstance(body, bytes):
+                return _with_bytes(body, headers, model_name)
+            return super().decode_inference_request(body, headers, model_name)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise InvalidInput(f"the request cannot be read: {type(error).__name__}: {error}") from None
+
+
+def _with_bytes(body: bytes, headers: Any, model_name: str) -> InferRequest:
+    """Reads a request of JSON with binary tensors behind it."""
+    length = headers.get("inference-header-content-length", "")
+    if not length.isdigit() or int(length) > len(body):
+        raise InvalidInput(f"a request that is not JSON needs the header Inference-Header-Content-Length, the length "
+                           f"of its part in JSON, at most {len(body)}; got {length!r}")
+    said, begin, inputs = json.loads(body[:int(length)]), int(length), []
+    for one in said["inputs"]:
+        parameters = one.get("parameters") or {}
+        tensor = InferInput(one["name"], one["shape"], one["datatype"], one.get("data"), parameters)
+        size = parameters.get("binary_data_size")
+        if size is not None:
+            content = body[begin:begin + size]
+            if size < 0 or len(content) < size:
+                raise InvalidInput(f"input {tensor.name} has {len(content)} bytes of {size}")
+            tensor.set_data_from_numpy(np.frombuffer(content, to_np_dtype(tensor.datatype)).reshape(tensor.shape))
+            begin += size
+        inputs.append(tensor)
+    outputs = [RequestedOutput(one["name"], one.get("parameters")) for one in said.get("outputs") or ()]
+    return InferRequest(model_name, inputs, said.get("id"), parameters=said.get("parameters"), request_outputs=outputs)
 
 
 def _described(one: dict[str, Any]) -> dict[str, Any]:
