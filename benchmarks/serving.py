@@ -4,7 +4,8 @@
 
 Needs the extra "serve". The model is an MLP of 784, 256 and 10 units. Clients are threads of three processes with
 connections that stay open; requests and answers are binary tensors. Prints a row for each number of clients: requests
-each second, median and 99th percentile of the latency, wrong answers, the server's memory before and after.
+each second, median and 99th percentile of the latency, the server's processor time for a request, wrong answers, its
+memory before and after.
 """
 
 from __future__ import annotations
@@ -77,13 +78,19 @@ def _memory(process: int) -> float:
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) / 1024
 
 
+def _seconds(process: int) -> float:
+    """Seconds that a process has computed."""
+    with open(f"/proc/{process}/stat") as stat:
+        return sum(map(int, stat.read().rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
 def load(server: subprocess.Popen, port: int, clients: int, requests: int, weights: list) -> None:
     """Prints the row of a number of clients."""
     shares = [clients // 3 + (i < clients % 3) for i in range(3)]
     shares = [share for share in shares if share]
     context = multiprocessing.get_context("spawn")
     queue: multiprocessing.Queue = context.Queue()
-    before = _memory(server.pid)
+    before, seconds = _memory(server.pid), _seconds(server.pid)
     processes = [context.Process(target=_process, args=(port, requests // clients, share, i, weights, queue))
                  for i, share in enumerate(shares)]
     for process in processes:
@@ -92,7 +99,8 @@ def load(server: subprocess.Popen, port: int, clients: int, requests: int, weigh
     begun, times = np.array([one[:2] for one in found]).T  # the clock is the system's, the same in all processes
     spent = (begun + times).max() - begun.min()
     print(f"| {clients} | {len(found)} | {len(found) / spent:.0f} | {np.percentile(times, 50) * 1e3:.1f} | "
-          f"{np.percentile(times, 99) * 1e3:.1f} | {sum(not right for *_, right in found)} | {before:.0f} | "
+          f"{np.percentile(times, 99) * 1e3:.1f} | {(_seconds(server.pid) - seconds) / len(found) * 1e3:.2f} | "
+          f"{sum(not right for *_, right in found)} | {before:.0f} | "
           f"{_memory(server.pid):.0f} |", flush=True)
 
 
@@ -153,8 +161,9 @@ def main() -> None:
                         raise
                 time.sleep(0.05)
             print(f"ready after {time.perf_counter() - begin:.1f} s\n", flush=True)
-            print("| clients | requests | each second | median ms | 99 % ms | wrong | MB before | MB after |")
-            print("|---|---|---|---|---|---|---|---|", flush=True)
+            print("| clients | requests | each second | median ms | 99 % ms | CPU ms each | wrong | MB before | "
+                  "MB after |")
+            print("|---|---|---|---|---|---|---|---|---|", flush=True)
             for clients in given.clients:
                 load(server, port, clients, given.requests, weights)
             if given.garbage:

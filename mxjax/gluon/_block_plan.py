@@ -8,8 +8,12 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from ..array.creation import zeros_later
+from ..array.dense import NDArray
+from ..context import current_context
 from ..plan import Plan
 from ..symbol._plan import plan_of
+from ..util import is_np_array
 
 __all__ = ["plan_of_block"]
 
@@ -17,7 +21,9 @@ __all__ = ["plan_of_block"]
 def plan_of_block(block: Any, inputs: Sequence[Any], on: str, train: str | None, dtype: Any,
                   batch: int | str | None) -> Plan:
     """See `HybridBlock.plan`."""
-    variables, out = block._graph_of(inputs)
+    arrays = [i if isinstance(i, NDArray) else zeros_later(tuple(getattr(i, "shape", i)), current_context(),
+                                                           getattr(i, "dtype", "float32")) for i in inputs]
+    variables, out = block._graph_of([array.as_np_ndarray() if is_np_array() else array for array in arrays])
     named = {v.name: i for v, i in zip(variables, inputs, strict=True)}
     types = {name: np.dtype(i.dtype) for name, i in named.items() if hasattr(i, "dtype")}
     floats = [t for t in types.values() if jnp.issubdtype(t, jnp.floating)]

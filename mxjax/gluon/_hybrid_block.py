@@ -268,8 +268,8 @@ class HybridBlock(Block):
         return *self._cached_graph, self._by_variable()
 
     def _graph_of(self, inputs: Sequence[Any]) -> tuple[list[Symbol], Symbol]:
-        """(input variables, output symbol) for arrays or shapes."""
-        return self._get_graph(*[symbol.var(f"data{i}") for i in range(len(inputs))])
+        """(input variables, output symbol) for these arrays, or lists of them."""
+        return self._get_graph(*inputs)
 
     def _shown_name(self, variable: str, param: Parameter) -> str:
         """A parameter's name for messages."""

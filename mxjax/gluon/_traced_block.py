@@ -14,9 +14,8 @@ from typing import Any
 from .. import autograd, symbol
 from .. import ndarray as nd
 from .._support.files import together
-from ..array.creation import zeros_later
 from ..array.dense import NDArray
-from ..context import Context, current_context
+from ..context import Context
 from ..eager.array_types import array_classes, wrap
 from ..eager.modes import state
 from ..eager.promise import Promise
@@ -158,13 +157,9 @@ class HybridBlock(_hybrid_block.HybridBlock):
         return inputs, out.renamed({param._key: name for name, param in reversed(params.items())}), params
 
     def _graph_of(self, inputs: Sequence[Any]) -> tuple[list[Symbol], Symbol]:
-        if self._cached_graph:
-            return self._cached_graph
-        arrays = [i if isinstance(i, NDArray) else zeros_later(tuple(getattr(i, "shape", i)), current_context(),
-                                                               getattr(i, "dtype", "float32")) for i in inputs]
-        arrays = [array.as_np_ndarray() if is_np_array() else array for array in arrays]
-        self._infer_own_shapes(*arrays)
-        return self._get_graph(*arrays)
+        if not self._cached_graph:
+            self._infer_own_shapes(*inputs)
+        return self._get_graph(*inputs)
 
     def _shown_name(self, variable: str, param: Parameter) -> str:
         return next((name for name, own in self.collect_params().items() if own is param), variable)
