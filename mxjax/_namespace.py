@@ -62,6 +62,11 @@ def public_name(registered: str, kind: str) -> str | None:
     return registered[len(prefix):] if registered.startswith(prefix) else None
 
 
+# by the beginning of names that MXNet 2 has and mxjax has not: why, and what there is instead
+_ABSENT = {"intgemm_": "intgemm is for x86 processors; mx.contrib.quantization makes networks of 8-bit integers",
+           "tvm_": "TVM's operators are not here; XLA compiles all of mxjax's"}
+
+
 def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], kind: str,
            modules: dict[str, str] | None = None) -> None:
     """Gives a module `__getattr__` (`__all__` included), `__dir__` and `__dict__` that make functions of operators.
@@ -90,7 +95,8 @@ def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], 
             return scope.setdefault(name, importlib.import_module(f"{module}.{modules[name]}"))
         op = lookup(name)
         if op is None:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            why = next((f": {text}" for start, text in _ABSENT.items() if name.startswith(start)), "")
+            raise AttributeError(f"module {module!r} has no attribute {name!r}{why}")
         function = make(op, name)
         function.__module__ = module
         scope[name] = function

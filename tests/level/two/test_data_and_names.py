@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import operator
 
 import numpy as onp
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import mxjax as mx
 import mxjax.cuda
 from mxjax import dlpack
+from mxjax.base import MXNetError
 from mxjax.gluon import nn, rnn
 
 
@@ -191,3 +193,19 @@ def test_makers_of_exchange():
     assert type(make(source)) is mx.np.ndarray and make(source, zero_copy=False).tolist() == [0, 1, 2]
     capsule = dlpack.ndarray_to_dlpack_for_read()(mx.np.ones(2))
     assert dlpack.ndarray_from_dlpack(mx.nd.NDArray)(capsule).asnumpy().tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("space, name, message", [
+    ("nd.contrib", "intgemm_fully_connected", "mx.contrib.quantization"),
+    ("npx", "intgemm_maxabsolute", "8-bit integers"),
+    ("nd.contrib", "tvm_vadd", "XLA"),
+])
+def test_operators_that_are_not_here_say_why(space, name, message):
+    with pytest.raises(AttributeError, match=message):
+        getattr(operator.attrgetter(space)(mx), name)
+
+
+def test_kvstores_of_other_libraries_say_what_to_use():
+    for name in ("horovod", "byteps"):
+        with pytest.raises(MXNetError, match="dist_sync"):
+            mx.kv.create(name)
