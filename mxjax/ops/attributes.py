@@ -73,6 +73,10 @@ ATTRIBUTES: dict[str, str] = {
         "function(params, inputs, outputs) -> None, or an exception, raised when the result is looked at; asked where "
         "there are inputs and the operator is not part of a larger program, which graphs with it are not",
     "refuses_calls_alone": "True where graphs are one program in spite of FRefuse, and let everything pass",
+    # ------------------------------------------------------------ resources
+    "FResourceRequest":
+        "names out of \"random\", \"temp_space\"; a random key comes where FCompute's signature has `_key`, and space "
+        "is XLA's own business",
     # ------------------------------------------------------------ signatures
     "hidden": "names of inputs and parameters that signatures leave out, as MXNet's do",
     "opaque": "True where the arguments depend on the parameters: the signature is (*data, **kwargs)",
@@ -82,9 +86,6 @@ ATTRIBUTES: dict[str, str] = {
 }
 
 KEPT: dict[str, str] = {  # MXNet's, which operators and scripts give
-    "FResourceRequest":
-        "names out of \"random\", \"temp_space\"; a random key comes where FCompute's signature has `_key`, and space "
-        "is XLA's own business",
     "FInplaceOption": "pairs (input, output) that may share memory; XLA finds them by itself",
     "TIsBackward": "True for operators that only backward passes use",
 }
