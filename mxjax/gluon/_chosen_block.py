@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..level import current, fix
 
-if fix("mxjax.gluon") == 2:
-    from ._structural_block import Block
+if TYPE_CHECKING or fix("mxjax.gluon") == 1:  # checkers see level 1, the default
+    from ._block import Block
 else:
-    from ._block import Block  # type: ignore[assignment]
+    from ._structural_block import Block  # type: ignore[assignment]
 
 __all__ = ["Block", "named"]
 

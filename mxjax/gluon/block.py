@@ -3,6 +3,7 @@
 import contextlib
 import contextvars
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ..level import fix
 from ..name import Prefix
@@ -11,12 +12,12 @@ from ._chosen_block import Block
 from ._formats import flatten as _flatten  # noqa: F401
 from ._formats import regroup as _regroup  # noqa: F401
 
-if fix("mxjax.gluon") == 2:
-    from ._traced_block import HybridBlock
-    from ._traced_symbol_block import SymbolBlock
+if TYPE_CHECKING or fix("mxjax.gluon") == 1:  # checkers see level 1, the default
+    from ._hybrid_block import HybridBlock
+    from ._symbol_block import SymbolBlock
 else:
-    from ._hybrid_block import HybridBlock  # type: ignore[assignment]
-    from ._symbol_block import SymbolBlock  # type: ignore[assignment]
+    from ._traced_block import HybridBlock  # type: ignore[assignment]
+    from ._traced_symbol_block import SymbolBlock  # type: ignore[assignment]
 
 __all__ = ["Block", "HybridBlock", "SymbolBlock"]
 
