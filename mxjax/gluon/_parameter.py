@@ -40,7 +40,7 @@ class DeferredInitializationError(MXNetError):
 
 
 class _Deferred(NamedTuple):
-    """What an initialization needs once the shape is known."""
+    """The arguments of an initialization that waits for the shape."""
 
     init: Any
     ctx: list[Context]
@@ -138,7 +138,7 @@ class Parameter:
     # ------------------------------------------------------------ what it is
     @property
     def grad_req(self) -> str:
-        """What a backward does to the gradient: "write", "add" or "null"; may be changed at any time."""
+        """The way a backward pass writes the gradient: "write", "add" or "null"; may be changed at any time."""
         return self._grad_req
 
     @grad_req.setter

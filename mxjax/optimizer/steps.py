@@ -277,7 +277,7 @@ class _TwoMoments(ByStep):
         return zeros(weight, stype), zeros(weight, stype)
 
     def _corrections(self, t: int) -> tuple[float, float]:
-        """What the averages are divided by, for having begun at 0."""
+        """Returns the divisors of the averages, which began at 0."""
         return 1.0 - self.beta1 ** t, 1.0 - self.beta2 ** t
 
 

@@ -21,7 +21,7 @@ class _Sign(NamedTuple):
 
 
 class Signs:
-    """What was seen in a script of each level."""
+    """The names of each level that a script uses."""
 
     def __init__(self) -> None:
         self._seen: dict[int, list[_Sign]] = {1: [], 2: []}
