@@ -68,7 +68,7 @@ def _without_prefix(init: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(init)
     def call(self: Any, *args: Any, **kwargs: Any) -> None:
-        if len(args) > len(names):
+        if any(more is not None for more in args[len(names):]):  # the library's own cells hand prefix and params on
             raise TypeError(f"{type(self).__name__} takes {len(names)} arguments at most, got {len(args)}")
         for name, value in zip(names, args, strict=False):
             if name in kwargs:

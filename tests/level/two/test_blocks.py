@@ -1,5 +1,6 @@
 """Blocks of MXNet 2: names, parameters, files."""
 
+import inspect
 import json
 import pickle
 import warnings
@@ -9,7 +10,7 @@ import pytest
 
 import mxjax as mx
 from mxjax import gluon, np, npx
-from mxjax.gluon import nn
+from mxjax.gluon import nn, rnn
 
 
 class Net(gluon.HybridBlock):
@@ -305,3 +306,17 @@ def test_no_warnings_of_its_own(x):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         net(x)
+
+
+@pytest.mark.parametrize("make", [
+    lambda: rnn.DropoutCell(0.5, axes=(1,)), lambda: rnn.LSTMPCell(4, 3), lambda: rnn.ZoneoutCell(rnn.GRUCell(4), 0.1),
+    lambda: rnn.VariationalDropoutCell(rnn.LSTMCell(4), 0.2), lambda: rnn.ResidualCell(rnn.RNNCell(4)),
+    lambda: rnn.BidirectionalCell(rnn.LSTMCell(4), rnn.LSTMCell(4)), lambda: rnn.HybridSequentialRNNCell(),
+    lambda: rnn.Conv2DLSTMCell((3, 8, 8), 4, 3, 3), lambda: rnn.SequentialRNNCell(),
+])
+def test_cells_are_made_without_prefixes(make):
+    cell = make()
+    cell.initialize()
+    assert not {"prefix", "params"} & set(inspect.signature(type(cell)).parameters)
+    with pytest.raises(TypeError):
+        type(cell)(prefix="a_")
