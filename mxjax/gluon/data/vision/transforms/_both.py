@@ -1,0 +1,263 @@
+"""Transforms of images that are the same at both levels of MXNet's API, and how a level calls them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..... import image, level
+from .....util import is_np_array
+from ....block import Block, HybridBlock
+
+__all__ = ["CropResize", "Normalize", "RandomBrightness", "RandomColorJitter", "RandomContrast", "RandomHue",
+           "RandomLighting", "RandomRotation", "RandomSaturation", "Resize", "Rotate", "ToTensor"]
+
+_LEVEL = level.fix("mxjax.gluon")
+
+
+def _and_others(changed: Any, args: tuple) -> Any:
+    """Returns an image with what was given beside it, such as a label, as MXNet 2 does."""
+    return (changed, *args) if args else changed
+
+
+class ImageOp(HybridBlock):
+    """A transform by operators of `F.image`; one of them, `_op` with `_args`, unless `_changed` says more."""
+
+    _op = ""
+    _args: tuple = ()
+
+    def _changed(self, x: Any, images: Any) -> Any:
+        """Returns x, transformed by operators of `images`."""
+        return getattr(images, self._op)(x, *self._args)
+
+    if _LEVEL == 2:
+        def forward(self, x: Any, *args: Any) -> Any:
+            """x, transformed, and what was given beside it."""
+            from ..... import numpy_extension  # at this level alone
+            return _and_others(self._changed(x, numpy_extension.image), args)
+    else:
+        def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+            """x, transformed."""
+            return self._changed(x, (F.npx if is_np_array() else F).image)
+
+
+class ImageFunction(Block):
+    """A transform by a function of `mx.image`, which is no part of graphs."""
+
+    def _changed(self, x: Any) -> Any:
+        """Returns x, transformed."""
+        raise NotImplementedError(f"{type(self).__name__} must define _changed")
+
+    def forward(self, x: Any, *args: Any) -> Any:
+        """x, transformed; at level 2 with what was given beside it."""
+        if args and _LEVEL == 1:
+            raise TypeError(f"{type(self).__name__} takes an image, got {1 + len(args)} arguments")
+        return _and_others(self._changed(x), args)
+
+
+class ToTensor(ImageOp):
+    """(H, W, C) or (N, H, W, C) in [0, 255] to float32 (C, H, W) or (N, C, H, W) in [0, 1]."""
+
+    _op = "to_tensor"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class Normalize(ImageOp):
+    """(x - mean) / std by channel; x: (C, H, W) or (N, C, H, W) float.
+
+    Args:
+        mean, std: numbers, or one for each channel.
+    """
+
+    _op = "normalize"
+
+    def __init__(self, mean: Any = 0.0, std: Any = 1.0) -> None:
+        super().__init__()
+        self._args = (mean, std)
+
+
+class Resize(ImageOp):
+    """Resizes; x: (H, W, C) or (N, H, W, C).
+
+    Args:
+        size: (width, height), or a number for both.
+        keep_ratio: with a number: it is the shorter edge's length, and the longer one's follows.
+        interpolation: OpenCV's number of the method; 1 is bilinear.
+    """
+
+    _op = "resize"
+
+    def __init__(self, size: Any, keep_ratio: bool = False, interpolation: int = 1) -> None:
+        super().__init__()
+        self._args = (size, keep_ratio, interpolation)
+
+
+class CropResize(ImageOp):
+    """Cuts out a rectangle and resizes it; x: (H, W, C) or (N, H, W, C).
+
+    Args:
+        x, y: left and upper edge.
+        width, height: size of the rectangle.
+        size: (width, height) of the result, a number for both, or None: not resized.
+        interpolation: as in `Resize`.
+    """
+
+    def __init__(self, x: int, y: int, width: int, height: int, size: Any = None,
+                 interpolation: int | None = None) -> None:
+        super().__init__()
+        self._rectangle = (x, y, width, height)
+        self._size, self._interpolation = size, 1 if interpolation is None else interpolation
+
+    def _changed(self, x: Any, images: Any) -> Any:
+        out = images.crop(x, *self._rectangle)
+        return images.resize(out, self._size, False, self._interpolation) if self._size else out
+
+
+class RandomBrightness(ImageOp):
+    """Multiplies by a random factor from [max(0, 1 - brightness), 1 + brightness].
+
+    Args:
+        brightness: how far from 1.
+    """
+
+    _op = "random_brightness"
+
+    def __init__(self, brightness: float) -> None:
+        super().__init__()
+        self._args = (max(0, 1 - brightness), 1 + brightness)
+
+
+class RandomContrast(ImageOp):
+    """Changes the contrast by a random factor from [max(0, 1 - contrast), 1 + contrast].
+
+    Args:
+        contrast: how far from 1.
+    """
+
+    _op = "random_contrast"
+
+    def __init__(self, contrast: float) -> None:
+        super().__init__()
+        self._args = (max(0, 1 - contrast), 1 + contrast)
+
+
+class RandomSaturation(ImageOp):
+    """Changes the saturation by a random factor from [max(0, 1 - saturation), 1 + saturation].
+
+    Args:
+        saturation: how far from 1.
+    """
+
+    _op = "random_saturation"
+
+    def __init__(self, saturation: float) -> None:
+        super().__init__()
+        self._args = (max(0, 1 - saturation), 1 + saturation)
+
+
+class RandomHue(ImageOp):
+    """Turns the hue by a random factor from [max(0, 1 - hue), 1 + hue].
+
+    Args:
+        hue: how far from 1.
+    """
+
+    _op = "random_hue"
+
+    def __init__(self, hue: float) -> None:
+        super().__init__()
+        self._args = (max(0, 1 - hue), 1 + hue)
+
+
+class RandomColorJitter(ImageOp):
+    """Changes brightness, contrast, saturation and hue at random, in random order.
+
+    Args:
+        brightness, contrast, saturation, hue: as in `RandomBrightness` and its like.
+    """
+
+    _op = "random_color_jitter"
+
+    def __init__(self, brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0) -> None:
+        super().__init__()
+        self._args = (brightness, contrast, saturation, hue)
+
+
+class RandomLighting(ImageOp):
+    """Adds noise along the principal components of ImageNet's colours. Krizhevsky et al., NIPS 2012.
+
+    Args:
+        alpha: the noise's standard deviation.
+    """
+
+    _op = "random_lighting"
+
+    def __init__(self, alpha: float) -> None:
+        super().__init__()
+        self._args = (alpha,)
+
+
+def _float32(x: Any) -> Any:
+    if x.dtype != np.float32:
+        raise TypeError(f"rotations take float32 images, got {np.dtype(x.dtype)}: put them behind ToTensor")
+    return x
+
+
+class Rotate(ImageFunction):
+    """Rotates; x: (C, H, W) or (N, C, H, W) float32.
+
+    Args:
+        rotation_degrees: the angle.
+        zoom_in: so far that nothing of the outside is seen.
+        zoom_out: so far that the whole image is seen.
+
+    Raises:
+        TypeError: when used: x is not float32.
+    """
+
+    def __init__(self, rotation_degrees: float, zoom_in: bool = False, zoom_out: bool = False) -> None:
+        super().__init__()
+        self._args = (rotation_degrees, zoom_in, zoom_out)
+
+    def _changed(self, x: Any) -> Any:
+        return image.imrotate(_float32(x), *self._args)
+
+
+class RandomRotation(ImageFunction):
+    """Rotates by a random angle; x: (C, H, W) or (N, C, H, W) float32.
+
+    Args:
+        angle_limits: (smallest, largest) angle in degrees.
+        zoom_in, zoom_out: as in `Rotate`.
+        rotate_with_proba: how probably.
+
+    Raises:
+        ValueError: the limits are not in order, or the probability is none.
+        TypeError: when used: x is not float32.
+    """
+
+    def __init__(self, angle_limits: tuple[float, float], zoom_in: bool = False, zoom_out: bool = False,
+                 rotate_with_proba: float = 1.0) -> None:
+        super().__init__()
+        lower, upper = angle_limits
+        if lower >= upper:
+            raise ValueError("`angle_limits` must be an ordered tuple")
+        if not 0 <= rotate_with_proba <= 1:
+            raise ValueError("Probability of rotating the image should be between 0 and 1")
+        self._args = (angle_limits, zoom_in, zoom_out)
+        self._rotate_with_proba = rotate_with_proba
+
+    def forward(self, x: Any, *args: Any) -> Any:
+        """x, rotated or not."""
+        # without the other arguments where nothing is rotated, as in MXNet
+        return x if np.random.random() > self._rotate_with_proba else super().forward(x, *args)
+
+    def _changed(self, x: Any) -> Any:
+        return image.random_rotate(_float32(x), *self._args)
+
+
+for _name in __all__:
+    globals()[_name].__module__ = __package__  # where pickles and users find them
