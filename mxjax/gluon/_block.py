@@ -238,6 +238,8 @@ class Block:
             found.update(child._collect_params_with_prefix(prefix + name))
         return found
 
+    _write_params = staticmethod(save_each)
+
     def save_parameters(self, filename: str, deduplicate: bool = False) -> None:
         """Writes all parameters to a file, for `load_parameters`.
 
@@ -248,7 +250,7 @@ class Block:
         params = self._collect_params_with_prefix()
         if deduplicate:
             params = {name: param for param, name in {p: n for n, p in params.items()}.items()}
-        save_each(filename, params)
+        self._write_params(filename, params)
 
     def load_parameters(self, filename: str, ctx: Context | Sequence[Context] | None = None,
                         allow_missing: bool = False, ignore_extra: bool = False, cast_dtype: bool = False,

@@ -91,6 +91,14 @@ class _Child:
         return self._block
 
 
+def save_arrays(filename: str, params: dict[str, Parameter]) -> None:
+    """Writes parameters by name: an .npz file where they are `mx.np.ndarray`s, as MXNet 2 has it."""
+    if is_np_array() or any(type(a) is not NDArray for p in params.values() for a in p._data or ()):
+        write_numpy(os.fspath(filename), {name: param._reduce() for name, param in params.items()})
+    else:
+        save_each(filename, params)
+
+
 class Block(_block.Block):
     """Base of all layers and networks in imperative style: define `forward`, assign child blocks as attributes.
 
@@ -257,17 +265,7 @@ class Block(_block.Block):
         self.reset_device(ctx)
 
     # ------------------------------------------------------------ files
-    def save_parameters(self, filename: str, deduplicate: bool = False) -> None:
-        """Writes all parameters to an .npz file for `load_parameters` (without NumPy's semantics as MXNet 1.x does).
-
-        Args:
-            filename: the file.
-            deduplicate: write a parameter that several blocks share only once.
-        """
-        params = self._collect_params_with_prefix()
-        if deduplicate:
-            params = {name: param for param, name in {p: n for n, p in params.items()}.items()}
-        save_arrays(filename, params)
+    _write_params = staticmethod(save_arrays)  # .npz (without NumPy's semantics as MXNet 1.x does)
 
     @with_device
     def load_parameters(self, filename: str, ctx: Context | Sequence[Context] | None = None,
@@ -368,11 +366,3 @@ def _loaded(filename: str) -> dict[str, NDArray]:
             raise
         with np_shape(not is_np_shape()):
             return load_named(filename)
-
-
-def save_arrays(filename: str, params: dict[str, Parameter]) -> None:
-    """Writes parameters by name: an .npz file where they are `mx.np.ndarray`s, as MXNet 2 has it."""
-    if is_np_array() or any(type(a) is not NDArray for p in params.values() for a in p._data or ()):
-        write_numpy(os.fspath(filename), {name: param._reduce() for name, param in params.items()})
-    else:
-        save_each(filename, params)
