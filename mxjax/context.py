@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar, cast
 
 import jax
 
+from . import level
 from ._support.bounded import Bounded
 from ._xla.devices import before_start
 from ._xla.host_memory import give_back
@@ -279,8 +280,9 @@ def one_context(name: str, kwargs: dict[str, Any], ctx: Any = None) -> Any:
 
 
 def takes_device(function: Function) -> Function:
-    """Decorates a function with an argument `ctx` so that `device` is another name of it."""
-    position = list(inspect.signature(function).parameters).index("ctx")
+    """Decorates a function with an argument `ctx` so that `device` is another name of it, the one shown at level 2."""
+    signature = inspect.signature(function)
+    position = list(signature.parameters).index("ctx")
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -290,6 +292,9 @@ def takes_device(function: Function) -> Function:
             if len(args) <= position:
                 kwargs["ctx"] = device
         return function(*args, **kwargs)
+    if level.current() == 2:
+        shown = [p.replace(name="device") if p.name == "ctx" else p for p in signature.parameters.values()]
+        call.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
     return cast(Function, call)
 
 

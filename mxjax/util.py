@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import level
-from .context import gpu_memory_info, num_gpus
+from .context import gpu_memory_info, num_gpus, takes_device
 
 __all__ = ["get_gpu_count", "get_gpu_memory", "getenv", "is_np_array", "is_np_default_dtype", "is_np_shape", "np_array",
            "np_default_dtype", "np_shape", "np_ufunc_legal_option", "reset_np", "set_module", "set_np",
@@ -261,9 +261,10 @@ def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:
     return gpu_memory_info(gpu_dev_id)
 
 
+@takes_device
 def get_cuda_compute_capability(ctx: Any) -> int | None:
-    """The compute capability of a GPU context as an int such as 80; None where it is no CUDA device."""
-    if ctx.device_type != "gpu":
+    """Returns the compute capability of a GPU context as an int such as 80; None where it is no CUDA device."""
+    if getattr(ctx, "device_type", None) != "gpu":
         raise ValueError(f"Expecting a gpu context to get cuda compute capability, while received ctx {ctx}")
     capability = getattr(ctx.jax_device, "compute_capability", None)
     return None if capability is None else int(str(capability).replace(".", ""))

@@ -314,7 +314,7 @@ def _without_labels(sym: Symbol, known: dict[str, Any], count: int) -> list[str]
 def export_model(sym: Symbol | str, params: Any, in_shapes: Sequence[tuple] | None = None, in_types: Any = np.float32,
                  onnx_file_path: str = "model.onnx", verbose: bool = False, dynamic: bool = False,
                  dynamic_input_shapes: Sequence[tuple] | None = None, run_shape_inference: bool = False,
-                 input_type: Any = None, input_shape: Sequence[tuple] | None = None) -> str:
+                 input_type: Any = None, input_shape: Sequence[tuple] | None = None, large_model: bool = False) -> str:
     """Writes a model as an ONNX file (opset 17), for inference.
 
     Args:
@@ -328,6 +328,7 @@ def export_model(sym: Symbol | str, params: Any, in_shapes: Sequence[tuple] | No
         dynamic_input_shapes: which dimensions may (None or a name); by default all.
         run_shape_inference: put the shapes of everything into the file.
         input_type, input_shape: older names of `in_types` and `in_shapes`.
+        large_model: write the parameters beside it, each into a file of its name, as models above 2 GB need it.
 
     Returns:
         `onnx_file_path`.
@@ -380,6 +381,20 @@ def export_model(sym: Symbol | str, params: Any, in_shapes: Sequence[tuple] | No
                               ir_version=IR_VERSION)
     if run_shape_inference:
         proto = onnx.shape_inference.infer_shapes(proto)
-    onnx.checker.check_model(proto)
+    if large_model:
+        _move_parameters(onnx, proto.graph.initializer, os.path.dirname(onnx_file_path))
+    else:
+        onnx.checker.check_model(proto)
     write_file(onnx_file_path, proto.SerializeToString())
+    if large_model:
+        onnx.checker.check_model(onnx_file_path)  # a path, since the checker serializes what it is given
     return onnx_file_path
+
+
+def _move_parameters(onnx: Any, tensors: Any, folder: str) -> None:
+    """Writes the values of tensors into files of their names, which the tensors refer to from then on."""
+    for tensor in tensors:
+        name = tensor.name.replace(os.sep, "_")
+        write_file(os.path.join(folder, name), tensor.raw_data)
+        onnx.external_data_helper.set_external_data(tensor, name)
+        tensor.ClearField("raw_data")

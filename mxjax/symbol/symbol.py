@@ -603,7 +603,8 @@ _on_compose: Callable[[Node], None] | None = None  # mixed precision: changes ne
 
 
 def Variable(name: str, attr: dict[str, str] | None = None, shape: Any = None, lr_mult: Any = None,  # noqa: N802
-             wd_mult: Any = None, dtype: Any = None, init: Any = None, stype: Any = None, **kwargs: Any) -> Symbol:
+             wd_mult: Any = None, dtype: Any = None, init: Any = None, stype: Any = None,
+             profiler_scope: str | None = None, **kwargs: Any) -> Symbol:
     """A named input of a graph.
 
     Args:
@@ -613,6 +614,7 @@ def Variable(name: str, attr: dict[str, str] | None = None, shape: Any = None, l
         lr_mult, wd_mult: multipliers of learning rate and weight decay.
         init: an initializer, or its JSON text.
         stype: storage type.
+        profiler_scope: the scope that a profile counts its memory in.
         kwargs: attributes of the form __name__.
 
     Raises:
@@ -626,7 +628,8 @@ def Variable(name: str, attr: dict[str, str] | None = None, shape: Any = None, l
              "__lr_mult__": lr_mult, "__wd_mult__": wd_mult,
              "__dtype__": None if dtype is None else CODES[np_dtype(dtype).name],
              "__init__": init.dumps() if hasattr(init, "dumps") else init,
-             "__storage_type__": None if stype is None else {"default": 0, "row_sparse": 1, "csr": 2}[stype]}
+             "__storage_type__": None if stype is None else {"default": 0, "row_sparse": 1, "csr": 2}[stype],
+             "__profiler_scope__": profiler_scope}
     given.update({k: str(v) for k, v in extra.items() if v is not None})
     for key, value in kwargs.items():
         if not (key.startswith("__") and key.endswith("__")):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..context import Context, current_context
+from ..context import Context, current_context, takes_device
 from ..ops.params import np_dtype
 
 
@@ -26,7 +26,7 @@ def set_default_context(ctx: Context) -> None:
     Context._scope.current = ctx
 
 
-default_device, set_default_device = default_context, set_default_context  # their names in MXNet 2
+default_device, set_default_device = default_context, takes_device(set_default_context)  # their names in MXNet 2
 
 
 def default_dtype() -> type:

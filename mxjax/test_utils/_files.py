@@ -77,14 +77,14 @@ def _idx(path: str) -> np.ndarray:
         return np.frombuffer(raw, np.uint8, offset=4 + 4 * ndim).reshape(shape)
 
 
-def get_mnist() -> dict[str, np.ndarray]:
-    """MNIST as {train_data, train_label, test_data, test_label}; images (n, 1, 28, 28) in [0, 1].
+def get_mnist(path: str = "data") -> dict[str, np.ndarray]:
+    """Returns MNIST as {train_data, train_label, test_data, test_label}; images (n, 1, 28, 28) in [0, 1].
 
-    Files in this folder, or in ./data, are used where they are; else they are downloaded here.
+    Files in this folder, or in `path`, are used where they are; else they are downloaded here.
     """
     arrays = []
     for name in _MNIST_FILES:
-        local = (f"{name}.gz", os.path.join("data", name), os.path.join("data", f"{name}.gz"))
+        local = (f"{name}.gz", os.path.join(path, name), os.path.join(path, f"{name}.gz"))
         arrays.append(_idx(next(filter(os.path.exists, local), None) or download(f"{_MNIST_URL}{name}.gz")))
     images, labels, test_images, test_labels = arrays
 
@@ -100,23 +100,24 @@ def get_mnist_pkl() -> None:
         download("http://deeplearning.net/data/mnist/mnist.pkl.gz", dirname="data")
 
 
-def get_mnist_ubyte() -> None:
-    """Puts MNIST's four files into ./data, unless they are there."""
-    if not all(os.path.exists(os.path.join("data", n)) for n in _MNIST_FILES):
-        get_zip_data("data", "http://data.mxnet.io/mxnet/data/mnist.zip", "mnist.zip")
+def get_mnist_ubyte(path: str = "data") -> None:
+    """Puts MNIST's four files into the folder `path`, unless they are there."""
+    if not all(os.path.exists(os.path.join(path, n)) for n in _MNIST_FILES):
+        get_zip_data(path, "http://data.mxnet.io/mxnet/data/mnist.zip", "mnist.zip")
 
 
-def get_cifar10() -> None:
-    """Puts CIFAR-10's record files into ./data/cifar, unless they are there."""
-    if not all(os.path.exists(os.path.join("data", "cifar", n)) for n in ("train.rec", "test.rec")):
-        get_zip_data("data", "http://data.mxnet.io/mxnet/data/cifar10.zip", "cifar10.zip")
+def get_cifar10(path: str = "data") -> None:
+    """Puts CIFAR-10's record files into the folder `path`/cifar, unless they are there."""
+    if not all(os.path.exists(os.path.join(path, "cifar", n)) for n in ("train.rec", "test.rec")):
+        get_zip_data(path, "http://data.mxnet.io/mxnet/data/cifar10.zip", "cifar10.zip")
 
 
-def get_mnist_iterator(batch_size: int, input_shape: tuple, num_parts: int = 1, part_index: int = 0) -> tuple:
-    """(training, validation) iterators over MNIST's files in ./data."""
-    get_mnist_ubyte()
+def get_mnist_iterator(batch_size: int, input_shape: tuple, num_parts: int = 1, part_index: int = 0,
+                       path: str = "data") -> tuple:
+    """Returns (training, validation) iterators over MNIST's files in the folder `path`."""
+    get_mnist_ubyte(path)
     flat = len(input_shape) != 3
-    paths = [os.path.join("data", n) for n in _MNIST_FILES]
+    paths = [os.path.join(path, n) for n in _MNIST_FILES]
     return tuple(MNISTIter(image=paths[i], label=paths[i + 1], input_shape=input_shape, batch_size=batch_size,
                            shuffle=i == 0, flat=flat, num_parts=num_parts, part_index=part_index) for i in (0, 2))
 

@@ -5,6 +5,7 @@ import pytest
 
 import mxjax as mx
 from mxjax import autograd, gluon
+from mxjax.graph import quantizing
 
 quant = mx.contrib.quant
 
@@ -176,7 +177,7 @@ def test_a_range_for_each_channel():
     assert (error < 0.02).all() and error[3] < 1e-6
     values = {"w": mx.nd.array(weight.reshape(4, -1)), "b": mx.nd.array([3, -2, 1, 4])}
     dense = mx.sym.FullyConnected(mx.sym.var("x"), mx.sym.var("w"), mx.sym.var("b"), num_hidden=4)
-    outputs, parts, _ = quant._pass.by_channel(dense._outputs, {k: v.asnumpy() for k, v in values.items()})
+    outputs, parts, _ = quantizing.by_channel(dense._outputs, {k: v.asnumpy() for k, v in values.items()})
     parts = {name: mx.nd.array(part) for name, part in parts.items()}
     flat = mx.nd.array(random.normal(0, 1, (3, 18)))
     same = mx.sym.Symbol(outputs).bind(mx.cpu(), {**parts, "x": flat}).forward()[0]

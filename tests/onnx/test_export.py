@@ -313,6 +313,16 @@ def test_residual_networks(tmp_path, version):
     assert np.abs(out.asnumpy() - want).max() < 1e-4 * scale
 
 
+def test_parameters_beside_the_file(tmp_path):
+    out = sym.FullyConnected(sym.var("x0"), sym.var("w"), sym.var("b"), num_hidden=3, name="fc")
+    params = {"w": mx.nd.random.normal(shape=(3, 4)), "b": mx.nd.ones(3)}
+    path = mx.onnx.export_model(out, params, [(2, 4)], onnx_file_path=str(tmp_path / "large.onnx"), large_model=True)
+    assert (tmp_path / "w").stat().st_size == 48 and (tmp_path / "b").stat().st_size == 12
+    x = RNG.randn(2, 4).astype("float32")
+    want = mx.nd.FullyConnected(mx.nd.array(x), params["w"], params["b"], num_hidden=3).asnumpy()
+    np.testing.assert_allclose(run_onnx(path, {"x0": x})[0], want, rtol=1e-5)
+
+
 def test_labels_and_mistakes(tmp_path):
     net = sym.SoftmaxOutput(sym.FullyConnected(sym.var("x0"), num_hidden=3, name="fc"), name="softmax")
     params = [{"fc_weight": mx.nd.ones((3, 2)), "fc_bias": mx.nd.zeros(3)}, {}]

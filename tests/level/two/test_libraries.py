@@ -5,6 +5,7 @@ import warnings
 import numpy as onp
 import pytest
 
+import mxjax as mx
 from mxjax import autograd, gluon, np, npx
 from mxjax.gluon import nn
 from mxjax.gluon.data.vision import transforms
@@ -90,3 +91,49 @@ def test_a_mask_does_not_say_which_dtype_scores_have():
     onp.testing.assert_allclose(block(x, x, mask).asnumpy(), expected.asnumpy(), rtol=1e-5)
     with autograd.record():  # dropout's numbers are drawn by the graph's shapes
         assert block(x, x, mask).shape == (2, 3, 4)
+
+
+class Widest(mx.contrib.quantization.CalibrationCollector):
+    """The range of all values seen."""
+
+    def __init__(self):
+        super().__init__()
+        self.operators = set()
+
+    def collect(self, name, op_name, arr):
+        self.operators.add(op_name)
+        low, high = self.min_max_dict.get(name, (0, 0))
+        self.min_max_dict[name] = min(low, arr.min().asscalar()), max(high, arr.max().asscalar())
+
+
+def test_quantization_with_arguments_of_2():
+    quantization = mx.contrib.quantization
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(8, activation="relu"), mx.gluon.nn.Dense(5))
+    net.initialize()
+    x = mx.np.random.normal(size=(12, 6))
+    want = net(x).asnumpy()
+    loader = mx.gluon.data.DataLoader(mx.gluon.data.ArrayDataset(x, mx.np.zeros(12)), batch_size=4)
+    widest = Widest()
+    for mode, further in (("none", {}), ("naive", {"num_calib_batches": 2}), ("entropy", {}),
+                          ("custom", {"LayerOutputCollector": widest})):
+        quantized = quantization.quantize_net(net, calib_mode=mode, calib_data=loader, device=mx.cpu(), **further)
+        assert abs(quantized(x).asnumpy() - want).max() < 0.05 * abs(want).max(), mode
+    assert widest.include_layers and "Activation" in widest.operators
+    assert isinstance(quantization.quantize_net(net, data_shapes=[(1, 6)])(x), mx.np.ndarray)
+    for wrong, message in (({}, "at least one of"), ({"calib_data": [x], "calib_mode": "naive"}, "DataLoader type"),
+                           ({"calib_data": loader, "calib_mode": "customize"}, "unknown calibration mode"),
+                           ({"data_shapes": "data"}, "list of Tuple")):
+        with pytest.raises(ValueError, match=message):
+            quantization.quantize_net(net, **wrong)
+
+
+def test_quantized_checkpoint():
+    data = mx.sym.var("data").as_np_ndarray()
+    sym = mx.sym.npx.fully_connected(data, mx.sym.var("w").as_np_ndarray(), num_hidden=3, no_bias=True)
+    args = {"w": mx.np.random.normal(size=(3, 4))}
+    loader = mx.gluon.data.DataLoader(mx.np.ones((6, 4)), batch_size=2)
+    with pytest.warns(UserWarning, match="deprecated"):
+        qsym, qargs, _ = mx.contrib.quantization.quantize_model(sym, args, {}, calib_mode="naive", calib_data=loader,
+                                                                num_calib_batches=1, quantize_mode="full")
+    assert onp.dtype(qargs["w_quantize"].dtype) == "int8" and isinstance(qsym, type(sym))
