@@ -449,7 +449,7 @@ def test_large_arrays_keep_their_numbers_on_the_way(dtype):
 
 def test_a_long_backward_pass_becomes_one_program(monkeypatch):
     """Gradients stay the same where it does, and what changes every time goes on call by call."""
-    monkeypatch.setattr("mxjax.eager.backward.OFTEN", 4)
+    monkeypatch.setattr("mxjax.eager.backward_program.OFTEN", 4)
     weights = [mx.nd.array(RNG.normal(size=(8, 8)) / 3, ctx=GPU) for _ in range(40)]
     for w in weights:
         w.attach_grad()

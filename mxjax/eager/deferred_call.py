@@ -1,7 +1,7 @@
 """Recorded calls that compute nothing until somebody looks at a result, or a backward pass comes.
 
 If the backward comes first, all that is left of the forward and the whole walk back run as one XLA program
-(`mxjax.eager.backward`). If somebody looks first, that call's forward runs and keeps what the backward needs.
+(`mxjax.eager.backward_program`). If somebody looks first, that call's forward runs and keeps what the backward needs.
 """
 
 from __future__ import annotations

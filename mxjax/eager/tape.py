@@ -34,8 +34,10 @@ class Node:
                  outs: Sequence[Any] = (), ctx: Any = None, pull: Callable[..., Any] | None = None,
                  lazy: Any = None) -> None:
         self.kernel, self.args, self.parents, self.outs, self.ctx = kernel, args, parents, outs, ctx
-        self.grad, self.req, self.alive, self.fresh = None, "null", True, False
-        self.pull, self.lazy, self.watch, self.state_update = pull, lazy, None, None
+        self.req, self.alive, self.fresh = "null", True, False
+        self.grad: Any = None
+        self.lazy: Any = lazy
+        self.pull, self.watch, self.state_update = pull, None, None
         self.sequence = next(_sequence)
 
     @property

@@ -9,7 +9,7 @@ import pytest
 import mxjax as mx
 from mxjax import autograd
 from mxjax.base import MXNetError
-from mxjax.eager import backward
+from mxjax.eager import backward_program
 from mxjax.eager.deferred_call import DeferredCall
 
 X = np.array([0.5, -1.0, 2.0], "float32")
@@ -431,13 +431,13 @@ def test_a_loop_stops_compiling(compiles):
 
 @pytest.mark.parametrize("away", [False, True])
 def test_a_long_pass_is_a_program_on_accelerators_once_it_has_come_often(away, compiles, monkeypatch):
-    monkeypatch.setattr(backward, "_is_away", lambda ctx: away)  # a CPU that stands for one
-    monkeypatch.setattr(backward, "OFTEN", 3)
+    monkeypatch.setattr(backward_program, "_is_away", lambda ctx: away)  # a CPU that stands for one
+    monkeypatch.setattr(backward_program, "OFTEN", 3)
     x, made = variable(), []
     for turn in range(6):
         with autograd.record():
             y = x
-            for i in range(backward.MOST_CALLS + 6 + (0, 0, 1, 0, 2, 0)[turn]):
+            for i in range(backward_program.MOST_CALLS + 6 + (0, 0, 1, 0, 2, 0)[turn]):
                 y = y * 0.99 if i % 2 else y + x
         mx.nd.waitall()
         before = len(compiles)

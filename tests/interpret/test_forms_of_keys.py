@@ -6,7 +6,7 @@ import pytest
 
 import mxjax as mx
 from mxjax.array import indexing
-from mxjax.eager import backward
+from mxjax.eager import gradients
 from mxjax.interpret.calls import as_buffers
 from mxjax.kernel.shape_only import shape_only
 
@@ -75,7 +75,7 @@ def test_filling(dtype):
 
 
 def test_sums_of_gradients():
-    same(backward._ADD, [numbers(3, 4), numbers(3, 4, dtype="float16")])
+    same(gradients._ADD, [numbers(3, 4), numbers(3, 4, dtype="float16")])
 
 
 def test_floats_beyond_integers_are_written_as_xla_converts_them():

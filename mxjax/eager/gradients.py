@@ -1,0 +1,134 @@
+"""Gradients: sums of them, ones to begin with, and where a variable's gradient goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._support.bounded import Bounded
+from ..context import current_context
+from ..interpret.direct import to_dtype
+from ..kernel.bound_form import OwnForm
+from ..kernel.kernel import WIDE_DTYPES, Kernel
+from .array_types import wrap
+from .chunk import exclusive
+from .dispatch import perform
+from .modes import Modes, state
+from .promise import Promise, put
+from .tape import Node
+
+__all__ = ["ONES", "Totals", "add_up", "drop", "may_add", "ones", "resolved", "retain", "store"]
+
+Totals = dict[tuple[Node, int], Any]  # gradients by node and number of the output
+ONES = object()  # stands for the gradient of a head that nobody gave one for, until it is needed
+
+_ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2, 1, options={"any_size": True},
+              form=OwnForm(lambda a, b: a + to_dtype(b, a.dtype), copies=True))
+_ones_known: dict[Any, Any] = Bounded(16)  # of 1 or 2 MB at most
+
+
+def add_up(old: Any, grad: Any, ctx: Any) -> Any:
+    """Returns the sum of two gradients; recorded where they are arrays on the tape."""
+    if hasattr(old, "_chunk") and (hasattr(grad, "_chunk") or state.recording):
+        return old + grad
+    values = [v._read() if hasattr(v, "_chunk") else v for v in (old, grad)]
+    return perform(_ADD, values, ctx, values[1].dtype in WIDE_DTYPES)[0]
+
+
+def resolved(entry: tuple[Node, int], totals: Totals) -> Any:
+    """Returns the gradient of an entry; ones where nobody gave one."""
+    return ones(*entry) if totals[entry] is ONES else totals[entry]
+
+
+def ones(node: Node, index: int) -> Any:
+    """Returns a shared buffer of ones for an output of a node."""
+    (shape, dtype), ctx = node.outs[index], node.ctx or current_context()
+    key = shape, dtype, ctx.device_typeid, ctx.device_id
+    found = _ones_known.get(key)
+    if found is None:
+        found = put(np.ones(shape, dtype), ctx)
+        if found.size <= 1 << 18 and not isinstance(found, jax.core.Tracer):
+            _ones_known[key] = found
+    return found
+
+
+# -------------------------------------------------------------------- gradients of variables
+def may_add(node: Node) -> bool:
+    """Returns whether the program can add a gradient to what a variable's array has."""
+    target = node.grad
+    return state.trace is None and target._plain and target._view is None and target._chunk.ctx is not None and \
+        target._chunk.dtype == node.outs[0][1] and target._chunk.dtype not in WIDE_DTYPES
+
+
+def store(node: Node, slots: Sequence[Any]) -> None:
+    """Writes or adds a gradient to a variable's array."""
+    grad, target = slots[0], node.grad
+    node.fresh = True
+    if not target._plain:
+        target._store_gradient(grad, node.req)
+        return
+    chunk = target._chunk
+    if node.req == "write" and target._view is None and not hasattr(grad, "_chunk") and \
+            grad.dtype == chunk.dtype:  # the usual case, shortest
+        chunk.defer(grad) if isinstance(grad, Promise) else chunk.write(grad)
+        target._entry = None
+        return
+    value = wrap(grad._read() if hasattr(grad, "_chunk") else grad, chunk.ctx)
+    value._entry = getattr(grad, "_entry", None)
+    if value.dtype != target.dtype:
+        with Modes(False, None):
+            value = value.astype(target.dtype)
+    if node.req == "write":
+        _put(target, value)
+    elif target._view is None and not hasattr(grad, "_chunk") and state.trace is None:
+        target._update(_ADD, [None, value])
+    else:
+        with exclusive([chunk]):
+            _put(target, target + value)
+
+
+class _Retained:
+    """Stores gradients of a call's results, which are no variables, when they come by; a `Node.watch`."""
+
+    def __init__(self, before: Callable[..., None] | None) -> None:
+        self.stores: dict[int, Node] = {}
+        self._before = before
+
+    def __call__(self, slots: list[Any], grads: Any) -> None:
+        for i, variable in self.stores.items():
+            if slots[i] is not None:
+                store(variable, [slots[i]])
+        if self._before is not None:
+            self._before(slots, grads)
+
+
+def retain(array: Any, gradient: Any, req: str) -> None:
+    """Has backward passes store the gradient of a recorded result, from which they go on."""
+    node, place = array._entry
+    if not isinstance(node.watch, _Retained):
+        node.watch = _Retained(node.watch)
+    variable = Node(None)
+    variable.grad, variable.req = gradient, req
+    node.watch.stores[place] = variable
+    array._grad = gradient
+
+
+def drop(array: Any) -> None:
+    """Takes an array's gradient away; it counts as a constant from now on, unless it is the result of a call."""
+    array._grad = None
+    entry = array._entry
+    if entry is None:
+        return
+    if entry[0].grad is not None:
+        array._entry = None
+    elif isinstance(entry[0].watch, _Retained):
+        entry[0].watch.stores.pop(entry[1], None)
+
+
+def _put(target: Any, value: Any) -> None:
+    """Makes a new array's value, and its place in the recorded graph, a gradient's."""
+    target._write(value._chunk.peek() if value._view is None else value._read())
+    target._entry = value._entry
