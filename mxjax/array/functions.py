@@ -22,6 +22,7 @@ from .dense import NDArray
 
 __all__ = ["make"]
 
+
 def make(op: Op, name: str) -> Callable[..., Any]:
     """The imperative function of an operator."""
     inputs = op.input_names
@@ -75,63 +76,23 @@ def _general(op: Op, inputs: list[str], key: Any, arrays: tuple, rest: tuple, ou
     """The way of a call seen for the first time, or with inputs by name, or with dynamic parameters."""
     if rest and op.variadic and not arrays and isinstance(rest[0], (list, tuple)):
         arrays, rest = tuple(rest[0]), rest[1:]
-    ctx = kwargs.pop("ctx", None) if not inputs and not op.variadic else kwargs.get("ctx")
-    if "device" in kwargs and "device" not in op.params:
-        ctx = one_context(op.name, kwargs, ctx)
-        if inputs or op.variadic:
-            kwargs["ctx"] = ctx
-    given: list[Any] = list(arrays)
-    names = inputs if not op.variadic else inputs[:len(inputs)]
-    for value in rest[:max(len(names) - len(given), 0)]:
-        if value is not None:
-            raise TypeError(f"operator {op.name}: input {names[len(given)]} must be an NDArray, got "
-                            f"{type(value).__name__}")
-        given.append(None)
-    rest = rest[max(len(given) - len(arrays), 0):]
-    named = {n: kwargs.pop(n) for n in names if n in kwargs and n not in op.params or
-             isinstance(kwargs.get(n), NDArray)}
-    if named:
-        for position, n in enumerate(names):
-            if n in named:
-                given += [None] * (position + 1 - len(given))
-                if given[position] is not None:
-                    raise TypeError(f"operator {op.name}: input {n} is given twice")
-                if named[n] is not None and not isinstance(named[n], NDArray):
-                    raise TypeError(f"operator {op.name}: input {n} must be an NDArray, got {type(named[n]).__name__}")
-                given[position] = named[n]
+    ctx = _context(op, inputs, kwargs)
+    given, rest = _positional(op, inputs, arrays, rest)
+    if _take_named(op, inputs, given, kwargs):
         key = None
-    elif op.variadic and inputs == []:
+    elif op.variadic and not inputs:
         extra = [n for n in kwargs if isinstance(kwargs[n], NDArray)]
         given += [kwargs.pop(n) for n in sorted(extra, key=_argument_number)]
-    params = list(op.params)
     if out is None and not op.variadic and not op.get_attr("opaque"):
-        # `out` is the first argument after the parameters, and `name` the second
-        if len(rest) > len(params):
-            out, key, rest = rest[len(params)], None, rest[:len(params)] + rest[len(params) + 2:]
-        elif not params and len(given) == len(names) + 1:
-            out, key = given.pop(), None
-    if len(rest) > len(params):
-        raise TypeError(f"operator {op.name} takes at most {len(names) + len(params)} positional arguments")
-    for n, value in zip(params, rest, strict=False):
-        if n in kwargs:
-            raise TypeError(f"operator {op.name}: parameter {n} is given twice")
-        kwargs[n] = value
-    for unknown in ("attr", "__layout__"):
-        kwargs.pop(unknown, None)
+        out, rest = _positional_out(op, inputs, given, rest)
+        key = key if out is None else None
+    _take_parameters(op, inputs, rest, kwargs)
     if op.variadic in op.params and not op.get_attr("own_count"):
         kwargs.setdefault(op.variadic, len(given))
     values = op.parse({k: v for k, v in kwargs.items() if v is not _Null})
     if out is not None and op.get_attr("FTakesOut", never)(values):
         given, key = [*given, *(out if isinstance(out, (list, tuple)) else [out])], None
-    while given and given[-1] is None:
-        given.pop()
-    present: Any = len(given)
-    if None in [None if g is None else 0 for g in given]:
-        present = tuple(g is not None for g in given)
-        given = [g for g in given if g is not None]
-    bad = next((g for g in given if not isinstance(g, NDArray)), None)
-    if bad is not None:
-        raise TypeError(f"operator {op.name}: inputs must be NDArrays, got {type(bad).__name__}")
+    given, present = _without_gaps(op, given)
     check_inputs(op, values, len(given))
     if op.get_attr("FHost") is not None:
         return run_host(op, values, given, out)
@@ -146,14 +107,107 @@ def _general(op: Op, inputs: list[str], key: Any, arrays: tuple, rest: tuple, ou
         return invoke(kernel, given, extras, out) if out is not None else \
             stored_as_asked(op, values, invoke(kernel, given, extras))
     if key is not None:
-        names = [n for n in op.params if n in kwargs and n in op.dynamic_names]
-        numbers = [(n, values[n]) for n in (*dict(kernel.packed), *kernel.dynamic)]
-        if not numbers:
-            prepared[key] = CachedCall(kernel, extras)
-        elif all(type(kwargs[n]) in ((tuple, list) if type(values[n]) is tuple else (float,)) and
-                 not op.params[n].limits for n in names):
-            prepared[key] = CachedCall(kernel, extras, numbers)
+        _remember(op, key, kernel, extras, values, kwargs)
     return invoke(kernel, given, extras, out, as_context(ctx))
+
+
+def _context(op: Op, inputs: list[str], kwargs: dict[str, Any]) -> Any:
+    """Returns the context that a call asks for, as `ctx` or `device`; None where it follows its inputs."""
+    makes = not inputs and not op.variadic
+    ctx = kwargs.pop("ctx", None) if makes else kwargs.get("ctx")
+    if "device" in kwargs and "device" not in op.params:
+        ctx = one_context(op.name, kwargs, ctx)
+        if not makes:
+            kwargs["ctx"] = ctx
+    return ctx
+
+
+def _positional(op: Op, inputs: list[str], arrays: tuple, rest: tuple) -> tuple[list[Any], tuple]:
+    """Returns (inputs, further arguments) of the positional arguments; None among the first ones is an absent input.
+
+    Raises:
+        TypeError: something else stands where an input is.
+    """
+    given: list[Any] = list(arrays)
+    for value in rest[:max(len(inputs) - len(given), 0)]:
+        if value is not None:
+            raise TypeError(f"operator {op.name}: input {inputs[len(given)]} must be an NDArray, got "
+                            f"{type(value).__name__}")
+        given.append(None)
+    return given, rest[max(len(given) - len(arrays), 0):]
+
+
+def _take_named(op: Op, inputs: list[str], given: list[Any], kwargs: dict[str, Any]) -> bool:
+    """Moves inputs that are given by name from `kwargs` to their places; returns whether there were some.
+
+    Raises:
+        TypeError: an input is given twice, or is no array.
+    """
+    named = {n: kwargs.pop(n) for n in inputs if n in kwargs and n not in op.params or
+             isinstance(kwargs.get(n), NDArray)}
+    for position, n in enumerate(inputs if named else ()):
+        if n in named:
+            given += [None] * (position + 1 - len(given))
+            if given[position] is not None:
+                raise TypeError(f"operator {op.name}: input {n} is given twice")
+            if named[n] is not None and not isinstance(named[n], NDArray):
+                raise TypeError(f"operator {op.name}: input {n} must be an NDArray, got {type(named[n]).__name__}")
+            given[position] = named[n]
+    return bool(named)
+
+
+def _positional_out(op: Op, inputs: list[str], given: list[Any], rest: tuple) -> tuple[Any, tuple]:
+    """Returns (out, further arguments): `out` is the first argument after the parameters, and `name` the second."""
+    count = len(op.params)
+    if len(rest) > count:
+        return rest[count], rest[:count] + rest[count + 2:]
+    if not count and len(given) == len(inputs) + 1:
+        return given.pop(), rest
+    return None, rest
+
+
+def _take_parameters(op: Op, inputs: list[str], rest: tuple, kwargs: dict[str, Any]) -> None:
+    """Adds positional parameters to those by name.
+
+    Raises:
+        TypeError: there are too many, or one is given twice.
+    """
+    if len(rest) > len(op.params):
+        raise TypeError(f"operator {op.name} takes at most {len(inputs) + len(op.params)} positional arguments")
+    for n, value in zip(op.params, rest, strict=False):
+        if n in kwargs:
+            raise TypeError(f"operator {op.name}: parameter {n} is given twice")
+        kwargs[n] = value
+    for unknown in ("attr", "__layout__"):
+        kwargs.pop(unknown, None)
+
+
+def _without_gaps(op: Op, given: list[Any]) -> tuple[list[NDArray], Any]:
+    """Returns (inputs that are there, their number, or where some are absent for each whether it is there).
+
+    Raises:
+        TypeError: an input is no array.
+    """
+    while given and given[-1] is None:
+        given.pop()
+    there = tuple([one is not None for one in given])
+    present = len(given) if all(there) else there
+    given = [one for one in given if one is not None]
+    for one in given:
+        if not isinstance(one, NDArray):
+            raise TypeError(f"operator {op.name}: inputs must be NDArrays, got {type(one).__name__}")
+    return given, present
+
+
+def _remember(op: Op, key: Any, kernel: Kernel, extras: tuple, values: dict[str, Any], kwargs: dict[str, Any]) -> None:
+    """Has further calls of this form go straight to the kernel, unless their numbers need to be parsed."""
+    names = [n for n in op.params if n in kwargs and n in op.dynamic_names]
+    numbers = [(n, values[n]) for n in (*dict(kernel.packed), *kernel.dynamic)]
+    if not numbers:
+        prepared[key] = CachedCall(kernel, extras)
+    elif all(type(kwargs[n]) in ((tuple, list) if type(values[n]) is tuple else (float,)) and
+             not op.params[n].limits for n in names):
+        prepared[key] = CachedCall(kernel, extras, numbers)
 
 
 def _argument_number(name: str) -> tuple[int, str]:

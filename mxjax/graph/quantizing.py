@@ -88,42 +88,37 @@ def quantize(outputs: Sequence[Entry], *, excluded_names: Collection[str] = (), 
         if value not in allowed:
             raise MXNetError(f"quantize {what} must be one of {', '.join(allowed)}, got {value!r}")
     chosen = _chosen(outputs, set(excluded_names), set(excluded_ops), mode)
-    integers: dict[tuple[int, int, str], tuple[Entry, ...]] = {}  # what stands for a float entry of the new graph
-    wide: dict[tuple[int, int, str], tuple[Entry, ...]] = {}  # the same with 32 bits, of which floats are made
-    names: list[str] = []
+    quantization = _Quantization(chosen, offline, dtype)
+    result = rewrite(outputs, quantization.rule)
+    return result, list(dict.fromkeys(quantization.names))
 
-    def as_integers(entry: Entry, old: Entry, kind: str) -> tuple[Entry, ...]:
-        node, key = entry[0], (id(entry[0]), entry[1], kind)
-        if key not in integers:
-            full_name = old[0].output_names()[old[1]]
-            if key in wide:
-                maker = made("_contrib_requantize", f"requantize_{old[0].name}", wide[key], out_type=dtype)
-                names.append(full_name)
-                integers[key] = tuple((maker, i) for i in range(3))
-            elif node.op is None and node.name in offline and kind == "symmetric":
-                parts = [Node(None, f"{node.name}_quantize{end}", {}) for end in ("", "_min", "_max")]
-                integers[key] = tuple((part, 0) for part in parts)
-            else:
-                maker = made("_contrib_quantize_v2", f"{full_name}_quantize", [entry], out_type=dtype) \
-                    if kind == "symmetric" else made("_contrib_quantize_asym", f"{full_name}_quantize", [entry])
-                names.append(full_name)
-                integers[key] = tuple((maker, i) for i in range(3))
-        return integers[key]
 
-    def rule(node: Node, inputs: list[Entry]) -> list[Entry] | None:
-        if id(node) not in chosen:
+class _Quantization:
+    """The quantization of one graph: see `quantize`.
+
+    Attributes:
+        names: outputs of the float graph whose range is to be calibrated.
+    """
+
+    def __init__(self, chosen: dict[int, _Form], offline: Collection[str], dtype: str) -> None:
+        self._chosen, self._offline, self._dtype = chosen, offline, dtype
+        self._integers: dict[tuple[int, int, str], tuple[Entry, ...]] = {}  # for float entries of the new graph
+        self._wide: dict[tuple[int, int, str], tuple[Entry, ...]] = {}  # with 32 bits, of which floats are made
+        self.names: list[str] = []
+
+    def rule(self, node: Node, inputs: list[Entry]) -> list[Entry] | None:
+        """Returns the new entries for the outputs of a node with these inputs; None: the node stays."""
+        form = self._chosen.get(id(node))
+        if form is None or node.op.name in _ELEMENTWISE and not all(
+                form.floats(i) or (id(entry[0]), entry[1], "symmetric") in self._integers
+                for i, entry in enumerate(inputs)):
             return None
-        form = chosen[id(node)]
-        if node.op.name in _ELEMENTWISE and not all(
-                form.floats(i) or (id(entry[0]), entry[1], "symmetric") in integers for i, entry in enumerate(inputs)):
-            return None
-        kind = "asymmetric" if form.asym else "symmetric"
         data, ranges = [], []
         for position, (entry, old) in enumerate(zip(inputs, node.inputs, strict=True)):
             if form.floats(position):
                 data.append(entry)
             else:
-                first, *rest = as_integers(entry, old, kind)
+                first, *rest = self._as_integers(entry, old, "asymmetric" if form.asym else "symmetric")
                 data.append(first)
                 ranges += rest
         own = {k: v for k, v in node.attrs.items() if k in node.op.params or k == node.op.variadic}
@@ -131,17 +126,35 @@ def quantize(outputs: Sequence[Entry], *, excluded_names: Collection[str] = (), 
         if form.asym:
             return [(layer, i) for i in range(node.num_outputs)]
         if form.op in _ON_OUTPUT:
-            names.append(node.output_names()[0])
+            self.names.append(node.output_names()[0])
         parts = tuple((layer, i) for i in range(3))
         if form.requantize:
             back = _from_wide(f"{node.name}_dequantize", *parts)
-            wide[id(back), 0, "symmetric"] = parts
+            self._wide[id(back), 0, "symmetric"] = parts
         else:
             back = made("_contrib_dequantize", f"{node.name}_dequantize", parts)
-            integers[id(back), 0, "symmetric"] = parts
+            self._integers[id(back), 0, "symmetric"] = parts
         return [(back, 0)] * node.num_outputs
-    result = rewrite(outputs, rule)
-    return result, list(dict.fromkeys(names))
+
+    def _as_integers(self, entry: Entry, old: Entry, kind: str) -> tuple[Entry, ...]:
+        """Returns (integers, minimum, maximum) of a float entry, whose old form was `old`."""
+        node, key = entry[0], (id(entry[0]), entry[1], kind)
+        if key in self._integers:
+            return self._integers[key]
+        if node.op is None and node.name in self._offline and kind == "symmetric" and key not in self._wide:
+            parts = [Node(None, f"{node.name}_quantize{end}", {}) for end in ("", "_min", "_max")]
+            self._integers[key] = tuple((part, 0) for part in parts)
+            return self._integers[key]
+        full_name = old[0].output_names()[old[1]]
+        if key in self._wide:
+            maker = made("_contrib_requantize", f"requantize_{old[0].name}", self._wide[key], out_type=self._dtype)
+        elif kind == "symmetric":
+            maker = made("_contrib_quantize_v2", f"{full_name}_quantize", [entry], out_type=self._dtype)
+        else:
+            maker = made("_contrib_quantize_asym", f"{full_name}_quantize", [entry])
+        self.names.append(full_name)
+        self._integers[key] = tuple((maker, i) for i in range(3))
+        return self._integers[key]
 
 
 def _from_wide(name: str, data: Entry, low: Entry, high: Entry) -> Node:

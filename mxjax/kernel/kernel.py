@@ -568,6 +568,7 @@ def prepare(op: Op, params: dict[str, Any], present: int | tuple[bool, ...], tra
 
 def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tuple[tuple[str, int], ...],
            present: int | tuple[bool, ...], train: bool, function: Callable[..., Any] | None = None) -> Kernel:
+    """Returns the kernel of an operator with its parameters; `function`: another formula than the operator's own."""
     in_place = op.get_attr("FInPlace") if function is None else None
     function = function or op.get_attr("FCompute")
     if function is None:
@@ -577,21 +578,70 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
     static = {k: v for k, v in params.items() if k not in dynamic and k not in dict(packed)}
     if op.uses_train:
         static["_train"] = train
-    num_outputs = op.num_outputs(params)
-    gradient, eager = op.get_attr("FGradient"), op.eager or op.get_attr("eager_when", never)(params)
-
-    def spread(arrays: Sequence[Any]) -> Sequence[Any]:
-        if mask is None:
-            return arrays
-        given = iter(arrays)
-        return [next(given) if m else None for m in mask]
-
     names = op.inputs(params, count)
-    given_names = names if mask is None else [n for n, m in zip(op.input_names, mask, strict=False) if m]
+    if mask is not None:
+        names = [n for n, m in zip(op.input_names, mask, strict=False) if m]
+    fn = _formula(op, params, function, static, dynamic, packed, mask, count, names)
+    smooth = draw = None
+    if "dtype" in params and op.params["dtype"].kind == "dtype" and "int" in (params["dtype"] or ""):
+        # in MXNet gradients pass a cast to integers
+        def smooth(dtype: str) -> Callable[..., tuple]:
+            return _build(op, {**params, "dtype": dtype}, dynamic, packed, present, train).fn
+    drawing = op.get_attr("FDraw")
+    if drawing is not None:
+        def draw(source: Source, given: dict[str, Any], inputs: Sequence[Any]) -> Any:
+            return drawing(source, given, inputs, train)
+    mutated = tuple(names.index(n) for n in op.mutates(params) if n in names)
+    wide = any(p.kind == "dtype" and params[n] in WIDE for n, p in op.params.items()) or op.get_attr("wide", False)
+    eager = _is_eager(op, params)
+    refuse = op.get_attr("FRefuse") if count else None
+    form_name = op.name if function is op.get_attr("FCompute") else f"{op.name} in place"
+    return Kernel(op.name, fn, count, op.num_outputs(params), num_visible=op.num_visible(params),
+                  wide=bool(wide(params) if callable(wide) else wide), mutated=mutated,
+                  eager=eager,
+                  options={"most": SOME_OF_ONE, "any_size": getattr(function, "__module__", "").startswith(_OURS),
+                           "trains": "lr" in params or bool(mutated) and op.get_attr("FDecay") is None},
+                  op=op, params=params, dynamic=dynamic, packed=packed, uses_key=op.uses_key,
+                  by_rows=op.by_rows(params), check=op.get_attr("FCheck"),
+                  refuses=refuse and functools.partial(refuse, params), draw=draw, smooth=smooth,
+                  form=None if eager and not op.eager else
+                  bound(form_name, static, dynamic, packed, functools.partial(_spread, mask), count),
+                  in_place=in_place and _build(op, params, dynamic, packed, present, train, in_place))
+
+
+def _is_eager(op: Op, params: dict[str, Any]) -> bool:
+    return op.eager or op.get_attr("eager_when", never)(params)
+
+
+def _spread(mask: tuple[bool, ...] | None, arrays: Sequence[Any]) -> Sequence[Any]:
+    """Returns the inputs with None where one is absent."""
+    if mask is None:
+        return arrays
+    given = iter(arrays)
+    return [next(given) if m else None for m in mask]
+
+
+def _formula(op: Op, params: dict[str, Any], function: Callable[..., Any], static: dict[str, Any],
+             dynamic: tuple[str, ...], packed: tuple[tuple[str, int], ...], mask: tuple[bool, ...] | None, count: int,
+             names: Sequence[str]) -> Callable[..., tuple]:
+    """Returns an operator's formula as a function of all arguments of its program.
+
+    These are the inputs that are there, the vector of packed numbers, dynamic parameters, and what it draws from.
+
+    Args:
+        op, params: the operator and its parameters.
+        function: function(*inputs, **parameters) -> the results.
+        static: the parameters that are part of the program.
+        dynamic, packed: the names of those that are arguments; (name, length) of those in the vector.
+        mask: for each input whether it is there; None: all are.
+        count: the number of inputs that are there.
+        names: their names.
+    """
+    gradient, eager = op.get_attr("FGradient"), _is_eager(op, params)
 
     @by_own_rules
     def fn(*args: Any) -> tuple:
-        check_types(op, params, [str(a.dtype) for a in args[:count]], given_names)
+        check_types(op, params, [str(a.dtype) for a in args[:count]], names)
         extras = dict(static)
         rest = args[count:]
         if packed:
@@ -606,34 +656,12 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
                 return _tuple(key[0])
             extras["_key"] = Drawn(key[0]) if len(key) == 1 else jax.random.fold_in(jax.random.wrap_key_data(key[0]),
                                                                                     key[1])
+        inputs = _spread(mask, args[:count])
         if gradient is None or eager and not any(isinstance(a, jax.core.Tracer) for a in args):
-            return _tuple(function(*spread(args[:count]), **extras))
-        return _with_gradient(function, gradient, extras)(*spread(args[:count]))
-
-    mutated = tuple(given_names.index(n) for n in op.mutates(params) if n in given_names)
+            return _tuple(function(*inputs, **extras))
+        return _with_gradient(function, gradient, extras)(*inputs)
     fn.__name__ = op.name  # what JAX's logs and XLA's profile call the program
-    wide = any(p.kind == "dtype" and params[n] in WIDE for n, p in op.params.items()) or op.get_attr("wide", False)
-    smooth = draw = None
-    if "dtype" in params and op.params["dtype"].kind == "dtype" and "int" in (params["dtype"] or ""):
-        # in MXNet gradients pass a cast to integers
-        def smooth(dtype: str) -> Callable[..., tuple]:
-            return _build(op, {**params, "dtype": dtype}, dynamic, packed, present, train).fn
-    drawing = op.get_attr("FDraw")
-    if drawing is not None:
-        def draw(source: Source, given: dict[str, Any], inputs: Sequence[Any]) -> Any:
-            return drawing(source, given, inputs, train)
-    refuse = op.get_attr("FRefuse") if count else None
-    form_name = op.name if function is op.get_attr("FCompute") else f"{op.name} in place"
-    return Kernel(op.name, fn, count, num_outputs, num_visible=op.num_visible(params),
-                  wide=bool(wide(params) if callable(wide) else wide), mutated=mutated,
-                  eager=eager,
-                  options={"most": SOME_OF_ONE, "any_size": getattr(function, "__module__", "").startswith(_OURS),
-                           "trains": "lr" in params or bool(mutated) and op.get_attr("FDecay") is None},
-                  op=op, params=params, dynamic=dynamic, packed=packed, uses_key=op.uses_key,
-                  by_rows=op.by_rows(params), check=op.get_attr("FCheck"),
-                  refuses=refuse and functools.partial(refuse, params), draw=draw, smooth=smooth,
-                  form=None if eager and not op.eager else bound(form_name, static, dynamic, packed, spread, count),
-                  in_place=in_place and _build(op, params, dynamic, packed, present, train, in_place))
+    return fn
 
 
 def as_numbers(vector: Any) -> list[Any]:

@@ -313,6 +313,33 @@ def check_speed(sym: Symbol, location: dict | None = None, ctx: Context | None =
     return (time.perf_counter() - start) / N
 
 
+def _fill(executors: Sequence[Any], arguments: dict, states: dict, scale: float, use_uniform: bool,
+          rand_type: Any) -> None:
+    """Gives executors the same arguments, random where there are none, and zeros as gradients."""
+    for name, array in executors[0].arg_dict.items():
+        if name not in arguments:
+            draw = np.random.uniform(-scale, scale, array.shape) if use_uniform else \
+                np.random.normal(size=array.shape, scale=scale)
+            arguments[name] = np.asarray(draw).astype(rand_type)
+    for name, array in executors[0].aux_dict.items():
+        states.setdefault(name, np.zeros(array.shape))
+    for executor in executors:
+        for values, arrays in ((arguments, executor.arg_dict), (states, executor.aux_dict)):
+            for name, array in arrays.items():
+                array[:] = _numpy(values[name]).astype(array.dtype)
+        for array in executor.grad_dict.values():
+            if array is not None:
+                array[:] = 0
+
+
+def _results(executor: Any, names: Sequence[str], gradients: bool) -> dict[str, Any]:
+    """Returns an executor's outputs by name, and its gradients by argument."""
+    results = dict(zip(names, executor.outputs, strict=True))
+    if gradients:
+        results.update({k: v for k, v in executor.grad_dict.items() if v is not None})
+    return results
+
+
 def check_consistency(sym: Any, ctx_list: Sequence[dict], scale: float = 1.0, grad_req: Any = "write",
                       arg_params: dict | None = None, aux_params: dict | None = None, rtol: Any = None,
                       atol: Any = None, raise_on_err: bool = True, ground_truth: dict | None = None,
@@ -342,33 +369,15 @@ def check_consistency(sym: Any, ctx_list: Sequence[dict], scale: float = 1.0, gr
         if s.list_arguments() != arguments or s.list_outputs() != names:
             raise AssertionError("the symbols have different arguments or outputs")
         executors.append(s.simple_bind(grad_req=grad_req, **setting))
-    arg_params, aux_params = dict(arg_params or {}), dict(aux_params or {})
-    for name, array in executors[0].arg_dict.items():
-        if name not in arg_params:
-            draw = np.random.uniform(-scale, scale, array.shape) if use_uniform else \
-                np.random.normal(size=array.shape, scale=scale)
-            arg_params[name] = np.asarray(draw).astype(rand_type)
-    for name, array in executors[0].aux_dict.items():
-        aux_params.setdefault(name, np.zeros(array.shape))
-    for executor in executors:
-        for name, array in executor.arg_dict.items():
-            array[:] = _numpy(arg_params[name]).astype(array.dtype)
-        for name, array in executor.aux_dict.items():
-            array[:] = _numpy(aux_params[name]).astype(array.dtype)
-        for array in executor.grad_dict.values():
-            if array is not None:
-                array[:] = 0
+    _fill(executors, dict(arg_params or {}), dict(aux_params or {}), scale, use_uniform, rand_type)
     dtypes = [np.dtype(e.outputs[0].dtype) for e in executors]
     best = int(np.argmax([d.itemsize for d in dtypes]))
 
-    def compare(truth: dict) -> None:
+    def compare(truth: dict, gradients: bool) -> None:
         for number, executor in enumerate(executors):
             if number == best and ground_truth is None:
                 continue
-            found = {**dict(zip(names, executor.outputs, strict=True))}
-            if grad_req != "null":
-                found.update({k: v for k, v in executor.grad_dict.items() if v is not None})
-            for name, value in found.items():
+            for name, value in _results(executor, names, gradients).items():
                 want = _numpy(truth[name]).astype(dtypes[number])
                 try:
                     assert_almost_equal(value.asnumpy(), want, get_tolerance(want, rtol, default_rtols()),
@@ -379,19 +388,16 @@ def check_consistency(sym: Any, ctx_list: Sequence[dict], scale: float = 1.0, gr
                         raise
     for executor in executors:
         executor.forward(is_train=False)
-    truth = ground_truth or {n: o.asnumpy() for n, o in zip(names, executors[best].outputs, strict=True)}
+    truth = ground_truth or {n: o.asnumpy() for n, o in _results(executors[best], names, False).items()}
     if ground_truth is None or grad_req == "null":
-        saved, grad_req = grad_req, "null"
-        compare(truth)
-        grad_req = saved
+        compare(truth, False)
     if grad_req != "null":
         for executor in executors:
             executor.forward(is_train=True)
             executor.backward(executor.outputs)
         if ground_truth is None:
-            truth = {n: o.asnumpy() for n, o in zip(names, executors[best].outputs, strict=True)}
-            truth.update({k: v.asnumpy() for k, v in executors[best].grad_dict.items() if v is not None})
-        compare(truth)
+            truth = {n: o.asnumpy() for n, o in _results(executors[best], names, True).items()}
+        compare(truth, True)
     return truth
 
 

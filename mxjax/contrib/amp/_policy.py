@@ -52,70 +52,92 @@ class Policy:
 # ---------------------------------------------------------------- a whole graph
 def convert(outputs: Sequence[Entry], policy: Policy, excluded: Collection[str],
             data: Collection[str] | None = None) -> list[Entry]:
-    """A float32 graph with casts, where MXNet puts them; its outputs are float32.
+    """Returns a float32 graph with casts where MXNet puts them; its outputs are float32.
 
-    excluded: nodes that run in float32. data: names of the inputs that are no parameters, where parameters are given
-    in the dtype in which they are used; None: all are float32.
+    Args:
+        outputs: the graph's outputs.
+        policy: which operators take which dtype.
+        excluded: nodes that run in float32.
+        data: names of the inputs that are no parameters, where parameters are given in the dtype in which they are
+            used; None: all are float32.
     """
-    # what stands, in a dtype, for entries of the given graph; what is in neither has the dtype that comes
-    known: dict[str, dict[tuple[int, int], Entry]] = {policy.target: {}, "float32": {}}
+    conversion = _Conversion(policy, excluded, data)
+    twins = rewrite(outputs, conversion.rule)
+    return [conversion.cast(entry, twin, "float32") for entry, twin in zip(outputs, twins, strict=True)]
 
-    def name(entry: Entry) -> str:
-        return entry[0].name if entry[0].op is None else entry[0].output_names()[entry[1]]
 
-    def cast(entry: Entry, twin: Entry, dtype: str) -> Entry:
-        key = id(entry[0]), entry[1]
-        if key not in known[dtype]:
-            known[dtype][key] = made("amp_cast", f"{name(entry)}_amp_cast_{dtype}", [twin], dtype=dtype), 0
-        return known[dtype][key]
+class _Conversion:
+    """The conversion of one graph: see `convert`."""
 
-    def low(node: Node, twins: list[Entry], types: Sequence[str | None]) -> list[Entry]:
-        """Inputs of an operator of the 16-bit dtype, which takes them in these types."""
-        states, inputs = set(node.mutated()), []
+    def __init__(self, policy: Policy, excluded: Collection[str], data: Collection[str] | None) -> None:
+        self._policy, self._excluded, self._data = policy, excluded, data
+        # new entries by dtype and old entry; an entry that is in neither has the dtype that comes
+        self._known: dict[str, dict[tuple[int, int], Entry]] = {policy.target: {}, "float32": {}}
+
+    def cast(self, entry: Entry, twin: Entry, dtype: str) -> Entry:
+        """Returns the cast of an entry, whose new form is `twin`; there is one for each dtype."""
+        known, key = self._known[dtype], (id(entry[0]), entry[1])
+        if key not in known:
+            known[key] = made("amp_cast", f"{_name(entry)}_amp_cast_{dtype}", [twin], dtype=dtype), 0
+        return known[key]
+
+    def rule(self, node: Node, twins: list[Entry]) -> list[Entry] | None:
+        """Returns the new entries for the outputs of a node with these inputs; None: the node stays."""
+        if node.op is None:
+            return None
+        inputs: list[Entry] = twins
+        outs: list[str | None] = [None] * node.num_outputs
+        dtype = "float32" if node.name in self._excluded else self._policy.wanted(node.op, node.params)
+        dtypes = [[d for d, entries in self._known.items() if (id(n), i) in entries] for n, i in node.inputs]
+        if dtype == "widest" and not all(dtypes):
+            widest = made("amp_multicast", f"{_name(node.inputs[0])}_amp_multicast", twins, num_outputs=len(twins))
+            inputs = [(widest, i) for i in range(len(twins))]
+        elif dtype == self._policy.target:
+            types, outs = _told(node, dtype)
+            inputs = self._low(node, twins, types)
+        elif dtype is not None:
+            inputs, dtype = self._cast_all(node, twins, dtypes, dtype)
+            outs = [dtype] * node.num_outputs
+        elif dtypes and dtypes[0]:
+            outs = _told(node, dtypes[0][0])[1]
+        twin = copied(node, inputs)
+        entries = [(twin, i) for i in range(node.num_outputs)]
+        for i, out in enumerate(outs):
+            if out in self._known:
+                self._known[out][id(node), i] = entries[i]
+        return entries
+
+    def _cast_all(self, node: Node, twins: list[Entry], dtypes: Sequence[Sequence[str]],
+                  dtype: str) -> tuple[list[Entry], str]:
+        """Returns (inputs, dtype) of an operator whose inputs all have the same dtype: float32, or the widest."""
+        spared: set[int] = set()
+        if dtype == "widest":
+            dtype = "float32" if any("float32" in known for known in dtypes) else self._policy.target
+        elif self._policy.on_condition(node.op, node.params):
+            spared = set(node.mutated())
+        else:
+            spared = {i for i, (source, _) in enumerate(node.inputs) if source.op is None}  # float32 already
+        return [twin if i in spared and dtype not in known else self.cast(entry, twin, dtype)
+                for i, (entry, twin, known) in enumerate(zip(node.inputs, twins, dtypes, strict=True))], dtype
+
+    def _low(self, node: Node, twins: list[Entry], types: Sequence[str | None]) -> list[Entry]:
+        """Returns the inputs of an operator of the 16-bit dtype, which takes them in these types."""
+        data, target = self._data, self._policy.target
+        low, states, inputs = self._known[target], set(node.mutated()), []
         for i, (entry, twin) in enumerate(zip(node.inputs, twins, strict=True)):
             key, offline = (id(entry[0]), entry[1]), data is not None and entry[0].op is None
-            if key in known[policy.target]:
-                twin = known[policy.target][key]
-            elif not (offline and entry[0].name not in data or i in states or types[i] not in (policy.target, None)):
-                twin = cast(entry, twin, policy.target)
+            if key in low:
+                twin = low[key]
+            elif not (offline and entry[0].name not in data or i in states or types[i] not in (target, None)):
+                twin = self.cast(entry, twin, target)
             elif offline:
-                known[policy.target][key] = twin
+                low[key] = twin
             inputs.append(twin)
         return inputs
 
-    def rule(node: Node, twins: list[Entry]) -> list[Entry] | None:
-        if node.op is None:
-            return None
-        inputs, outs = twins, [None] * node.num_outputs
-        dtype = "float32" if node.name in excluded else policy.wanted(node.op, node.params)
-        kinds = [[d for d, entries in known.items() if (id(n), i) in entries] for n, i in node.inputs]
-        if dtype == "widest" and not all(kinds):
-            widest = made("amp_multicast", f"{name(node.inputs[0])}_amp_multicast", twins, num_outputs=len(twins))
-            inputs = [(widest, i) for i in range(len(twins))]
-        elif dtype == policy.target:
-            types, outs = _told(node, dtype)
-            inputs = low(node, twins, types)
-        elif dtype is not None:
-            spared: set[int] = set()
-            if dtype == "widest":
-                dtype = "float32" if any("float32" in k for k in kinds) else policy.target
-            elif policy.on_condition(node.op, node.params):
-                spared = set(node.mutated())
-            else:
-                spared = {i for i, (source, _) in enumerate(node.inputs) if source.op is None}  # float32 already
-            outs = [dtype] * node.num_outputs
-            inputs = [t if i in spared and dtype not in k else cast(e, t, dtype)
-                      for i, (e, t, k) in enumerate(zip(node.inputs, twins, kinds, strict=True))]
-        elif kinds and kinds[0]:
-            outs = _told(node, kinds[0][0])[1]
-        twin = copied(node, inputs)
-        entries = [(twin, i) for i in range(node.num_outputs)]
-        for i, found in enumerate(outs):
-            if found in known:
-                known[found][id(node), i] = entries[i]
-        return entries
-    twins = rewrite(outputs, rule)
-    return [cast(entry, twin, "float32") for entry, twin in zip(outputs, twins, strict=True)]
+
+def _name(entry: Entry) -> str:
+    return entry[0].name if entry[0].op is None else entry[0].output_names()[entry[1]]
 
 
 def _told(node: Node, first: str) -> tuple[list[str | None], list[str | None]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 import jax
@@ -411,6 +412,76 @@ def _kept(function: Any, alike: Any) -> Any:
     return alone
 
 
+@dataclasses.dataclass(frozen=True)
+class _Windows:
+    """Windows over the spatial axes of data.
+
+    Attributes:
+        first: the first spatial axis.
+        axes: for each spatial axis (size, length of a window, stride, padding).
+        ends: for each (number of windows, padding behind).
+    """
+
+    first: int
+    axes: Sequence[tuple[int, int, int, int]]
+    ends: Sequence[tuple[int, int]]
+
+    @property
+    def count(self) -> list[int]:
+        """Returns the number of windows along each axis."""
+        return [count for count, _ in self.ends]
+
+    @property
+    def behind(self) -> bool:
+        """Returns whether there are windows behind the data, of padding alone."""
+        return any((count - 1) * stride - pad >= size
+                   for (size, _, stride, pad), count in zip(self.axes, self.count, strict=True))
+
+    def reduce(self, values: Array, start: Any, function: Callable) -> Array:
+        """Returns the reduction of each window: a maximum or a sum.
+
+        Args:
+            values: the data.
+            start: the function's neutral element, which the padding has.
+            function: `lax.max` or `lax.add`.
+        """
+        start = np.asarray(start, values.dtype)
+        _, kernel, stride, _ = zip(*self.axes, strict=True)
+        padding = self._full(values, [(p, behind) for (*_, p), (_, behind) in zip(self.axes, self.ends, strict=True)],
+                             (0, 0))
+        lengths, steps = self._full(values, kernel, 1), self._full(values, stride, 1)
+
+        def whole(values: Array) -> Array:
+            return lax.reduce_window(values, start, function, lengths, steps, padding)
+
+        def channels_behind(values: Array) -> Array:
+            """As XLA lays images out on GPUs: the gradient writes neighbours one after the other."""
+            order = 0, *range(self.first, values.ndim), *range(1, self.first)
+
+            def last(numbers: Sequence) -> list:
+                return [numbers[axis] for axis in order]
+            found = lax.reduce_window(lax.transpose(values, order), start, function, last(lengths), last(steps),
+                                      last(padding))
+            return lax.transpose(found, [order.index(axis) for axis in range(values.ndim)])
+
+        def slices(values: Array) -> Array:
+            values = jnp.pad(values, padding, constant_values=start)
+            for axis in reversed(range(len(self.axes))):  # of equal values the first one wins, row by row
+                values = _reduced(values, self.first + axis, kernel[axis], stride[axis], self.count[axis],
+                                  _first_of_equals if function is lax.max else function)
+            return values
+        if sum(kernel) > _SMALL_WINDOW:
+            overlap = any(count > 1 and k > s for k, s, count in zip(kernel, stride, self.count, strict=True))
+            return by_device(values, cpu=slices if overlap or function is lax.add else whole, default=whole)
+        if function is lax.max and is_float(values.dtype):  # XLA's own on accelerators keeps less for the backward
+            return by_device(values, cpu=_kept(slices, whole), cuda=channels_behind, default=whole)
+        return _kept(slices, whole)(values)
+
+    def _full(self, values: Array, numbers: Sequence, other: Any) -> tuple:
+        """Returns numbers of the spatial axes as those of all axes."""
+        return (other,) * self.first + tuple(numbers) + (other,) * (values.ndim - self.first - len(self.axes))
+
+
 def _pooling(data: Array, *, kernel: Lengths = (), pool_type: Literal["avg", "lp", "max", "sum"] = "max",
              global_pool: bool = False, cudnn_off: bool = False,
              pooling_convention: Literal["full", "same", "valid"] = "valid", stride: Lengths = (), pad: Shape = (),
@@ -435,68 +506,42 @@ def _pooling(data: Array, *, kernel: Lengths = (), pool_type: Literal["avg", "lp
         raise MXNetError(f"Pooling: pad={pad} must be smaller than kernel={tuple(kernel)}: there would be windows of "
                          "padding alone")
     axes = list(zip(space, kernel, stride, pad, strict=True))
-    windows = [_windows(*a, pooling_convention) for a in axes]
-    refuse_result((math.prod(data.shape) // max(math.prod(space), 1), *[count for count, _ in windows]), data.dtype)
-
-    def reduce(values: Array, start: Any, function: Any) -> Array:
-        def full(numbers: Sequence, other: Any) -> tuple:
-            return (other,) * first + tuple(numbers) + (other,) * (data.ndim - first - dims)
-        start = np.asarray(start, values.dtype)
-        padding = full([(p, behind) for p, (_, behind) in zip(pad, windows, strict=True)], (0, 0))
-
-        def whole(values: Array) -> Array:
-            return lax.reduce_window(values, start, function, full(kernel, 1), full(stride, 1), padding)
-
-        def turned(values: Array) -> Array:
-            """With channels last, as XLA lays images on GPUs: its gradient writes neighbours one after the other."""
-            order = 0, *range(first, values.ndim), *range(1, first)
-            back = [order.index(axis) for axis in range(values.ndim)]
-
-            def last(numbers: Sequence) -> list:
-                return [numbers[axis] for axis in order]
-            found = lax.reduce_window(lax.transpose(values, order), start, function, last(full(kernel, 1)),
-                                      last(full(stride, 1)), last(padding))
-            return lax.transpose(found, back)
-
-        def slices(values: Array) -> Array:
-            values = jnp.pad(values, padding, constant_values=start)
-            for axis in reversed(range(dims)):  # of equal values the first one wins, row by row
-                values = _reduced(values, first + axis, kernel[axis], stride[axis], windows[axis][0],
-                                  _first_of_equals if function is lax.max else function)
-            return values
-        if sum(kernel) > _SMALL_WINDOW:
-            overlap = any(count > 1 and k > s for k, s, (count, _) in zip(kernel, stride, windows, strict=True))
-            return by_device(values, cpu=slices if overlap or function is lax.add else whole, default=whole)
-        if function is lax.max and is_float(values.dtype):  # XLA's own on accelerators keeps less for the backward
-            return by_device(values, cpu=_kept(slices, whole), cuda=turned, default=whole)
-        return _kept(slices, whole)(values)
-    if pool_type == "max" and is_float(data.dtype):
-        least = jnp.finfo(data.dtype).min  # MXNet's maximum of nothing; NaN is none, either
-        found = reduce(jnp.where(data >= least, data, least), -jnp.inf, lax.max)
-        behind = any((count - 1) * s - p >= size for (size, _, s, p), (count, _) in zip(axes, windows, strict=True))
-        return jnp.maximum(found, least) if behind else found  # windows behind the end have padding alone
+    windows = _Windows(first, axes, [_windows(*axis, pooling_convention) for axis in axes])
+    refuse_result((math.prod(data.shape) // max(math.prod(space), 1), *windows.count), data.dtype)
     if pool_type == "max":
-        return reduce(data, jnp.iinfo(data.dtype).min, lax.max)
+        return _largest(data, windows)
     wide = data.astype(accumulation(data.dtype))
     if pool_type == "lp":
-        power = 2 if p_value is None else p_value
-        if power not in (1, 2, 3):
-            raise MXNetError(f"Pooling: p_value must be 1, 2 or 3, got {power}")
-        total = reduce(wide ** power, 0, lax.add)  # without absolute values, as in MXNet
-        if power > 1:  # the root's slope is infinite at 0; MXNet's gradient there is 0
-            some = total != 0
-            total = jnp.where(some, (jnp.sqrt if power == 2 else jnp.cbrt)(jnp.where(some, total, 1)), 0)
-        return total.astype(data.dtype)
-    total = reduce(wide, 0, lax.add)
-    if pool_type == "sum":
-        return total.astype(data.dtype)
-    include = count_include_pad is None or count_include_pad
-    for axis, (a, (count, _)) in enumerate(zip(axes, windows, strict=True)):
-        counts = np.maximum(_counts(*a, count, include), 1)  # windows behind the end: 0
-        shape = [1] * data.ndim
-        shape[first + axis] = count
-        total = total / counts.reshape(shape).astype(wide.dtype)
+        return _p_norm(wide, windows, 2 if p_value is None else p_value).astype(data.dtype)
+    total = windows.reduce(wide, 0, lax.add)
+    if pool_type == "avg":
+        include = count_include_pad is None or count_include_pad
+        for axis, (sizes, count) in enumerate(zip(axes, windows.count, strict=True)):
+            counts = np.maximum(_counts(*sizes, count, include), 1)  # windows behind the end: 0
+            shape = [1] * data.ndim
+            shape[first + axis] = count
+            total = total / counts.reshape(shape).astype(wide.dtype)
     return total.astype(data.dtype)
+
+
+def _largest(data: Array, windows: _Windows) -> Array:
+    """The maximum of each window."""
+    if not is_float(data.dtype):
+        return windows.reduce(data, jnp.iinfo(data.dtype).min, lax.max)
+    least = jnp.finfo(data.dtype).min  # MXNet's maximum of nothing; NaN is none, either
+    found = windows.reduce(jnp.where(data >= least, data, least), -jnp.inf, lax.max)
+    return jnp.maximum(found, least) if windows.behind else found
+
+
+def _p_norm(values: Array, windows: _Windows, power: int) -> Array:
+    """The root of the sum of powers in each window, without absolute values, as in MXNet."""
+    if power not in (1, 2, 3):
+        raise MXNetError(f"Pooling: p_value must be 1, 2 or 3, got {power}")
+    total = windows.reduce(values ** power, 0, lax.add)
+    if power == 1:
+        return total
+    some = total != 0  # the root's slope is infinite at 0; MXNet's gradient there is 0
+    return jnp.where(some, (jnp.sqrt if power == 2 else jnp.cbrt)(jnp.where(some, total, 1)), 0)
 
 
 def _pooled(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
