@@ -44,6 +44,18 @@ def test_docstrings_that_are_clauses(sources):
     assert count <= 136
 
 
+def test_no_function_is_long(sources):
+    """Docstrings aside, a function fits on a screen."""
+    long = []
+    for name, text in sources.items():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                lines = node.end_lineno - node.lineno + 1 - len((ast.get_docstring(node) or "").splitlines())
+                if lines > 60:
+                    long.append(f"{name}: {node.name} has {lines} lines")
+    assert not long
+
+
 def _programs():
     """A step of each way to train a small network, and a call of an operator."""
     data, label = mx.nd.ones((4, 5)), mx.nd.array([0, 1, 2, 0])

@@ -230,9 +230,8 @@ def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Seq
 def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx: Context | None) -> Any:
     """`invoke` where arrays get new values: nobody else sees or changes these meanwhile."""
     target = out if out is None or isinstance(out, (list, tuple)) else (out,)
-    wrong = next((t for t in target or () if not isinstance(t, array_classes.classic)), None)
-    if wrong is not None:
-        raise TypeError(f"operator {kernel.name}: out= must be an NDArray, got {type(wrong).__name__}")
+    if target is not None:
+        _check_targets(kernel, target)
     if target is not None and arrays and overwrite(kernel, arrays, extras, target):
         return list(target) if len(target) > 1 else target[0]
     if kernel.draw is not None and kernel.op.get_attr("draws_by_value"):
@@ -276,13 +275,24 @@ def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx:
                 if result is not None:
                     return result
                 args = [glimpse(scope, a, _passed_on) for a in arrays]
-                ready = not any([a is _ELSEWHERE for a in args])
+                ready = _all_there(args)
             if ready and not (wholes and any([isinstance(scope.glimpse(c), Promise) for c in wholes])):
                 value = None
                 return _general(kernel, arrays, args, extras, target, ctx, wide, origin_trace, missing)
         settle(arrays, _passed_on)
         for chunk in wholes:
             chunk.read()
+
+
+def _check_targets(kernel: Kernel, targets: Sequence[Any]) -> None:
+    for target in targets:
+        if not isinstance(target, array_classes.classic):
+            raise TypeError(f"operator {kernel.name}: out= must be an NDArray, got {type(target).__name__}")
+
+
+def _all_there(args: Sequence[Any]) -> bool:
+    """Returns whether no argument is a value that another thread is changing."""
+    return not any(value is _ELSEWHERE for value in args)
 
 
 def _with_states(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx: Context | None) -> Any:
