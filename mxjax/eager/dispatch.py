@@ -279,9 +279,14 @@ def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx:
             if ready and not (wholes and any([isinstance(scope.glimpse(c), Promise) for c in wholes])):
                 value = None
                 return _general(kernel, arrays, args, extras, target, ctx, wide, origin_trace, missing)
-        settle(arrays, _passed_on)
-        for chunk in wholes:
-            chunk.read()
+        _wait(arrays, wholes)
+
+
+def _wait(arrays: Sequence[Any], chunks: Sequence[Chunk]) -> None:
+    """Waits for the values of arrays that no call can be given as they are, and for those of chunks."""
+    settle(arrays, _passed_on)
+    for chunk in chunks:
+        chunk.read()
 
 
 def _check_targets(kernel: Kernel, targets: Sequence[Any]) -> None:
