@@ -26,7 +26,7 @@ __all__ = ["Library"]
 
 
 class Library:
-    """What stands for the loaded C library; asking for a function that is not here is an AttributeError.
+    """Stands for the loaded C library; asking for a function that is not here is an AttributeError.
 
     Example:
         >>> version = ctypes.c_int()
@@ -70,7 +70,7 @@ def _function(*names: str) -> Callable[[Callable[..., None]], Callable[..., None
 
 
 def _pointee(reference: Any) -> Any:
-    """What `ctypes.byref(x)` or `ctypes.pointer(x)` refers to."""
+    """Returns the object that `ctypes.byref(x)` or `ctypes.pointer(x)` refers to."""
     return reference._obj if hasattr(reference, "_obj") else reference.contents
 
 

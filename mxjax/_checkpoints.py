@@ -75,7 +75,7 @@ def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, 
 
 
 def load_checkpoint(prefix: str, epoch: int) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
-    """What `save_checkpoint` saved, here or in MXNet: (symbol, arg_params, aux_params)."""
+    """Returns a checkpoint that `save_checkpoint` saved, here or in MXNet: (symbol, arg_params, aux_params)."""
     return sym.load(f"{prefix}-symbol.json"), *load_params(prefix, epoch)
 
 

@@ -55,7 +55,7 @@ def lay_out(package: str, modules: dict[str, ModuleType | dict[str, Any]]) -> No
 
 
 def public_name(registered: str, kind: str) -> str | None:
-    """What a family calls an operator's registered name; None where it is not of that family."""
+    """Returns a family's name of an operator; None where it is not of that family."""
     if kind in ("op", "_internal"):
         return registered if registered.startswith("_") == (kind == "_internal") else None
     prefix = _PREFIXES[kind]

@@ -57,7 +57,7 @@ def packed_shapes(gates: int, num_layers: int, input_size: int, hidden_size: int
 
 @dataclass(frozen=True)
 class Packing:
-    """What is in the one parameter of a fused RNN.
+    """The layout of the one parameter of a fused RNN.
 
     Args:
         num_hidden, num_layers, mode, bidirectional: as in `mx.rnn.FusedRNNCell`.

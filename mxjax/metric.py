@@ -140,11 +140,11 @@ class EvalMetric:
         return self.name, _ratio(self.global_sum_metric, self.global_num_inst)
 
     def get_name_value(self) -> list[tuple[str, float]]:
-        """What `get` returns, as a list of pairs."""
+        """Returns the result of `get` as a list of pairs."""
         return _pairs(self.get())
 
     def get_global_name_value(self) -> list[tuple[str, float]]:
-        """What `get_global` returns, as a list of pairs."""
+        """Returns the result of `get_global` as a list of pairs."""
         return _pairs(self.get_global())
 
 

@@ -21,7 +21,7 @@ KINDS = ("random", "parallel_random", "temp_space")
 
 
 class ResourceRequest:
-    """What is asked for: kind "random", "parallel_random" or "temp_space".
+    """A request for a resource: kind "random", "parallel_random" or "temp_space".
 
     Raises:
         MXNetError: another kind.

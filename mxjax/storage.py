@@ -47,6 +47,6 @@ def _live(devices: Sequence[jax.Device]) -> dict[jax.Device, int]:
 
 
 def memory_info(ctx: Context | None = None) -> dict[str, int]:
-    """What the device's allocator tells (bytes in use, peak, limit ...); on the host only "bytes_in_use"."""
+    """Returns the device's allocator's figures (bytes in use, peak, limit ...); on the host only "bytes_in_use"."""
     device = (ctx or current_context()).jax_device
     return dict(device.memory_stats() or {"bytes_in_use": live_bytes(ctx)})

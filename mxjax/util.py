@@ -95,7 +95,7 @@ def np_shape(active: bool = True) -> _Scope:
 
 
 class _NumpyArrayScope(_Scope):
-    """What `np_array` makes, under MXNet's name."""
+    """The scope that `np_array` makes, under MXNet's name."""
 
     def __init__(self, is_np_array: bool) -> None:
         super().__init__("array", is_np_array)

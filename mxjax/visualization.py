@@ -118,7 +118,7 @@ _WEIGHT_ENDINGS = tuple(f"{mark}{name}" for mark in "_."  # "dense0_weight", and
 
 
 def _label(node: dict[str, Any]) -> str:
-    """What is written in a node's box."""
+    """Returns the text in a node's box."""
     attrs = node.get("attrs", {})
 
     def sizes(name: str, default: str) -> str:

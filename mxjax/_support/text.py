@@ -95,7 +95,7 @@ class Vocabulary:
 
     @property
     def unknown_token(self) -> Hashable:
-        """What stands for tokens without a number."""
+        """Returns the token that stands for those without a number."""
         return self._unknown_token
 
     @property

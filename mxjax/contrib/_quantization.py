@@ -148,7 +148,7 @@ def _calibrates(mode: str | None) -> bool:
 
 
 def _collector(mode: str, dtype: str, layers: Sequence[str], custom: Any, logger: logging.Logger | None) -> Any:
-    """What collects statistics in a calibration mode; None for no calibration."""
+    """Returns the collector of statistics for a calibration mode; None for no calibration."""
     if not _calibrates(mode):
         return None
     if mode == "entropy":

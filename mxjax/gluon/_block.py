@@ -347,7 +347,7 @@ class Block:
         self.load_parameters(f"{prefix}-model.params")
 
     def _describe_graph(self) -> dict[str, Any]:
-        """What `save` notes of a block's graph."""
+        """Returns the description of a block's graph that `save` writes."""
         return {}
 
     def _restore_graph(self, model: dict[str, Any]) -> None:
@@ -366,7 +366,7 @@ class Block:
         return out
 
     def forward(self, *args: Any) -> Any:
-        """What the block computes, in terms of NDArrays; subclasses define it."""
+        """Computes the block's outputs from NDArrays; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define forward")
 
     def register_forward_pre_hook(self, hook: Callable[[Block, tuple], None]) -> HookHandle:

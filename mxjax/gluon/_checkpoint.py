@@ -177,7 +177,7 @@ def _has_arrays(value: Any) -> bool:
 
 
 def _value(array: NDArray) -> Any:
-    """What an array's value is, on all its devices. Of several processes each has one of its own; process 0's is saved.
+    """Returns an array's value, on all its devices. Each of several processes has its own; process 0's is saved.
 
     The next step writes over it, so it has to be copied. From accelerators orbax does that before it comes back; CPUs'
     memory it would look at meanwhile, and a step that cannot have it is another program, which has to be compiled.
@@ -258,7 +258,7 @@ def _told(specs: list[tuple | None]) -> str:
 
 # ------------------------------------------------------------ plain values
 def _shared(step: TrainStep) -> dict[str, Any]:
-    """What is alike in all processes."""
+    """Returns the state that all processes share."""
     trainer, optimizer = step._trainer, step._trainer._optimizer
     counts = optimizer._all_index_update_counts.get(trainer._contexts[0].device_id, {})
     return {"repeated": trainer._updaters[0]._repeated[1],
@@ -309,7 +309,7 @@ def _new_attributes(step: TrainStep, state: Mapping[str, Any], path: str) -> Ite
 
 
 def _sources(data: Any) -> dict[str, Any]:
-    """What has a position in the data, by name."""
+    """Returns the objects that have a position in the data, by name."""
     named = {} if data is None else data if isinstance(data, Mapping) else \
         dict(enumerate(data)) if isinstance(data, list | tuple) else {"": data}
     for source in named.values():
@@ -318,7 +318,7 @@ def _sources(data: Any) -> dict[str, Any]:
 
 
 def _own(data: Any) -> dict[str, Any]:
-    """What may differ between processes."""
+    """Returns the state that may differ between processes."""
     return {"data": {name: plain(source.state_dict()) for name, source in _sources(data).items()},
             "random": _random_streams.state_dict(), "numpy": plain(np.random.get_state(legacy=False)),
             "python": python_random.getstate()}

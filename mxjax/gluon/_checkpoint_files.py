@@ -169,7 +169,7 @@ def _finish() -> None:
 
 
 class Target(NamedTuple):
-    """What an array is to be. sharding: where it lies."""
+    """An array to be read: its shape, dtype and sharding."""
 
     shape: tuple[int, ...]
     dtype: np.dtype

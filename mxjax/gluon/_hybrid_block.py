@@ -189,7 +189,7 @@ class HybridBlock(Block):
 
     def plan(self, *inputs: Any, on: str, train: str | None = None, dtype: Any = None,
              batch: int | str | None = None) -> Plan:
-        """What this block needs and does on devices, which need not be here; see `Symbol.plan`.
+        """Returns the plan of this block on devices, which need not be here; see `Symbol.plan`.
 
         Args:
             inputs: arrays, or shapes (tuples).
@@ -461,7 +461,7 @@ class HybridBlock(Block):
         return out if self._out_format == 0 else regroup([out] if isinstance(out, NDArray) else out, self._out_format)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
-        """What the block computes; subclasses define it.
+        """Computes the block's outputs; subclasses define it.
 
         Args:
             F: `mx.nd` or `mx.sym`.
@@ -479,7 +479,7 @@ def _made(name: str, dtype: Any) -> Parameter:
 
 
 def _repeated(block: Block) -> list[Block]:
-    """What a block consists of several of: blocks with children, in a sequence or of one class; the innermost
+    """Returns the parts that a block repeats: blocks with children, in a sequence or of one class; the innermost
     sequences count."""
     found, parts = [], [child for child in block._child_blocks() if child._children]
     for child in parts:

@@ -117,7 +117,7 @@ class Sharding:
         return spec
 
     def split(self, params: Sequence[Parameter]) -> list[Parameter]:
-        """Those that are in parts."""
+        """Returns the arrays that are split over devices."""
         return [param for param in params if not self.of(param).is_fully_replicated]
 
     def place(self, trainer: Trainer, params: Sequence[Parameter]) -> None:

@@ -163,7 +163,7 @@ class TrainStep:
 
     def plan(self, *inputs: NDArray, on: str, batch_size: int | None = None, mesh: Mapping[str, int] | None = None,
              sharding: str | Mapping[str, Any] | None = None) -> Plan:
-        """What a step needs and does on devices, which need not be here; no step is taken, and parameters that have no
+        """Returns the plan of a step on devices, which need not be here; no step is taken, and parameters that have no
         values yet get none, so that what no memory here can hold can be planned.
 
         Args:
@@ -404,7 +404,7 @@ class TrainStep:
 
 
 def _joined(outs: Sequence[Any], lengths: Sequence[int]) -> Any:
-    """What the loss is of a batch out of what it is of its parts: rows after each other, other things' mean."""
+    """Returns the loss of a batch from the losses of its parts: rows after each other, other things' mean."""
     rows = [flatten(out, "output") for out in outs]
     found = []
     for arrays in zip(*[flat for flat, _ in rows], strict=True):

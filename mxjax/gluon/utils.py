@@ -113,7 +113,7 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
 
 # -------------------------------------------------------------------- helpers
 class HookHandle:
-    """What `register_forward_hook` and the like return: `detach()` (or leaving its `with` block) removes the hook."""
+    """The handle of a registered hook: `detach()` (or leaving its `with` block) removes the hook."""
 
     def __init__(self) -> None:
         self._hooks_dict_ref: weakref.ref | None = None

@@ -175,7 +175,7 @@ def _factor(number: Callable[[float], float]) -> Callable[..., Any]:
 
 
 def _laid(array: Any, scores: Scores) -> Array | None:
-    """What goes with scores, as (batch, heads, time of queries, time of keys); lengths of 1 stay."""
+    """Returns an operand of the scores as (batch, heads, time of queries, time of keys); lengths of 1 stay."""
     array = forced(array)
     wanted = scores.query.shape[0], scores.query.shape[2], *scores.shape[-2:]
     shape = (1,) * (len(scores.shape) - array.ndim) + array.shape

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)  # the root logger's first call configures it
 
 
 class Backend:
-    """What a backend does; a subclass overrides what it needs and is registered with `register_backend`.
+    """A backend: a subclass overrides the steps that it needs and is registered with `register_backend`.
 
     Example:
         >>> @register_backend("double_exp")
@@ -42,7 +42,7 @@ class Backend:
         return False
 
     def subgraph(self, symbol: Any, args: dict[str, Any], aux: dict[str, Any], **options: Any) -> Any:
-        """What stands for a connected part of selected operators.
+        """Returns the replacement of a connected part of selected operators.
 
         Args:
             symbol: the part; variables are the model's own, or stand for outputs of the rest under those names.

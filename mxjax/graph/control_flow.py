@@ -28,7 +28,7 @@ __all__ = ["Call", "Graph", "GraphOp", "bind", "declare", "holds_graphs", "hoste
 
 
 class _Runners:
-    """How graphs are run on arrays, with host code inside; set by those who can.
+    """Functions that run graphs on arrays, with host code inside; set by the layers that can.
 
     graph: function(graph) -> function of arrays that returns a list; foreach, while_loop: `mx.nd.contrib`'s; zeros:
     function(shape, context) -> array.
@@ -152,7 +152,7 @@ class GraphOp(Op):
         raise NotImplementedError
 
     def known(self, outs: list) -> list:
-        """What shapes or dtypes of the operator's outputs say about those of its graphs' outputs."""
+        """Returns the shapes or dtypes of the graphs' outputs that follow from those of the operator's outputs."""
         return []
 
     # ------------------------------------------------------------ what they share

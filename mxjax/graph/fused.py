@@ -44,7 +44,7 @@ class _Params:
 
 
 class _Fused(Call):
-    """What all of them share, and attention, which has no weights.
+    """The common part of fused nodes, and of attention, which has no weights.
 
     positive: (operators, their act_type or act_types) behind which results are uint8.
     """

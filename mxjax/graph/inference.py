@@ -307,7 +307,7 @@ def _learn(step: _Step, ins: list[Shape], outs: list[Shape],
 
 
 def _partial(node: Node, ins: list[Shape], dtypes: Sequence[str | None]) -> list[Shape]:
-    """What can be said for certain of the outputs where inputs are not known in full."""
+    """Returns what is certain about the outputs where inputs are not known in full."""
     formula = partial_formula(node.op)
     if formula is not None:
         try:
@@ -356,7 +356,7 @@ def _constants(kernel: Kernel, node: Node, ins: list[Shape], types: Sequence[str
 
 
 def _common(a: Shape, b: tuple[int, ...]) -> Shape:
-    """What two answers agree about."""
+    """Returns the part that two answers agree about."""
     if a is None or len(a) != len(b):
         return None
     return tuple([x if x == y else None for x, y in zip(a, b, strict=True)])

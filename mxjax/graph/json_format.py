@@ -137,7 +137,7 @@ def loads(text: str, source: str = "JSON") -> list[Entry]:
 
 
 class _Room:
-    """How many outputs all nodes of a file may have together: whoever uses one has to write that down."""
+    """The limit of outputs of all nodes of a file together: a file must be as long as what it describes."""
 
     def __init__(self, size: int) -> None:
         self.left = size + MOST

@@ -176,7 +176,7 @@ def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
 
 
 def _kind(node: Node) -> Any:
-    """What nodes have in common that may be one node of a loop: their variables, too, but for data.
+    """Returns the common part of nodes that may be one node of a loop: their variables, too, but for data.
 
     Layers with weights of their own would have to be stacked in each step, which takes longer than compiling them.
     """
@@ -350,7 +350,7 @@ def _stacked(column: Sequence[Any]) -> Any:
 
 
 def _arrays(extras: Sequence[Any]) -> list[Any]:
-    """Those that are arrays, or rows of one; numbers come before them."""
+    """Returns the values that are arrays, or rows of one; numbers come before them."""
     return [x for x in extras if hasattr(x, "shape") or isinstance(x, Row)]
 
 

@@ -34,7 +34,7 @@ POLICIES = ("nothing_saveable", "dots_saveable", "dots_with_no_batch_dims_saveab
 
 
 class Touched(NamedTuple):
-    """What a backward pass through a graph does to variables beside gradients.
+    """The changes that a backward pass through a graph makes to variables, beside gradients.
 
     states: the auxiliary states, by number, that change then in training on CPUs, each with the part of its old value
     in the new; fixed: the variables, by place, that operators which it passes set to a number in the forward (FFixed):
@@ -129,7 +129,7 @@ class Lowered:
         return self._updated
 
     def touched(self, wanted: Sequence[bool]) -> Touched:
-        """What a backward pass does to variables, where gradients of those `wanted` are asked for."""
+        """Returns the changes that a backward pass makes to variables, for gradients of those `wanted`."""
         key = tuple(wanted)
         if key not in self._touched:
             variables = [n for n in self.nodes if n.op is None]
@@ -406,7 +406,7 @@ class Lowered:
         return self._alone
 
     def drawing(self, values: Sequence[Any], train: bool) -> list[Callable | None]:
-        """What draws for each random operator on the host: function(source) -> array or None; None: nothing can.
+        """Returns for each random operator its function(source) -> array or None, on the host; None: there is none.
 
         Args:
             values: arguments, then auxiliary states, or anything with their shapes and dtypes.
@@ -438,8 +438,10 @@ class Lowered:
         return draws
 
     def packed(self, drawn: Sequence[Any]) -> tuple:
-        """What `drawing` has drawn as `call` takes it: what a loop takes in its repetitions is one array of rows, or a
-        program would have an argument for each."""
+        """Returns the draws of `drawing` as `call` takes them.
+
+        Those of a loop's repetitions are the rows of one array, or a program would have an argument for each.
+        """
         groups = self._drawn_in_loops()
         if not groups or len(drawn) != sum(n.op.uses_key for n in self.steps) or not all(
                 isinstance(drawn[i], np.ndarray) and drawn[i].dtype != np.uint32 and
@@ -454,7 +456,7 @@ class Lowered:
         return tuple([values for values in whole if values is not None])
 
     def _unpacked(self, key: Sequence[Any]) -> list[Any]:
-        """What `packed` was given."""
+        """Returns the draws that `packed` was given."""
         places: dict[int, Sequence[int]] = {group[0]: group for group in self._drawn_in_loops()}
         others = {i for group in places.values() for i in group[1:]}
         given, found = iter(key), {}
@@ -515,7 +517,7 @@ class Lowered:
         return forms
 
     def _structure(self) -> Any:
-        """What tells a graph from others but for names; None where something in it is more than a plain value."""
+        """Returns the structure of a graph without names; None where something in it is more than a plain value."""
         if self.cut or any(n.subgraphs for n in self.steps):
             return None
         place = {id(n): i for i, n in enumerate(self.nodes)}
@@ -530,7 +532,7 @@ class Lowered:
 
 
 class Forms:
-    """What is compiled of graphs of one structure.
+    """The compiled functions of graphs of one structure.
 
     graph: the one in use, whose names mistakes and profiles bear; arg_places, aux_places: where the arguments and the
     auxiliary states are among the `count` variables; programs: compiled functions; plans: what a recorded run is, by
@@ -563,7 +565,7 @@ def _mirrored(node: Node) -> tuple[str | None, str | None]:
 
 
 def _again(stretch: _Stretch, values: dict[Any, Any], do: Callable) -> Iterator[tuple[Any, Any]]:
-    """What a stretch gives, of which a backward pass keeps only what its policy says."""
+    """Returns the results of a stretch, of which a backward pass keeps only what its policy says."""
     def function(*given: Any) -> list[Any]:
         inside = dict(zip(stretch.reads, given, strict=True))
         do(stretch.steps, inside)
@@ -579,7 +581,7 @@ def _is_key(key: Sequence[Any]) -> bool:
 
 
 def _next(drawn: Iterator[Any]) -> list[Any]:
-    """What one operator takes: drawn numbers, or a key and counter."""
+    """Returns the source of one operator: drawn numbers, or a key and counter."""
     first = next(drawn)
     return [first, next(drawn)] if not isinstance(first, Row) and first.dtype == np.uint32 else [first]
 

@@ -23,7 +23,7 @@ Params = dict[str, Any]
 
 
 class _Form(NamedTuple):
-    """How an operator is quantized.
+    """The quantized form of an operator.
 
     op: the operator on integers; must: quantized even where no quantized layer is on both sides (quantize_mode
     "smart"); requantize: its results have 32 bits, and become 8-bit ones where integers are asked for; floats: whether

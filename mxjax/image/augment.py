@@ -29,7 +29,7 @@ _GREY = np.array([0.299, 0.587, 0.114], np.float32)
 
 
 class Described:
-    """What augmenters of all kinds share: they remember their arguments, and say them as JSON."""
+    """The common part of augmenters: they remember their arguments, and write them as JSON."""
 
     def __init__(self, **kwargs: Any) -> None:
         self._kwargs = {name: host(value).tolist() if isinstance(value, (NDArray, np.ndarray)) else value

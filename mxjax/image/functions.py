@@ -27,7 +27,7 @@ Rectangle = tuple[int, int, int, int]  # x, y, width, height
 
 
 def array_class() -> type:
-    """What images are handed out as: NDArray, or mx.np.ndarray where those are in use."""
+    """Returns the class of images: NDArray, or mx.np.ndarray where those are in use."""
     if is_np_array():
         return np_ndarray
     return NDArray

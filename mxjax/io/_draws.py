@@ -21,7 +21,7 @@ class Random(random.Random):
 
 
 class Draws:
-    """What augmentations ask of a `Random`, drawn as MXNet draws it: numbers are float32.
+    """Draws for augmentations from a `Random`, as MXNet draws them: numbers are float32.
 
     Args:
         seed: of the twister.

@@ -26,7 +26,7 @@ _ORDERING = ("batch_size", "round_batch", "shuffle", "seed", "seed_aug", "num_pa
 
 
 class Source(Protocol):
-    """What gives an `MXDataIter` its batches."""
+    """A source of batches of an `MXDataIter`."""
 
     batch_size: int
     extent: dict[str, int]  # how much data there is

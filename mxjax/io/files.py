@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)  # the root logger's first call configures it
 
 
 class RowCursor:
-    """Where batches of rows stand; what sources of rows share.
+    """The position of batches of rows; the common part of sources of rows.
 
     Args:
         length: how many rows there are.

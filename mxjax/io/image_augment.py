@@ -188,7 +188,7 @@ class Augmenter:
 
 
 def _scaled(factor: np.float32, summand: np.float32 = np.float32(0)) -> np.ndarray:
-    """What becomes of each value of a pixel."""
+    """Returns the scaled values of pixels."""
     return np.clip(np.rint(np.arange(256, dtype=np.float32) * factor + summand), 0, 255).astype(np.uint8)
 
 

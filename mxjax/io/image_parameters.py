@@ -18,7 +18,7 @@ _Positive = Annotated[int, Range(1)]
 
 @dataclass(frozen=True, kw_only=True)
 class RecordParameters:
-    """What both have: which records to read, and how to normalize their images."""
+    """Parameters of both iterators: which records to read, and how to normalize their images."""
 
     path_imgidx: ClassVar[str] = ""  # only `ImageRecordIter` takes these two
     seed_aug: ClassVar[int | None] = None
@@ -60,7 +60,7 @@ class RecordParameters:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageParameters(RecordParameters):
-    """Those of `ImageRecordIter`."""
+    """Parameters of `ImageRecordIter`."""
 
     path_imgidx: str = ""
     aug_seq: str = "aug_default"
@@ -101,7 +101,7 @@ class ImageParameters(RecordParameters):
 
 @dataclass(frozen=True, kw_only=True)
 class DetParameters(RecordParameters):
-    """Those of `ImageDetRecordIter`."""
+    """Parameters of `ImageDetRecordIter`."""
 
     added_to_seed: ClassVar[int] = 233
     path_imgrec: str = "./data/imgrec.rec"

@@ -40,7 +40,7 @@ _ALIGN = 64
 
 
 class _Arrays(NamedTuple):
-    """Those of a batch."""
+    """The arrays of a batch."""
 
     data: np.ndarray
     label: np.ndarray
@@ -48,7 +48,7 @@ class _Arrays(NamedTuple):
 
 
 class _Share(NamedTuple):
-    """What one decoder does of a batch: records, (round, number in it) of each, and the row of the first."""
+    """The part of a batch that one decoder makes: records, (round, number in it) of each, and the row of the first."""
 
     records: list[Record]
     numbers: list[tuple[int, int]]
@@ -79,7 +79,7 @@ class _Decoder:
             self._size += -(-int(np.prod(shape)) * kind.itemsize // _ALIGN) * _ALIGN
 
     def arrays(self, memory: Shared | None = None) -> _Arrays:
-        """Those of a new batch, of zeros; or of one in shared memory."""
+        """Returns the arrays of a new batch, of zeros; or of one in shared memory."""
         return _Arrays(*[np.zeros(shape, kind) if memory is None else memory.array(offset, shape, kind)
                          for offset, shape, kind in self._layout])
 

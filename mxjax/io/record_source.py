@@ -157,7 +157,7 @@ class StreamedRecords(_Rounds):
             yield from self._counts[i]
 
     def _order(self, number: int) -> list[int]:
-        """That of the pieces in a round, which is the one of the round before, shuffled."""
+        """Returns the order of the pieces in a round, which is that of the round before, shuffled."""
         if self._order_of is None or number < self._order_of:
             self._order_of, self._next = -1, list(range(len(self._pieces)))
             self._words_of_pieces = words_of(self._seed_of_pieces)
@@ -167,7 +167,7 @@ class StreamedRecords(_Rounds):
         return self._next
 
     def _chunks(self, piece: int) -> Iterator[list[Record]]:
-        """What is shuffled together: records that begin within so many bytes, but for the last of them.
+        """Returns the groups that are shuffled: records that begin within so many bytes, but for the last of them.
 
         MXNet reads that one in part, and begins the next chunk with it, unless nothing comes behind it.
         """
@@ -213,7 +213,7 @@ class StreamedRecords(_Rounds):
 
 
 def _as_far_as_possible(found: Iterator[Any], damage: list[MXNetError]) -> Iterator[Any]:
-    """What comes before damage, which is added to a list."""
+    """Yields the records before damage, which is added to a list."""
     try:
         yield from found
     except MXNetError as error:

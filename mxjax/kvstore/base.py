@@ -12,7 +12,7 @@ __all__ = ["KVStoreBase", "TestStore", "create"]
 
 
 class KVStoreBase:
-    """What a key-value store for data-parallel training has to offer.
+    """The interface of key-value stores for data-parallel training.
 
     A subclass decorated with `@KVStoreBase.register` can be made by `mx.kv.create("<its name in lower case>")`.
     """

@@ -34,7 +34,7 @@ __all__ = ["Cluster", "Place", "find_place", "get", "join", "same_everywhere"]
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """What the environment says of a process.
+    """The place of a process in a job, from the environment.
 
     Args:
         size: number of workers.
@@ -399,7 +399,7 @@ class Cluster:
             raise MXNetError(f"worker {self.rank}: {self.failure or self.gone}")
 
     def explain(self, error: BaseException) -> BaseException:
-        """What to raise for an error in a collective: who died, if that becomes known in a moment."""
+        """Returns the error to raise for one in a collective: who died, if that becomes known in a moment."""
         self._wait(lambda: self.gone, 3)
         reason = self.failure or self.gone
         return MXNetError(f"worker {self.rank}: {reason}") if reason else error

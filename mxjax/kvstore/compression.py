@@ -133,5 +133,5 @@ class Compression:
         return _SUMMERS[self.kind]
 
     def values_of(self, signs: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-        """What sums of signs stand for; signs: the columns of one key."""
+        """Returns the values that sums of signs stand for; signs: the columns of one key."""
         return _values(signs, self.threshold if self.kind == "2bit" else 1.0, tuple(shape), np.dtype(dtype).name)

@@ -25,7 +25,7 @@ _SERVERS = 2
 
 
 class _Dist(KVStore):
-    """What the stores over several processes have in common."""
+    """The common part of the stores over several processes."""
 
     def __init__(self, handle: str) -> None:
         super().__init__(handle)

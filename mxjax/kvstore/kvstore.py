@@ -283,7 +283,7 @@ class KVStore(KVStoreBase):
     # ------------------------------------------------------------ workers
     @property
     def handle(self) -> KVStore:
-        """What `mx.profiler.set_kvstore_handle` takes: the store itself."""
+        """Returns the store itself, for `mx.profiler.set_kvstore_handle`."""
         return self
 
     @property

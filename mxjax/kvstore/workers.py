@@ -28,7 +28,7 @@ _BITS = {1: jnp.uint8, 2: jnp.uint16, 4: jnp.uint32, 8: jnp.uint64}
 
 
 class Workers:
-    """What all workers compute together. Each call is made by all of them, in the same order.
+    """Computations of all workers together. Each call is made by all of them, in the same order.
 
     Args:
         cluster: the job.

@@ -130,7 +130,7 @@ class DataParallelExecutorGroup:
         self.bind_exec(data_shapes, label_shapes, shared_group)
 
     def _grad_requests(self, grad_req: Any, data_names: list[str]) -> dict[str, str]:
-        """What becomes of each argument's gradient."""
+        """Returns `grad_req` for each argument."""
         if isinstance(grad_req, list | tuple):
             if len(grad_req) != len(self.arg_names):
                 raise ValueError(f"grad_req has {len(grad_req)} entries, the network {len(self.arg_names)} arguments")

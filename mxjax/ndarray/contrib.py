@@ -219,7 +219,7 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
 
 
 def _stacked(steps: Sequence[Sequence[NDArray]]) -> list[NDArray]:
-    """What each step gave at one place, stacked."""
+    """Returns the results of all steps at one place, stacked."""
     return [call(registry.get("stack"), items, {}) for items in zip(*steps, strict=True)]
 
 

@@ -28,7 +28,7 @@ class NoArray(MXNetError, TypeError):
 
 
 class Flavour:
-    """What a namespace of functions works on: `ndarray`s or `_Symbol`s; `home` is its name."""
+    """The arrays that a namespace of functions works on: `ndarray`s or `_Symbol`s; `home` is its name."""
 
     home: str
 

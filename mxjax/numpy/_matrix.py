@@ -618,7 +618,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 
 
 def tril(m: Any, k: int = 0) -> Any:
-    """What is on and below the k-th diagonal, zeros above.
+    """Returns the numbers on and below the k-th diagonal, with zeros above.
 
     Args:
         m: ndarray or symbol: matrices in the last two axes; a vector counts as each row of a square matrix.

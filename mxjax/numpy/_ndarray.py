@@ -28,7 +28,7 @@ __all__ = ["array", "asarray", "empty", "from_dlpack", "ndarray"]
 
 
 class _Protocol:
-    """Which functions of mx.np stand for NumPy's; set when they are there."""
+    """The functions of mx.np that stand for NumPy's; set when they are there."""
 
     ufuncs: dict[str, Callable[..., Any]]
     functions: Callable[[], dict[Callable, Callable]]

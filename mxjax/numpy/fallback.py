@@ -85,7 +85,7 @@ def to_host(value: Any) -> Any:
 
 
 def to_device(value: Any, ctx: Any = None) -> Any:
-    """What NumPy returned, its arrays as ndarrays."""
+    """Returns a result of NumPy's with its arrays as ndarrays."""
     if isinstance(value, np.ndarray):
         return array(value, ctx, value.dtype).as_np_ndarray() if value.dtype.kind in "biuf" else value
     if isinstance(value, (list, tuple)):

@@ -109,7 +109,7 @@ class Graph:
 
 
 class Call:
-    """What a converter gets: a node with its inputs' names, shapes and dtypes, and the graph to add steps to.
+    """The argument of a converter: a node with its inputs' names, shapes and dtypes, and the graph to add steps to.
 
     An unknown (dynamic) dimension is None.
     """

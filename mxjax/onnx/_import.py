@@ -56,7 +56,7 @@ class Derived:
 
 
 class Call:
-    """What an importer gets: an ONNX node and what its inputs are in the symbol.
+    """The argument of an importer: an ONNX node and its inputs in the symbol.
 
     It returns a symbol (or several), a NumPy array where the result is a constant, or a `Derived`.
     """

@@ -50,7 +50,7 @@ class CustomOp:
 
 
 class CustomOpProp:
-    """What the library has to know about a custom operator.
+    """The properties of a custom operator: its arguments, outputs, shapes, dtypes and state.
 
     Args:
         need_top_grad: whether the backward pass uses the gradients of the outputs (a loss does not).

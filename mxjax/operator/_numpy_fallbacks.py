@@ -83,7 +83,7 @@ def _value(text: Any) -> Any:
 
 @register("empty_like_fallback")
 class EmptyLikeProp(CustomOpProp):
-    """What the library has to know about `EmptyLike`."""
+    """The properties of `EmptyLike`."""
 
     def __init__(self, dtype: Any = None, order: str = "C", subok: Any = False, shape: Any = None) -> None:
         super().__init__(need_top_grad=True)
@@ -109,7 +109,7 @@ class EmptyLikeProp(CustomOpProp):
 
 @register("resize_fallback")
 class ResizeProp(CustomOpProp):
-    """What the library has to know about `Resize`."""
+    """The properties of `Resize`."""
 
     def __init__(self, new_shape: Any) -> None:
         super().__init__(need_top_grad=True)
@@ -131,7 +131,7 @@ class ResizeProp(CustomOpProp):
 
 @register("unravel_index_fallback")
 class Unravel_indexProp(CustomOpProp):  # noqa: N801  MXNet's name
-    """What the library has to know about `Unravel_index`."""
+    """The properties of `Unravel_index`."""
 
     def __init__(self, shape: Any) -> None:
         super().__init__(need_top_grad=True)
@@ -152,7 +152,7 @@ class Unravel_indexProp(CustomOpProp):  # noqa: N801  MXNet's name
 
 @register("mvn_fallback")
 class MultivariateNormalProp(CustomOpProp):
-    """What the library has to know about `MultivariateNormal`."""
+    """The properties of `MultivariateNormal`."""
 
     def __init__(self, size: Any = None) -> None:
         super().__init__(need_top_grad=True)

@@ -66,7 +66,7 @@ class _Granted:
 
 
 class OpContext:
-    """What a call knows of its surroundings.
+    """The surroundings of a call.
 
     Attributes:
         is_train: training mode.

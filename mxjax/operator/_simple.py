@@ -37,7 +37,7 @@ class Input1:
 
 
 class EnvArguments:
-    """What a SimpleOp's functions get besides arrays.
+    """The arguments of a SimpleOp's functions besides arrays.
 
     Attributes:
         scalar: the number given to the operator (`set_enable_scalar`).

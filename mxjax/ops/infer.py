@@ -38,7 +38,7 @@ def known(shape: Shape) -> bool:
 
 
 def unify(a: Shape, b: Shape, what: str = "shape") -> Shape:
-    """What two partial shapes say together.
+    """Returns the dimensions that two partial shapes know together.
 
     Raises:
         MXNetError: they contradict each other.

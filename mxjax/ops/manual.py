@@ -553,7 +553,7 @@ _MEANINGS = {
 
 
 def meaning(operator: str, parameter: str) -> str:
-    """What a parameter of an operator means; "" where nothing is written of it."""
+    """Returns the meaning of an operator's parameter; "" where none is written."""
     return _MEANINGS.get(f"{operator} {parameter}") or _MEANINGS.get(parameter, "")
 
 

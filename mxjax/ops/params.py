@@ -35,7 +35,7 @@ __all__ = ["Count", "DType", "Floats", "Fraction", "Lengths", "Param", "Range", 
 
 
 class UnknownType(MXNetError, TypeError):
-    """What is given as a dtype is none; NumPy's TypeError in MXNet, which it also is."""
+    """A value is no dtype; in MXNet this is NumPy's TypeError, which it also is."""
 
 
 class Range(NamedTuple):

@@ -116,7 +116,7 @@ class PreparedUpdate:
 
 
 class _Form(NamedTuple):
-    """How a weight is updated."""
+    """The form of a weight's update."""
 
     name: str  # of the operator
     names: tuple[str, ...]  # of its parameters

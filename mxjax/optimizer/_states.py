@@ -127,7 +127,7 @@ class _Unfinished:
 
 
 class _Damaged(Exception):
-    """What is wrong with the file."""
+    """The file is damaged; the message says how."""
 
 
 def load(raw: bytes) -> Any:
@@ -172,7 +172,7 @@ class _Reader:
             raise _Damaged(f"the instruction {name} is not admitted")
 
     def result(self) -> Any:
-        """What was made."""
+        """Returns the object that was made."""
         if self.outer or len(self.stack) != 1:
             raise _Damaged("the end comes too early")
         return self.stack[0]
@@ -330,7 +330,10 @@ _STEPS: dict[str, Callable[[_Reader, Any], None]] = {
 
 # --------------------------------------------------------------------------------------- the classes a file may name
 def _named(module: str, name: str) -> _Named:
-    """What a file means by a name: arrays, optimizers, schedules, NumPy's numbers; the user's own optimizers."""
+    """Returns the object that a file names.
+
+    These are arrays, optimizers (the user's own, too), schedules and NumPy's numbers.
+    """
     package, _, path = module.partition(".")
     told = f"{module}.{name}"
     if (module, name) in _FUNCTIONS:
@@ -408,7 +411,7 @@ def _array(state: Any) -> NDArray:
 
 
 def _bytes(content: Any = b"", encoding: str = "latin-1") -> bytes:
-    """What stands for `bytearray`: only of bytes, which Python 2 wrote as text; never of a size."""
+    """Stands for `bytearray`: only of bytes, which Python 2 wrote as text; never of a size."""
     if isinstance(content, str) and encoding in ("latin-1", "latin1"):
         return content.encode("latin-1")
     if not isinstance(content, bytes):
@@ -478,7 +481,7 @@ _NUMPY: dict[str, Callable[..., Any]] = {"dtype": _dtype, "scalar": _scalar, "_r
 
 # ------------------------------------------------------------------------------------------- the whole, once it is made
 def _parts(value: Any) -> Iterator[Any]:
-    """What a container holds."""
+    """Returns the items of a container."""
     if isinstance(value, dict):
         return iter(value.values())
     if isinstance(value, list | tuple):

@@ -289,7 +289,7 @@ class Optimizer:
 
     # ------------------------------------------------------------------ pieces of updates
     def _grad_options(self) -> dict[str, float]:
-        """What the fused update operators are told about the gradient."""
+        """Returns the options for the gradient of the fused update operators."""
         options = {"rescale_grad": self.rescale_grad}
         if self.clip_gradient:
             options["clip_gradient"] = self.clip_gradient

@@ -47,7 +47,7 @@ class Group:
 
 @dataclass
 class Plan:
-    """What a program will need and do on devices; `str` of it is a table, `to_json` for other programs.
+    """The memory and time that a program takes on devices; `str` of it is a table, `to_json` for other programs.
 
     Attributes:
         model: what it computes, in words.
@@ -85,7 +85,7 @@ class Plan:
 
     @property
     def bound(self) -> str:
-        """What takes the time: "compute", "memory" or "network"."""
+        """Returns the resource that takes the time: "compute", "memory" or "network"."""
         return max(self.seconds, key=self.seconds.__getitem__)
 
     @property

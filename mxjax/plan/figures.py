@@ -62,7 +62,7 @@ class _Cost:
 
 
 def figures(text: str, on_chip: bool = False) -> dict[str, Any]:
-    """What a program does on each device.
+    """Returns the work of a program on each device.
 
     Loops count as often as they run, where the text tells; of arrays that a launch reads or writes in part, that part
     counts.
@@ -209,7 +209,7 @@ def _waited_for(one: _Instruction) -> _Instruction:
 
 
 def _users(inner: list[_Instruction], start: str) -> Iterator[tuple[_Instruction, str]]:
-    """What reads a value in a fusion, and under which name: that of the value, or of the same in another form."""
+    """Returns the readers of a value in a fusion, and its name there: its own, or that of another form of it."""
     names = {start}
     for one in inner:  # each after what it reads
         for name in one.inputs:

@@ -114,7 +114,7 @@ class Target:
 
     @property
     def topology(self) -> str:
-        """What JAX calls these devices."""
+        """Returns JAX's name of these devices."""
         if self.device.platform == "cuda":
             return f"1x1x{self.count}"
         # a TPU's smallest topology has four chips; a program for one of them takes the first
@@ -123,7 +123,7 @@ class Target:
 
     @property
     def description(self) -> dict[str, str]:
-        """What `jax.experimental.topologies.get_topology_desc` takes beside the platform."""
+        """Returns the arguments of `jax.experimental.topologies.get_topology_desc` beside the platform."""
         if self.device.platform == "cuda":
             return {"topology": self.topology, "target_config": self.device.chip["config"]}
         return {"topology_name": self.topology}

@@ -114,7 +114,7 @@ class BaseRNNCell:
 
     @property
     def _gate_names(self) -> Any:
-        """What is appended to the names of each gate's part of the weights."""
+        """Returns the suffixes of each gate's part of the weights."""
         return ()
 
     def _check_unmodified(self) -> None:

@@ -46,7 +46,7 @@ def save_rnn_checkpoint(cells: BaseRNNCell | list[BaseRNNCell], prefix: str, epo
 
 def load_rnn_checkpoint(cells: BaseRNNCell | list[BaseRNNCell], prefix: str,
                         epoch: int) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
-    """What `save_rnn_checkpoint` saved: (symbol, arg_params, aux_params), the cells' weights packed."""
+    """Returns a checkpoint of `save_rnn_checkpoint`: (symbol, arg_params, aux_params), the cells' weights packed."""
     symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
     with reading(f"{prefix}-{epoch:04d}.params", "the weights of these cells"):
         for cell in _as_list(cells):

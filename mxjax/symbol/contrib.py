@@ -118,7 +118,7 @@ def while_loop(cond: Callable[..., Symbol], func: Callable[..., tuple[Any, Any]]
 
 
 def cond(pred: Symbol, then_func: Callable[[], Any], else_func: Callable[[], Any], name: str = "cond") -> Any:
-    """What `then_func()` gives where `pred` is true, else what `else_func()` gives; only one of them is computed.
+    """Returns `then_func()` where `pred` is true, else `else_func()`; only one of them is computed.
 
     Args:
         pred: symbol of a single element.

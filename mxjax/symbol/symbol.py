@@ -456,7 +456,7 @@ class Symbol(_Base):
 
     def plan(self, on: str, train: str | None = None, dtype: Any = "float32", batch: int | str | None = None,
              **shapes: Sequence[int]) -> Plan:
-        """What this graph needs and does on devices, which need not be here.
+        """Returns the plan of this graph on devices, which need not be here: its memory, time and parts.
 
         Args:
             on: the devices: "h100", "h200", "a100", "l4", "h100x8"; "v5e:1x1" ... "v5e:16x16", "v6e:2x2" ...

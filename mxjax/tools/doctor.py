@@ -255,7 +255,7 @@ class _Script(ast.NodeVisitor):
         self.generic_visit(node)
 
     def _path(self, node: ast.AST) -> str | None:
-        """What a chain of attributes is in MXNet; None where it is none of MXNet's."""
+        """Returns MXNet's name of a chain of attributes; None where it is none of MXNet's."""
         names = []
         while isinstance(node, ast.Attribute):
             names.append(node.attr)

@@ -150,7 +150,7 @@ def _packed(options: dict[str, Any], item: Item) -> tuple[bytes | None, str]:
 
 
 class _State:
-    """How far a packing has come: a small file beside the record file, gone when all is done."""
+    """The progress of a packing: a small file beside the record file, gone when all is done."""
 
     def __init__(self, path: str) -> None:
         self.path = path

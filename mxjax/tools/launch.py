@@ -92,7 +92,7 @@ def _command(command: Sequence[str]) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class _Limits:
-    """How long the job may take, and what happens when a process fails; see `launch`."""
+    """The time that a job may take, and what happens when a process fails; see `launch`."""
 
     grace: float
     timeout: float
@@ -102,7 +102,7 @@ class _Limits:
 
 
 class _Here:
-    """Where processes are started: on this machine, or by ssh on hosts.
+    """Starts processes on this machine, or by ssh on hosts.
 
     Args:
         hosts: one for each worker; none: this machine.

@@ -73,7 +73,7 @@ class Started(abc.ABC):
 
     @property
     def fate(self) -> str:
-        """What became of it, in words."""
+        """Returns the end of the process, in words."""
         code = self.code or 0
         return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"failed with status {code}"
 

@@ -82,7 +82,7 @@ def main(given: argparse.Namespace) -> int:
 
 
 def _known(path: Path, what: dict[str, Any]) -> dict[str, Any]:
-    """What an earlier run has written, of the same source."""
+    """Returns what an earlier run has written of the same source."""
     if not path.exists():
         return {**what, "shards": []}
     with reading(path, "a list of shards"):

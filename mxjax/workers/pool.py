@@ -123,7 +123,7 @@ class _Server:
 
 
 class _Forks:
-    """What starts workers that are forked from this process, where the data set cannot be sent: `_Server`'s interface.
+    """Starts workers that are forked from this process, where the data set cannot be sent: `_Server`'s interface.
 
     Args:
         job: the data set, and the function that makes batches.

@@ -111,7 +111,7 @@ class _Unpickler(pickle.Unpickler):
         self._files = [os.fdopen(fd, "r+b") for fd in fds]
 
     def find_class(self, module: str, name: str) -> Any:
-        """What a name in a pickle means."""
+        """Returns the object that a name in a pickle means."""
         if (module, name) == (__name__, _attached.__name__):
             return lambda place, size: Shared(size, self._files[place])
         return super().find_class(module, name)

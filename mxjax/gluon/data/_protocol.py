@@ -130,7 +130,7 @@ _worker_dataset: Any = None
 
 
 def _worker_initializer(dataset: Any, *_: Any) -> None:
-    """What a pool's processes begin with: the data set that `_worker_fn` takes samples from."""
+    """Begins a process of a pool: sets the data set that `_worker_fn` takes samples from."""
     global _worker_dataset
     _worker_dataset = dataset
 

@@ -85,7 +85,10 @@ def _array_class() -> type:
 
 
 class _Progress:
-    """How far a round is. It knows no loader, which would keep its workers alive after an abandoned round."""
+    """The progress of a round.
+
+    It has no reference to the loader, which would keep its workers alive after an abandoned round.
+    """
 
     def __init__(self, sampler: Any) -> None:
         self._sampler, self._has_state = sampler, has_state(sampler)
@@ -318,7 +321,7 @@ class DataLoader:
 
 def _batch_sampler(dataset: Any, batch_size: int | None, shuffle: bool, sampler: Sampler | None,
                    last_batch: str | None, batch_sampler: Sampler | None) -> Sampler:
-    """What gives the batches' indices, out of a DataLoader's arguments."""
+    """Returns the sampler of batches that a DataLoader's arguments describe."""
     if batch_sampler is not None:
         if batch_size is not None or shuffle or sampler is not None or last_batch is not None:
             raise ValueError("batch_size, shuffle, sampler and last_batch must not be specified if batch_sampler is "

@@ -40,7 +40,7 @@ class _Resumable(Sampler, abc.ABC):
 
     @abc.abstractmethod
     def _settings(self) -> dict[str, Any]:
-        """What must be the same for a state to fit."""
+        """Returns the settings that must be equal for a state to fit."""
 
     @abc.abstractmethod
     def _order(self) -> Sequence[Any]:
@@ -50,7 +50,7 @@ class _Resumable(Sampler, abc.ABC):
         """Begin another round."""
 
     def _this_round(self) -> dict[str, Any]:
-        """What tells the current round from others."""
+        """Returns the state of the current round."""
         return {}
 
     def _next_round(self) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def _listed(options: dict[str, Any]) -> str:
 
 # -------------------------------------------------------------------- containers
 class _Stack:
-    """What both kinds of sequential containers do."""
+    """The common part of both sequential containers."""
 
     _passes_on = True
 
@@ -329,7 +329,7 @@ class Flatten(HybridBlock):
 
 # -------------------------------------------------------------------- normalization
 class _Norm(HybridBlock):
-    """What the normalization layers share: scale (gamma), offset (beta), and how they show themselves."""
+    """The common part of normalization layers: scale (gamma), offset (beta), and how they show themselves."""
 
     def _make(self, name: str, size: int, init: Any, trained: bool = True, **options: Any) -> Any:
         """The parameter `name` of `size` values, changed in training if `trained`."""

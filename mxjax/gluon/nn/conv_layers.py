@@ -153,7 +153,7 @@ class Conv3D(_Conv):
 
 
 class _Transpose(_Conv):
-    """What transposed convolutions add: an output padding."""
+    """The output padding of transposed convolutions."""
 
     def __init__(self, rank: int, channels: int, kernel_size: Size, strides: Size, padding: Size, output_padding: Size,
                  *args: Any, **kwargs: Any) -> None:

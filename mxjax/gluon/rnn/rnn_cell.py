@@ -154,7 +154,7 @@ class HybridRecurrentCell(RecurrentCell, HybridBlock):
 
 # -------------------------------------------------------------------- cells with weights
 class _GatedCell(HybridRecurrentCell):
-    """What the cells with weights share: projections of input ("i2h") and state ("h2h"), for all gates together."""
+    """The common part of cells with weights: projections of input ("i2h") and state ("h2h"), for all gates together."""
 
     _gates = 1
     _num_states = 1
@@ -341,7 +341,7 @@ class GRUCell(_GatedCell):
 
 # -------------------------------------------------------------------- combinations
 class _Combined:
-    """What cells that contain several others share: their states are all those cells' states, in order."""
+    """The common part of cells that contain others: their states are all those cells' states, in order."""
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Shape and layout of each state."""

@@ -24,7 +24,7 @@ _HALVED = {"lstm": (0, 1, 3), "gru": (0, 1)}  # gates that are sigmoids
 
 # ------------------------------------------------------------ weights
 class _Weights(NamedTuple):
-    """Those of a layer in one direction: of the inputs, of the state, and the biases of both."""
+    """The weights of a layer in one direction: of the inputs, of the state, and the biases of both."""
 
     inputs: Any
     state: Any

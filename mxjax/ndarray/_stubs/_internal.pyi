@@ -2657,7 +2657,7 @@ def _npi_tri(
 def _npi_tril(
     data: NDArray | None = ..., k: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """What is on and below the k-th diagonal, zeros above; of a vector: of the matrix with equal rows."""
+    """The numbers on and below the k-th diagonal, with zeros above; of a vector: of the matrix with equal rows."""
 
 def _npi_tril_indices(
     n: int = ..., k: int = ..., m: int | None = ..., ctx: str = ..., out: NDArray | Sequence[NDArray] | None = ...,

@@ -903,7 +903,7 @@ def tri(N: Any, M: Any = ..., k: Any = ..., dtype: Any = ..., ctx: Any = ...) ->
     """A matrix with ones on and below a diagonal, and zeros above."""
 
 def tril(m: Any, k: Any = ...) -> Any:
-    """What is on and below the k-th diagonal, zeros above."""
+    """Returns the numbers on and below the k-th diagonal, with zeros above."""
 
 def tril_indices(n: Any, k: Any = ..., m: Any = ..., ctx: Any = ...) -> Any:
     """Positions of the elements on and below a diagonal of a matrix."""

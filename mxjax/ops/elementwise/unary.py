@@ -137,7 +137,7 @@ for _name, _function, _doc, *_prefixes in [
 
 
 def relu_gradient(heads: tuple, inputs: tuple, outputs: tuple) -> tuple:
-    """That of a NaN is NaN, where jax.nn.relu's is zero."""
+    """Returns the gradient of relu; that of a NaN is NaN, where jax.nn.relu's is zero."""
     x = inputs[0]
     return heads[0] * jnp.where(x > 0, 1, jnp.where(x <= 0, 0, x)),
 

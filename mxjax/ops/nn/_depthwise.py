@@ -51,7 +51,7 @@ def _padded(data: Array, widths: list[tuple[int, int, int]], last: bool) -> Arra
 
 
 def _seen(data: Array, place: Numbers, space: Numbers, stride: Numbers, dilate: Numbers, last: bool) -> Array:
-    """What an element of the kernel meets: padded data at `place` of every window."""
+    """Returns the data that an element of the kernel meets: padded data at `place` of every window."""
     start = [p * d for p, d in zip(place, dilate, strict=True)]
     stop = [a + (n - 1) * s + 1 for a, n, s in zip(start, space, stride, strict=True)]
     batch, channels = data.shape[0], data.shape[-1 if last else 1]

@@ -242,7 +242,7 @@ def _as_product(data: Array, weight: Array, kernel: tuple, stride: tuple, dilate
 
 
 def _data_shape(p: dict[str, Any], x: tuple, out: tuple) -> tuple:
-    """What the output of a convolution says of its data: the batch, and where the stride is 1 the space."""
+    """Returns the data's shape as far as a convolution's output tells: the batch, and the space at stride 1."""
     space = [old if stride > 1 else new + dilate * (kernel - 1) - 2 * pad for old, (new, kernel, stride, pad, dilate)
              in zip(_space(p, x), _geometry("Convolution", p, out), strict=True)]
     return _image(p, out[0], _channels(p, x), space)

@@ -30,7 +30,7 @@ _LONG = 1024  # it keeps 256 numbers of float32 for each query: as much as that 
 
 
 class Parts(NamedTuple):
-    """What attention is made of.
+    """The parts of an attention.
 
     query, key, value: (batch, time, heads, size); scale: of the scores; bias: added to them after that, of the queries'
     dtype; mask: which scores count; both broadcastable to (batch, heads, time of queries, time of keys), None: nothing,

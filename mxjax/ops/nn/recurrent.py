@@ -114,7 +114,7 @@ def _clipping(low: float | None, high: float | None, nan: bool) -> Callable[[Arr
 
 # ------------------------------------------------------------ one layer in one direction
 class _Layer(NamedTuple):
-    """What does not change from step to step: the function of one step, and whether it takes a sum of gates."""
+    """The constants of all steps: the function of one step, and whether it takes a sum of gates."""
 
     step: Step
     summed: bool

@@ -369,7 +369,7 @@ def trace(data: Array, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Ar
 
 @register("_npi_tril")
 def tril(data: Array, *, k: int = 0) -> Array:
-    """What is on and below the k-th diagonal, zeros above; of a vector: of the matrix with equal rows."""
+    """The numbers on and below the k-th diagonal, with zeros above; of a vector: of the matrix with equal rows."""
     return jnp.tril(data if data.ndim > 1 else jnp.broadcast_to(data, (data.size, data.size)), k)
 
 

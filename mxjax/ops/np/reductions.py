@@ -62,7 +62,7 @@ def _total_dtype(dtype: str | None, data: Array) -> Any:
 
 
 def _precise(*dtypes: Any) -> Any:
-    """What to compute in: where there are fractions, the result is rounded once, not each element."""
+    """Returns the dtype to compute in: where there are fractions, the result is rounded once, not each element."""
     return functools.reduce(jnp.promote_types, dtypes, jnp.float32) if any(map(is_float, dtypes)) else dtypes[-1]
 
 

@@ -20,7 +20,7 @@ __all__ = ["Drawn", "bernoulli", "exponential", "gamma", "integers", "normal", "
 
 
 class Drawn:
-    """What an operator has drawn from MXNet's source (its FDraw), which FCompute gets in place of JAX's key."""
+    """Numbers drawn from MXNet's source by an operator's FDraw, which FCompute gets in place of JAX's key."""
 
     __slots__ = ("values",)
 

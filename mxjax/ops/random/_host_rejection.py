@@ -26,7 +26,7 @@ _BLOCK = 8  # factors at once
 
 
 class _Places:
-    """Where results may begin: at each place of some twisters' numbers, or at one place of each.
+    """Places where results may begin: at each of some twisters' numbers, or at one of each.
 
     Args:
         u: numbers in [0, 1): (twisters, length).
@@ -50,7 +50,7 @@ class _Places:
         return [self._all[:, i:i + self.length] for i in range(first, first + count)]
 
     def some(self, which: np.ndarray, at: np.ndarray | None = None) -> _Places:
-        """Those for which this holds, or other places of their twisters."""
+        """Returns the places for which this holds, or other places of their twisters."""
         rows = np.nonzero(which)[0] if self._rows is None else self._rows[which]
         return _Places(self._u, rows, self.at[which] if at is None else at[which])
 

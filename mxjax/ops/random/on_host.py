@@ -110,7 +110,7 @@ def _promoted(values: np.ndarray) -> np.ndarray:
 
 
 def integer_dtype(name: str | None) -> np.dtype:
-    """What `_random_randint` makes."""
+    """Returns the dtype of `_random_randint`'s results."""
     if name not in (None, "int32", "int64"):
         raise MXNetError(f"dtype must be int32 or int64, got {name}")
     return np_dtype(name or "int32")

@@ -91,7 +91,7 @@ def _split(size: int | None, left: int, right: int, mistake: Any) -> list[int | 
 
 
 def _target(params: dict[str, Any], source: Dims) -> tuple[int | None, ...] | None:
-    """What Reshape's parameters ask for; None where they ask for nothing."""
+    """Returns the shape that Reshape's parameters ask for; None where they ask for none."""
     if params["shape"]:
         return reshaped(source, params["shape"], params["reverse"])
     target = list(params["target_shape"])  # the form of old versions: 0 is computed, -1 does not exist

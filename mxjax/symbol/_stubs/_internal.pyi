@@ -2677,7 +2677,7 @@ def _npi_tri(
 def _npi_tril(
     data: Symbol | None = ..., k: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """What is on and below the k-th diagonal, zeros above; of a vector: of the matrix with equal rows."""
+    """The numbers on and below the k-th diagonal, with zeros above; of a vector: of the matrix with equal rows."""
 
 def _npi_tril_indices(
     n: int = ..., k: int = ..., m: int | None = ..., ctx: str = ..., name: str | None = ...,

@@ -33,7 +33,7 @@ def register(op: Table, turn: str, helpers: dict[str, str]) -> None:
 
 
 def _moving(c: Call, places: Sequence[int]) -> list[int]:
-    """Those of the operator's inputs that depend on the model's."""
+    """Returns the operator's inputs that depend on the model's."""
     return [i for i in dict.fromkeys(places) if not c.is_constant(i)]
 
 

@@ -63,7 +63,7 @@ class Step:
 
     @property
     def signature(self) -> tuple:
-        """What two steps have in common that are the same line of a class."""
+        """Returns the common part of steps that are the same line of a class."""
         if self.child is not None:
             return ("class", id(self.child))
         names = tuple(self.args) if self.maker else tuple(self.args.items())
@@ -86,7 +86,7 @@ class Table:
 
 
 class Call:
-    """What an emitter gets: a node, and the steps to add its own to."""
+    """The argument of an emitter: a node, and the steps to add its own to."""
 
     def __init__(self, reader: _Reader, node: Node) -> None:
         self._reader, self.node, self.p, self.kind = reader, node, node.params, node.op.name

@@ -54,7 +54,7 @@ class Block:
 
     @property
     def steps(self) -> list[Step]:
-        """Those of the first use."""
+        """Returns the steps of the first use."""
         return self.bodies[0].steps
 
 
@@ -217,7 +217,7 @@ def _cuts(forms: dict[tuple[int, int, int], tuple[int, int, int]], block: int, s
 
 
 def _apart(spots: list[tuple[Block, int]], length: int, turned: bool) -> list[tuple[Block, int]]:
-    """Those of the places that do not overlap, taken from the front or from the back."""
+    """Returns the places that do not overlap, taken from the front or from the back."""
     kept: list[tuple[Block, int]] = []
     for block, start in (spots[::-1] if turned else spots):
         if not kept or kept[-1][0] is not block or abs(start - kept[-1][1]) >= length:

@@ -23,7 +23,7 @@ _VARIABLES = ("x", "y", "z", "u", "v", "w")
 
 @dataclass(frozen=True)
 class Target:
-    """What differs between libraries.
+    """The properties of a target library.
 
     package, extra_name: what must be installed, and mxjax's extra for it; head: imports for a source text; foot: the
     function `load`, of {name}; given: makes a tensor of the NumPy array `value`; module, call: the base class and the
@@ -137,7 +137,7 @@ class _Class:
         return items
 
     def _short(self, block: Block) -> str:
-        """What a block is called where the model has no name: after its layer if it has but one, else its class."""
+        """Returns the name of a block that the model gives none: after its layer if it has but one, else its class."""
         heavy = [s for s in block.steps if s.tensors or s.child is not None]
         kinds = {re.sub(r"\d+$", "", s.name) for s in heavy if "Norm" not in s.maker}
         if len(block.steps) <= 3 and len(kinds) == 1 and (name := kinds.pop()):
@@ -522,7 +522,7 @@ def _classes(blocks: list[Block], title: str, target: Target) -> list[_Class]:
 
 
 def _block_name(block: Block) -> str:
-    """What the model calls it, else what it does."""
+    """Returns the model's name of a block, else one for what it does."""
     sources = {re.sub(r"_?\d+$", "", s) for s in block.source}
     if len(sources) == 1:
         name = _camel(sources.pop())
