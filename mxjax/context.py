@@ -13,7 +13,7 @@ import jax
 
 from . import level
 from ._support.bounded import Bounded
-from ._xla.devices import before_start
+from ._xla.devices import JaxDevice, before_start
 from ._xla.host_memory import give_back
 from .base import MXNetError, NotOneOf, _Null
 
@@ -83,7 +83,7 @@ class Context(metaclass=_ContextType):
         return kind if kind in _PLATFORMS else "cpu"
 
     @property
-    def jax_device(self) -> jax.Device:
+    def jax_device(self) -> JaxDevice:
         """The JAX device this context's arrays are on.
 
         Raises:
@@ -132,7 +132,7 @@ _PLATFORMS = {"gpu": ("cuda", "rocm", "gpu"), "tpu": ("tpu",)}
 
 
 @functools.cache
-def _devices(kind: str) -> tuple[jax.Device, ...]:
+def _devices(kind: str) -> tuple[JaxDevice, ...]:
     """This process's JAX devices of a kind; empty where the platform is not there.
 
     Raises:
@@ -149,7 +149,7 @@ def _devices(kind: str) -> tuple[jax.Device, ...]:
     return ()
 
 
-def default_device() -> jax.Device:
+def default_device() -> JaxDevice:
     """Returns where JAX computes by itself: on the device that a user has set (`jax.default_device`), else on its first
     one.
     """
@@ -158,7 +158,7 @@ def default_device() -> jax.Device:
 
 
 @functools.cache
-def _first_device(platform: str | None) -> jax.Device:
+def _first_device(platform: str | None) -> JaxDevice:
     before_start()
     return jax.local_devices(backend=platform)[0]
 
@@ -176,12 +176,12 @@ def standing_in(context: Context) -> Iterator[None]:
         del _absent.context
 
 
-devices_in_use: set[jax.Device] = set()  # those of all contexts that were asked for theirs
-accelerators: set[jax.Device] = set()  # those among them that are not the host
+devices_in_use: set[JaxDevice] = set()  # those of all contexts that were asked for theirs
+accelerators: set[JaxDevice] = set()  # those among them that are not the host
 
 
 @functools.cache
-def _jax_device(kind: str, number: int) -> jax.Device:
+def _jax_device(kind: str, number: int) -> JaxDevice:
     devices = _devices(kind)
     if kind not in _PLATFORMS:
         number %= len(devices)

@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+from jax.core import Tracer
 
 from ._support.files import write_file
 from .base import MXNetError
@@ -103,7 +104,7 @@ class _Profiler:
         begin = time.time_ns()
         result = call(*args)
         if self.settings["synchronous"]:
-            jax.block_until_ready([v for v in jax.tree.leaves(result) if not isinstance(v, jax.core.Tracer)])
+            jax.block_until_ready([v for v in jax.tree.leaves(result) if not isinstance(v, Tracer)])
         if _inside.operator:
             self.duration(f"{_inside.operator}::{name}", "Custom Operator", begin, time.time_ns())
         else:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import jax
-
+from ._xla.devices import JaxDevice
 from ._xla.process import live_arrays
 from .context import Context, current_context
 
@@ -29,14 +28,14 @@ def live_bytes(ctx: Context | None = None) -> int:
     return _live([device])[device]
 
 
-def used(devices: Sequence[jax.Device]) -> dict[jax.Device, int]:
+def used(devices: Sequence[JaxDevice]) -> dict[JaxDevice, int]:
     """Bytes in use on each device: as its allocator tells, or, where it tells nothing (CPUs), of all live arrays."""
     told = {device: (device.memory_stats() or {}).get("bytes_in_use") for device in devices}
     return {**_live([device for device, size in told.items() if size is None]),
             **{device: size for device, size in told.items() if size is not None}}
 
 
-def _live(devices: Sequence[jax.Device]) -> dict[jax.Device, int]:
+def _live(devices: Sequence[JaxDevice]) -> dict[JaxDevice, int]:
     found = dict.fromkeys(devices, 0)
     for array in live_arrays() if found else ():
         if not array.is_deleted():

@@ -20,7 +20,7 @@ from jax.extend.core import Var
 
 from ..base import MXNetError
 from ..context import default_device
-from .devices import before_start
+from .devices import JaxDevice, before_start
 from .host_memory import give_back
 
 __all__ = ["ELEMENTWISE", "LOOPS", "Survey", "bytes_of", "capacity", "refuse_program", "refuse_result", "survey"]
@@ -42,7 +42,7 @@ def bytes_of(shape: Sequence[int], dtype: Any) -> int:
     return math.prod(map(int, shape)) * (np.dtype(dtype) if isinstance(dtype, (str, type)) else dtype).itemsize
 
 
-def capacity(device: jax.Device | None = None) -> float:
+def capacity(device: JaxDevice | None = None) -> float:
     """Bytes that new arrays on a device may take at most now: of an accelerator's pool, or of the machine's memory.
 
     On the host that is what the system says is available, within the limits of a container. Default: the device that
@@ -57,7 +57,7 @@ def capacity(device: jax.Device | None = None) -> float:
     return math.inf if device.platform != "cpu" else min([math.inf, *_host_limits()])
 
 
-def _room(size: float, device: jax.Device | None) -> float:
+def _room(size: float, device: JaxDevice | None) -> float:
     """The capacity, where that is too little after what is kept for later has been given back."""
     most = capacity(device)
     if size > most:
@@ -84,7 +84,7 @@ def _host_limits() -> Iterator[float]:
             yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def refuse_result(shape: Sequence[int], dtype: Any, device: jax.Device | None = None, what: str = "an array") -> None:
+def refuse_result(shape: Sequence[int], dtype: Any, device: JaxDevice | None = None, what: str = "an array") -> None:
     """Raises MXNetError where an array of this shape cannot be made on the device (default: the host)."""
     if not all([isinstance(n, (int, np.integer)) for n in shape]):  # an export for any batch size
         return
@@ -113,7 +113,7 @@ class Survey(NamedTuple):
     called: frozenset[str]
 
 
-def refuse_program(traced: Any, found: Survey, device: jax.Device | None) -> bool:
+def refuse_program(traced: Any, found: Survey, device: JaxDevice | None) -> bool:
     """Raises MXNetError where the results of a traced program, or what it needs to make them, do not fit the device.
 
     Args:

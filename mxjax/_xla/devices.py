@@ -7,14 +7,28 @@ import functools
 import importlib.util
 import os
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, Protocol
 
-import jax
 from jax.extend.backend import register_backend_factory
 
 from .host_memory import keep_freed
+from .tracing import settings
 
-__all__ = ["before_start"]
+__all__ = ["JaxDevice", "before_start"]
+
+
+class JaxDevice(Protocol):
+    """A device of JAX's, for types: `jax.Device` is a variable to type checkers."""
+
+    id: int
+    platform: str
+    device_kind: str
+    process_index: int
+
+    def memory_stats(self) -> dict[str, Any] | None:
+        """Returns the figures of its allocator; None where it has none."""
+        ...
+
 
 _GOOGLE = "0x1ae0"  # who has made a device on the PCI bus
 _OTHERS = {"0x0042", "0x001f"}  # Google's that are no TPUs: network, disks
@@ -25,7 +39,7 @@ _PCI, _NAMES = "/sys/bus/pci/devices", ("/dev/accel*", "/dev/vfio/[0-9]*")
 def before_start() -> None:
     """Settles memory, and leaves the TPU's compiler out where it has no TPU."""
     keep_freed()
-    if not jax.config.jax_platforms and importlib.util.find_spec("libtpu") and not _may_have_tpu():
+    if not settings.jax_platforms and importlib.util.find_spec("libtpu") and not _may_have_tpu():
         with contextlib.suppress(RuntimeError):  # somebody has started the devices already
             register_backend_factory("tpu", _no_tpu, priority=300, fail_quietly=True)
 

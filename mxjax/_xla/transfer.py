@@ -16,8 +16,9 @@ import numpy as np
 
 from .._support.bounded import Bounded
 from ..context import default_device
+from .devices import JaxDevice
 from .process import forked, not_in_fork
-from .tracing import EVALUATES, find_top_trace
+from .tracing import EVALUATES, find_top_trace, settings
 
 __all__ = ["moved", "to_device"]
 
@@ -30,7 +31,7 @@ _LARGEST = 512 << 20  # bytes of an array beyond which the parts' own room would
 _BEFORE = 2  # arrays of a shape that go as they are, before a program that joins parts is compiled for it
 
 
-def to_device(array: np.ndarray, device: jax.Device | None = None) -> jax.Array:
+def to_device(array: np.ndarray, device: JaxDevice | None = None) -> jax.Array:
     """A buffer with an array's numbers, which nobody may change afterwards.
 
     Args:
@@ -47,7 +48,7 @@ def to_device(array: np.ndarray, device: jax.Device | None = None) -> jax.Array:
         if joined is not None:
             return joined
     plain = type(array) is np.ndarray and find_top_trace(None) is EVALUATES and (
-        array.dtype in _PLAIN or array.dtype in _WIDE and jax.config.jax_enable_x64)
+        array.dtype in _PLAIN or array.dtype in _WIDE and settings.jax_enable_x64)
     put = _fast_put() if plain else None  # outside of transformations: it tries what it gives
     if put is None:
         return jax.device_put(array, device)
@@ -68,12 +69,12 @@ def moved(value: jax.Array | np.ndarray, device: Any = None, may_alias: bool | N
             joined = _in_parts(value, device, lambda part: jax.device_put(part, device))
             if joined is not None:
                 return joined
-        with jax.enable_x64(value.dtype in _WIDE or jax.config.jax_enable_x64):
+        with jax.enable_x64(value.dtype in _WIDE or settings.jax_enable_x64):
             return jax.device_put(value, device, may_alias=may_alias)
     return to_device(np.array(value), next(iter(device.device_set)) if hasattr(device, "device_set") else device)
 
 
-def _in_parts(value: jax.Array | np.ndarray, device: jax.Device | None,
+def _in_parts(value: jax.Array | np.ndarray, device: JaxDevice | None,
               put: Callable[[np.ndarray], jax.Array]) -> jax.Array | None:
     """A large array of the host on an accelerator, by several threads of XLA; None where it is to go as it is.
 
@@ -122,7 +123,7 @@ def _lying(value: jax.Array | np.ndarray) -> np.ndarray | None:
     return value.reshape(-1) if value.flags.c_contiguous else None
 
 
-def _for_child(array: np.ndarray, device: jax.Device | None) -> np.ndarray:
+def _for_child(array: np.ndarray, device: JaxDevice | None) -> np.ndarray:
     """The array where XLA takes it as it lies: what it copies it leaves to threads, where it is large."""
     device = device or default_device()
     if device.platform != "cpu":
@@ -137,7 +138,7 @@ def _for_child(array: np.ndarray, device: jax.Device | None) -> np.ndarray:
 
 
 @functools.cache
-def _fast_put() -> Callable[[np.ndarray, jax.Device | None], jax.Array] | None:
+def _fast_put() -> Callable[[np.ndarray, JaxDevice | None], jax.Array] | None:
     """Returns the function that `jax.device_put` ends in.
 
     None where a release of JAX has it elsewhere, or it does otherwise.
@@ -149,10 +150,10 @@ def _fast_put() -> Callable[[np.ndarray, jax.Device | None], jax.Array] | None:
         return None
 
     @functools.cache
-    def sharding(device: jax.Device) -> Any:
+    def sharding(device: JaxDevice) -> Any:
         return jax.sharding.SingleDeviceSharding(device)
 
-    def put(array: np.ndarray, device: jax.Device | None) -> jax.Array:
+    def put(array: np.ndarray, device: JaxDevice | None) -> jax.Array:
         where = default_device() if device is None else device
         return batched_device_put(ShapedArray(array.shape, array.dtype), sharding(where), [array], [where],
                                   committed=device is not None)

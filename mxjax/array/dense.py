@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from .. import level
 from .._support.c_math import c_number
@@ -186,7 +187,7 @@ class NDArray(_Base):
         cached, value = self._cache
         if cached != version:
             value = run(indexing.view_kernel(view[1]), [base, _offset_scalar(view[0])], self._chunk.wide)[0]
-            if not isinstance(value, jax.core.Tracer):
+            if not isinstance(value, Tracer):
                 self._cache = (version, value)
         return value
 
@@ -276,7 +277,7 @@ class NDArray(_Base):
         value = self._read()
         waits()
         next_round()
-        if isinstance(value, jax.core.Tracer):
+        if isinstance(value, Tracer):
             raise MXNetError("asnumpy() inside a JAX transformation (jit, grad, vmap ...): there is no value yet")
         try:
             return _Single.of(np.array(value, order="C"))
@@ -287,7 +288,7 @@ class NDArray(_Base):
         """A copy of what a view shows, without a program, where that is in the host's memory; else None."""
         offset, shape = self._view
         base = self._chunk.read()  # nobody writes over its memory while it is held here
-        if isinstance(base, jax.core.Tracer) or base.dtype not in _SHOWN:
+        if isinstance(base, Tracer) or base.dtype not in _SHOWN:
             return None
         devices = base.devices()
         if len(devices) != 1 or next(iter(devices)).platform != "cpu":
@@ -319,7 +320,7 @@ class NDArray(_Base):
         value = self._read()
         waits()
         next_round()
-        if not isinstance(value, jax.core.Tracer):
+        if not isinstance(value, Tracer):
             try:
                 value.block_until_ready()
             except jax.errors.JaxRuntimeError as error:
@@ -725,14 +726,14 @@ class NDArray(_Base):
 
     # ------------------------------------------------------------ Python's protocols
     def __repr__(self) -> str:
-        if isinstance(self._chunk.buffer, jax.core.Tracer):
+        if isinstance(self._chunk.buffer, Tracer):
             return f"<{type(self).__name__} {'x'.join(map(str, self.shape))} of {self._chunk.buffer}>"
         shape = "x".join(map(str, self.shape))
         return f"\n{self.asnumpy()}\n<{type(self).__name__} {shape} @{self.context}>"
 
     def _repr_html_(self) -> str:
         """For notebooks: what it is, and its values."""
-        if isinstance(self._chunk.buffer, jax.core.Tracer):
+        if isinstance(self._chunk.buffer, Tracer):
             return f"<pre>{html.escape(repr(self))}</pre>"
         shape = " × ".join(map(str, self.shape)) or "scalar"
         return (f"<div><b>{type(self).__name__}</b> {shape} <i>{np.dtype(self.dtype).name}</i> @{self.context}"
@@ -836,7 +837,7 @@ def new_shape(old: tuple[int, ...], codes: tuple[int, ...], reverse: bool = Fals
 # ---------------------------------------------------------------- host values
 def context_of(value: Any) -> Context:
     """The context of a JAX array (the current one for a tracer)."""
-    if isinstance(value, jax.core.Tracer) or not hasattr(value, "devices"):
+    if isinstance(value, Tracer) or not hasattr(value, "devices"):
         return current_context()
     device = next(iter(value.devices()))
     kind = {"cpu": "cpu", "tpu": "tpu"}.get(device.platform, "gpu")

@@ -14,10 +14,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 
 from .._support.bounded import bounded_cache
 from ..interpret.direct import need, to_dtype
@@ -203,7 +203,7 @@ def _gather(items: list[Any], shape: tuple[int, ...]) -> Plan:
 def _index_array(item: Any, size: int, axis: int) -> Any:
     if not isinstance(item, (list, np.ndarray)):
         value = item._read() if hasattr(item, "_chunk") else item
-        if not isinstance(value, jax.core.Tracer):  # XLA would take the nearest element there is
+        if not isinstance(value, Tracer):  # XLA would take the nearest element there is
             _check_bounds(np.asarray(value), size, axis)
         return item
     array = item

@@ -16,6 +16,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from .._xla.transfer import moved
 from ..base import MXNetError
@@ -125,7 +126,7 @@ class Chunk:
 
     def write(self, buffer: Any) -> None:
         """Points to a new buffer (of the same shape and dtype)."""
-        if isinstance(buffer, jax.core.Tracer) and not isinstance(self.peek(), jax.core.Tracer) \
+        if isinstance(buffer, Tracer) and not isinstance(self.peek(), Tracer) \
                 and (self.origin_trace is None or self.origin_trace != transformation()):
             raise MXNetError("an NDArray made outside a JAX transformation (jit, grad, vmap ...) cannot be written "
                              "from inside it: return the new value instead, or make the array inside")
@@ -154,7 +155,7 @@ class Chunk:
                 return False
             self.stash, self.buffer = old, None
             value = other.buffer
-            if value is None or isinstance(value, jax.core.Tracer) or \
+            if value is None or isinstance(value, Tracer) or \
                     alike and (value.shape != old.shape or value.dtype != old.dtype):
                 self.stash, self.buffer = None, old
                 return False
@@ -166,7 +167,7 @@ class Chunk:
 def point(chunks: Sequence[Chunk], values: Sequence[Any]) -> None:
     """Points each chunk to a new value, a buffer or Promise."""
     for chunk, value in zip(chunks, values, strict=True):
-        if isinstance(value, jax.core.Tracer):
+        if isinstance(value, Tracer):
             chunk.write(value)
             continue
         if isinstance(value, Promise):
@@ -181,7 +182,7 @@ def _regained(given: tuple) -> Any:
     """The value of a chunk whose buffer was given to a call: the old one where it has not been used, else the new."""
     args, place, made, index = given
     held = args[place]
-    if not isinstance(held, jax.Array) or isinstance(held, jax.core.Tracer) or not held.is_deleted():
+    if not isinstance(held, jax.Array) or isinstance(held, Tracer) or not held.is_deleted():
         return held
     return made[0][index] if made else lost(held.shape, held.dtype)
 
@@ -300,7 +301,7 @@ def placed(value: jax.Array, device: Any) -> jax.Array:
 
     `jax.device_put` would then make a second array that shares its memory, which `run_into` could not see.
     """
-    if isinstance(value, jax.core.Tracer) or device in value.devices():
+    if isinstance(value, Tracer) or device in value.devices():
         return value
     return moved(value, device)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from .._random.streams import next_key, on_host, source
 from .._xla.capacity import refuse_result
@@ -206,7 +207,7 @@ def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Seq
             value = chunk.buffer
             if value is None and chunk in taken:
                 value = chunk.stash
-            if value is None or array._view is not None or isinstance(value, (Promise, jax.core.Tracer)) or \
+            if value is None or array._view is not None or isinstance(value, (Promise, Tracer)) or \
                     chunk.ctx is not ctx and chunk.ctx != ctx:
                 return False
             if chunk.wide:
@@ -410,7 +411,7 @@ def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tup
             return finish(kernel, (), [drawn], (), target, ctx, transformation())
         extras += next_key(ctx) if drawn is None else (drawn,)
     on_the_host = failure is not None or kernel.refuses is not None and \
-        not any(isinstance(a, jax.core.Tracer) for a in args)
+        not any(isinstance(a, Tracer) for a in args)
     if state.trace is not None and not kernel.eager and not on_the_host and state.trace.accepts(ctx):
         return _deferred(state.trace, kernel, arrays, args, extras, target, ctx, wide)
     waiting = missing and _fill(args, arrays) or on_the_host
@@ -477,7 +478,7 @@ def _deferred(trace: Any, kernel: Kernel, arrays: Sequence[Any], args: list[Any]
 def _draw(kernel: Kernel, given: dict[str, Any], arrays: Sequence[Any], args: Sequence[Any],
           ctx: Context) -> jax.Array | None:
     """Returns the numbers that a call draws on the host; None where it draws nothing, or JAX has to."""
-    if not on_host(ctx) or any([isinstance(a, jax.core.Tracer) for a in args]):
+    if not on_host(ctx) or any([isinstance(a, Tracer) for a in args]):
         return None
     try:
         for name in ("shape", "size"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import numpy as np
+from jax.core import Tracer
 
 from .._support.bounded import Bounded
 from ..context import current_context
@@ -50,7 +50,7 @@ def ones(node: Node, index: int) -> Any:
     found = _ones_known.get(key)
     if found is None:
         found = put(np.ones(shape, dtype), ctx)
-        if found.size <= 1 << 18 and not isinstance(found, jax.core.Tracer):
+        if found.size <= 1 << 18 and not isinstance(found, Tracer):
             _ones_known[key] = found
     return found
 

@@ -12,6 +12,7 @@ from sys import getrefcount
 from typing import Any
 
 import jax
+from jax.core import Tracer
 
 from .._xla.transfer import moved
 from ..kernel.kernel import WIDE_DTYPES, Kernel, run
@@ -61,7 +62,7 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
             if place >= 0:
                 chunk.stash = args, place, made, index
                 if getrefcount(args[place]) == ALONE and not chunk.lent and \
-                        not isinstance(args[place], jax.core.Tracer):
+                        not isinstance(args[place], Tracer):
                     given.append(place)
         if len(given) > 1:
             given.sort()
@@ -78,7 +79,7 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
                     fit = False
             if not fit:
                 outcome = finish(kernel, args, results, *rest)
-            elif isinstance(results[0], jax.core.Tracer):  # all are, then
+            elif isinstance(results[0], Tracer):  # all are, then
                 for chunk, _, index in targets:
                     chunk.write(results[index])
             else:

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from .._support.bounded import Bounded, bounded_cache
 from .._xla.transfer import moved
@@ -75,7 +76,7 @@ _numbers: dict[tuple, Any] = Bounded(256)
 def set_to(array: Any, number: float) -> None:
     """Gives an array the same number everywhere; nothing is computed, nor done where it has been before."""
     held = array._chunk.peek()
-    if isinstance(held, jax.core.Tracer):  # within somebody's transformation
+    if isinstance(held, Tracer):  # within somebody's transformation
         return
     place = array._chunk.ctx.jax_device if isinstance(held, Promise) else held.sharding
     key = array.shape, array._chunk.dtype, number, place

@@ -21,6 +21,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 from jax.sharding import NamedSharding
 
 from .. import engine
@@ -320,7 +321,7 @@ class Trace:
         for i in range(len(values)):
             alone = getrefcount(values[i]) == ALONE
             if (alone or i in replaced) and isinstance(values[i], jax.Array) and \
-                    not isinstance(values[i], jax.core.Tracer) and room[values[i].shape, values[i].dtype] > 0:
+                    not isinstance(values[i], Tracer) and room[values[i].shape, values[i].dtype] > 0:
                 room[values[i].shape, values[i].dtype] -= 1
                 free.append(i)
                 if not alone:
@@ -332,7 +333,7 @@ class Trace:
 
 
 def _deleted(value: Any) -> bool:
-    return isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer) and value.is_deleted()
+    return isinstance(value, jax.Array) and not isinstance(value, Tracer) and value.is_deleted()
 
 
 def lookup(ref: tuple, values: Sequence[Any], done: list[Sequence[Any]]) -> Any:

@@ -7,8 +7,8 @@ from itertools import repeat
 from operator import is_not
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
+from jax.core import Tracer
 
 from .._random.streams import next_key, on_host, source
 from .._support.bounded import Bounded
@@ -233,7 +233,7 @@ class CachedOp:
         if not self._graph.random:
             return ()
         self.drawing = None
-        if on_host(ctx) and not any([isinstance(a._chunk.buffer, jax.core.Tracer) for a in arrays]):
+        if on_host(ctx) and not any([isinstance(a._chunk.buffer, Tracer) for a in arrays]):
             places = (*self._forms.arg_places, *self._forms.aux_places)
             self.drawing = self._graph.drawing([arrays[i] for i in places], train)
         return self.draw(ctx, self.drawing)

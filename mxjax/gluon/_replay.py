@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax
+from jax.core import Tracer
 
 from ..array.dense import NDArray
 from ..eager.array_types import wrap
@@ -168,7 +168,7 @@ class Replay:
             for place, number in self._given:
                 args[place] = inputs[number]._chunk.buffer
             for place in self._places:
-                if args[place] is None or isinstance(args[place], (Promise, jax.core.Tracer)):
+                if args[place] is None or isinstance(args[place], (Promise, Tracer)):
                     return None
             self._trainer._check_and_rescale_grad(self._trainer._scale / batch_size)
             numbers = self._prepared.numbers(self._optimizer)

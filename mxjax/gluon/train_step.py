@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 from jax.experimental import multihost_utils
 
 from .. import autograd
@@ -422,7 +423,7 @@ def _signature(inputs: Sequence[Any]) -> tuple | None:
         if type(array) is not NDArray or array._view is not None or array._entry is not None:
             return None
         held = array._chunk.buffer
-        if held is None or isinstance(held, jax.core.Tracer):
+        if held is None or isinstance(held, Tracer):
             return None
         found.append(held.aval)
     return tuple(found)

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from .._xla.tracing import EVALUATES, find_top_trace
+from .._xla.tracing import EVALUATES, find_top_trace, settings
 from .._xla.transfer import to_device
 from .blas import single_thread
 from .cost import Cost
@@ -113,12 +113,12 @@ def of_buffers(interpreted: Interpreted, goes_on: Callable[[], bool], then: Call
         then: the function that XLA computes.
         last: called when NumPy computes no more.
     """
-    wide = jax.config.jax_enable_x64
+    wide = settings.jax_enable_x64
 
     def call(*args: Any) -> Any:
         leaves = jax.tree.leaves(args)
         placed = [a.sharding for a in leaves if isinstance(a, jax.Array) and a.committed]
-        plain = wide == jax.config.jax_enable_x64 and all(len(p.device_set) == 1 and p == placed[0] for p in placed)
+        plain = wide == settings.jax_enable_x64 and all(len(p.device_set) == 1 and p == placed[0] for p in placed)
         if plain and goes_on():  # else JAX distributes, or complains
             with contextlib.suppress(TooMuch, MemoryError):  # XLA says what there is no room for
                 results = interpreted(leaves)

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._xla.tracing import settings
 from .program import need
 
 __all__ = ["FUNCTIONS", "NUMBERS", "as_c"]
@@ -148,13 +149,13 @@ def _bits(params: dict, ins: list, out: Any) -> Callable:
     def bits(keys: Any) -> Any:
         high, low = _counted(keys, params["shape"])
         return _as_key(high, low) if params["bit_width"] == 64 else (high ^ low).astype(out.dtype)
-    if not jax.config.jax_threefry_partitionable:
+    if not settings.jax_threefry_partitionable:
         need(False)
     return bits
 
 
 def _split(params: dict, ins: list, out: Any) -> Callable:
-    if not jax.config.jax_threefry_partitionable:
+    if not settings.jax_threefry_partitionable:
         need(False)
     return lambda keys: _as_key(*_counted(keys, params["shape"]))
 

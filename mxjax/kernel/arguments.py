@@ -8,8 +8,11 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from .._support.bounded import Bounded
+from .._xla.devices import JaxDevice
+from .._xla.tracing import settings
 from ..context import default_device
 from ..passes.onednn import available as onednn_available
 
@@ -32,11 +35,11 @@ def elements(tree: Any) -> int:
     return sum([math.prod(getattr(leaf, "shape", ())) for leaf in jax.tree.leaves(tree)])
 
 
-def located(args: Sequence[Any]) -> tuple[jax.Array | None, jax.Device, bool]:
+def located(args: Sequence[Any]) -> tuple[jax.Array | None, JaxDevice, bool]:
     """A call's first array (None: it has none), a device that it runs on, and, on CPUs, whether it runs on several."""
     first, device, several = None, None, False
     for leaf in jax.tree.leaves(args):
-        if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
+        if isinstance(leaf, jax.Array) and not isinstance(leaf, Tracer):
             devices = leaf.sharding.device_set
             several = several or len(devices) > 1
             if first is None:
@@ -46,7 +49,7 @@ def located(args: Sequence[Any]) -> tuple[jax.Array | None, jax.Device, bool]:
     return first, device or default_device(), several
 
 
-def placed(args: Sequence[Any]) -> tuple[str | None, jax.Device | None]:
+def placed(args: Sequence[Any]) -> tuple[str | None, JaxDevice | None]:
     """The kind of a call, and where its arrays are, if JAX would move them: those bound to no device go to its default.
 
     A user may have set that (`jax.default_device`), for own arrays.
@@ -68,7 +71,7 @@ def with_numbers_there(args: Sequence[Any]) -> Sequence[Any]:
     first, device, _ = located(args)
     if first is None or len(first.sharding.device_set) > 1:
         return args
-    args, wide = list(args), jax.config.jax_enable_x64
+    args, wide = list(args), settings.jax_enable_x64
     for i in places:
         number = args[i]
         if not isinstance(number, (np.ndarray, np.generic)):

@@ -17,10 +17,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from .._random.mersenne import Source
 from .._support.bounded import Bounded
 from .._xla.process import when_closed
+from .._xla.tracing import settings
 from ..base import MXNetError
 from ..interpret.calls import interpreting
 from ..interpret.rules import Eager
@@ -388,7 +390,7 @@ def _differentiable(value: Any) -> Any:
 
 
 def _float() -> Any:
-    return np.float64 if jax.config.jax_enable_x64 else np.float32
+    return np.float64 if settings.jax_enable_x64 else np.float32
 
 
 def cotangent(gradient: Any, output: Any) -> Any:
@@ -657,7 +659,7 @@ def _formula(op: Op, params: dict[str, Any], function: Callable[..., Any], stati
             extras["_key"] = Drawn(key[0]) if len(key) == 1 else jax.random.fold_in(jax.random.wrap_key_data(key[0]),
                                                                                     key[1])
         inputs = _spread(mask, args[:count])
-        if gradient is None or eager and not any(isinstance(a, jax.core.Tracer) for a in args):
+        if gradient is None or eager and not any(isinstance(a, Tracer) for a in args):
             return _tuple(function(*inputs, **extras))
         return _with_gradient(function, gradient, extras)(*inputs)
     fn.__name__ = op.name  # what JAX's logs and XLA's profile call the program

@@ -21,6 +21,7 @@ import numpy as np
 from jax import export
 
 from .._xla.process import forked
+from .._xla.tracing import settings
 from ..interpret.calls import Interpreted
 from ..interpret.cost import Cost, cost_of
 from ..interpret.program import ByLeaves, Rules, as_it_is, by_numpy
@@ -246,7 +247,7 @@ def _kind(args: Sequence[Any]) -> Hashable:
     0 and 1 are sizes of their own.
     """
     leaves, tree = _flat(args)
-    return (tree, jax.config.jax_enable_x64, *[
+    return (tree, settings.jax_enable_x64, *[
         (type(leaf) is ShapeOnly, leaf.dtype, getattr(leaf, "weak_type", False), tuple([min(n, 2) for n in leaf.shape]))
         if hasattr(leaf, "shape") else type(leaf) for leaf in leaves])
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from .. import level
 from ..array.creation import from_dlpack as _from_dlpack
@@ -218,7 +219,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
 
     # ------------------------------------------------------------ print
     def __repr__(self) -> str:
-        if isinstance(self._chunk.buffer, jax.core.Tracer):
+        if isinstance(self._chunk.buffer, Tracer):
             return NDArray.__repr__(self)
         values, notes = self.asnumpy(), []
         shown = np.array_repr(np.asarray(values.astype(np.float64) if values.dtype.name == "bfloat16" else values))
@@ -231,7 +232,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
         return ", ".join([body, *notes]) + ")"
 
     def __str__(self) -> str:
-        if isinstance(self._chunk.buffer, jax.core.Tracer):
+        if isinstance(self._chunk.buffer, Tracer):
             return NDArray.__repr__(self)
         text = str(self.asnumpy())
         return text if self.context.device_type == "cpu" or not self.shape else f"{text} @{self.context}"

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, jaxpr_as_fun, jaxprs_in_params
 
+from .._xla.tracing import settings
 from ..ops.by_device import traced_for
 
 __all__ = ["CALLS", "called", "each_equation", "rewritten", "without_kernels"]
@@ -38,7 +39,7 @@ def rewritten(function: Callable, *passes: Callable[[ClosedJaxpr], ClosedJaxpr],
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:
-        if jax.config.jax_disable_jit:  # a user looks into own functions: JAX calls this in place of its program
+        if settings.jax_disable_jit:  # a user looks into own functions: JAX calls this in place of its program
             with jax.disable_jit(False):
                 return jax.jit(traced)(*args)
         return traced(*args)

@@ -13,6 +13,7 @@ import numpy as np
 from jax import lax
 
 from ... import level
+from ..._xla.tracing import settings
 from ...base import MXNetError
 from .. import registry
 from ..common import Array, broadcast, converted, gives, in_float, is_float
@@ -237,7 +238,7 @@ def _binary(name: str, function: Binary, doc: str, dtypes: Callable[..., Any], r
             dtype = rule(data, is_int=is_int)
             if result == "bool" and (is_int or level.current() == 2) and data.dtype == jnp.bool_:
                 dtype = data.dtype  # a comparison is one of booleans: the number is not 0
-            with jax.enable_x64(dtype.name in WIDE or jax.config.jax_enable_x64):
+            with jax.enable_x64(dtype.name in WIDE or settings.jax_enable_x64):
                 pair = data.astype(dtype), converted(scalar, dtype)
                 return function(*(reversed(pair) if swapped else pair)).astype(result or dtype)
         compute.__doc__ = f"{doc}, element by element ({'a: scalar, b: data' if swapped else 'a: data, b: scalar'})."

@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ...base import MXNetError
 from ..common import Array, chosen, converted, gives, no_gradient, normalized
@@ -84,7 +84,7 @@ def constraint_check(input: Array, *, msg: str = "Constraint violated.") -> Arra
     Raises:
         ValueError: with this message, some element is false.
     """
-    if not isinstance(input, jax.core.Tracer) and not np.all(np.asarray(input)):
+    if not isinstance(input, Tracer) and not np.all(np.asarray(input)):
         raise ConstraintError(msg)
     return jnp.all(input)
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 
 from ...base import MXNetError
 from ..common import Array, chosen, converted, gives, normalized, whole
@@ -22,7 +23,7 @@ from ._rows import rows
 # ------------------------------------------------------------ along one axis
 def _check_positions(name: str, index: Array, size: int) -> None:
     """Raises MXNetError for positions out of range, where their values can be seen: in an imperative call."""
-    if isinstance(index, jax.core.Tracer) or not index.size:
+    if isinstance(index, Tracer) or not index.size:
         return
     positions = np.asarray(index)
     low, high = positions.min(), positions.max()
