@@ -65,7 +65,7 @@ def _container(given: argparse.Namespace, image: str, name: str) -> dict[str, An
         "readinessProbe": {"httpGet": {"path": "/v2/health/ready", "port": 8080}, "periodSeconds": 2},
         "livenessProbe": {"httpGet": {"path": "/v2/health/live", "port": 8080}, "initialDelaySeconds": 30,
                           "failureThreshold": 6},
-        "resources": {"requests": resources, "limits": resources}}
+        "resources": {"requests": resources, "limits": dict(resources)}}
 
 
 def _options(given: argparse.Namespace) -> list[str]:

@@ -39,9 +39,11 @@ def serve_on_ray(given: argparse.Namespace, limits: Any) -> int:
     try:
         from ray import serve
     except ImportError as error:
-        raise MXNetError(f"--on ray needs Ray Serve ({error}): pip install 'ray[serve]'") from None
+        raise MXNetError(f"--on ray needs Ray Serve ({error}): pip install 'mxjax[serve-ray]'") from None
     address = given.address or os.environ.get("RAY_ADDRESS") or "local"
-    local = {"include_dashboard": False} if address == "local" else {}
+    local: dict[str, Any] = {}
+    if address == "local":  # as many as are needed, even more than there are cores, as without Ray
+        local = {"include_dashboard": False, "num_cpus": max(replicas(given.replicas)[1], os.cpu_count() or 1)}
     done = threading.Event()
     join(ray, address, "serve", runtime_env={"env_vars": {"MXNET_ENFORCE_DETERMINISM": "1"}}, **local)
     for number in (signal.SIGTERM, signal.SIGINT):
