@@ -153,7 +153,7 @@ def start(command: list[str], port: int, folder: str) -> subprocess.Popen:
     begin = time.perf_counter()
     with open(f"{folder}/log", "a") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log,
-                                  env={**os.environ, "MXNET_COMPILATION_CACHE": f"{folder}/cache"})
+                                  env={**os.environ, "MXJAX_CACHE_DIR": f"{folder}/cache"})
     while True:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
         try:
@@ -196,8 +196,8 @@ def main() -> None:
         command = [given.python, "-m", "mxjax", "serve", f"{folder}/mlp:1", "--shape", f"data=1,{UNITS[0]}", "--port",
                    str(port), "--grpc-port", "0"]
         if given.engine == "onnxruntime":
-            subprocess.run([sys.executable, "-m", "mxjax", "convert", f"{folder}/mlp", "1", "--to", "onnx",
-                            "--dynamic-batch", "--shape", f"data=1,{UNITS[0]}", "--output", f"{folder}/mlp.onnx"], check=True)
+            subprocess.run([sys.executable, "-m", "mxjax", "convert", f"{folder}/mlp", "1", "--to", "onnx", "--shape",
+                            f"data=1,{UNITS[0]}", "--dynamic-batch", "--output", f"{folder}/mlp.onnx"], check=True)
         if given.engine:
             engines = os.path.join(os.path.dirname(os.path.abspath(__file__)), "serving_engines.py")
             command = [given.python, engines, given.engine, f"{folder}/mlp", str(port)]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 from typing import Any
 
 from ..base import MXNetError
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--linger", type=float, default=1.0, help="seconds from SIGTERM, when the service says that it "
                         "is not ready, to the end of new connections")
     parser.add_argument("--grace", type=int, default=30, help="seconds that requests get to be answered at the end")
+    parser.add_argument("--no-cache", action="store_true", help="do not keep compiled programs in files")
     parser.add_argument("--on", choices=("here", "ray"), default="here",
                         help="ray: replicas on a Ray cluster, over HTTP")
     parser.add_argument("--address", default="", help="of the Ray cluster: auto, local or host:port; what RAY_ADDRESS "
@@ -59,7 +61,13 @@ def models_of(given: argparse.Namespace) -> list[Any]:
     """
     # which changes nothing but when XLA compiles: a warm service must not do so later
     os.environ["MXNET_ENFORCE_DETERMINISM"] = "1"
-    from ..serving import Handler, Served, is_handler, versions_of  # after that: it loads what asks for the variable
+    from ..runtime import use_cache  # after that: it loads what asks for the variable
+    from ..serving import Handler, Served, is_handler, versions_of
+    if not given.no_cache:
+        try:
+            use_cache()
+        except MXNetError as error:
+            print(f"serve: {error}", file=sys.stderr)
     shapes = {name: _numbers(f"--shape {name}", text) for name, text in pairs("--shape", given.shape).items()}
     dtypes, ctx, models, names = pairs("--dtype", given.dtype), _context(given.ctx), [], set()
     for text in given.models:

@@ -50,7 +50,8 @@ def given(tmp_path):
     def parsed(*words, model="Twice_2={}/twice.py"):
         parser = argparse.ArgumentParser()
         serve.add_arguments(parser)
-        return parser.parse_args([model.format(tmp_path), "--manifest", "images/mxjax:1", "s3://models/twice", *words])
+        return parser.parse_args([model.format(tmp_path), "--manifest", "images/mxjax:1", "s3://models/twice",
+                                  "--no-cache", *words])
     return parsed
 
 
@@ -65,7 +66,7 @@ def test_the_manifest_runs_the_same_command(given):
     assert container["args"][0] == "serve" and again.models == ["twice-2=/mnt/models/twice.py"]
     assert (again.host, again.port, again.grpc_port) == ("0.0.0.0", 8080, 0)
     for option in ("shape", "dtype", "ctx", "warm", "max_batch", "max_delay_ms", "queue", "timeout", "max_request_mb",
-                   "linger", "grace"):
+                   "linger", "grace", "no_cache"):
         assert getattr(again, option) == getattr(arguments, option)
     assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
     predictor = service["spec"]["predictor"]

@@ -52,7 +52,7 @@ class _Server:
         prefix = str(folder / "mlp")
         mx.model.save_checkpoint(prefix, 3, net, {"fc_weight": mx.nd.array(self.weight), "fc_bias": mx.nd.zeros(3)}, {})
         self.port, self.grpc = _port(), _port()
-        environment = {**os.environ, "MXNET_COMPILATION_CACHE": str(folder / "cache")}
+        environment = {**os.environ, "MXJAX_CACHE_DIR": str(folder / "cache")}
         self.log = folder / "log"
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
