@@ -62,7 +62,7 @@ def models_of(given: argparse.Namespace) -> list[Any]:
     # which changes nothing but when XLA compiles: a warm service must not do so later
     os.environ["MXNET_ENFORCE_DETERMINISM"] = "1"
     from ..runtime import use_cache  # after that: it loads what asks for the variable
-    from ..serving import Handler, Served, is_handler, versions_of
+    from ..serving import Handler, Served, is_handler, versions_of  # as well
     if not given.no_cache:
         try:
             use_cache()
@@ -139,16 +139,16 @@ def main(given: argparse.Namespace) -> int:
     """Runs the command with its parsed arguments; returns the exit status."""
     models = models_of(given)
     if given.manifest:
-        from .serve_manifest import manifest
+        from .serve_manifest import manifest  # which imports this module
         print(manifest(given, models), end="")
         return 0
     if given.on == "here" and given.replicas != "1":
         raise MXNetError("--replicas is for --on ray and --manifest")
     limits = limits_of(given)
     if given.on == "ray":
-        from .serve_ray import serve_on_ray
+        from .serve_ray import serve_on_ray  # as well
         return serve_on_ray(given, limits)
-    from ..serving.server import serve
+    from ..serving.server import serve  # the extra "serve"
     serve(models, limits, host=given.host, port=given.port, grpc_port=given.grpc_port or None, linger=given.linger,
           grace=given.grace)
     return 0

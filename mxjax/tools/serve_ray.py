@@ -81,7 +81,7 @@ def _scaling(text: str, batch: int) -> dict[str, Any]:
 def _builder(given: argparse.Namespace) -> Any:
     """A function that makes the application in a replica. Ray Serve takes functions alone, and sends this one there."""
     def build() -> Any:
-        from ..serving.server import Application
+        from ..serving.server import Application  # in the replica alone: a process has one
         import_code(given.imported)
         application = Application(models_of(given), limits_of(given))
         application.warm()
