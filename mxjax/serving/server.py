@@ -20,7 +20,7 @@ import numpy as np
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from grpc_interceptor.exceptions import DeadlineExceeded, InvalidArgument, ResourceExhausted
-from kserve.errors import InvalidInput, ModelNotFound, ModelNotReady
+from kserve.errors import InvalidInput, ModelNotFound, ModelNotReady, ServerNotReady
 from kserve.model_server import app
 from kserve.protocol.dataplane import DataPlane
 from kserve.protocol.grpc import grpc_predict_v2_pb2_grpc as _grpc_services
@@ -338,12 +338,16 @@ class _Edge:
         await self._inner(scope, limited, answered)
 
 
-async def _overloaded(_: Any, error: Exception) -> JSONResponse:
-    return JSONResponse({"error": str(error)}, 503, {"Retry-After": "1"})
+# kserve logs a traceback of each, and so of each probe of a service that is not ready yet
+_REFUSALS = {InvalidInput: 400, ModelNotFound: 404, ModelNotReady: 503, ServerNotReady: 503, Overloaded: 503,
+             TooLate: 504}
 
 
-async def _too_late(_: Any, error: Exception) -> JSONResponse:
-    return JSONResponse({"error": str(error)}, 504)
+async def _refused(request: Request, error: Exception) -> JSONResponse:
+    """Answers a request that is refused, with a line in the log."""
+    status = next(status for kind, status in _REFUSALS.items() if isinstance(error, kind))
+    _log.info("%d at %s: %s", status, request.url.path, error)
+    return JSONResponse({"error": str(error)}, status, {"Retry-After": "1"} if status == 503 else None)
 
 
 class Application:
@@ -371,8 +375,8 @@ class Application:
         self.rest = RESTServer("kserve.model_server:app", self.plane, self.extension, 0)
         self.rest.create_application()
         app.add_middleware(_Edge, most=limits.max_bytes, plane=self.plane)
-        app.add_exception_handler(Overloaded, _overloaded)
-        app.add_exception_handler(TooLate, _too_late)
+        for kind in _REFUSALS:
+            app.add_exception_handler(kind, _refused)
 
     async def _ping(self) -> Response:
         """Answers SageMaker's question whether the service is ready."""

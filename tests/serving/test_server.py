@@ -246,6 +246,13 @@ def test_a_file_with_the_functions_of_sagemaker(server):
     assert server.ask("POST", "/invocations", "a", **{"Content-Type": "image/png"})[0] == 415
 
 
+def test_a_refusal_has_no_traceback_in_the_log(server):
+    before = len(server.log.read_text())
+    assert server.ask("POST", "/v2/models/mlp/infer", _body([[1, 2, 3]]))[0] == 400
+    assert server.ask("GET", "/v2/models/nothing")[0] == 404
+    assert "Traceback" not in server.log.read_text()[before:]
+
+
 def test_metrics(server):
     server.ask("POST", "/v2/models/mlp/infer", _body([[0, 0, 0, 0]] * 3))
     text = server.ask("GET", "/metrics")[1].decode()
