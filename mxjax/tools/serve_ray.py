@@ -10,12 +10,12 @@ import argparse
 import contextlib
 import os
 import signal
+import sys
 import threading
 from typing import Any
 
 from ..base import MXNetError
 from ._model import import_code
-from .launch_process import tell
 from .launch_ray import find_ray, join
 from .serve import limits_of, models_of, replicas
 
@@ -59,7 +59,7 @@ def serve_on_ray(given: argparse.Namespace, limits: Any) -> int:
             serve.run(replica.bind(), name=_NAME, route_prefix="/")
         except Exception as error:
             raise MXNetError(f"--on ray: the service did not start: {' '.join(str(error).split())[:1000]}") from None
-        tell(f"ready at {given.host}:{given.port}")
+        print(f"serve: ready at {given.host}:{given.port}", file=sys.stderr, flush=True)
         done.wait()
         serve.delete(_NAME)  # which answers the requests that are there
         return 0
