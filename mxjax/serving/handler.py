@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import os
@@ -12,7 +13,9 @@ import numpy as np
 
 from ..base import MXNetError
 from ..interop import install_mxnet_alias
-from ..ndarray import NDArray, array
+from ..io import NDArrayIter
+from ..module import BaseModule
+from ..ndarray import NDArray, array, concat, zeros
 from .served import module_of
 
 __all__ = ["Handler", "UnknownType", "is_handler"]
@@ -83,11 +86,13 @@ class Handler:
         Raises:
             UnknownType: a type that the functions used here do not know.
         """
-        given = content.decode() if content_type in (JSON, CSV) else content
+        given = content.decode() if _plain(content_type) in (JSON, CSV) else content
         if hasattr(self._code, "transform_fn"):
             answer = self._code.transform_fn(self._model, given, content_type, accept)
         else:
-            data = self._step("input_fn", _read)(given, content_type)
+            read = self._step("input_fn", _read)
+            more = [self._model] if "model" in inspect.signature(read).parameters else []  # as the containers do
+            data = read(given, content_type, *more)
             prediction = self._step("predict_fn", _predict)(data, self._model)
             answer = self._step("output_fn", _write)(prediction, accept)
         answer, kind = answer if isinstance(answer, tuple) else (answer, accept)
@@ -112,32 +117,45 @@ def is_handler(source: str) -> bool:
         return re.search(r"^(def|from\b.*\bimport\b.*)\s+model_fn\b", file.read(), re.MULTILINE) is not None
 
 
+def _plain(kind: str) -> str:
+    """A type of content without its parameters."""
+    return kind.partition(";")[0].strip().lower()
+
+
 def _read(content: Any, content_type: str) -> NDArray:
+    kind = _plain(content_type)
     try:
-        if content_type == JSON:
+        if kind == JSON:
             return array(np.asarray(json.loads(content), "float32"))
-        if content_type == CSV:
+        if kind == CSV:
             return array(np.loadtxt(io.StringIO(content), "float32", delimiter=",", ndmin=2))
-        if content_type == NPY:
+        if kind == NPY:
             return array(np.load(io.BytesIO(content), allow_pickle=False))
     except (ValueError, TypeError, EOFError, OSError) as error:
         raise ValueError(f"the request is no array in {content_type}: {error}") from None
     raise UnknownType(f"the type of a request must be {JSON}, {CSV} or {NPY}, got {content_type}")
 
 
-def _predict(data: Any, model: Any) -> Any:
-    return getattr(model, "predict", model)(data)  # of a module; blocks are called
+def _predict(data: NDArray, model: Any) -> Any:
+    if not isinstance(model, BaseModule):
+        return model(data)
+    bound = model.data_shapes[0].shape  # the module runs batches of this shape alone
+    data = data.reshape((-1, *bound[1:]))  # rows of CSV are flat
+    rows = data.shape[0]
+    filled = concat(data, zeros((-rows % bound[0], *bound[1:])), dim=0) if rows % bound[0] else data
+    return model.predict(NDArrayIter(filled, batch_size=bound[0]))[:rows]
 
 
-def _write(prediction: NDArray, accept: str) -> bytes:
-    value = prediction.asnumpy()
-    if accept == JSON:
-        return json.dumps(value.tolist()).encode()
-    stream = io.BytesIO()
-    if accept == CSV:
+def _write(prediction: NDArray, accept: str) -> tuple[bytes, str]:
+    value, stream = prediction.asnumpy(), io.BytesIO()
+    kinds = [JSON if kind == "*/*" else kind for kind in map(_plain, accept.split(","))]
+    kind = next((kind for kind in kinds if kind in (JSON, CSV, NPY)), "")
+    if kind == JSON:
+        stream.write(json.dumps(value.tolist()).encode())
+    elif kind == CSV:
         np.savetxt(stream, np.atleast_2d(value), delimiter=",", fmt="%.9g")
-    elif accept == NPY:
+    elif kind == NPY:
         np.save(stream, value)
     else:
         raise UnknownType(f"the type of an answer must be {JSON}, {CSV} or {NPY}, asked for {accept}")
-    return stream.getvalue()
+    return stream.getvalue(), kind

@@ -101,6 +101,9 @@ class _Handler:
             return JSONResponse({"error": str(error)}, 415)
         except ValueError as error:
             raise InvalidInput(str(error)) from None
+        except (Overloaded, TooLate) as error:
+            _REFUSED.labels(self.name, "", "overloaded" if isinstance(error, Overloaded) else "too late").inc()
+            raise
         return Response(content, media_type=kind)
 
 

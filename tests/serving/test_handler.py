@@ -52,6 +52,35 @@ def test_the_default_steps(tmp_path):
             handler.transform(content, kind, "application/json")
 
 
+def test_a_module_gets_batches_of_the_shape_it_is_bound_to(tmp_path):
+    handler = _handler(tmp_path, "import mxnet as mx\n"
+                       "def model_fn(model_dir):\n    twice = mx.sym.Variable('data') * 2\n"
+                       "    module = mx.mod.Module(twice, label_names=None)\n"
+                       "    module.bind([('data', (2, 1, 2))], for_training=False)\n"
+                       "    module.init_params()\n    return module\n")
+    for rows in (1, 2, 3, 4):
+        given = np.arange(2 * rows, dtype="float32").reshape(rows, 2)
+        text = "\n".join(",".join(map(str, row)) for row in given)
+        for content, kind in ((json.dumps(given[:, None].tolist()), "application/json"), (text, "text/csv")):
+            answer = json.loads(handler.transform(content.encode(), kind, "application/json")[0])
+            np.testing.assert_array_equal(answer, 2 * given[:, None])
+
+
+def test_types_with_parameters_and_alternatives(tmp_path):
+    handler = _handler(tmp_path, "def model_fn(model_dir):\n    return lambda x: x + 1\n")
+    for accept, kind in (("text/html, application/json;q=0.9", "application/json"), ("a/b, */*", "application/json"),
+                         ("TEXT/CSV, */*", "text/csv")):
+        assert handler.transform(b"[[1]]", "application/json; charset=utf-8", accept)[1] == kind
+
+
+def test_input_fn_may_ask_for_the_model(tmp_path):
+    handler = _handler(tmp_path, "def model_fn(model_dir):\n    return 3\n"
+                       "def input_fn(content, content_type, model):\n    return model\n"
+                       "def predict_fn(data, model):\n    return data + model\n"
+                       "def output_fn(prediction, accept):\n    return str(prediction)\n")
+    assert handler.transform(b"", "a/b", "c/d") == (b"6", "c/d")
+
+
 def test_files_that_are_none(tmp_path):
     with pytest.raises(MXNetError, match="model_fn raised ZeroDivisionError"):
         _handler(tmp_path, "def model_fn(model_dir):\n    1 / 0\n")
