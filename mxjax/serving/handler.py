@@ -110,7 +110,18 @@ class Handler:
 
 
 def is_handler(source: str) -> bool:
-    """Tells whether a model's source is a file that defines `model_fn`, or imports it."""
+    """Tells whether a model's source is a file with SageMaker's functions.
+
+    Args:
+        source: any form of a model. Nothing is run.
+
+    Returns:
+        Whether it is a `.py` file that defines `model_fn`, or imports it.
+
+    Example:
+        >>> is_handler("lenet:10")
+        False
+    """
     if not source.endswith(".py") or not os.path.isfile(source):
         return False
     with open(source, encoding="utf-8") as file:
