@@ -107,7 +107,7 @@ cluster-check: | $(BIN)/python
 SERVE := .venv-serve
 serve-check: | $(BIN)/python
 	$(BIN)/python -m venv $(SERVE)
-	$(SERVE)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[serve]' 'tritonclient[http,grpc]' 'pytest>=8' 'pytest-timeout>=2.3'
+	$(SERVE)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[serve-ray]' 'tritonclient[http,grpc]' 'pytest>=8' 'pytest-timeout>=2.3'
 	$(SERVE)/bin/python -m pytest tests/serving
 
 clean:

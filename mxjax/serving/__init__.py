@@ -1,6 +1,7 @@
 """Models as services: requests are put together in batches of sizes that are compiled before. See README.md."""
 
 from .batching import Batcher, Overloaded, TooLate
-from .served import Served
+from .handler import Handler, is_handler
+from .served import Served, versions_of
 
-__all__ = ["Batcher", "Overloaded", "Served", "TooLate"]
+__all__ = ["Batcher", "Handler", "Overloaded", "Served", "TooLate", "is_handler", "versions_of"]

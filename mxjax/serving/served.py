@@ -7,6 +7,7 @@ import os
 import re
 import threading
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,42 @@ from ..ndarray import NDArray, array, zeros
 from ..ops.params import np_dtype
 from ..symbol import load as load_symbol
 
-__all__ = ["Served"]
+__all__ = ["Served", "module_of", "versions_of"]
+
+
+def versions_of(source: str) -> dict[str, str]:
+    """Finds the versions of a model, as Triton's model repositories keep them: `MODEL/1/...`, `MODEL/2/...`.
+
+    Args:
+        source: a folder with numbered folders, or any other form of a model.
+
+    Returns:
+        Sources by version, the newest last; a model without versions has the version "".
+
+    Raises:
+        MXNetError: a version's folder has neither a graph nor one `.py` file.
+
+    Example:
+        >>> versions_of("models/lenet")  # doctest: +SKIP
+        {'1': 'models/lenet/1', '2': 'models/lenet/2'}
+    """
+    numbers = [n for n in os.listdir(source) if n.isdecimal()] if os.path.isdir(source) else []
+    found = {n: _of_folder(os.path.join(source, n)) for n in sorted(numbers, key=int)}
+    return found or {"": source}
+
+
+def _of_folder(folder: str) -> str:
+    files = [name for name in os.listdir(folder) if name.endswith(".py")] if os.path.isdir(folder) else []
+    if len(files) > 1:
+        raise MXNetError(f"the folder {folder} must have one .py file at most, it has {', '.join(sorted(files))}")
+    return os.path.join(folder, files[0]) if files else folder
 
 
 class Served:
     """A model that answers requests: a graph with its parameters, and what is done before and behind it.
 
-    name: what clients call it; input_names, output_names: in their order; shapes: of an input, with -1 where any length
-    fits, as far as they are known; dtypes: of the inputs.
+    name: what clients call it; version: a number, or ""; input_names, output_names: in their order; shapes: of an
+    input, with -1 where any length fits, as far as they are known; dtypes: of the inputs.
 
     Args:
         source: `PREFIX:EPOCH`, `PREFIX` (the newest epoch), a `-symbol.json` file (with the newest epoch beside it), a
@@ -36,6 +65,8 @@ class Served:
         shapes: shapes of inputs by name with a batch length of 1, e.g. {"data": (1, 3, 224, 224)}; needed to compile
             before the first request.
         dtypes: dtypes of inputs by name, default float32.
+        version: which of several models of this name it is.
+        shared: whether `shapes` and `dtypes` may name inputs of other models.
 
     A `.py` file's class `Model` may have `preprocess(inputs)` and `postprocess(outputs)`, dictionaries of NumPy arrays
     to such, and either an attribute `source` (one of the forms above, relative to the file) or `predict(inputs)`.
@@ -51,30 +82,34 @@ class Served:
     """
 
     def __init__(self, source: str, name: str | None = None, ctx: Context | None = None,
-                 shapes: Mapping[str, Sequence[int]] | None = None, dtypes: Mapping[str, Any] | None = None) -> None:
+                 shapes: Mapping[str, Sequence[int]] | None = None, dtypes: Mapping[str, Any] | None = None,
+                 version: str = "", shared: bool = False) -> None:
         self._code: Any = None
         self._lock = threading.Lock()
         self._seen: set[tuple] = set()
         self.compiled = 0  # how many forms of inputs have been met, each of which is compiled once
-        self._ctx = ctx or cpu()
+        self._ctx, self.version = ctx or cpu(), version
         folder = ""
         self.name = name or os.path.basename(source.removesuffix(".py") if source.endswith(".py")
                                              else find_model(source)[0])
         if source.endswith(".py"):
             folder, self._code = os.path.dirname(source), _class_of(source)
             source = getattr(self._code, "source", "")
-        self.shapes = {n: tuple(s) for n, s in (shapes or getattr(self._code, "shapes", None) or {}).items()}
-        self.dtypes = {n: np_dtype(t) for n, t in (dtypes or getattr(self._code, "dtypes", None) or {}).items()}
+        own = getattr(self._code, "shapes", None) or {}
+        self.shapes = {n: tuple(s) for n, s in {**own, **(shapes or {})}.items()}
+        self.dtypes = {n: np_dtype(t) for n, t in {**(getattr(self._code, "dtypes", None) or {}),
+                                                   **(dtypes or {})}.items()}
         self._graph: CachedOp | None = None
         if source:
-            self._load(os.path.join(folder, source))
+            self._load(os.path.join(folder, source), shared)
         elif hasattr(self._code, "predict"):
-            self.input_names = list(self.shapes)
+            self.input_names = list(own if shared else self.shapes)
             self.output_names = list(getattr(self._code, "output_names", ()))
         else:
             raise MXNetError(f"{self.name}: its class Model has neither `source` nor `predict`")
+        self.shapes = {n: s for n, s in self.shapes.items() if n in self.input_names}
 
-    def _load(self, source: str) -> None:
+    def _load(self, source: str, shared: bool) -> None:
         _, graph, path = find_model(source)
         if graph is None:
             raise MXNetError(f"there is no such model: {path} has parameters alone")
@@ -87,7 +122,7 @@ class Served:
         labels = [n for n in free if n.endswith("label") and n not in self.shapes and len(free) > 1]
         self.input_names = [n for n in free if n not in labels]
         unknown = [n for n in self.shapes if n not in self.input_names]
-        if unknown:
+        if unknown and not shared:
             raise MXNetError(f"{self.name}: there is no input {', '.join(unknown)}; there are "
                              f"{', '.join(self.input_names)}")
         self.output_names = symbol.list_outputs()
@@ -184,15 +219,24 @@ class Served:
             self({n: np.zeros((size, *self.shapes[n][1:]), self.dtypes.get(n, np.float32)) for n in self.input_names})
 
 
-def _class_of(path: str) -> Any:
-    """An instance of the class `Model` in a file."""
+def module_of(path: str) -> ModuleType:
+    """Runs a file of Python; returns its module.
+
+    Raises:
+        MXNetError: there is no such file.
+    """
     spec = importlib.util.spec_from_file_location(f"mxjax_served_{re.sub(r'[^a-zA-Z0-9]', '_', path)}", path)
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except OSError as error:
+    except FileNotFoundError as error:
         raise MXNetError(f"there is no such model: {error}") from None
+    return module
+
+
+def _class_of(path: str) -> Any:
+    """An instance of the class `Model` in a file."""
+    module = module_of(path)
     if not hasattr(module, "Model"):
         raise MXNetError(f"{path} has no class Model")
     return module.Model()
-

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
+import dataclasses
 import json
 import logging
+import re
 import signal
 import threading
 import uuid
@@ -14,9 +17,10 @@ from typing import Any
 
 import kserve
 import numpy as np
+from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from grpc_interceptor.exceptions import DeadlineExceeded, InvalidArgument, ResourceExhausted
-from kserve.errors import InvalidInput, ModelNotReady
+from kserve.errors import InvalidInput, ModelNotFound, ModelNotReady, ServerNotReady
 from kserve.model_server import app
 from kserve.protocol.dataplane import DataPlane
 from kserve.protocol.grpc import grpc_predict_v2_pb2_grpc as _grpc_services
@@ -29,30 +33,97 @@ from kserve.utils.numpy_codec import from_np_dtype, to_np_dtype
 from prometheus_client import Counter, Gauge, Histogram
 
 from .batching import Batcher, Overloaded, TooLate
+from .handler import Handler, UnknownType
 from .served import Served
 
-__all__ = ["serve"]
+__all__ = ["Application", "Limits", "serve"]
 
 _FORM = b"application/x-www-form-urlencoded"
 _log = logging.getLogger("mxjax.serving")
-_ROWS = Histogram("mxjax_batch_rows", "rows of a batch, without those it is filled up with", ["model"],
+_WHICH = ["model", "version"]
+_ROWS = Histogram("mxjax_batch_rows", "rows of a batch, without those it is filled up with", _WHICH,
                   buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256))
-_REQUESTS = Histogram("mxjax_batch_requests", "requests of a batch", ["model"], buckets=(1, 2, 4, 8, 16, 32, 64, 128))
-_FILLED = Counter("mxjax_filled_rows", "rows that batches were filled up with", ["model"])
-_WAITING = Gauge("mxjax_waiting_requests", "requests that wait", ["model"])
-_REFUSED = Counter("mxjax_refused_requests", "requests refused or given up", ["model", "why"])
-_COMPILED = Gauge("mxjax_compiled_forms", "forms of inputs that have been compiled", ["model"])
+_REQUESTS = Histogram("mxjax_batch_requests", "requests of a batch", _WHICH, buckets=(1, 2, 4, 8, 16, 32, 64, 128))
+_FILLED = Counter("mxjax_filled_rows", "rows that batches were filled up with", _WHICH)
+_WAITING = Gauge("mxjax_waiting_requests", "requests that wait", _WHICH)
+_REFUSED = Counter("mxjax_refused_requests", "requests refused or given up", [*_WHICH, "why"])
+_COMPILED = Gauge("mxjax_compiled_forms", "forms of inputs that have been compiled", _WHICH)
+# the version that the request at hand asks for: kserve's endpoints know no versions
+_VERSION: contextvars.ContextVar[str] = contextvars.ContextVar("version", default="")
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """How requests are treated.
+
+    warm: batch sizes to compile before a model is ready, and to fill batches up to; () compiles at requests.
+    max_batch, max_delay, queue_size, timeout: see `Batcher`.
+    max_bytes: of a request.
+    """
+
+    warm: Sequence[int] = (1, 2, 4, 8, 16, 32)
+    max_batch: int = 32
+    max_delay: float = 0.002
+    queue_size: int = 1024
+    timeout: float = 30.0
+    max_bytes: int = 64 << 20
+
+    @property
+    def sizes(self) -> list[int]:
+        """Those sizes of `warm` that a batch may have."""
+        return [size for size in self.warm if size <= self.max_batch]
+
+
+class _Handler:
+    """A `Handler` that answers one request at a time, with the limits of a model."""
+
+    def __init__(self, handler: Handler, limits: Limits) -> None:
+        self.name, self.handler, self.ready = handler.name, handler, False
+        self.batcher = Batcher(handler, 1, 0, limits.queue_size, limits.timeout)
+        _WAITING.labels(handler.name, "").set_function(lambda: self.batcher.waiting)
+
+    def warm(self) -> None:
+        """Loads the model."""
+        self.handler.warm()
+        self.ready = True
+
+    async def invocations(self, request: Request) -> Response:
+        """Answers SageMaker's requests."""
+        if not self.ready:
+            raise ModelNotReady(self.name, "It is being loaded.")
+        accept = request.headers.get("accept", "*/*")
+        row = np.empty((1, 3), object)
+        row[0] = (await request.body(), request.headers.get("content-type", "application/json"),
+                  "application/json" if accept == "*/*" else accept)
+        try:
+            [[content, kind]] = (await self.batcher.submit({"request": row}))["answer"]
+        except UnknownType as error:
+            return JSONResponse({"error": str(error)}, 415)
+        except ValueError as error:
+            raise InvalidInput(str(error)) from None
+        except (Overloaded, TooLate) as error:
+            _REFUSED.labels(self.name, "", "overloaded" if isinstance(error, Overloaded) else "too late").inc()
+            raise
+        return Response(content, media_type=kind)
 
 
 class _Model(kserve.Model):
     """A `Served` model as kserve calls it."""
 
-    def __init__(self, served: Served, batcher: Batcher, warm: Sequence[int]) -> None:
+    def __init__(self, served: Served, limits: Limits) -> None:
         super().__init__(served.name)
-        self.served, self.batcher, self._sizes = served, batcher, warm
-        self.ready = False
-        _WAITING.labels(served.name).set_function(lambda: batcher.waiting)
-        _COMPILED.labels(served.name).set_function(lambda: served.compiled)
+        self.served, self._sizes, self.ready = served, limits.sizes, False
+        self._labels = served.name, served.version
+        rows, requests, filled = (metric.labels(*self._labels) for metric in (_ROWS, _REQUESTS, _FILLED))
+
+        def note(count: int, together: int, more: int) -> None:
+            rows.observe(count)
+            requests.observe(together)
+            filled.inc(more)
+        self.batcher = batcher = Batcher(served, limits.max_batch, limits.max_delay, limits.queue_size, limits.timeout,
+                                         limits.sizes, note)
+        _WAITING.labels(*self._labels).set_function(lambda: batcher.waiting)
+        _COMPILED.labels(*self._labels).set_function(lambda: served.compiled)
 
     def warm(self) -> None:
         """Compiles the model; it is ready afterwards."""
@@ -84,15 +155,44 @@ class _Model(kserve.Model):
         except ValueError as error:
             raise (InvalidArgument(str(error)) if over_grpc else InvalidInput(str(error))) from None
         except Overloaded as error:
-            _REFUSED.labels(self.name, "overloaded").inc()
+            _REFUSED.labels(*self._labels, "overloaded").inc()
             raise (ResourceExhausted(str(error)) if over_grpc else error) from None
         except TooLate as error:
-            _REFUSED.labels(self.name, "too late").inc()
+            _REFUSED.labels(*self._labels, "too late").inc()
             raise (DeadlineExceeded(str(error)) if over_grpc else error) from None
         if not isinstance(payload, InferRequest):
             first = next(iter(outputs.values()))
             return {"predictions": first.tolist()}
-        return _response(self.name, payload, outputs)
+        return _response(self.served, payload, outputs)
+
+
+class _Repository(kserve.ModelRepository):
+    """Models by name and version; without a version the newest is meant."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.versions: dict[str, dict[str, _Model]] = {}
+
+    def add(self, model: _Model) -> None:
+        """Adds a model, as the newest of its name."""
+        self.versions.setdefault(model.name, {})[model.served.version] = model
+
+    def get_models(self) -> dict[str, _Model]:
+        """Returns the newest version of each model."""
+        return {name: list(versions.values())[-1] for name, versions in self.versions.items()}
+
+    def get_model(self, name: str) -> _Model | None:
+        """Returns the model that the request at hand means, None where there is none of this name.
+
+        Raises:
+            ModelNotFound: it has no such version.
+        """
+        version = _VERSION.get()
+        if not version or name not in self.versions:
+            return self.get_models().get(name)
+        if version not in self.versions[name]:
+            raise ModelNotFound(f"{name}, version {version},")
+        return self.versions[name][version]
 
 
 class _Plane(DataPlane):
@@ -100,10 +200,18 @@ class _Plane(DataPlane):
 
     ending = False
 
+    def __init__(self, repository: _Repository, models: Sequence[_Model | _Handler]) -> None:
+        super().__init__(model_registry=repository)
+        self._models = models
+
     async def ready(self) -> bool:
         """Says whether requests should come here."""
-        return not self.ending and all(model.ready for model in self.model_registry.get_models().values())
+        return not self.ending and all(model.ready for model in self._models)
 
+    async def model_metadata(self, model_name: str) -> dict[str, Any]:
+        """Returns inputs, outputs and versions of a model."""
+        versions = [v for v in self.model_registry.versions.get(model_name, ()) if v]
+        return {**await super().model_metadata(model_name), **({"versions": versions} if versions else {})}
 
     def decode_inference_request(self, body: Any, headers: Any, model_name: str) -> InferRequest:
         """Returns a request that has been read.
@@ -158,25 +266,44 @@ def _arrays(payload: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
     return {name: np.asarray([row[name] for row in rows]) for name in names}
 
 
-def _response(name: str, request: InferRequest, outputs: dict[str, np.ndarray]) -> InferResponse:
+def _response(served: Served, request: InferRequest, outputs: dict[str, np.ndarray]) -> InferResponse:
     wanted = [output.name for output in request.request_outputs or ()] or list(outputs)
     unknown = [n for n in wanted if n not in outputs]
     if unknown:
-        raise InvalidInput(f"model {name} has the outputs {', '.join(outputs)}, asked for {', '.join(unknown)}")
+        raise InvalidInput(f"model {served.name} has the outputs {', '.join(outputs)}, asked for {', '.join(unknown)}")
     made = []
     for output in wanted:
         value = np.ascontiguousarray(outputs[output])
         made.append(InferOutput(output, list(value.shape), from_np_dtype(value.dtype)))
         made[-1].set_data_from_numpy(value, binary_data=True)  # kserve makes text of it where that is asked for
-    return InferResponse(request.id or uuid.uuid4().hex, name, made, use_binary_outputs=request.use_binary_outputs,
-                         requested_outputs=request.request_outputs)
+    return InferResponse(request.id or uuid.uuid4().hex, served.name, made, served.version or None,
+                         use_binary_outputs=request.use_binary_outputs, requested_outputs=request.request_outputs)
+
+
+class _Servicer(InferenceServicer):
+    """kserve's answers over gRPC, with versions."""
+
+    async def ModelReady(self, request: Any, context: Any) -> Any:
+        _VERSION.set(request.version)
+        return await super().ModelReady(request, context)
+
+    async def ModelMetadata(self, request: Any, context: Any) -> Any:
+        _VERSION.set(request.version)
+        answer = await super().ModelMetadata(request, context)
+        answer.versions.extend((await self._data_plane.model_metadata(request.name)).get("versions", ()))
+        return answer
+
+    async def ModelInfer(self, request: Any, context: Any) -> Any:
+        _VERSION.set(request.model_version)
+        return await super().ModelInfer(request, context)
 
 
 class _Edge:
     """Checks each HTTP request before kserve reads it, and completes its response.
 
     Requests of more than so many bytes are refused, whether they say their length or not. A body without a type is
-    JSON, and so is what `curl -d` calls a form. When the service is about to end, responses close the connection.
+    JSON, and so is what `curl -d` calls a form. A version is taken out of the path. When the service is about to end,
+    responses close the connection.
     """
 
     def __init__(self, inner: Any, most: int, plane: _Plane) -> None:
@@ -186,6 +313,10 @@ class _Edge:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
+        versioned = re.fullmatch(r"(/v2/models/[^/]+)/versions/([^/]+)(/.*)?", scope["path"])
+        _VERSION.set(versioned[2] if versioned else "")
+        if versioned:
+            scope = {**scope, "path": versioned[1] + (versioned[3] or "")}
         headers = dict(scope["headers"])
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > self._most:
@@ -210,73 +341,102 @@ class _Edge:
         await self._inner(scope, limited, answered)
 
 
-async def _overloaded(_: Any, error: Exception) -> JSONResponse:
-    return JSONResponse({"error": str(error)}, 503, {"Retry-After": "1"})
+# kserve logs a traceback of each, and so of each probe of a service that is not ready yet
+_REFUSALS = {InvalidInput: 400, ModelNotFound: 404, ModelNotReady: 503, ServerNotReady: 503, Overloaded: 503,
+             TooLate: 504}
 
 
-async def _too_late(_: Any, error: Exception) -> JSONResponse:
-    return JSONResponse({"error": str(error)}, 504)
+async def _refused(request: Request, error: Exception) -> JSONResponse:
+    """Answers a request that is refused, with a line in the log."""
+    status = next(status for kind, status in _REFUSALS.items() if isinstance(error, kind))
+    _log.info("%d at %s: %s", status, request.url.path, error)
+    return JSONResponse({"error": str(error)}, status, {"Retry-After": "1"} if status == 503 else None)
 
 
-def serve(models: Sequence[Served], *, host: str = "127.0.0.1", port: int = 8080, grpc_port: int | None = 8081,
-          warm: Sequence[int] = (1, 2, 4, 8, 16, 32), max_batch: int = 32, max_delay: float = 0.002,
-          queue_size: int = 1024, timeout: float = 30.0, max_bytes: int = 64 << 20, linger: float = 1.0,
-          grace: int = 30) -> None:
+class Application:
+    """Models behind the protocol over HTTP, for a server to run; a process has one.
+
+    app: the ASGI application; plane: what answers, over gRPC, too.
+
+    Args:
+        models: what is served; of several versions of a model the newest last.
+        limits: how requests are treated.
+    """
+
+    def __init__(self, models: Sequence[Served | Handler], limits: Limits) -> None:
+        self.app, self._made, repository = app, [], _Repository()
+        for one in models:
+            model = _Handler(one, limits) if isinstance(one, Handler) else _Model(one, limits)
+            self._made.append(model)
+            if isinstance(model, _Model):
+                repository.add(model)
+            else:
+                app.add_api_route("/invocations", model.invocations, methods=["POST"])
+        self.plane = _Plane(repository, self._made)
+        self.extension = ModelRepositoryExtension(model_registry=repository)
+        app.add_api_route("/ping", self._ping, methods=["GET"])
+        self.rest = RESTServer("kserve.model_server:app", self.plane, self.extension, 0)
+        self.rest.create_application()
+        app.add_middleware(_Edge, most=limits.max_bytes, plane=self.plane)
+        for kind in _REFUSALS:
+            app.add_exception_handler(kind, _refused)
+
+    async def _ping(self) -> Response:
+        """Answers SageMaker's question whether the service is ready."""
+        return Response(status_code=200 if await self.plane.ready() else 503)
+
+    def warm(self) -> None:
+        """Compiles all models; it is ready afterwards."""
+        for model in self._made:
+            model.warm()
+
+    async def drain(self) -> None:
+        """Returns when all requests are answered; there are no new ones."""
+        await asyncio.gather(*(model.batcher.drain() for model in self._made))
+
+    def close(self) -> None:
+        """Ends the threads."""
+        for model in self._made:
+            model.batcher.close()
+
+
+def serve(models: Sequence[Served | Handler], limits: Limits, *, host: str = "127.0.0.1", port: int = 8080,
+          grpc_port: int | None = 8081, linger: float = 1.0, grace: int = 30) -> None:
     """Serves models until SIGTERM or SIGINT; requests that are there then are answered.
 
     Args:
-        models: what is served.
+        models: what is served; of several versions of a model the newest last.
+        limits: how requests are treated.
         host: address to listen at.
         port, grpc_port: ports of HTTP and gRPC; None: no gRPC.
-        warm: batch sizes to compile before a model is ready, and to fill batches up to; () compiles at requests.
-        max_batch, max_delay, queue_size, timeout: see `Batcher`.
-        max_bytes: of a request.
         linger: seconds from SIGTERM, when the service says that it is not ready, to the end of new connections.
         grace: seconds that requests get to be answered at the end.
     """
-    asyncio.run(_serve(models, host, port, grpc_port, [size for size in warm if size <= max_batch], max_bytes, linger,
-                       grace,
-                       {"max_batch": max_batch, "max_delay": max_delay, "queue_size": queue_size, "timeout": timeout}))
+    asyncio.run(_serve(models, limits, host, port, grpc_port, linger, grace))
 
 
-async def _serve(models: Sequence[Served], host: str, port: int, grpc_port: int | None, warm: Sequence[int],
-                 max_bytes: int, linger: float, grace: int, limits: dict[str, Any]) -> None:
-    repository = kserve.ModelRepository()
-    made = []
-    for served in models:
-        rows, requests, filled = (metric.labels(served.name) for metric in (_ROWS, _REQUESTS, _FILLED))
-
-        def note(count: int, together: int, more: int, rows: Any = rows, requests: Any = requests,
-                 filled: Any = filled) -> None:
-            rows.observe(count)
-            requests.observe(together)
-            filled.inc(more)
-        made.append(_Model(served, Batcher(served, sizes=warm, on_batch=note, **limits), warm))
-        repository.update(made[-1])
-    plane, extension = _Plane(model_registry=repository), ModelRepositoryExtension(model_registry=repository)
-    rest = RESTServer("kserve.model_server:app", plane, extension, port, grace_period=grace)
-    rest.config.host = host
-    rest.create_application()
-    app.add_middleware(_Edge, most=max_bytes, plane=plane)
-    app.add_exception_handler(Overloaded, _overloaded)
-    app.add_exception_handler(TooLate, _too_late)
-    server = _grpc_server(plane, extension, f"{host}:{grpc_port}", max_bytes) if grpc_port is not None else None
-    if server is not None:
+async def _serve(models: Sequence[Served | Handler], limits: Limits, host: str, port: int, grpc_port: int | None,
+                 linger: float, grace: int) -> None:
+    application = Application(models, limits)
+    plane, rest = application.plane, application.rest
+    rest.config.host, rest.config.port, rest.config.timeout_graceful_shutdown = host, port, grace
+    server = None
+    if grpc_port is not None:
+        server = _grpc_server(application, f"{host}:{grpc_port}", limits.max_bytes)
         await server.start()
     failures: list[BaseException] = []
-    threading.Thread(target=_warm_all, args=(made, rest._server, failures), name="mxjax-warm", daemon=True).start()
+    threading.Thread(target=_warmed, args=(application, rest._server, failures), name="mxjax-warm", daemon=True).start()
     loop = asyncio.get_running_loop()
     rest._server.handle_exit = lambda *_: loop.call_soon_threadsafe(
         loop.create_task, _end_slowly(plane, rest._server, linger))
     with _ending_quietly():
         await rest._server.serve()
     try:
-        await asyncio.gather(*(model.batcher.drain() for model in made))
+        await application.drain()
     finally:
         if server is not None:
             await server.stop(grace)
-        for model in made:
-            model.batcher.close()
+        application.close()
     if failures:
         raise failures[0]
 
@@ -303,19 +463,19 @@ def _ending_quietly() -> Iterator[None]:
             signal.signal(kind, handler)
 
 
-def _warm_all(models: Sequence[_Model], server: Any, failures: list[BaseException]) -> None:
+def _warmed(application: Application, server: Any, failures: list[BaseException]) -> None:
     try:
-        for model in models:
-            model.warm()
+        application.warm()
     except BaseException as error:
         failures.append(error)
         server.should_exit = True
 
 
-def _grpc_server(plane: DataPlane, extension: ModelRepositoryExtension, address: str, most: int) -> Any:
+def _grpc_server(application: Application, address: str, most: int) -> Any:
     from grpc import aio  # a while, and only where it is asked for
     server = aio.server(interceptors=(ExceptionToStatusInterceptor(),),
                         options=[("grpc.max_receive_message_length", most), ("grpc.max_send_message_length", most)])
-    _grpc_services.add_GRPCInferenceServiceServicer_to_server(InferenceServicer(plane, extension), server)
+    _grpc_services.add_GRPCInferenceServiceServicer_to_server(
+        _Servicer(application.plane, application.extension), server)
     server.add_insecure_port(address)
     return server

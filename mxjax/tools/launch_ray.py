@@ -22,7 +22,7 @@ from typing import Any
 from ..base import MXNetError
 from .launch_process import Screen, Started, passed_on, tell
 
-__all__ = ["OnRay"]
+__all__ = ["OnRay", "find_ray", "join"]
 
 # Lives in the process group that it ends, so the group's number can mean no other. It is no child of the actor (the
 # outer shell ends at once), for Ray kills an actor's children along with it.
@@ -30,13 +30,50 @@ _GUARD = 'trap "" TERM; exec 3<&0; (read -r _ <&3; kill -TERM 0; sleep 3; kill -
 _SMALL_STORE = 80 << 20  # bytes; nothing but lines of text goes through Ray
 
 
-def _ray() -> ModuleType:
+def find_ray(command: str) -> ModuleType:
+    """Returns Ray's module.
+
+    Raises:
+        MXNetError: there is none.
+    """
     try:
         import ray
         import ray.util.scheduling_strategies
     except ImportError as error:
-        raise MXNetError(f"launch: --on ray needs Ray ({error}): pip install 'mxjax[ray]'") from None
+        raise MXNetError(f"{command}: --on ray needs Ray ({error}): pip install 'mxjax[ray]'") from None
     return ray
+
+
+def join(ray: ModuleType, address: str, command: str, **options: Any) -> None:
+    """Joins the cluster at an address, or starts one where it is "local".
+
+    Args:
+        ray: Ray's module.
+        address: "auto", "local" or host:port.
+        command: which command does so, for messages.
+        options: of `ray.init`.
+
+    Raises:
+        MXNetError: there is no cluster at the address.
+    """
+    ours = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        if address == "local":  # not to be interrupted: half of a cluster would stay
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody was asked
+        else:
+            _knock(address)
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGINT, signal.default_int_handler)  # it may try for minutes
+        ray.init(address=address, log_to_driver=False, logging_level="warning", **options)
+    except KeyboardInterrupt:
+        tell("interrupted")
+        raise SystemExit(130) from None
+    except Exception as error:
+        raise MXNetError(f"{command}: no Ray cluster at {address}: {error}") from None
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in ours.items():  # Ray sets its own
+                signal.signal(number, handler)
 
 
 def _holder() -> type:
@@ -171,7 +208,7 @@ class OnRay:
     """
 
     def __init__(self, address: str, roles: list[tuple[str, int]], cpus: int = 0, gpus: int = 0) -> None:
-        self.ray = _ray()
+        self.ray = find_ray("launch")
         self._held: list[_Held] = []
         self._group: Any = None
         self._actors = self.ray.remote(max_concurrency=3)(_holder())
@@ -194,24 +231,7 @@ class OnRay:
         Raises:
             MXNetError: there is none at the address.
         """
-        ours = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            if self._address == "local":  # not to be interrupted: half of a cluster would stay
-                os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody was asked
-            else:
-                _knock(self._address)
-                if threading.current_thread() is threading.main_thread():
-                    signal.signal(signal.SIGINT, signal.default_int_handler)  # it may try for minutes
-            self.ray.init(address=self._address, log_to_driver=False, logging_level="warning", **self._options)
-        except KeyboardInterrupt:
-            tell("interrupted")
-            raise SystemExit(130) from None
-        except Exception as error:
-            raise MXNetError(f"launch: no Ray cluster at {self._address}: {error}") from None
-        finally:
-            if threading.current_thread() is threading.main_thread():
-                for number, handler in ours.items():  # Ray sets its own
-                    signal.signal(number, handler)
+        join(self.ray, self._address, "launch", **self._options)
 
     def prepare(self, roles: list[tuple[str, int]], give_up: Callable[[], bool]) -> str:
         """Waits for the places of all processes; returns the launcher's address for them."""

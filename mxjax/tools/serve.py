@@ -1,8 +1,9 @@
 """`python -m mxjax serve MODEL ...`: saved models behind the Open Inference Protocol V2, over HTTP and gRPC.
 
-A MODEL is `PREFIX:EPOCH`, `PREFIX` (its newest epoch), a `-symbol.json` file, or a `.py` file with a class `Model`.
-With `NAME=` before it, it has that name. A model is ready when it is compiled for the batch sizes of `--warm`.
-Requests that arrive together share a batch. SIGTERM ends the service after the last answer.
+A MODEL is `PREFIX:EPOCH`, `PREFIX` (its newest epoch), a `-symbol.json` file, a folder with one, a folder with numbered
+folders of versions, or a `.py` file with a class `Model` or with SageMaker's `model_fn`. With `NAME=` before it, it has
+that name. A model is ready when it is compiled for the batch sizes of `--warm`. Requests that arrive together share a
+batch. SIGTERM ends the service after the last answer.
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
+from typing import Any
 
 from ..base import MXNetError
 from ..context import Context
 from ._model import pairs
 
-__all__ = ["add_arguments", "main"]
+__all__ = ["add_arguments", "limits_of", "main", "models_of", "replicas"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
-    parser.add_argument("models", nargs="+", metavar="MODEL", help="[NAME=]PREFIX[:EPOCH], [NAME=]PATH-symbol.json or "
-                        "[NAME=]FILE.py")
+    parser.add_argument("models", nargs="+", metavar="MODEL", help="[NAME=]PREFIX[:EPOCH], [NAME=]PATH-symbol.json, "
+                        "[NAME=]FOLDER or [NAME=]FILE.py")
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=1,N,...",
                         help="shape of an input with a batch of 1, for all models that have it; once for each input")
     parser.add_argument("--dtype", action="append", default=[], metavar="NAME=DTYPE", help="float32 where not given")
@@ -39,32 +42,113 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--linger", type=float, default=1.0, help="seconds from SIGTERM, when the service says that it "
                         "is not ready, to the end of new connections")
     parser.add_argument("--grace", type=int, default=30, help="seconds that requests get to be answered at the end")
+    parser.add_argument("--no-cache", action="store_true", help="do not keep compiled programs in files")
+    parser.add_argument("--on", choices=("here", "ray"), default="here",
+                        help="ray: replicas on a Ray cluster, over HTTP")
+    parser.add_argument("--address", default="", help="of the Ray cluster: auto, local or host:port; what RAY_ADDRESS "
+                        "says where not given, else a new local one")
+    parser.add_argument("--replicas", default="1", metavar="N|MIN:MAX",
+                        help="with --on ray and --manifest: how many processes; MIN:MAX follows the load")
+    parser.add_argument("--manifest", nargs=2, metavar=("IMAGE", "URI"), help="serve nothing: print the manifest with "
+                        "which KServe runs this command in a container of IMAGE, with the files at URI")
+
+
+def models_of(given: argparse.Namespace) -> list[Any]:
+    """Loads the models that the arguments name; of several versions the newest last.
+
+    Raises:
+        MXNetError: there is no such model, two have one name, or no model has an input that is named.
+    """
+    # which changes nothing but when XLA compiles: a warm service must not do so later
+    os.environ["MXNET_ENFORCE_DETERMINISM"] = "1"
+    from ..runtime import use_cache  # after that: it loads what asks for the variable
+    from ..serving import Handler, Served, is_handler, versions_of  # as well
+    if not given.no_cache:
+        try:
+            use_cache()
+        except MXNetError as error:
+            print(f"serve: {error}", file=sys.stderr)
+    shapes = {name: _numbers(f"--shape {name}", text) for name, text in pairs("--shape", given.shape).items()}
+    dtypes, ctx, models, names = pairs("--dtype", given.dtype), _context(given.ctx), [], set()
+    for text in given.models:
+        name, source = re.fullmatch(r"(?:([\w.-]+)=)?(.*)", text).groups()
+        if is_handler(source):
+            found = [Handler(source, name)]
+        else:
+            versions = versions_of(source)
+            if "" not in versions:
+                name = name or os.path.basename(os.path.abspath(source))
+            found = [Served(path, name, ctx, shapes, dtypes, version, True) for version, path in versions.items()]
+        if found[0].name in names:
+            raise MXNetError(f"two models have the name {found[0].name}: put NAME= before them")
+        names.add(found[0].name)
+        models += found
+    handlers = [model.name for model in models if isinstance(model, Handler)]
+    if len(handlers) > 1:
+        raise MXNetError(f"one file with model_fn at most can be served, got {', '.join(handlers)}")
+    there = {n for model in models if isinstance(model, Served) for n in model.input_names}
+    unknown = sorted({*shapes, *dtypes} - there)
+    if unknown:
+        raise MXNetError(f"--shape or --dtype: no model has an input {', '.join(unknown)}; there are "
+                         f"{', '.join(sorted(there)) or 'none'}")
+    return models
+
+
+def limits_of(given: argparse.Namespace) -> Any:
+    """Returns the `Limits` that the arguments set.
+
+    Raises:
+        MXNetError: the extra "serve" is missing, or a number is none.
+    """
+    try:
+        from ..serving.server import Limits  # the extra "serve"
+    except ImportError as error:
+        raise MXNetError(f"serve needs kserve ({error}): pip install 'mxjax[serve]'") from None
+    return Limits(tuple(size for size in _numbers("--warm", given.warm) if size > 0), given.max_batch,
+                  given.max_delay_ms / 1000, given.queue, given.timeout, int(given.max_request_mb * (1 << 20)))
+
+
+def replicas(text: str) -> tuple[int, int]:
+    """Returns the least and the greatest number of replicas that N or MIN:MAX means.
+
+    Raises:
+        MXNetError: it is neither.
+    """
+    found = re.fullmatch(r"(\d+)(?::(\d+))?", text)
+    low, high = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+    if not 1 <= low <= high:
+        raise MXNetError(f"--replicas must be N or MIN:MAX with 1 <= MIN <= MAX, got {text!r}")
+    return low, high
+
+
+def _numbers(option: str, text: str) -> tuple[int, ...]:
+    try:
+        return tuple(map(int, text.split(",")))
+    except ValueError:
+        raise MXNetError(f"{option} must be numbers with commas between, got {text!r}") from None
+
+
+def _context(text: str) -> Context:
+    found = re.fullmatch(r"(\w+)(?:\((\d+)\))?", text)
+    if not found:
+        raise MXNetError(f"--ctx must be like cpu or gpu(0), got {text!r}")
+    return Context(found[1], int(found[2] or 0))
 
 
 def main(given: argparse.Namespace) -> int:
     """Runs the command with its parsed arguments; returns the exit status."""
-    # which changes nothing but when XLA compiles: a warm service must not do so later
-    os.environ["MXNET_ENFORCE_DETERMINISM"] = "1"
-    from ..serving import Served  # after that: it loads what asks for the variable
-    try:
-        from ..serving.server import serve  # the extra "serve"
-    except ImportError as error:
-        raise MXNetError(f"serve needs kserve ({error}): pip install 'mxjax[serve]'") from None
-    try:
-        warm = [size for size in map(int, given.warm.split(",")) if size > 0]
-        shapes = {n: tuple(map(int, text.split(","))) for n, text in pairs("--shape", given.shape).items()}
-    except ValueError as error:
-        raise MXNetError(f"--warm and --shape are numbers with commas between: {error}") from None
-    kind, _, number = given.ctx.partition("(")
-    ctx, dtypes, models = Context(kind, int(number.rstrip(")") or 0)), pairs("--dtype", given.dtype), []
-    for text in given.models:
-        name, source = re.fullmatch(r"(?:([\w.-]+)=)?(.*)", text).groups()
-        own = set(Served(source, name).input_names)
-        models.append(Served(source, name, ctx, {n: s for n, s in shapes.items() if n in own} or None,
-                             {n: t for n, t in dtypes.items() if n in own} or None))
-    if len({model.name for model in models}) != len(models):
-        raise MXNetError("two models have one name: put NAME= before them")
-    serve(models, host=given.host, port=given.port, grpc_port=given.grpc_port or None, warm=warm,
-          max_batch=given.max_batch, max_delay=given.max_delay_ms / 1000, queue_size=given.queue, timeout=given.timeout,
-          max_bytes=int(given.max_request_mb * (1 << 20)), linger=given.linger, grace=given.grace)
+    models = models_of(given)
+    if given.manifest:
+        from .serve_manifest import manifest  # which imports this module
+        print(manifest(given, models), end="")
+        return 0
+    if given.on == "here" and given.replicas != "1":
+        raise MXNetError("--replicas is for --on ray and --manifest")
+    limits = limits_of(given)
+    if given.on == "ray":
+        from .serve_ray import serve_on_ray  # as well
+        return serve_on_ray(given, limits)
+    from ..serving.server import serve  # the extra "serve"
+    serve(models, limits, host=given.host, port=given.port, grpc_port=given.grpc_port or None, linger=given.linger,
+          grace=given.grace)
     return 0

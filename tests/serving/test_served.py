@@ -7,7 +7,7 @@ import pytest
 
 import mxjax as mx
 from mxjax.base import MXNetError
-from mxjax.serving import Served
+from mxjax.serving import Served, versions_of
 
 
 @pytest.fixture(scope="module")
@@ -115,3 +115,20 @@ def test_models_that_are_none(saved, tmp_path):
     (tmp_path / "bare.py").write_text("class Model:\n    pass\n")
     with pytest.raises(MXNetError, match="neither"):
         Served(str(tmp_path / "bare.py"))
+
+
+def test_versions_are_numbered_folders(saved, tmp_path):
+    for version in ("10", "9", "other"):
+        (tmp_path / version).mkdir()
+    (tmp_path / "9" / "model.py").write_text("")
+    assert list(versions_of(str(tmp_path)).items()) == [("9", str(tmp_path / "9" / "model.py")),
+                                                       ("10", str(tmp_path / "10"))]
+    assert versions_of(saved[0]) == {"": saved[0]}
+    (tmp_path / "9" / "more.py").write_text("")
+    with pytest.raises(MXNetError, match=r"one \.py file at most, it has model\.py, more\.py"):
+        versions_of(str(tmp_path))
+
+
+def test_shapes_that_other_models_have(saved):
+    model = Served(saved[0], shapes={"data": (1, 4), "image": (1, 3)}, shared=True)
+    assert model.shapes == {"data": (1, 4)}

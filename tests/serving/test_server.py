@@ -30,23 +30,35 @@ def _port():
         return one.getsockname()[1]
 
 
-class _Server:
-    """A server process with a model of 4 inputs and 3 outputs."""
+HANDLER = """
+import mxnet as mx
 
-    def __init__(self, folder, *arguments, shape="data=1,4"):
+def model_fn(model_dir):
+    symbol, arguments, states = mx.model.load_checkpoint(model_dir + "/mlp", 3)
+    module = mx.mod.Module(symbol, label_names=None)
+    module.bind([("data", (2, 4))], for_training=False)
+    module.set_params(arguments, states, allow_missing=True)
+    return module
+"""
+
+
+class _Server:
+    """A server process with a model of 4 inputs and 3 outputs, and others."""
+
+    def __init__(self, folder, *arguments, shape="data=1,4", others=()):
         net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc"),
                                    name="softmax")
         self.weight = np.random.default_rng(0).normal(size=(3, 4)).astype("float32")
         prefix = str(folder / "mlp")
         mx.model.save_checkpoint(prefix, 3, net, {"fc_weight": mx.nd.array(self.weight), "fc_bias": mx.nd.zeros(3)}, {})
         self.port, self.grpc = _port(), _port()
-        environment = {**os.environ, "MXNET_COMPILATION_CACHE": str(folder / "cache")}
+        environment = {**os.environ, "MXJAX_CACHE_DIR": str(folder / "cache")}
         self.log = folder / "log"
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "mxjax", "serve", prefix, "--shape", shape, "--warm", "1,4,8", "--max-batch",
-                 "8", "--port", str(self.port), "--grpc-port", str(self.grpc), *arguments], env=environment, stdout=log,
-                stderr=subprocess.STDOUT)
+                [sys.executable, "-m", "mxjax", "serve", prefix, *others, "--shape", shape, "--warm", "1,4,8",
+                 "--max-batch", "8", "--port", str(self.port), "--grpc-port", str(self.grpc), *arguments],
+                env=environment, stdout=log, stderr=subprocess.STDOUT)
 
     def expected(self, x):
         z = np.exp(x @ self.weight.T)
@@ -78,7 +90,16 @@ class _Server:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    one = _Server(tmp_path_factory.mktemp("server"), "--max-request-mb", "0.1")
+    folder = tmp_path_factory.mktemp("server")
+    for version in (9, 10):
+        place = folder / "factor" / str(version)
+        place.mkdir(parents=True)
+        (place / "model.py").write_text(
+            "class Model:\n    shapes = {'x': (1, 2)}\n    output_names = ['y']\n"
+            f"    def predict(self, inputs):\n        return {{'y': inputs['x'] * {version}}}\n")
+    (folder / "code").mkdir()
+    (folder / "code" / "inference.py").write_text(HANDLER)
+    one = _Server(folder, "--max-request-mb", "0.1", others=[str(folder / "factor"), str(folder / "code/inference.py")])
     try:
         assert set(one.until_ready()) <= {503, 200}
         yield one
@@ -180,13 +201,65 @@ def test_garbage_harms_nobody(server):
     assert server.ask("POST", "/v2/models/mlp/infer", good)[0] == 200
 
 
+def test_versions_over_http(server):
+    assert set(json.loads(server.ask("GET", "/v2/models")[1])["models"]) == {"mlp", "factor"}
+    for path in ("", "/versions/9"):
+        said = json.loads(server.ask("GET", f"/v2/models/factor{path}")[1])
+        assert (said["name"], said["versions"]) == ("factor", ["9", "10"])
+    assert json.loads(server.ask("GET", "/v2/models/factor/versions/9/ready")[1]) == {"name": "factor", "ready": True}
+    body = json.dumps({"inputs": [{"name": "x", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]}]})
+    for path, version in (("", 10), ("/versions/9", 9), ("/versions/10", 10), ("", 10)):
+        status, answer = server.ask("POST", f"/v2/models/factor{path}/infer", body)
+        answer = json.loads(answer)
+        assert status == 200 and answer["outputs"][0]["data"] == [version, 2 * version]
+        assert answer["model_version"] == str(version)
+    for path in ("factor/versions/8", "mlp/versions/1", "other/versions/1"):
+        status, answer = server.ask("POST", f"/v2/models/{path}/infer", body)
+        assert status == 404 and path.split("/")[0] in answer.decode()
+
+
+def test_versions_over_grpc(server):
+    one = grpc_client.InferenceServerClient(f"127.0.0.1:{server.grpc}")
+    assert one.get_model_metadata("factor", "9").versions == ["9", "10"]
+    assert one.is_model_ready("factor", "10")
+    given = grpc_client.InferInput("x", (1, 2), "FP32")
+    given.set_data_from_numpy(np.array([[1, 2]], "float32"))
+    for version in ("9", "10", ""):
+        answer = one.infer("factor", [given], model_version=version)
+        assert answer.as_numpy("y").tolist() == [[int(version or 10), 2 * int(version or 10)]]
+        assert answer.get_response().model_version == (version or "10")
+    with pytest.raises(Exception, match="factor, version 8, does not exist"):
+        one.infer("factor", [given], model_version="8")
+    one.close()
+
+
+def test_a_file_with_the_functions_of_sagemaker(server):
+    x = np.random.default_rng(0).normal(size=(2, 4)).astype("float32")
+    assert server.ask("GET", "/ping")[0] == 200
+    status, body = server.ask("POST", "/invocations", json.dumps(x.tolist()))
+    assert status == 200
+    np.testing.assert_allclose(json.loads(body), server.expected(x), rtol=1e-5)
+    status, body = server.ask("POST", "/invocations", "\n".join(",".join(map(str, row)) for row in x),
+                              **{"Content-Type": "text/csv", "Accept": "text/csv"})
+    np.testing.assert_allclose(np.loadtxt(body.decode().splitlines(), delimiter=","), server.expected(x), rtol=1e-5)
+    assert server.ask("POST", "/invocations", "[1, ")[0] == 400
+    assert server.ask("POST", "/invocations", "a", **{"Content-Type": "image/png"})[0] == 415
+
+
+def test_a_refusal_has_no_traceback_in_the_log(server):
+    before = len(server.log.read_text())
+    assert server.ask("POST", "/v2/models/mlp/infer", _body([[1, 2, 3]]))[0] == 400
+    assert server.ask("GET", "/v2/models/nothing")[0] == 404
+    assert "Traceback" not in server.log.read_text()[before:]
+
+
 def test_metrics(server):
     server.ask("POST", "/v2/models/mlp/infer", _body([[0, 0, 0, 0]] * 3))
     text = server.ask("GET", "/metrics")[1].decode()
     for name in ("mxjax_batch_rows_sum", "mxjax_batch_requests_count", "mxjax_filled_rows_total",
                  "mxjax_waiting_requests", "mxjax_compiled_forms"):
-        assert f'{name}{{model="mlp"}} ' in text
-    assert 'mxjax_compiled_forms{model="mlp"} 3.0' in text  # the sizes of --warm, whatever was asked
+        assert f'{name}{{model="mlp",version=""}} ' in text
+    assert 'mxjax_compiled_forms{model="mlp",version=""} 3.0' in text  # the sizes of --warm, whatever was asked
 
 
 def test_the_end_loses_no_answer(tmp_path):

@@ -1,0 +1,172 @@
+"""Files with the functions of SageMaker's MXNet containers, as models of whole requests."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import json
+import os
+import re
+from typing import Any
+
+import numpy as np
+
+from ..base import MXNetError
+from ..interop import install_mxnet_alias
+from ..io import NDArrayIter
+from ..module import BaseModule
+from ..ndarray import NDArray, array, concat, zeros
+from .served import module_of
+
+__all__ = ["Handler", "UnknownType", "is_handler"]
+
+JSON, CSV, NPY = "application/json", "text/csv", "application/x-npy"
+
+
+class UnknownType(MXNetError):
+    """A request's content is of a type that the model does not read or write."""
+
+
+class Handler:
+    """A file with `model_fn(model_dir)` that answers the requests of `/invocations`.
+
+    It may have `transform_fn(model, content, content_type, accept)`, or some of `input_fn(content, content_type)`,
+    `predict_fn(data, model)` and `output_fn(prediction, accept)`. An answer is the content, or (content, its type).
+    Without them JSON, CSV and NumPy's files become an array, which is handed to the model, and back. `import mxnet`
+    means mxjax in the file.
+
+    name: what the service calls it.
+
+    Args:
+        path: the file; `model_dir` is its folder, or the one above a folder `code`.
+        name: default the file's name.
+
+    Raises:
+        MXNetError: the file cannot be loaded, or has no `model_fn`.
+
+    Example:
+        >>> handler = mxjax.serving.Handler("model/code/inference.py")  # doctest: +SKIP
+        >>> handler.warm()  # doctest: +SKIP
+        >>> handler.transform(b"[[1, 2, 3, 4]]", "application/json", "application/json")  # doctest: +SKIP
+        (b'[[0.2, 0.8]]', 'application/json')
+    """
+
+    def __init__(self, path: str, name: str | None = None) -> None:
+        self.name = name or os.path.basename(path).removesuffix(".py")
+        install_mxnet_alias()
+        self._code = module_of(path)
+        if not callable(getattr(self._code, "model_fn", None)):
+            raise MXNetError(f"{path} has no function model_fn")
+        folder = os.path.dirname(os.path.abspath(path))
+        self._folder = os.path.dirname(folder) if os.path.basename(folder) == "code" else folder
+        self._model: Any = None
+
+    def warm(self) -> None:
+        """Loads the model.
+
+        Raises:
+            MXNetError: `model_fn` raised.
+        """
+        try:
+            self._model = self._code.model_fn(self._folder)
+        except Exception as error:
+            raise MXNetError(f"{self.name}: model_fn raised {type(error).__name__}: {error}") from error
+
+    def transform(self, content: bytes, content_type: str, accept: str) -> tuple[bytes, str]:
+        """Answers a request.
+
+        Args:
+            content: body of the request; the functions get text of JSON and CSV.
+            content_type: its type.
+            accept: type of the answer.
+
+        Returns:
+            (content, its type).
+
+        Raises:
+            UnknownType: a type that the functions used here do not know.
+        """
+        given = content.decode() if _plain(content_type) in (JSON, CSV) else content
+        if hasattr(self._code, "transform_fn"):
+            answer = self._code.transform_fn(self._model, given, content_type, accept)
+        else:
+            read = self._step("input_fn", _read)
+            more = [self._model] if "model" in inspect.signature(read).parameters else []  # as the containers do
+            data = read(given, content_type, *more)
+            prediction = self._step("predict_fn", _predict)(data, self._model)
+            answer = self._step("output_fn", _write)(prediction, accept)
+        answer, kind = answer if isinstance(answer, tuple) else (answer, accept)
+        return answer.encode() if isinstance(answer, str) else bytes(answer), kind
+
+    def _step(self, name: str, default: Any) -> Any:
+        return getattr(self._code, name, default)
+
+    def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Answers requests in the form of a `Batcher`: a row for each, of content, type and accepted type."""
+        answers = [self.transform(*row) for row in inputs["request"]]
+        made = np.empty((len(answers), 2), object)
+        made[:] = answers
+        return {"answer": made}
+
+
+def is_handler(source: str) -> bool:
+    """Tells whether a model's source is a file with SageMaker's functions.
+
+    Args:
+        source: any form of a model. Nothing is run.
+
+    Returns:
+        Whether it is a `.py` file that defines `model_fn`, or imports it.
+
+    Example:
+        >>> is_handler("lenet:10")
+        False
+    """
+    if not source.endswith(".py") or not os.path.isfile(source):
+        return False
+    with open(source, encoding="utf-8") as file:
+        return re.search(r"^(def|from\b.*\bimport\b.*)\s+model_fn\b", file.read(), re.MULTILINE) is not None
+
+
+def _plain(kind: str) -> str:
+    """A type of content without its parameters."""
+    return kind.partition(";")[0].strip().lower()
+
+
+def _read(content: Any, content_type: str) -> NDArray:
+    kind = _plain(content_type)
+    try:
+        if kind == JSON:
+            return array(np.asarray(json.loads(content), "float32"))
+        if kind == CSV:
+            return array(np.loadtxt(io.StringIO(content), "float32", delimiter=",", ndmin=2))
+        if kind == NPY:
+            return array(np.load(io.BytesIO(content), allow_pickle=False))
+    except (ValueError, TypeError, EOFError, OSError) as error:
+        raise ValueError(f"the request is no array in {content_type}: {error}") from None
+    raise UnknownType(f"the type of a request must be {JSON}, {CSV} or {NPY}, got {content_type}")
+
+
+def _predict(data: NDArray, model: Any) -> Any:
+    if not isinstance(model, BaseModule):
+        return model(data)
+    bound = model.data_shapes[0].shape  # the module runs batches of this shape alone
+    data = data.reshape((-1, *bound[1:]))  # rows of CSV are flat
+    rows = data.shape[0]
+    filled = concat(data, zeros((-rows % bound[0], *bound[1:])), dim=0) if rows % bound[0] else data
+    return model.predict(NDArrayIter(filled, batch_size=bound[0]))[:rows]
+
+
+def _write(prediction: NDArray, accept: str) -> tuple[bytes, str]:
+    value, stream = prediction.asnumpy(), io.BytesIO()
+    kinds = [JSON if kind == "*/*" else kind for kind in map(_plain, accept.split(","))]
+    kind = next((kind for kind in kinds if kind in (JSON, CSV, NPY)), "")
+    if kind == JSON:
+        stream.write(json.dumps(value.tolist()).encode())
+    elif kind == CSV:
+        np.savetxt(stream, np.atleast_2d(value), delimiter=",", fmt="%.9g")
+    elif kind == NPY:
+        np.save(stream, value)
+    else:
+        raise UnknownType(f"the type of an answer must be {JSON}, {CSV} or {NPY}, asked for {accept}")
+    return stream.getvalue(), kind
