@@ -106,8 +106,8 @@ def install() -> None:
     """Has Python, its threads and IPython show uncaught errors shortened, by the hooks that were there before."""
     if not hasattr(sys.excepthook, _SWITCH):
         _install_in_python()
-    IPython = sys.modules.get("IPython")
-    shell = IPython.get_ipython() if hasattr(IPython, "get_ipython") else None
+    get_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    shell = get_shell() if get_shell else None
     if shell is not None and not hasattr(shell.showtraceback, _SWITCH):
         _install_in_shell(shell)
 
@@ -135,7 +135,7 @@ def _install_in_shell(shell: Any) -> None:
     show = shell.showtraceback
 
     def showtraceback(exc_tuple: Any = None, *args: Any, **options: Any) -> None:
-        found = exc_tuple or sys.exc_info()
+        found: Any = exc_tuple or sys.exc_info()
         with shortened(found[1]) as hidden:
             if hidden:
                 _say(hidden)
