@@ -10,14 +10,15 @@ from ..base import MXNetError
 from ..graph.node import topological
 from ._model import Model
 
-__all__ = ["Run", "compared", "expected", "may_be_open", "measured", "random_inputs", "written"]
+__all__ = ["Inputs", "Run", "compared", "each", "expected", "may_be_open", "measured", "random_inputs", "written"]
 
-Run = Callable[[dict[str, np.ndarray]], list[np.ndarray]]  # inputs by name -> outputs in their order
+Inputs = dict[str, np.ndarray]
+Run = Callable[[list[Inputs]], list[list[np.ndarray]]]  # sets of inputs by name -> the outputs of each
 
 _AGREES = 1e-3  # largest difference, relative to the largest value, that rounding explains
 
 
-def random_inputs(model: Model, length: int | None = None) -> dict[str, np.ndarray]:
+def random_inputs(model: Model, length: int | None = None) -> Inputs:
     """Returns random inputs: places in a table where they look something up, else numbers.
 
     Args:
@@ -39,7 +40,7 @@ def random_inputs(model: Model, length: int | None = None) -> dict[str, np.ndarr
             ((n, (sizes[n], model.dtypes[n])) for n in sizes)}
 
 
-def expected(model: Model, values: dict[str, np.ndarray]) -> list[np.ndarray]:
+def expected(model: Model, values: Inputs) -> list[np.ndarray]:
     """Returns the outputs that mxjax computes of these inputs."""
     return [np.asarray(value) for value in model.function()[0](*[values[n] for n in model.shapes])]
 
@@ -70,6 +71,11 @@ def compared(wanted: list[np.ndarray], results: list[np.ndarray], what: str) -> 
             f"{'' if good else ': they do not agree'}", good)
 
 
+def each(call: Callable[[Inputs], list]) -> Run:
+    """Returns a `Run` that calls a function for each set of inputs."""
+    return lambda sets: [[np.asarray(value) for value in call(values)] for values in sets]
+
+
 def may_be_open(model: Model) -> bool:
     """Returns whether the inputs' first axes have one length, which may then be any."""
     lengths = {s[0] if s else None for s in model.shapes.values()}
@@ -88,9 +94,11 @@ def measured(model: Model, run: Run, what: str, is_open: bool) -> tuple[str, boo
     Returns:
         The text to print, of the given length where all is well, and whether all is well.
     """
-    length = next(iter(model.shapes.values()))[0] + 1 if is_open else None
-    for values in ([random_inputs(model, length)] if is_open else []) + [random_inputs(model)]:
-        told, good = compared(expected(model, values), [np.asarray(v) for v in run(values)], what)
+    sets = [random_inputs(model)]
+    if is_open:
+        sets.insert(0, random_inputs(model, next(iter(model.shapes.values()))[0] + 1))
+    for values, found in zip(sets, run(sets), strict=True):
+        told, good = compared(expected(model, values), found, what)
         if not good:
             break
     return told, good
@@ -125,4 +133,4 @@ def written(model: Model, batch: str, write: Callable[[bool], tuple[str, bool]])
             raise MXNetError(f"the graph cannot be converted: {reason}") from error
         if good or last:
             break
-    return f"{told}; the first axis has {'any length' if kind else 'the given length'}", good
+    return f"{told} (first axis: {'any length' if kind else 'the given length'})", good

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..base import MXNetError
 from ..interop import JaxFunction
-from ._beside import Run, measured, written
+from ._beside import Inputs, Run, each, measured, written
 from ._model import Model
 
 __all__ = ["write"]
@@ -73,10 +73,10 @@ def _runner(model: Model, folder: str, tf: ModuleType) -> Run:
     run = tf.saved_model.load(folder).signatures["serving_default"]
     names, outputs = _names(list(model.shapes)), _names(model.symbol.list_outputs())
 
-    def call(values: dict[str, np.ndarray]) -> list[np.ndarray]:
+    def call(values: Inputs) -> list[np.ndarray]:
         found = run(**{name: tf.constant(values[n]) for n, name in zip(model.shapes, names, strict=True)})
         return [found[name].numpy() for name in outputs]
-    return call
+    return each(call)
 
 
 def write(model: Model, folder: str, batch: str) -> tuple[str, bool]:

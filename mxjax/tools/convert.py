@@ -25,7 +25,7 @@ from ..array.safetensors_format import dumps
 from ..base import MXNetError
 from ..ndarray import load
 from . import _model
-from ._beside import Run, measured, written
+from ._beside import Inputs, Run, each, measured, written
 
 __all__ = ["add_arguments", "main"]
 
@@ -41,7 +41,7 @@ def _onnx(model: _model.Model, path: str, is_open: bool) -> tuple[Run | None, st
         return None, "onnxruntime"
     import onnxruntime
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    return lambda values: session.run(None, values), "onnxruntime"
+    return each(lambda values: session.run(None, values)), "onnxruntime"
 
 
 def _exported(model: _model.Model, is_open: bool) -> Any:
@@ -61,17 +61,17 @@ def _stablehlo(model: _model.Model, path: str, is_open: bool) -> tuple[Run | Non
     exported = _exported(model, is_open)
     write_file(path, exported.mlir_module_serialized)
     if is_open or importlib.util.find_spec("iree") is None:  # IREE takes programs of known shapes
-        return lambda values: exported.call(*[values[n] for n in model.shapes]), "XLA"
+        return each(lambda values: exported.call(*[values[n] for n in model.shapes])), "XLA"
     from iree import compiler, runtime
     code = compiler.compile_str(exported.mlir_module_serialized, input_type="stablehlo", target_backends=["llvm-cpu"],
                                 extra_args=["--iree-llvmcpu-target-cpu=host"])
     config = runtime.Config("local-task")
     module = runtime.load_vm_module(runtime.VmModule.copy_buffer(config.vm_instance, code), config)
 
-    def run(values: dict[str, np.ndarray]) -> list[np.ndarray]:
+    def run(values: Inputs) -> list:
         found = module.main(*[values[n] for n in model.shapes])
-        return [np.asarray(v) for v in (found if isinstance(found, list | tuple) else [found])]
-    return run, "IREE"
+        return list(found) if isinstance(found, list | tuple) else [found]
+    return each(run), "IREE"
 
 
 def _jax(model: _model.Model, path: str, is_open: bool) -> tuple[Run | None, str]:
@@ -82,7 +82,7 @@ def _jax(model: _model.Model, path: str, is_open: bool) -> tuple[Run | None, str
         raise MXNetError("--to jax needs flatbuffers: pip install 'mxjax[export]'") from None
     write_file(path, content)
     program = jax.export.deserialize(bytearray(content))
-    return lambda values: program.call(*[values[n] for n in model.shapes]), "XLA"
+    return each(lambda values: program.call(*[values[n] for n in model.shapes])), "XLA"
 
 
 def _npz(model: _model.Model, path: str) -> dict[str, np.ndarray]:

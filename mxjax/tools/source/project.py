@@ -33,11 +33,15 @@ source = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(source)
 vars().update(vars(source))
 with np.load(sys.argv[2]) as given:
-    values = [given[str(i)] for i in range(len(given))]
-model = load()
-found = model(*[GIVEN for value in values])
-found = found if isinstance(found, tuple) else (found,)
-np.savez(sys.argv[3], *[np.asarray(value.detach() if hasattr(value, "detach") else value) for value in found])
+    sets = {}
+    for name in given:
+        sets.setdefault(name.split(".")[0], []).append(given[name])
+model, results = load(), {}
+for number, values in sets.items():
+    found = model(*[GIVEN for value in values])
+    for i, value in enumerate(found if isinstance(found, tuple) else (found,)):
+        results[f"{number}.{i}"] = np.asarray(value.detach() if hasattr(value, "detach") else value)
+np.savez(sys.argv[3], **results)
 """
 
 
@@ -117,16 +121,17 @@ def check(model: Model, folder: str, inputs: list[str], to: Target, batch: str =
     if importlib.util.find_spec(to.package) is None:
         return (f"not checked: {to.package} is not installed here (pip install 'mxjax[{to.extra_name}]')", True)
     return written(model, batch, lambda is_open: measured(
-        model, lambda values: _run(folder, [values[n] for n in inputs], to), "the written source", is_open))
+        model, lambda sets: _run(folder, [[values[n] for n in inputs] for values in sets], to), "the written source",
+        is_open))
 
 
-def _run(folder: str, values: list[np.ndarray], to: Target) -> list[np.ndarray]:
+def _run(folder: str, sets: list[list[np.ndarray]], to: Target) -> list[list[np.ndarray]]:
     with tempfile.TemporaryDirectory() as place:
         given, found = os.path.join(place, "given.npz"), os.path.join(place, "found.npz")
-        np.savez(given, **{str(i): value for i, value in enumerate(values)})
+        np.savez(given, **{f"{i}.{j}": value for i, values in enumerate(sets) for j, value in enumerate(values)})
         done = subprocess.run([sys.executable, "-c", _RUN.replace("GIVEN", to.given),
                                os.path.join(folder, "model.py"), given, found], capture_output=True, text=True)
         if done.returncode:
             raise MXNetError(f"the written source fails: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
         with np.load(found) as arrays:
-            return [arrays[name] for name in arrays]
+            return [[arrays[name] for name in arrays if name.startswith(f"{i}.")] for i in range(len(sets))]
