@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
@@ -111,7 +112,9 @@ def log_model(block: HybridBlock, name: str = "model", **how: Any) -> Any:
         >>> info = log_model(net)  # doctest: +SKIP
         >>> load_model(info.model_uri)(x)  # doctest: +SKIP
     """
-    return _mlflow().models.Model.log(artifact_path=name, flavor=sys.modules[__name__], block=block, **how)
+    log = _mlflow().models.Model.log
+    key = "name" if "name" in inspect.signature(log).parameters else "artifact_path"  # its older name
+    return log(**{key: name}, flavor=sys.modules[__name__], block=block, **how)
 
 
 def load_model(model_uri: str | os.PathLike[str], ctx: Context | None = None) -> SymbolBlock:
