@@ -113,8 +113,9 @@ def log_model(block: HybridBlock, name: str = "model", **how: Any) -> Any:
         >>> load_model(info.model_uri)(x)  # doctest: +SKIP
     """
     log = _mlflow().models.Model.log
-    key = "name" if "name" in inspect.signature(log).parameters else "artifact_path"  # its older name
-    return log(**{key: name}, flavor=sys.modules[__name__], block=block, **how)
+    newer = "name" in inspect.signature(log).parameters  # which warns of the older keyword
+    named = {"artifact_path": None, "name": name} if newer else {"artifact_path": name}
+    return log(**named, flavor=sys.modules[__name__], block=block, **how)
 
 
 def load_model(model_uri: str | os.PathLike[str], ctx: Context | None = None) -> SymbolBlock:
