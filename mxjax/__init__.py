@@ -15,6 +15,7 @@ from . import level as _level_of_api
 from . import libinfo as _libinfo
 from . import log as log  # before anything that imports JAX
 from ._support import providers as _providers
+from ._support import tracebacks as _tracebacks
 from .libinfo import __version__ as __version__  # `as`: type checkers take it as this package's own
 
 if _TYPE_CHECKING:  # loaded when first used, see __getattr__
@@ -122,6 +123,7 @@ def _images():
     return image
 
 
+_tracebacks.install()
 _providers.of_images.append(_images)
 _providers.of_operators.append(_load_operators)
 _providers.of_storages.append(_load_storages)

@@ -10,7 +10,10 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["progress"]
+__all__ = ["noted", "progress"]
+
+
+_open: list[Any] = []  # the bars that are shown now, the innermost last
 
 
 class _Nothing:
@@ -34,11 +37,23 @@ def progress(description: str, total: int | None = None, unit: str = "", **optio
         options: more of tqdm's.
     """
     bar = _bar(desc=description, total=total, unit=unit, leave=False, **options)
+    _open.append(bar)
     try:
         yield bar
     finally:
+        _open.remove(bar)
         if not isinstance(bar, _Nothing):
             bar.close()
+
+
+def noted(text: str) -> None:
+    """Writes a text behind the innermost bar that is open; an empty one takes it away.
+
+    Args:
+        text: the reason why the bar does not move.
+    """
+    for bar in _open[-1:]:
+        bar.set_postfix_str(text)
 
 
 def _bar(**options: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
@@ -111,7 +112,10 @@ def log_model(block: HybridBlock, name: str = "model", **how: Any) -> Any:
         >>> info = log_model(net)  # doctest: +SKIP
         >>> load_model(info.model_uri)(x)  # doctest: +SKIP
     """
-    return _mlflow().models.Model.log(artifact_path=name, flavor=sys.modules[__name__], block=block, **how)
+    log = _mlflow().models.Model.log
+    newer = "name" in inspect.signature(log).parameters  # which warns of the older keyword
+    named = {"artifact_path": None, "name": name} if newer else {"artifact_path": name}
+    return log(**named, flavor=sys.modules[__name__], block=block, **how)
 
 
 def load_model(model_uri: str | os.PathLike[str], ctx: Context | None = None) -> SymbolBlock:

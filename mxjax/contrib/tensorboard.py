@@ -43,3 +43,5 @@ class LogMetricsCallback(MetricLogger):
         """Writes the metrics' values."""
         for name, value in values.items():
             self.summary_writer.add_scalar(name, value, global_step=step)
+        if hasattr(self.summary_writer, "flush"):
+            self.summary_writer.flush()  # else a reader sees nothing for two minutes

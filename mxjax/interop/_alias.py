@@ -27,7 +27,7 @@ __all__ = ["check_module", "install_mxnet_alias", "run_script"]
 
 
 # what `import mxnet` had loaded, so that scripts look it up in `sys.modules`
-_LOADED = ("ndarray.op", "ndarray._internal", "symbol.op", "symbol._internal")
+_LOADED = ("ndarray", "symbol", "ndarray.op", "ndarray._internal", "symbol.op", "symbol._internal")
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -71,7 +71,8 @@ class _Loader(importlib.abc.Loader):
     def exec_module(self, module: types.ModuleType) -> None:
         module.__spec__, module.__loader__ = self._kept
         for name in _LOADED if module.__name__ == "mxjax" else ():
-            importlib.import_module(f"mxnet.{name}")
+            # not by importing mxnet.x: a thread that does so holds its lock already, and waits for this import to end
+            sys.modules.setdefault(f"mxnet.{name}", importlib.import_module(f"mxjax.{name}"))
 
     def get_code(self, name: str) -> types.CodeType | None:
         """Returns the code that `python -m mxnet.x` runs."""

@@ -34,6 +34,7 @@ from .xla import XlaBackend
 __all__ = ["SOME_OF_ONE", "Compiled", "Reordered", "clear_caches"]
 
 _GIVING = {"donate_argnums"}  # NumPy makes new results whatever may be written over
+_QUICK = 100  # operations of a program that is compiled in no time that anybody would ask about
 _SOME, SOME_OF_ONE = 1 << 14, 1 << 17  # elements of all arguments together
 
 
@@ -212,16 +213,18 @@ class Compiled:
         made = self.xla.executable(self.xla.form(kind, None).trace(*args), args, kind, small)
         if not made.kept:
             return made.call
-        if not made.long:
+        if made.operations <= _QUICK:
             self._keep(signature, made.call, made.size)
             return made.call
 
-        def first(*args: Any) -> Any:  # after it the system has the memory again that compiling took
+        def first(*args: Any) -> Any:
             with telling("mxjax.kernel", "XLA compiles a program of %d operations%s, which has not been called with "
-                         "these shapes before; further calls will not wait", made.operations, self._name()):
+                         "these shapes before; further calls will not wait", made.operations, self._name(),
+                         doing="compiling"):
                 result = made.call(*args)
             self._keep(signature, made.call, made.size)
-            give_back()
+            if made.long:
+                give_back()  # the system has the memory again that compiling took
             return result
         self._calls[signature] = first
         return first

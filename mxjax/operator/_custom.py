@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import symbol
+from .._support.tracebacks import visible
 from ..array.creation import empty
 from ..array.dense import NDArray
 from ..array.sparse import empty as empty_stored
@@ -292,7 +293,7 @@ def _errors(method: str, op_type: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise MXNetError(f"{method} of custom operator {op_type}: {type(error).__name__}: {error}\n"
-                         + "".join(traceback.format_tb(error.__traceback__)[1:])) from error
+                         + "".join(traceback.format_tb(visible(error.__traceback__)))) from error
 
 
 def _value(array: NDArray) -> Any:

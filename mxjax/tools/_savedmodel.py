@@ -14,8 +14,8 @@ import numpy as np
 
 from ..base import MXNetError
 from ..interop import JaxFunction
+from ._beside import Inputs, Run, each, measured, written
 from ._model import Model
-from .source.project import compared, random_inputs
 
 __all__ = ["write"]
 
@@ -69,22 +69,23 @@ def _save(model: Model, folder: str, dynamic: bool, libraries: tuple[ModuleType,
     tf.saved_model.save(module, folder, signatures={"serving_default": module.predict})
 
 
-def _checked(model: Model, folder: str, tf: ModuleType) -> tuple[str, bool]:
-    values = random_inputs(model)
-    wanted = [np.asarray(v) for v in model.function()[0](*[values[n] for n in model.shapes])]
+def _runner(model: Model, folder: str, tf: ModuleType) -> Run:
     run = tf.saved_model.load(folder).signatures["serving_default"]
-    found = run(**{name: tf.constant(values[n]) for n, name in zip(model.shapes, _names(list(model.shapes)),
-                                                                     strict=True)})
-    return compared(wanted, [found[name].numpy() for name in _names(model.symbol.list_outputs())], "the SavedModel")
+    names, outputs = _names(list(model.shapes)), _names(model.symbol.list_outputs())
+
+    def call(values: Inputs) -> list[np.ndarray]:
+        found = run(**{name: tf.constant(values[n]) for n, name in zip(model.shapes, names, strict=True)})
+        return [found[name].numpy() for name in outputs]
+    return each(call)
 
 
-def write(model: Model, folder: str, dynamic: bool) -> tuple[str, bool]:
+def write(model: Model, folder: str, batch: str) -> tuple[str, bool]:
     """Writes a folder that `tf.saved_model.load` and TensorFlow Serving read, and runs it beside mxjax.
 
     Args:
         model: the checkpoint.
         folder: where; a SavedModel that is there is replaced.
-        dynamic: the first axis must have any length; else it has where the model allows that.
+        batch: as for `written`.
 
     Returns:
         What to print, and whether the outputs agree.
@@ -95,22 +96,16 @@ def write(model: Model, folder: str, dynamic: bool) -> tuple[str, bool]:
     libraries = _libraries()
     if os.path.exists(folder) and not os.path.exists(os.path.join(folder, "saved_model.pb")):
         raise MXNetError(f"{folder} exists and is no SavedModel")
-    lengths = {s[0] if s else None for s in model.shapes.values()}
-    kinds = [True] if dynamic else [True, False] if len(lengths) == 1 and None not in lengths else [False]
     parent = os.path.dirname(os.path.abspath(folder))
     os.makedirs(parent, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=parent) as place:
         made = os.path.join(place, "model")
-        for kind in kinds:
-            try:
-                _save(model, made, kind, libraries)
-                told, good = _checked(model, made, libraries[0])
-                break
-            except Exception as error:  # noqa: BLE001  tracing, saving and running have errors of many kinds
-                if kind is kinds[-1]:
-                    reason = (str(error).strip().splitlines() or ["?"])[0]
-                    raise MXNetError(f"the graph cannot become a SavedModel: {reason}") from error
-                shutil.rmtree(made, ignore_errors=True)
+
+        def save(is_open: bool) -> tuple[str, bool]:
+            shutil.rmtree(made, ignore_errors=True)
+            _save(model, made, is_open, libraries)
+            return measured(model, _runner(model, made, libraries[0]), "the SavedModel", is_open)
+        told = written(model, batch, save)
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(made, folder)
-    return f"{told}; the first axis has {'any length' if kind else 'the given length'}", good
+    return told

@@ -33,6 +33,7 @@ VERSION = VERSIONS[1]
 _OURS = "+mxjax."
 _FOR_CHILDREN = pathlib.Path(__file__).parents[1] / "interop" / "for_children"
 _MODULES = {"mxnet/__init__.py": _FOR_CHILDREN.parent / "stand_in" / "mxnet" / "__init__.py",
+            "_mxnet_finder.py": _FOR_CHILDREN.parent / "stand_in" / "_mxnet_finder.py",
             "mxnet_predict.py": _FOR_CHILDREN / "mxnet_predict.py"}
 _DIST_INFO = {api: f"mxnet-{version}.dist-info" for api, version in VERSIONS.items()}
 _CHOICE = b"install_mxnet_alias()"  # in the module's text, and what it says for MXNet 2
@@ -202,22 +203,21 @@ def _is_empty(path: pathlib.Path) -> bool:
     return path.is_dir() and {entry.name for entry in path.iterdir()} <= {"__pycache__"}
 
 
-def _module(api: int) -> bytes:
-    """The text of `mxnet/__init__.py`."""
-    text = _MODULES["mxnet/__init__.py"].read_bytes()
+def _module(api: int, name: str = "mxnet/__init__.py") -> bytes:
+    text = _MODULES[name].read_bytes()
     return text if api == 1 else text.replace(_CHOICE, _CHOICE_2)
 
 
 def _contents(api: int) -> dict[str, bytes]:
     """The stand-in's files by their paths: those first by which it can be removed, and last what is imported."""
     info = _DIST_INFO[api]
-    modules = {name: _module(api) if name == "mxnet/__init__.py" else source.read_bytes()
-               for name, source in sorted(_MODULES.items(), reverse=True)}
+    modules = {name: _module(api, name) for name in sorted(_MODULES, reverse=True)}
     rest = {
         f"{info}/METADATA": f"Metadata-Version: 2.4\nName: mxnet\nVersion: {VERSIONS[api]}\nSummary: The API of Apache "
         f"MXNet {level.VERSIONS[api]}, by mxjax\nLicense-Expression: Apache-2.0\nRequires-Python: >=3.11\n".encode(),
         f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: mxjax\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{info}/INSTALLER": b"mxjax\n", f"{info}/top_level.txt": b"mxnet\nmxnet_predict\n", **modules}
+        f"{info}/INSTALLER": b"mxjax\n", f"{info}/top_level.txt": b"mxnet\nmxnet_predict\n", **modules,
+        "_mxnet_finder.pth": b"import _mxnet_finder\n"}
     record = "".join(f"{name},sha256={_digest(content)},{len(content)}\n" for name, content in rest.items())
     return {f"{info}/RECORD": f"{record}{info}/RECORD,,\n".encode(), **rest}
 

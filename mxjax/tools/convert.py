@@ -1,43 +1,54 @@
 """`python -m mxjax convert MODEL --to onnx --shape data=1,3,224,224`: a checkpoint in another format.
 
-onnx: an ONNX file (with --dynamic-batch for any batch). stablehlo: the program as portable StableHLO bytecode, for
-runtimes of OpenXLA. jax: the program as `jax.export` writes it; `jax.export.deserialize(content).call(inputs)` runs it.
-npz, safetensors: the parameters alone, which `mx.nd.load` reads too. In the programs the parameters are constants; they
-compute in inference mode. pytorch, flax: a folder with readable source (`model.py`: a class for each kind of block) and
-its weights (`model.safetensors`), checked against mxjax where the library is installed. savedmodel: a folder for
-TensorFlow, with its parameters as variables, checked too.
+onnx: an ONNX file. stablehlo: the program as portable StableHLO bytecode, for runtimes of OpenXLA. jax: the program as
+`jax.export` writes it; `jax.export.deserialize(content).call(inputs)` runs it. npz, safetensors: the parameters alone,
+which `mx.nd.load` reads too. In the programs the parameters are constants; they compute in inference mode. pytorch,
+flax: a folder with readable source (`model.py`: a class for each kind of block) and its weights (`model.safetensors`).
+savedmodel: a folder for TensorFlow, with its parameters as variables.
+
+The first axis of the inputs may have any length where the network allows that. The result is run beside mxjax where its
+library (for stablehlo IREE, else XLA) is installed.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from .._support.files import replacing, write_file
 from ..array.safetensors_format import dumps
 from ..base import MXNetError
+from ..ndarray import load
 from . import _model
+from ._beside import Inputs, Run, each, measured, written
 
 __all__ = ["add_arguments", "main"]
 
 
-def _onnx(model: _model.Model, path: str, dynamic: bool) -> None:
+def _onnx(model: _model.Model, path: str, is_open: bool) -> tuple[Run | None, str]:
     from ..onnx import export_model  # needs the extra "onnx"
     order = [n for n in model.symbol.list_inputs() if n in model.shapes]
     shapes = [model.shapes[n] for n in order]
-    wanted = [("batch", *s[1:]) for s in shapes] if dynamic else None
-    export_model(model.symbol, model.params, shapes, [model.dtypes[n] for n in order], path, dynamic=dynamic,
+    wanted = [("batch", *s[1:]) for s in shapes] if is_open else None
+    export_model(model.symbol, model.params, shapes, [model.dtypes[n] for n in order], path, dynamic=is_open,
                  dynamic_input_shapes=wanted)
+    if importlib.util.find_spec("onnxruntime") is None:
+        return None, "onnxruntime"
+    import onnxruntime
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return each(lambda values: session.run(None, values)), "onnxruntime"
 
 
-def _exported(model: _model.Model, dynamic: bool) -> object:
+def _exported(model: _model.Model, is_open: bool) -> Any:
     import jax
     import jax.export
     program, specs = model.function()
-    if dynamic:
+    if is_open:
         batch = jax.export.symbolic_shape("batch")
         specs = [jax.ShapeDtypeStruct((*batch, *s.shape[1:]), s.dtype) for s in specs]
     try:
@@ -46,31 +57,50 @@ def _exported(model: _model.Model, dynamic: bool) -> object:
         raise MXNetError(f"the graph cannot be exported: {str(error).splitlines()[0]}") from None
 
 
-def _stablehlo(model: _model.Model, path: str, dynamic: bool) -> None:
-    write_file(path, _exported(model, dynamic).mlir_module_serialized)
+def _stablehlo(model: _model.Model, path: str, is_open: bool) -> tuple[Run | None, str]:
+    exported = _exported(model, is_open)
+    write_file(path, exported.mlir_module_serialized)
+    if is_open or importlib.util.find_spec("iree") is None:  # IREE takes programs of known shapes
+        return each(lambda values: exported.call(*[values[n] for n in model.shapes])), "XLA"
+    from iree import compiler, runtime
+    code = compiler.compile_str(exported.mlir_module_serialized, input_type="stablehlo", target_backends=["llvm-cpu"],
+                                extra_args=["--iree-llvmcpu-target-cpu=host"])
+    config = runtime.Config("local-task")
+    module = runtime.load_vm_module(runtime.VmModule.copy_buffer(config.vm_instance, code), config)
+
+    def run(values: Inputs) -> list:
+        found = module.main(*[values[n] for n in model.shapes])
+        return list(found) if isinstance(found, list | tuple) else [found]
+    return each(run), "IREE"
 
 
-def _jax(model: _model.Model, path: str, dynamic: bool) -> None:
+def _jax(model: _model.Model, path: str, is_open: bool) -> tuple[Run | None, str]:
+    import jax.export
     try:
-        content = _exported(model, dynamic).serialize()
+        content = _exported(model, is_open).serialize()
     except ImportError:
         raise MXNetError("--to jax needs flatbuffers: pip install 'mxjax[export]'") from None
     write_file(path, content)
+    program = jax.export.deserialize(bytearray(content))
+    return each(lambda values: program.call(*[values[n] for n in model.shapes])), "XLA"
 
 
-def _npz(model: _model.Model, path: str, dynamic: bool) -> None:
+def _npz(model: _model.Model, path: str) -> dict[str, np.ndarray]:
     with replacing(path) as file:
         np.savez(file, **{name: value.asnumpy() for name, value in model.params.items()})
+    with np.load(path) as arrays:
+        return dict(arrays)
 
 
-def _safetensors(model: _model.Model, path: str, dynamic: bool) -> None:
+def _safetensors(model: _model.Model, path: str) -> dict[str, np.ndarray]:
     write_file(path, dumps(list(model.params.values()), list(model.params), path))
+    return {name: value.asnumpy() for name, value in load(path).items()}
 
 
-_FORMATS: dict[str, tuple[Callable[[_model.Model, str, bool], None], str]] = {
-    "onnx": (_onnx, ".onnx"), "stablehlo": (_stablehlo, ".mlirbc"), "jax": (_jax, ".jax"), "npz": (_npz, ".npz"),
-    "safetensors": (_safetensors, ".safetensors")}
-
+_PROGRAMS: dict[str, tuple[Callable[[_model.Model, str, bool], tuple[Run | None, str]], str]] = {
+    "onnx": (_onnx, ".onnx"), "stablehlo": (_stablehlo, ".mlirbc"), "jax": (_jax, ".jax")}
+_ARRAYS: dict[str, tuple[Callable[[_model.Model, str], dict[str, np.ndarray]], str]] = {
+    "npz": (_npz, ".npz"), "safetensors": (_safetensors, ".safetensors")}
 _SOURCES = ("pytorch", "flax")  # a folder of files
 _SAVED_MODEL = "savedmodel"
 
@@ -78,10 +108,15 @@ _SAVED_MODEL = "savedmodel"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
     _model.add_arguments(parser)
-    parser.add_argument("--to", required=True, choices=[*_FORMATS, *_SOURCES, _SAVED_MODEL], help="the format")
+    parser.add_argument("--to", required=True, choices=[*_PROGRAMS, *_ARRAYS, *_SOURCES, _SAVED_MODEL],
+                        help="the format")
     parser.add_argument("--output", metavar="PATH",
                         help="the file or folder; PREFIX with the format's ending where not given")
-    parser.add_argument("--dynamic-batch", action="store_true", help="the first axis of the inputs may have any length")
+    batch = parser.add_mutually_exclusive_group()
+    batch.add_argument("--dynamic-batch", action="store_const", dest="batch", const="open", default="",
+                       help="fail where the first axis of the inputs cannot have any length")
+    batch.add_argument("--fixed-batch", action="store_const", dest="batch", const="fixed",
+                       help="the first axis has the given length")
 
 
 def _source(given: argparse.Namespace) -> int:
@@ -91,7 +126,7 @@ def _source(given: argparse.Namespace) -> int:
     paths, inputs = project.write(model, model.prefix, folder, target)
     for path in paths:
         print(f"{path}: {os.path.getsize(path) / 1e6:.3f} MB")
-    told, good = project.check(model, folder, inputs, target)
+    told, good = project.check(model, folder, inputs, target, given.batch)
     print(told)
     return 0 if good else 1
 
@@ -100,20 +135,40 @@ def _saved_model(given: argparse.Namespace) -> int:
     from . import _savedmodel  # TensorFlow is optional
     model = _model.Model(given)
     folder = given.output or f"{model.prefix}-savedmodel"
-    told, good = _savedmodel.write(model, folder, given.dynamic_batch)
+    told, good = _savedmodel.write(model, folder, given.batch)
     print(f"{folder}: {told}")
+    return 0 if good else 1
+
+
+def _arrays(given: argparse.Namespace) -> int:
+    write, ending = _ARRAYS[given.to]
+    model = _model.Model(given, runs=False)
+    path = given.output or model.prefix + ending
+    found = write(model, path)
+    same = sum(np.array_equal(value.asnumpy(), found.get(name)) for name, value in model.params.items())
+    print(f"{path}: {os.path.getsize(path) / 1e6:.2f} MB; {same} of {len(model.params)} arrays are read back unchanged")
+    return 0 if same == len(model.params) else 1
+
+
+def _program(given: argparse.Namespace) -> int:
+    write, ending = _PROGRAMS[given.to]
+    model = _model.Model(given)
+    path = given.output or model.prefix + ending
+
+    def convert(is_open: bool) -> tuple[str, bool]:
+        run, runtime = write(model, path, is_open)
+        if run is None:
+            return f"not checked: {runtime} is not installed here", True
+        told, good = measured(model, run, runtime, is_open)
+        return f"{runtime}: {told}", good
+    told, good = written(model, given.batch, convert)
+    print(f"{path}: {os.path.getsize(path) / 1e6:.2f} MB")
+    print(told)
     return 0 if good else 1
 
 
 def main(given: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
-    if given.to in _SOURCES:
-        return _source(given)
-    if given.to == _SAVED_MODEL:
-        return _saved_model(given)
-    write, ending = _FORMATS[given.to]
-    model = _model.Model(given, runs=write not in (_npz, _safetensors))
-    path = given.output or model.prefix + ending
-    write(model, path, given.dynamic_batch)
-    print(f"{path}: {os.path.getsize(path) / 1e6:.2f} MB")
-    return 0
+    run = _source if given.to in _SOURCES else _saved_model if given.to == _SAVED_MODEL else \
+        _arrays if given.to in _ARRAYS else _program
+    return run(given)

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from .._support.tracebacks import shortened
 from ..kernel.policy import expect_few_calls
 from ..random import seed
 from ..util import set_np
@@ -121,7 +122,8 @@ def _work(sock: socket.socket, job: tuple | None) -> None:
 
 def _answer(sock: socket.socket, number: Any, error: Exception) -> None:
     """Sends an error, with its traceback as text; as text alone where it cannot be pickled and unpickled."""
-    text = traceback.format_exc()
+    with shortened(error):
+        text = "".join(traceback.format_exception(error))
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:

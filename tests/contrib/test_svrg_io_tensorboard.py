@@ -77,6 +77,9 @@ def test_metrics_for_tensorboard(monkeypatch):
 
         def add_scalar(self, name, value, global_step):
             written.append((self.folder, name, value, global_step))
+
+        def flush(self):
+            written.append("flush")
     module = type(mx)("tensorboardX")
     module.SummaryWriter = SummaryWriter
     monkeypatch.setitem(__import__("sys").modules, "tensorboardX", module)
@@ -86,7 +89,18 @@ def test_metrics_for_tensorboard(monkeypatch):
     callback = LogMetricsCallback("logs", prefix="train")
     callback(mx.model.BatchEndParam(2, 5, metric, None))
     callback(mx.model.BatchEndParam(2, 5, None, None))
-    assert written == [("logs", "train-accuracy", 1.0, 2)]
+    assert written == [("logs", "train-accuracy", 1.0, 2), "flush"]
+
+
+def test_event_files_are_read_while_the_writer_is_open(tmp_path):
+    pytest.importorskip("tensorboardX")
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    from mxjax.contrib.tensorboard import LogMetricsCallback
+    metric = mx.metric.create("acc")
+    metric.update([mx.nd.array([1])], [mx.nd.array([[0, 1]])])
+    LogMetricsCallback(str(tmp_path), prefix="train")(mx.model.BatchEndParam(2, 5, metric, None))
+    found = events.EventAccumulator(str(tmp_path)).Reload()
+    assert [(e.step, e.value) for e in found.Scalars("train-accuracy")] == [(2, 1.0)]
 
 
 def test_missing_tensorboard_is_named(monkeypatch):

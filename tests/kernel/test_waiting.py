@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mxjax._support import waiting
+from mxjax._support import progress, waiting
 from mxjax.kernel.compiled import Compiled
 
 
@@ -38,6 +38,28 @@ def test_a_long_block_is_told_of_once_while_it_runs(heard, monkeypatch):
     assert heard.lines == [("WARNING", "waits for this")]
 
 
+def test_an_open_bar_says_why_it_stands_still(heard, monkeypatch):
+    monkeypatch.setattr(waiting, "_PATIENCE", 0)
+    texts, shown = [], threading.Event()
+
+    class Bar:
+        def set_postfix_str(self, text):
+            texts.append(text)
+            shown.set()
+
+        def close(self):
+            pass
+    monkeypatch.setattr(progress, "_bar", lambda **options: Bar())
+    with progress.progress("fit"):
+        with waiting.telling("mxjax.kernel", "waits", doing="compiling"):
+            assert shown.wait(60)
+        assert texts == ["compiling", ""]
+    heard.event.clear()
+    with waiting.telling("mxjax.kernel", "waits", doing="compiling"):  # no bar is open
+        assert heard.event.wait(60)
+    assert texts == ["compiling", ""]
+
+
 def test_nothing_is_said_of_a_short_block_and_of_one_that_fails(heard, monkeypatch):
     monkeypatch.setattr(waiting, "_PATIENCE", 1000)
     before = set(threading.enumerate())
@@ -56,7 +78,7 @@ def test_a_large_program_is_named_at_its_first_call_only(heard, monkeypatch):
     monkeypatch.setattr(waiting, "_PATIENCE", 0)
 
     def many(x):
-        for i in range(1100):
+        for i in range(150):
             x = x + jnp.float32(i)
         return x
     few, large = Compiled(lambda x: x + 1), Compiled(many)
@@ -64,6 +86,6 @@ def test_a_large_program_is_named_at_its_first_call_only(heard, monkeypatch):
         few(jnp.ones(3))
         result = large(jnp.ones(3))
     assert heard.event.wait(60)
-    np.testing.assert_allclose(result, 1 + 1100 * 1099 / 2, rtol=1e-5)
+    np.testing.assert_allclose(result, 1 + 150 * 149 / 2, rtol=1e-5)
     (level, line), = heard.lines
-    assert level == "WARNING" and line.startswith("XLA compiles a program of 110") and "(many)" in line
+    assert level == "WARNING" and line.startswith("XLA compiles a program of 1") and "(many)" in line

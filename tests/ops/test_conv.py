@@ -180,6 +180,13 @@ def test_kernels_larger_than_the_data_are_refused():
              no_bias=True)
 
 
+def test_deconvolution_of_mxnet_2s_files_has_target_shape_none():
+    data, weight = np.ones((1, 1, 3, 3), "f"), np.ones((1, 1, 3, 3), "f")
+    given = {"kernel": (3, 3), "num_filter": 1, "no_bias": True}
+    np.testing.assert_array_equal(call("Deconvolution", data, weight, target_shape="None", **given),
+                                  call("Deconvolution", data, weight, **given))
+
+
 def test_weights_of_another_shape_are_refused():
     with pytest.raises(MXNetError, match=r"Deconvolution: weight must have the shape \(1, 4, 3, 3\)"):
         call("Deconvolution", np.ones((1, 1, 5, 5), "f"), np.ones((4, 1, 3, 3), "f"), kernel=(3, 3), num_filter=4,

@@ -203,6 +203,39 @@ def test_threads_that_import_it_at_once(environment, tmp_path):
     assert done.stdout == "{('1.9.1', 'Dense', 'mxjax.ndarray')} 8\n", done.stdout + done.stderr[-3000:]
 
 
+MODULES_AT_ONCE = """
+import sys, threading, importlib
+sys.setswitchinterval(1e-6)
+names = ["mxnet.gluon.nn", "mxnet.symbol", "mxnet", "mxnet.ndarray", "mxnet.io", "mxnet.module", "mxnet.metric"]
+found, start = [], threading.Barrier(len(names))
+
+def work(name):
+    start.wait()
+    found.append(importlib.import_module(name).__name__)
+
+threads = [threading.Thread(target=work, args=(name,)) for name in names]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(len(found))
+"""
+
+
+def test_threads_whose_first_import_is_a_module_of_it(environment, tmp_path):
+    for _ in range(3):  # without a finder some of them met an empty package, in about every fifth process
+        done = call(environment, "-c", MODULES_AT_ONCE, folder=tmp_path)
+        assert done.stdout == "7\n", done.stdout + done.stderr[-3000:]
+
+
+def test_nothing_is_loaded_before_it_is_imported(environment, tmp_path):
+    code = "import importlib.util, sys; print(importlib.util.find_spec('mxnet').origin, 'mxjax' in sys.modules)"
+    done = call(environment, "-c", code, folder=tmp_path)
+    assert done.stdout.endswith("__init__.py False\n"), done.stdout + done.stderr[-3000:]
+    (tmp_path / "mxnet.py").write_text("mine = 1")  # what comes first in the path is found first
+    assert call(environment, "-c", "import mxnet; print(mxnet.mine)", folder=tmp_path).stdout == "1\n"
+
+
 def test_its_version_is_what_libraries_ask_for():
     specifiers = pytest.importorskip("packaging.specifiers")
     for wanted in ("==1.9.1", ">=1.6", ">=1.7,<2", "~=1.9"):
@@ -239,7 +272,8 @@ def test_an_older_stand_in_is_replaced_and_one_without_its_list_removed(tmp_path
         assert alias.install(tmp_path).version == "1.9.1+mxjax.0"
     assert alias.main(arguments("status", "--target", str(tmp_path))) == 1
     assert alias.install(tmp_path).version == new
-    assert sorted(os.listdir(tmp_path)) == ["mxnet", f"mxnet-{new}.dist-info", "mxnet_predict.py"]
+    assert sorted(os.listdir(tmp_path)) == [
+        "_mxnet_finder.pth", "_mxnet_finder.py", "mxnet", f"mxnet-{new}.dist-info", "mxnet_predict.py"]
     (tmp_path / f"mxnet-{new}.dist-info" / "RECORD").unlink()
     assert len(alias.remove(tmp_path)) == 1 and os.listdir(tmp_path) == []
 

@@ -11,7 +11,7 @@ import pytest
 import mxjax as mx
 from mxjax import __main__ as command_line
 from mxjax import gluon
-from mxjax.tools import _model
+from mxjax.tools import _beside, _model
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +48,34 @@ def test_npz_and_stablehlo(model, capsys, tmp_path):
     assert b"StableHLO" in (tmp_path / "program").read_bytes()[:64]
 
 
+def test_the_first_axis_is_open_where_the_network_allows(capsys, tmp_path):
+    pytest.importorskip("flatbuffers")
+    data = mx.sym.var("data")
+    for name, net in (("fixed", mx.sym.broadcast_add(data, mx.sym.ones((2, 3)))), ("open", mx.sym.relu(data))):
+        net.save(str(tmp_path / f"{name}-symbol.json"))
+        given = ("convert", tmp_path / f"{name}-symbol.json", "--to", "jax", "--shape", "data=2,3")
+        length = "the given length" if name == "fixed" else "any length"
+        assert "of values up to" in (told := run(capsys, *given)) and f"(first axis: {length})" in told
+        assert "(first axis: the given length)" in run(capsys, *given, "--fixed-batch")
+    with pytest.raises(SystemExit):
+        run(capsys, "convert", tmp_path / "fixed-symbol.json", "--to", "jax", "--shape", "data=2,3", "--dynamic-batch")
+    assert "cannot" in capsys.readouterr().err
+
+
+def test_what_does_not_agree_is_told(model, capsys, monkeypatch):
+    pytest.importorskip("onnxruntime")
+    prefix, _, _ = model
+    monkeypatch.setattr(_beside, "expected", lambda model, values: [np.ones((len(values["data"]), 3))])
+    assert command_line.main(["convert", prefix, "3", "--to", "onnx", "--shape", "data=1,2,6,6"]) == 1
+    assert "they do not agree" in capsys.readouterr().out
+
+
 def test_jax(model, capsys):
     pytest.importorskip("flatbuffers")
     import jax.export
     prefix, x, want = model
-    run(capsys, "convert", prefix, 3, "--to", "jax", "--shape", "data=1,2,6,6", "--dynamic-batch")
+    told = run(capsys, "convert", prefix, 3, "--to", "jax", "--shape", "data=1,2,6,6")
+    assert "XLA: largest difference to mxjax" in told and "(first axis: any length)" in told
     with open(prefix + ".jax", "rb") as file:
         program = jax.export.deserialize(bytearray(file.read()))
     np.testing.assert_allclose(program.call(x)[0], want, rtol=1e-5, atol=1e-6)
@@ -62,7 +85,8 @@ def test_onnx(model, capsys):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
     prefix, x, want = model
-    run(capsys, "convert", prefix, 3, "--to", "onnx", "--shape", "data=1,2,6,6", "--dynamic-batch")
+    told = run(capsys, "convert", prefix, 3, "--to", "onnx", "--shape", "data=1,2,6,6")
+    assert "onnxruntime: largest difference to mxjax" in told and "(first axis: any length)" in told
     session = onnxruntime.InferenceSession(prefix + ".onnx", providers=["CPUExecutionProvider"])
     np.testing.assert_allclose(session.run(None, {"data": x})[0], want, rtol=1e-4, atol=1e-5)
 

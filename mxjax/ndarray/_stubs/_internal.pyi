@@ -2851,7 +2851,7 @@ def _npx_convolution(
 def _npx_deconvolution(
     data: NDArray | None = ..., weight: NDArray | None = ..., bias: NDArray | None = ...,
     kernel: int | Sequence[int] = ..., stride: int | Sequence[int] = ..., dilate: int | Sequence[int] = ...,
-    pad: int | Sequence[int] = ..., adj: int | Sequence[int] = ..., target_shape: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ..., adj: int | Sequence[int] = ..., target_shape: int | Sequence[int] | None = ...,
     num_filter: int = ..., num_group: int = ..., workspace: int = ..., no_bias: bool = ...,
     cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = ..., cudnn_off: bool = ...,
     layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,

@@ -142,7 +142,7 @@ def Custom(*data: NDArray | Sequence[NDArray], **kwargs: Any) -> NDArray | list[
 def Deconvolution(
     data: NDArray | None = ..., weight: NDArray | None = ..., bias: NDArray | None = ...,
     kernel: int | Sequence[int] = ..., stride: int | Sequence[int] = ..., dilate: int | Sequence[int] = ...,
-    pad: int | Sequence[int] = ..., adj: int | Sequence[int] = ..., target_shape: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ..., adj: int | Sequence[int] = ..., target_shape: int | Sequence[int] | None = ...,
     num_filter: int = ..., num_group: int = ..., workspace: int = ..., no_bias: bool = ...,
     cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = ..., cudnn_off: bool = ...,
     layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,

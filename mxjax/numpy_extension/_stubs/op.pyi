@@ -283,7 +283,7 @@ def ctc_loss(
 def deconvolution(
     data: ndarray | None = ..., weight: ndarray | None = ..., bias: ndarray | None = ...,
     kernel: int | Sequence[int] = ..., stride: int | Sequence[int] = ..., dilate: int | Sequence[int] = ...,
-    pad: int | Sequence[int] = ..., adj: int | Sequence[int] = ..., target_shape: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ..., adj: int | Sequence[int] = ..., target_shape: int | Sequence[int] | None = ...,
     num_filter: int = ..., num_group: int = ..., workspace: int = ..., no_bias: bool = ...,
     cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = ..., cudnn_off: bool = ...,
     layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,

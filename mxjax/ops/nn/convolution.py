@@ -307,10 +307,10 @@ def _deconvolved(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
           FPartialShape=exact(_deconvolved, lambda p, x, *_: not p["target_shape"] and _grouped(p, x) and all(
               a < s for a, s in zip(p["adj"], p["stride"] or (1,) * len(x), strict=False))))
 def deconvolution(data: Array, weight: Array, bias: Array | None = None, *, kernel: Shape, stride: Shape = (),
-                  dilate: Shape = (), pad: Shape = (), adj: Shape = (), target_shape: Shape = (), num_filter: Count,
-                  num_group: Count = 1, workspace: Annotated[int, Range(0)] = 512, no_bias: bool = True,
-                  cudnn_tune: Literal["fastest", "limited_workspace", "off"] | None = None, cudnn_off: bool = False,
-                  layout: Layout = None) -> Array:
+                  dilate: Shape = (), pad: Shape = (), adj: Shape = (), target_shape: Shape | None = (),
+                  num_filter: Count, num_group: Count = 1, workspace: Annotated[int, Range(0)] = 512,
+                  no_bias: bool = True, cudnn_tune: Literal["fastest", "limited_workspace", "off"] | None = None,
+                  cudnn_off: bool = False, layout: Layout = None) -> Array:
     """The transpose of Convolution: its gradient with respect to data, as an operator.
 
     weight: (channel, num_filter / num_group, *kernel).  Output space:

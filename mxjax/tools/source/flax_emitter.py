@@ -137,7 +137,7 @@ def _pooling(c: Call) -> Ref:
 
 
 _ACTIVATIONS = {"relu": "nnx.relu", "sigmoid": "nnx.sigmoid", "tanh": "jnp.tanh", "softrelu": "nnx.softplus",
-                "softsign": "nnx.soft_sign"}
+                "softsign": "nnx.soft_sign", "log_sigmoid": "nnx.log_sigmoid", "mish": "jax.nn.mish"}
 
 
 def _alike(c: Call, text: str, module: str = "", count: int = 1) -> Ref:

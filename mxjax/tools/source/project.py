@@ -14,16 +14,15 @@ import numpy as np
 from ..._support.files import together, write_file
 from ...array.safetensors_format import dumps
 from ...base import MXNetError
-from ...graph.node import topological
 from ...ndarray import array
+from .._beside import measured, written
 from .._model import Model
 from .steps import read
 from .structure import find
 from .writer import Target, text, weights
 
-__all__ = ["check", "compared", "random_inputs", "target", "write"]
+__all__ = ["check", "target", "write"]
 
-_AGREES = 1e-3  # largest difference, relative to the largest value, that rounding explains
 _PROBABILITIES = ("SoftmaxOutput", "SoftmaxActivation", "softmax", "LogisticRegressionOutput")
 
 _RUN = """
@@ -34,11 +33,15 @@ source = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(source)
 vars().update(vars(source))
 with np.load(sys.argv[2]) as given:
-    values = [given[str(i)] for i in range(len(given))]
-model = load()
-found = model(*[GIVEN for value in values])
-found = found if isinstance(found, tuple) else (found,)
-np.savez(sys.argv[3], *[np.asarray(value.detach() if hasattr(value, "detach") else value) for value in found])
+    sets = {}
+    for name in given:
+        sets.setdefault(name.split(".")[0], []).append(given[name])
+model, results = load(), {}
+for number, values in sets.items():
+    found = model(*[GIVEN for value in values])
+    for i, value in enumerate(found if isinstance(found, tuple) else (found,)):
+        results[f"{number}.{i}"] = np.asarray(value.detach() if hasattr(value, "detach") else value)
+np.savez(sys.argv[3], **results)
 """
 
 
@@ -99,53 +102,36 @@ def _plain(name: str) -> str:
 
 
 # ------------------------------------------------------------ the check
-def check(model: Model, folder: str, inputs: list[str], to: Target) -> tuple[str, bool]:
-    """(what to print, whether all is well) of the written source beside mxjax on random inputs of these names."""
+def check(model: Model, folder: str, inputs: list[str], to: Target, batch: str = "") -> tuple[str, bool]:
+    """Runs the written source beside mxjax on random inputs.
+
+    Args:
+        model: the checkpoint.
+        folder: of the source.
+        inputs: their names, in the source's order.
+        to: its library.
+        batch: as for `written`.
+
+    Returns:
+        The text to print, and whether all is well.
+
+    Raises:
+        MXNetError: the source fails.
+    """
     if importlib.util.find_spec(to.package) is None:
         return (f"not checked: {to.package} is not installed here (pip install 'mxjax[{to.extra_name}]')", True)
-    values = random_inputs(model)
-    program, _ = model.function()
-    wanted = [np.asarray(value) for value in program(*[values[n] for n in model.shapes])]
+    return written(model, batch, lambda is_open: measured(
+        model, lambda sets: _run(folder, [[values[n] for n in inputs] for values in sets], to), "the written source",
+        is_open))
+
+
+def _run(folder: str, sets: list[list[np.ndarray]], to: Target) -> list[list[np.ndarray]]:
     with tempfile.TemporaryDirectory() as place:
         given, found = os.path.join(place, "given.npz"), os.path.join(place, "found.npz")
-        np.savez(given, **{str(i): values[n] for i, n in enumerate(inputs)})
+        np.savez(given, **{f"{i}.{j}": value for i, values in enumerate(sets) for j, value in enumerate(values)})
         done = subprocess.run([sys.executable, "-c", _RUN.replace("GIVEN", to.given),
                                os.path.join(folder, "model.py"), given, found], capture_output=True, text=True)
         if done.returncode:
             raise MXNetError(f"the written source fails: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
         with np.load(found) as arrays:
-            results = [arrays[name] for name in arrays]
-    return compared(wanted, results, "the written source")
-
-
-def compared(wanted: list[np.ndarray], results: list[np.ndarray], what: str) -> tuple[str, bool]:
-    """(what to print, whether all is well) of what mxjax computes and what something else does."""
-    worst, size = 0.0, 0.0
-    for ours, theirs in zip(wanted, results, strict=True):
-        if ours.shape != theirs.shape:
-            return f"{what} gives the shape {theirs.shape}, mxjax {ours.shape}", False
-        if ours.size:
-            ours, theirs = ours.astype("float64"), theirs.astype("float64")
-            with np.errstate(invalid="ignore"):
-                same = (ours == theirs) | np.isnan(ours) & np.isnan(theirs)
-                worst = float(np.maximum(worst, np.where(same, 0, np.abs(ours - theirs)).max()))  # NaN stays
-            size = max(size, float(np.abs(ours[np.isfinite(ours)]).max(initial=0)))
-    good = worst <= _AGREES * max(size, 1e-30)
-    return (f"largest difference to mxjax {worst:.2g}, of values up to {size:.3g}"
-            f"{'' if good else ': they do not agree'}", good)
-
-
-def random_inputs(model: Model) -> dict[str, np.ndarray]:
-    """Random inputs: places in a table where they look something up, else numbers."""
-    rng, counts = np.random.default_rng(0), {}
-    for node in topological(model.symbol._outputs):
-        if node.op is not None and node.op.name in ("Embedding", "one_hot", "take"):
-            source = node.inputs[1 if node.op.name == "take" else 0][0]
-            while source.op is not None and source.inputs:
-                source = source.inputs[0][0]
-            count = node.params.get("input_dim") or node.params.get("depth")
-            if count:
-                counts[source.name] = min(count, counts.get(source.name, count))
-    return {name: (rng.integers(0, counts.get(name, 2), shape) if name in counts or dtype.kind in "iub" else
-                   rng.standard_normal(shape)).astype(dtype) for name, (shape, dtype) in
-            ((n, (model.shapes[n], model.dtypes[n])) for n in model.shapes)}
+            return [[arrays[name] for name in arrays if name.startswith(f"{i}.")] for i in range(len(sets))]

@@ -158,10 +158,16 @@ def _norm(c: Call, d: Dialect) -> Ref:
     return c.expr(f"{d.lib}.linalg.vector_norm({{0}}, ord={c.p['ord']}{where}{kept}){flat}", c.ref())
 
 
+def open_first(shape: tuple[int, ...], out_shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns a new shape whose first length is -1 where the first axis keeps its length, so that it may have any."""
+    keeps = shape[:1] == out_shape[:1] and len(out_shape) > 1 and 0 not in out_shape
+    return (-1, *out_shape[1:]) if keeps else out_shape
+
+
 def _reshape(c: Call, d: Dialect) -> Ref:
     """MXNet's codes 0, -1, -2, -3 and -4 in words."""
     if c.kind in ("_np_reshape", "_npx_reshape"):
-        return c.expr(f"{{0}}.reshape({', '.join(map(str, c.out_shape()))})", c.ref())
+        return c.expr(f"{{0}}.reshape({', '.join(map(str, open_first(c.shape(), c.out_shape())))})", c.ref())
     c.need(not c.p["reverse"], "reverse=True")
     codes, place, shape = list(c.p["shape"] or c.p["target_shape"]), 0, c.shape()
     free = -1 not in codes  # whether a length may still be left open

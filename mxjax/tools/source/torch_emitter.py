@@ -103,7 +103,8 @@ def _pooling(c: Call) -> Ref:
 
 _ACTIVATIONS = {"relu": ("F.relu({0})", "nn.ReLU()"), "sigmoid": ("torch.sigmoid({0})", "nn.Sigmoid()"),
                 "tanh": ("torch.tanh({0})", "nn.Tanh()"), "softrelu": ("F.softplus({0})", "nn.Softplus()"),
-                "softsign": ("F.softsign({0})", "nn.Softsign()")}
+                "softsign": ("F.softsign({0})", "nn.Softsign()"), "mish": ("F.mish({0})", "nn.Mish()"),
+                "log_sigmoid": ("F.logsigmoid({0})", "nn.LogSigmoid()")}
 
 
 @op("Activation")

@@ -1,0 +1,37 @@
+"""Finds the `mxnet` beside this file; `_mxnet_finder.pth` has every Python of the environment import it at its start.
+
+That package replaces itself while it is imported; threads that import `mxnet.x` at this moment find its folder empty.
+Here `mxnet` is mxjax from the beginning. Nothing of mxjax is loaded before somebody imports it.
+"""
+
+import importlib.machinery
+import os
+import sys
+
+_ITS_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mxnet", "__init__.py")
+
+
+class _Loader:
+    def create_module(self, spec):
+        import mxjax.interop
+        mxjax.interop.install_mxnet_alias()
+        found = next(filter(None, (f.find_spec("mxnet") for f in sys.meta_path if f is not _Finder)))
+        self._loader = found.loader
+        return self._loader.create_module(found)
+
+    def exec_module(self, module):
+        self._loader.exec_module(module)
+
+
+class _Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        """Finds `mxnet` where the search would come to the package beside this file, and mxjax is installed."""
+        found = importlib.machinery.PathFinder.find_spec(name, path) if name == "mxnet" else None
+        if found is None or found.origin != _ITS_FILE or importlib.machinery.PathFinder.find_spec("mxjax") is None:
+            return None  # without mxjax the package says what to install
+        found.loader = _Loader()
+        return found
+
+
+sys.meta_path.insert(0, _Finder)

@@ -1,0 +1,136 @@
+"""A converted model beside mxjax: both run on random inputs, also with another length of the first axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..base import MXNetError
+from ..graph.node import topological
+from ._model import Model
+
+__all__ = ["Inputs", "Run", "compared", "each", "expected", "may_be_open", "measured", "random_inputs", "written"]
+
+Inputs = dict[str, np.ndarray]
+Run = Callable[[list[Inputs]], list[list[np.ndarray]]]  # sets of inputs by name -> the outputs of each
+
+_AGREES = 1e-3  # largest difference, relative to the largest value, that rounding explains
+
+
+def random_inputs(model: Model, length: int | None = None) -> Inputs:
+    """Returns random inputs: places in a table where they look something up, else numbers.
+
+    Args:
+        model: the checkpoint.
+        length: of the first axes, instead of that of the model's shapes.
+    """
+    rng, counts = np.random.default_rng(0), {}
+    for node in topological(model.symbol._outputs):
+        if node.op is not None and node.op.name in ("Embedding", "one_hot", "take"):
+            source = node.inputs[1 if node.op.name == "take" else 0][0]
+            while source.op is not None and source.inputs:
+                source = source.inputs[0][0]
+            count = node.params.get("input_dim") or node.params.get("depth")
+            if count:
+                counts[source.name] = min(count, counts.get(source.name, count))
+    sizes = {n: s if length is None else (length, *s[1:]) for n, s in model.shapes.items()}
+    return {name: (rng.integers(0, counts.get(name, 2), shape) if name in counts or dtype.kind in "iub" else
+                   rng.standard_normal(shape)).astype(dtype) for name, (shape, dtype) in
+            ((n, (sizes[n], model.dtypes[n])) for n in sizes)}
+
+
+def expected(model: Model, values: Inputs) -> list[np.ndarray]:
+    """Returns the outputs that mxjax computes of these inputs."""
+    return [np.asarray(value) for value in model.function()[0](*[values[n] for n in model.shapes])]
+
+
+def compared(wanted: list[np.ndarray], results: list[np.ndarray], what: str) -> tuple[str, bool]:
+    """Compares the outputs of mxjax with those of something else.
+
+    Args:
+        wanted: mxjax's.
+        results: the others.
+        what: the something else, in words.
+
+    Returns:
+        The text to print, and whether they agree.
+    """
+    worst, size = 0.0, 0.0
+    for ours, theirs in zip(wanted, results, strict=True):
+        if ours.shape != theirs.shape:
+            return f"{what} gives the shape {theirs.shape}, mxjax {ours.shape}", False
+        if ours.size:
+            ours, theirs = ours.astype("float64"), theirs.astype("float64")
+            with np.errstate(invalid="ignore"):
+                same = (ours == theirs) | np.isnan(ours) & np.isnan(theirs)
+                worst = float(np.maximum(worst, np.where(same, 0, np.abs(ours - theirs)).max()))  # NaN stays
+            size = max(size, float(np.abs(ours[np.isfinite(ours)]).max(initial=0)))
+    good = worst <= _AGREES * max(size, 1e-30)
+    return (f"largest difference to mxjax {worst:.2g}, of values up to {size:.3g}"
+            f"{'' if good else ': they do not agree'}", good)
+
+
+def each(call: Callable[[Inputs], list]) -> Run:
+    """Returns a `Run` that calls a function for each set of inputs."""
+    return lambda sets: [[np.asarray(value) for value in call(values)] for values in sets]
+
+
+def may_be_open(model: Model) -> bool:
+    """Returns whether the inputs' first axes have one length, which may then be any."""
+    lengths = {s[0] if s else None for s in model.shapes.values()}
+    return len(lengths) == 1 and None not in lengths
+
+
+def measured(model: Model, run: Run, what: str, is_open: bool) -> tuple[str, bool]:
+    """Runs a converted model beside mxjax.
+
+    Args:
+        model: the checkpoint.
+        run: runs the converted one.
+        what: the converted one, in words.
+        is_open: it takes first axes of any length: another one is tried, too.
+
+    Returns:
+        The text to print, of the given length where all is well, and whether all is well.
+    """
+    sets = [random_inputs(model)]
+    if is_open:
+        sets.insert(0, random_inputs(model, next(iter(model.shapes.values()))[0] + 1))
+    for values, found in zip(sets, run(sets), strict=True):
+        told, good = compared(expected(model, values), found, what)
+        if not good:
+            break
+    return told, good
+
+
+def written(model: Model, batch: str, write: Callable[[bool], tuple[str, bool]]) -> tuple[str, bool]:
+    """Writes a converted model, its first axis open where the network allows that.
+
+    Args:
+        model: the checkpoint.
+        batch: "open": the first axis must have any length; "fixed": the given one; "": any where possible.
+        write: writes it with the first axis open or not, runs it, and returns the text to print and whether all is
+            well.
+
+    Returns:
+        The text to print, and whether all is well.
+
+    Raises:
+        MXNetError: it cannot be written.
+    """
+    kinds = {"open": [True], "fixed": [False]}.get(batch) or ([True, False] if may_be_open(model) else [False])
+    for kind in kinds:
+        last = kind is kinds[-1]
+        try:
+            told, good = write(kind)
+        except Exception as error:  # noqa: BLE001  exporters and runtimes have errors of many kinds
+            if not last:
+                continue
+            if isinstance(error, MXNetError):
+                raise
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise MXNetError(f"the graph cannot be converted: {reason}") from error
+        if good or last:
+            break
+    return f"{told} (first axis: {'any length' if kind else 'the given length'})", good
