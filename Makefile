@@ -94,7 +94,7 @@ CONVERT := .venv-convert
 convert-check: | $(BIN)/python
 	$(BIN)/python -m venv $(CONVERT)
 	$(CONVERT)/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH_INDEX:%=--extra-index-url %) -e '.[pytorch,flax,tensorflow]' 'pytest>=8' 'pytest-timeout>=2.3'
-	$(CONVERT)/bin/python -m pytest tests/tools/test_convert_source.py tests/tools/test_convert_savedmodel.py
+	MXJAX_CONVERT=full $(CONVERT)/bin/python -m pytest tests/tools/test_convert_source.py tests/tools/test_convert_savedmodel.py
 
 # jobs on a local Ray cluster, and the manifests of examples/cluster against their schemas
 CLUSTER := .venv-cluster

@@ -6,6 +6,7 @@
 import ast
 import importlib.util
 import json
+import os
 import re
 
 import numpy as np
@@ -395,8 +396,13 @@ def save(make, inputs, prefix):
                              values(net.list_auxiliary_states(), aux))
 
 
+# networks that take long are left to `make convert-check`
+NAMES = [name for name in MODELS if os.environ.get("MXJAX_CONVERT") == "full"
+         or name not in ("arcface", "densenet", "mobilenet", "resnet18_v2", "resnet50_v1")]
+
+
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", list(MODELS))
+@pytest.mark.parametrize("name", NAMES)
 def test_source_agrees_and_is_short(name, target, tmp_path, capsys):
     make, inputs, most, classes = MODELS[name]
     prefix = str(tmp_path / name)
