@@ -297,6 +297,16 @@ class HybridBlock(Block):
                 params[name]._load_init(made[name], made[name].context)
         return out, params
 
+    @property
+    def _is_graph(self) -> bool:
+        """Returns whether calling the block on arrays is running its graph, and nothing else that Python could do."""
+        return type(self).forward is HybridBlock.forward and type(self).__call__ is Block.__call__ and \
+            self._runs_one_graph
+
+    @property
+    def _runs_one_graph(self) -> bool:
+        return self._active and self._flat_inputs > 0 and not self._forward_hooks and not self._forward_pre_hooks
+
     def _deferred_infer_shape(self, *args: Any) -> None:
         try:
             self.infer_shape(*args)

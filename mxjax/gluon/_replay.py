@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import jax
+import numpy as np
 from jax.core import Tracer
 
 from ..array.dense import NDArray
@@ -16,20 +18,19 @@ from ..eager.program import run_into
 from ..eager.promise import Promise
 from ..eager.state_updates import set_to
 from ..eager.trace import Trace
+from ..kernel.kernel import Kernel
 from ._formats import flatten, regroup
-from .block import Block, HybridBlock
+from .block import HybridBlock
 from .trainer import Trainer
 
-__all__ = ["Replay", "Watch"]
+__all__ = ["Loop", "Replay", "Watch"]
 
 _NUMBERS = object()  # a source of a program's arguments beside inputs, chunks, and what is drawn
 
 
 def as_graph(block: Any) -> bool:
     """Returns whether calling a block on arrays is running its graph, and nothing else that Python could do."""
-    return isinstance(block, HybridBlock) and type(block).forward is HybridBlock.forward and \
-        type(block).__call__ is Block.__call__ and block._active and block._flat_inputs > 0 and \
-        not block._forward_hooks and not block._forward_pre_hooks
+    return isinstance(block, HybridBlock) and block._is_graph
 
 
 class _Draw(int):
@@ -59,7 +60,7 @@ class Watch:
             trainer._kvstore is None and len(trainer._updaters) == 1 and \
             (prepared := trainer._updaters[0]._prepared) is not None and prepared.together and \
             not hasattr(trainer, "_amp_loss_scaler") and \
-            all(type(a) is NDArray and a._view is None and a._entry is None for a in inputs) and \
+            all(a._plain and a._view is None and a._entry is None for a in inputs) and \
             sum(block._cached_op.lowered.random for block in (net, loss) if block is not None) < 2 and \
             all(p._data is not None and len(p._data) == 1 and p._as_stored and p._data[0]._plain and
                 p._data[0]._view is None for block in (net, loss) if block is not None for _, p in block._cached_op_args
@@ -93,7 +94,7 @@ class Watch:
                 not all(isinstance(self._found[i], Chunk) and self._found[i] in targets for i in free):
             return None
         return Replay(self._blocks, self._trainer, self._prepared, self._params, kernel, self._found, targets, free,
-                      trace.wide, form)
+                      trace.wide, form, [type(array) for array in flat])
 
 
 class Replay:
@@ -101,7 +102,7 @@ class Replay:
 
     def __init__(self, blocks: Sequence[HybridBlock], trainer: Trainer, prepared: Any, params: Sequence[Any],
                  kernel: Any, sources: Sequence[Any], targets: Sequence[Any], free: Sequence[int], wide: bool,
-                 form: Any) -> None:
+                 form: Any, kinds: Sequence[type]) -> None:
         self._blocks, self._ops = blocks, [block._cached_op for block in blocks]
         self._trainer, self._prepared, self._optimizer = trainer, prepared, trainer._optimizer
         self._params = [(p, p._data[0], p._grad_req) for p in params]
@@ -121,13 +122,13 @@ class Replay:
         self._freed = tuple(sorted(free))
         self._targets = [(t, places[t] if places.get(t) in freed else -1, k) for k, t in enumerate(targets)
                          if isinstance(t, Chunk)]
-        self._out = [(t, k) for k, t in enumerate(targets) if isinstance(t, int)]
-        self._out.sort()
+        self._out = sorted([(t, k, kinds[t]) for k, t in enumerate(targets) if isinstance(t, int)])
         self._fixed = [(block._cached_op_args[place][1]._data[0], number)
                        for block in blocks for place, number in block._cached_op.fixed
                        if not isinstance(block._cached_op_args[place][1], int)]
         self._random = next((op for op in self._ops if op.lowered.random), None)
         self._drawing = self._random.drawing if self._random is not None else None
+        self.loop: Loop | None = None  # made when it is needed
 
     def _holds(self) -> bool:
         """Returns whether everything is as it was when the step was seen."""
@@ -180,8 +181,91 @@ class Replay:
             for place in self._numbers:
                 args[place] = numbers
             results = run_into(self._kernel, args, self._wide, self._targets, copies=self._freed)
-        flat = [wrap(results[k], ctx) for _, k in self._out]
+        flat = [wrap(results[k], ctx, kind) for _, k, kind in self._out]
         return (flat[0] if self._form == 0 else regroup(flat, self._form),)
+
+
+class Loop:
+    """Steps of a `Replay`, one after the other, in one program.
+
+    Where the host takes longer for a step than the device, as for small networks, that is the faster way.
+    """
+
+    def __init__(self, replay: Replay) -> None:
+        self._replay = replay
+        places = {chunk: place for place, chunk in replay._old}
+        # (argument, result) of each value that a step takes from the one before
+        self._carried = [(places[chunk], k) for chunk, _, k in replay._targets if chunk in places]
+        self.possible = len(self._carried) == len(replay._targets)
+        self._rows = [place for place, _ in (*replay._given, *replay._drawn)] + replay._numbers
+        self._targets = [(chunk, place, i) for i, (chunk, place, _) in enumerate(replay._targets)]
+        self._kernel = Kernel("training steps", self._trace, len(replay._sources), len(replay._targets),
+                              options={"trains": True})
+
+    def _trace(self, *args: Any) -> tuple:
+        def step(carry: tuple, rows: tuple) -> tuple[tuple, tuple]:
+            full = list(args)
+            for (place, _), value in zip(self._carried, carry, strict=True):
+                full[place] = value
+            for place, value in zip(self._rows, rows, strict=True):
+                full[place] = value
+            results = self._replay._kernel.fn(*full)
+            return tuple([results[k] for _, k in self._carried]), tuple([results[k] for _, k, _ in self._replay._out])
+        begin = tuple([args[place] for place, _ in self._carried])
+        last, outs = jax.lax.scan(step, begin, tuple([args[place] for place in self._rows]))
+        return *last, *outs
+
+    def __call__(self, inputs: Sequence[NDArray], batch_size: int) -> tuple[Any, int] | None:
+        """Does a step for each row of the inputs.
+
+        Returns:
+            (The loss with a row for each step, the number of steps done), or None: nothing was done. Fewer than there
+            are rows are done where the optimizer has come to do something else.
+        """
+        replay = self._replay
+        if not replay._holds():
+            return None
+        for array, number in replay._fixed:
+            set_to(array, number)
+        ctx = inputs[0]._chunk.ctx
+        for chunk in replay._chunks:
+            if chunk.buffer is None:
+                chunk.read()
+        values = [array._read() for array in inputs]
+        with exclusive(replay._chunks):
+            args: list[Any] = [None] * len(replay._sources)
+            for place, chunk in replay._old:
+                args[place] = chunk.stash
+            for place, chunk in replay._kept:
+                args[place] = chunk.buffer
+            if any(args[place] is None or isinstance(args[place], (Promise, Tracer))
+                   for place, _ in (*replay._old, *replay._kept)):
+                return None
+            numbers, drawn = self._draw(len(values[0]), batch_size, ctx)
+            count = len(numbers)
+            if count == 0:
+                return None
+            for place, number in replay._given:
+                args[place] = values[number] if count == len(values[number]) else values[number][:count]
+            for place, number in replay._drawn:
+                args[place] = np.stack([draws[number] for draws in drawn])
+            for place in replay._numbers:
+                args[place] = np.stack(numbers)
+            results = run_into(self._kernel, args, replay._wide, self._targets, copies=replay._freed)
+        flat = [wrap(results[len(self._targets) + i], ctx, kind) for i, (_, _, kind) in enumerate(replay._out)]
+        return (flat[0] if replay._form == 0 else regroup(flat, replay._form)), count
+
+    def _draw(self, steps: int, batch_size: int, ctx: Any) -> tuple[list[Any], list[Any]]:
+        """Returns the numbers of the optimizer and the draws of each step, in the order of steps one by one."""
+        replay, numbers, drawn = self._replay, [], []
+        for _ in range(steps):
+            replay._trainer._check_and_rescale_grad(replay._trainer._scale / batch_size)
+            one = replay._prepared.numbers(replay._optimizer)
+            if one is None:
+                break
+            numbers.append(one)
+            drawn.append(() if replay._random is None else replay._random.draw(ctx, replay._drawing))
+        return numbers, drawn
 
 
 def _promised(chunk: Chunk) -> Any:

@@ -150,7 +150,16 @@ class HybridBlock(_hybrid_block.HybridBlock):
         outputs = flatten(out, "output")[0]
         return [v for v in variables if v is not None], symbol.Group(outputs, type(outputs[0]))
 
+    def _deferred_infer_shape(self, *args: Any) -> None:
+        """Has all blocks in this one work out their shapes: tracing calls each of them, and runs no operator."""
+        self._graph_of(args)
+
     # ------------------------------------------------------------ graphs
+    @property
+    def _is_graph(self) -> bool:
+        """Returns whether calling the block on arrays is running its graph, and nothing else that Python could do."""
+        return type(self).__call__ is HybridBlock.__call__ and self._runs_one_graph
+
     def _named_graph(self) -> tuple[list[Symbol], Symbol, dict[str, Parameter]]:
         inputs, out = self._cached_graph
         params = self.collect_params()

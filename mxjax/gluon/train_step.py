@@ -21,13 +21,14 @@ from ..eager.mesh_trace import MeshTrace
 from ..eager.modes import Collecting
 from ..eager.promise import Promise
 from ..eager.trace import Trace
+from ..kernel.policy import training
 from ..ndarray import NDArray
 from ..plan import Plan
 from ._checkpoint import restore, save
 from ._checkpoint_files import Writer
 from ._formats import flatten, regroup
 from ._plan import plan_of
-from ._replay import Replay, Watch
+from ._replay import Loop, Replay, Watch
 from ._sharding import Sharding, Shardings
 from .block import HybridBlock
 from .parameter import Parameter
@@ -112,7 +113,8 @@ class TrainStep:
         self._accumulate, self._clip_norm = accumulate, clip_norm
         self._shapes: set[Any] = set()
         self._seen: dict[tuple, bool] = Bounded(256)  # signatures of steps that were done in full
-        self._replays: dict[tuple, Replay] = Bounded(64)
+        self._replays: dict[tuple | None, Replay] = Bounded(64)
+        self._rows: dict[tuple, tuple | None] = Bounded(64)  # signatures of steps by the form of rows in `run`
         self._begun = False
         self._split: list[Parameter] = []  # those in parts, once it has begun
         self._writer = Writer()
@@ -161,6 +163,55 @@ class TrainStep:
         if signature is not None:
             self._seen[signature] = True
         return out
+
+    def run(self, *inputs: NDArray, batch_size: int | None = None) -> Any:
+        """Does a step for each row of the inputs: many steps by one call.
+
+        From the second call with inputs of these shapes on, and once the first steps of the training are over, all
+        steps are one program, which loops on the device. For a small network, whose step takes the host longer than
+        the device, that is faster. The numbers are those of as many calls of `step(...)`. Where a step is more than
+        its program (a mesh, `accumulate`, a network that is Python code, a store), steps are done one by one.
+
+        Args:
+            inputs: as in a call, each with one more axis in front: (steps, batch, ...).
+            batch_size: as in a call; default the length of the second axis.
+
+        Returns:
+            What the loss returned in each step, with an axis of steps in front.
+
+        Raises:
+            TypeError: an input is no NDArray.
+            MXNetError: the inputs have different numbers of steps, or none.
+
+        Example:
+            >>> net = mx.gluon.nn.Dense(1, in_units=2)
+            >>> net.initialize()
+            >>> trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+            >>> step = mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), trainer)
+            >>> step.run(mx.nd.ones((10, 4, 2)), mx.nd.ones((10, 4, 1))).shape
+            (10, 4)
+        """
+        self._check_kinds(inputs)
+        steps = {array.shape[0] if array.ndim > 1 else 0 for array in inputs}
+        if len(steps) > 1 or 0 in steps:
+            raise MXNetError("TrainStep.run: each input has the shape (steps, batch, ...), with the same number of "
+                             f"steps, at least 1; got {[array.shape for array in inputs]}")
+        form = tuple([(array.shape[1:], array.dtype, type(array)) for array in inputs])
+        replay = self._replays.get(self._rows.get(form))
+        outs: list[Any] = []
+        done = 0
+        if replay is not None and not training.young:
+            replay.loop = replay.loop or Loop(replay)
+            found = replay.loop(inputs, batch_size or inputs[0].shape[1]) if replay.loop.possible else None
+            if found is not None:
+                outs, done = [found[0]], found[1]
+        for i in range(done, inputs[0].shape[0]):
+            batch = [array[i].copy() for array in inputs]
+            self._rows[form] = _signature(batch)
+            out = self(*batch, batch_size=batch_size)
+            flat, regrouped = flatten(out, "output")
+            outs.append(regroup([a.expand_dims(0) for a in flat], regrouped))
+        return outs[0] if len(outs) == 1 else _stacked(outs)
 
     def plan(self, *inputs: NDArray, on: str, batch_size: int | None = None, mesh: Mapping[str, int] | None = None,
              sharding: str | Mapping[str, Any] | None = None) -> Plan:
@@ -340,11 +391,14 @@ class TrainStep:
         found = [*self._trainer._params, *[p for block in blocks for p in block.collect_params().values()]]
         return list({id(param): param for param in found}.values())
 
-    def _check(self, inputs: Sequence[NDArray]) -> None:
-        """Checks the inputs' kinds, and warns of a program that is compiled again and again."""
+    def _check_kinds(self, inputs: Sequence[NDArray]) -> None:
         wrong = next((a for a in inputs if not isinstance(a, NDArray)), None)
         if wrong is not None or not inputs:
             raise TypeError(f"TrainStep: inputs must be NDArrays, got {type(wrong).__name__}")
+
+    def _check(self, inputs: Sequence[NDArray]) -> None:
+        """Checks the inputs' kinds, and warns of a program that is compiled again and again."""
+        self._check_kinds(inputs)
         form = tuple([(a.shape, a.dtype) for a in inputs])
         if form not in self._shapes:
             self._shapes.add(form)
@@ -416,14 +470,24 @@ def _joined(outs: Sequence[Any], lengths: Sequence[int]) -> Any:
     return regroup(found, rows[0][1])
 
 
-def _signature(inputs: Sequence[Any]) -> tuple | None:
-    """Shapes and dtypes of plain arrays that are there; None where they are something else."""
+def _stacked(outs: Sequence[Any]) -> Any:
+    """Returns losses of several steps, each with an axis of steps, as one."""
+    rows = [flatten(out, "output") for out in outs]
     found = []
+    for arrays in zip(*[flat for flat, _ in rows], strict=True):
+        joined = nd.concat(*[array.as_nd_ndarray() for array in arrays], dim=0)
+        found.append(joined if type(arrays[0]) is NDArray else joined.as_np_ndarray())
+    return regroup(found, rows[0][1])
+
+
+def _signature(inputs: Sequence[Any]) -> tuple | None:
+    """Shapes and dtypes, and the class, of plain arrays that are there; None where they are something else."""
+    found: list[Any] = []
     for array in inputs:
-        if type(array) is not NDArray or array._view is not None or array._entry is not None:
+        if not isinstance(array, NDArray) or not array._plain or array._view is not None or array._entry is not None:
             return None
         held = array._chunk.buffer
         if held is None or isinstance(held, Tracer):
             return None
         found.append(held.aval)
-    return tuple(found)
+    return *found, *map(type, inputs)

@@ -320,3 +320,17 @@ def test_cells_are_made_without_prefixes(make):
     assert not {"prefix", "params"} & set(inspect.signature(type(cell)).parameters)
     with pytest.raises(TypeError):
         type(cell)(prefix="a_")
+
+
+def test_a_step_of_a_network_without_shapes_is_one_program():
+    net = nn.HybridSequential()
+    net.add(nn.Dense(4, activation="relu"), nn.Dense(3))
+    net.initialize()
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1}, kvstore=None)
+    step = gluon.TrainStep(net, gluon.loss.SoftmaxCrossEntropyLoss(), trainer)
+    x, y = np.random.normal(size=(6, 5)), np.zeros(6)
+    losses = [step(x, y) for _ in range(5)]
+    assert all(type(one) is np.ndarray for one in losses) and losses[-1].sum() < losses[0].sum()
+    assert len(step._replays) == 1  # a step seen twice is one call from then on
+    several = step.run(np.stack([x] * 3), np.stack([y] * 3))
+    assert type(several) is np.ndarray and several.shape == (3, 6)
