@@ -54,7 +54,7 @@ _VERSION: contextvars.ContextVar[str] = contextvars.ContextVar("version", defaul
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """How requests are treated.
+    """The limits of requests.
 
     warm: batch sizes to compile before a model is ready, and to fill batches up to; () compiles at requests.
     max_batch, max_delay, queue_size, timeout: see `Batcher`.
