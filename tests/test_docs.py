@@ -110,6 +110,26 @@ def test_every_public_name_is_in_the_reference(tool):
         assert f"# {name}\n" in text and "## Source" in text, name
 
 
+# -------------------------------------------------------------------- the map
+def test_the_map_has_a_row_for_every_name(tool):
+    mapping = tool("mapping")
+    old, new = mapping.flat()
+    assert {"nd.Convolution", "gluon.nn.Dense", "metric.F1"} <= old and {"gluon.metric.F1", "npx.softmax"} <= new
+    pages = {"mx.nd.Convolution": "api/nd/Convolution.md"}
+    rows = {row[0] or row[1]: row for row in mapping.rows(pages, old | new - {"nd.waitall"}, {"F1"}, lambda name: (
+        "jax", "torch", "") if name == "nd.Convolution" else None)}
+    assert rows["mx.nd.Convolution"] == ["mx.nd.Convolution", "mx.nd.Convolution", "api/nd/Convolution.html", "", "jax",
+                                         "torch", ""]
+    assert rows["mx.metric.F1"][:4] == ["mx.metric.F1", "mx.gluon.metric.F1", "", "differs"]
+    assert "mx.sym.Convolution" not in rows and "mx.gluon.metric.F1" not in rows
+    shown = {name.removeprefix("mx.") for row in rows.values() for name in row[:2]}
+    assert {n for n in old | new if not n.startswith("sym")} <= shown
+
+
+def test_names_that_the_page_of_differences_speaks_of(tool):
+    assert tool("mapping").mentioned("`mx.nd.clip(x)` and `SGD`, not `mean` or `a b`") == {"clip", "SGD"}
+
+
 # -------------------------------------------------------------------- links
 def test_wrong_links_are_found(tool, tmp_path):
     (tmp_path / "a.html").write_text('<h1 id="x">A</h1><a href="b.html#y">1</a><a href="b.html#z">2</a>')

@@ -1,6 +1,7 @@
 """What MkDocs does besides: pages of the reference, pages with code that is run, and files from outside of `docs/`."""
 
 import concurrent.futures
+import json
 import logging
 import os
 import re
@@ -10,9 +11,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import mapping
 import reference
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
+
+from mxjax.tools import counterparts
 
 ROOT = Path(__file__).resolve().parents[2]
 # files of the repository that are pages of the site, too
@@ -40,6 +44,10 @@ def on_files(files: Files, config: Any) -> Files:
         files.append(File.generated(config, path, content=text))
     for path, target in BORROWED.items():
         files.append(File.generated(config, target, content=(ROOT / path).read_text(encoding="utf-8")))
+    differences = (Path(config.docs_dir) / "differences.md").read_text(encoding="utf-8")
+    table = mapping.rows(_state["reference"].names, mapping.present(), mapping.mentioned(differences),
+                         counterparts.find)
+    files.append(File.generated(config, "assets/map.json", content=json.dumps(table, separators=(",", ":"))))
     _state["cache"] = tempfile.TemporaryDirectory()  # compiled programs of this build's pages
     pool = concurrent.futures.ThreadPoolExecutor(int(os.environ.get("DOCS_WORKERS", "2")))
     for page in sorted(Path(config.docs_dir).rglob("*.md")):
