@@ -4,6 +4,7 @@ import functools
 import http.server
 import importlib
 import pathlib
+import re
 import shutil
 import threading
 
@@ -96,8 +97,15 @@ def test_text_is_shown_as_it_is(tool):
 
 
 # -------------------------------------------------------------------- the reference
-def test_every_public_name_is_in_the_reference(tool):
-    made = tool("reference").Reference()
+@pytest.fixture(scope="module")
+def made():
+    """The reference; it takes seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "tools" / "docs"))
+        return importlib.import_module("reference").Reference()
+
+
+def test_every_public_name_is_in_the_reference(tool, made):
     lacking = []
     for path in ("nd", "nd.contrib", "nd.linalg", "nd.random", "nd.image", "nd.sparse", "sym", "np", "npx", "gluon",
                  "gluon.nn", "gluon.rnn", "gluon.loss", "autograd", "metric", "optimizer", "io", "image", "kv", "mod"):
@@ -108,6 +116,51 @@ def test_every_public_name_is_in_the_reference(tool):
     for name in ("mx.nd.softmax", "mx.nd.FullyConnected", "mx.nd.where", "mx.np.mean", "mx.nd.contrib.box_nms"):
         text = made.pages[made.names[name]]
         assert f"# {name}\n" in text and "## Source" in text, name
+
+
+@pytest.mark.parametrize("name", ["gluon.nn.Dense", "optimizer.Adam", "metric.F1", "io.NDArrayIter",
+                                  "gluon.loss.L2Loss", "gluon.Trainer", "nd.Convolution"])
+def test_a_page_of_its_own_has_all_sections(made, name):
+    text = made.pages[f"api/{name.replace('.', '/')}.md"]
+    assert text.count(f"# mx.{name}\n") == 1
+    for section in ("Parameters", "Example", "See also", "Source"):
+        assert f"## {section}\n" in text, section
+
+
+def test_signatures_are_python(made):
+    """MXNet has required parameters behind optional ones; these are shown as keywords."""
+    wrong, count = [], 0
+    for path, text in made.pages.items():
+        for name, given in re.findall(r"```python\n(?:class )?(mx\.[\w.]+)(\([^\"]*?\))\n```", text):
+            if name != "mx.onnx.export_model" and given != "(...)" and "\n    def" not in given:
+                count += 1
+                try:
+                    compile(f"def function{given}: pass", path, "exec")
+                except SyntaxError:
+                    wrong.append(name + given)
+    assert not wrong and count > 1000
+    assert "bias=None, *, kernel, stride=()" in made.pages["api/nd/Convolution.md"]
+
+
+def test_every_parameter_has_a_meaning(made):
+    rows = [(path, row) for path, text in made.pages.items() if path.count("/") > 1
+            for table in re.findall(r"\| Parameter \|[^\n]*Meaning \|\n[|-]*\n((?:\|.*\n)*)", text)
+            for row in table.splitlines()]
+    lacking = [(path, row) for path, row in rows if row.endswith("|  |")]
+    assert len(rows) > 4000 and len(lacking) <= 0.005 * len(rows), lacking
+
+
+def test_inputs_of_operators_have_their_shapes(made):
+    text = made.pages["api/nd/Convolution.md"]
+    assert "| `bias` | array |  | <code>(num_filter,)</code> | bias, one value for each output channel |" in text
+    assert "Output space: floor(" in text
+
+
+def test_examples_made_for_classes_run(tool, made, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert len(made.examples) > 50
+    for name in ("mx.optimizer.Adam", "mx.metric.F1", "mx.io.CSVIter", "mx.init.Xavier", "mx.gluon.loss.Loss"):
+        assert tool("execute")._run_python(made.examples[name], {"mx": mx}, name).strip(), name
 
 
 # -------------------------------------------------------------------- the map

@@ -24,6 +24,7 @@ BORROWED = {"benchmarks/RESULTS.md": "how/results.md", "SECURITY.md": "how/secur
             "CHANGELOG.md": "how/changelog.md", "CONTRIBUTING.md": "how/contributing.md",
             "mxjax/README.md": "how/architecture.md"}
 _LINK = re.compile(r"(?<!!)\[([^\]\n]*(?:\n[^\]\n]*)?)\]\(([^)\s]+)\)")
+_EXAMPLE = re.compile(r"<!-- example (\S+) -->\n")
 _log = logging.getLogger("mkdocs.hooks.docs")
 _state: dict[str, Any] = {"runs": {}}
 _SURROUNDINGS = {"JAX_PLATFORMS": "cpu", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -55,6 +56,10 @@ def on_files(files: Files, config: Any) -> Files:
         if re.match(r"---\n(?:.*\n)*?execute: true\n", text):
             name = page.relative_to(config.docs_dir).as_posix()
             _state["runs"][name] = pool.submit(_run, page, re.search(r"^devices: (\d+)$", text, re.MULTILINE))
+    page = Path(_state["cache"].name) / "examples.md"
+    page.write_text("".join(f"<!-- example {name} -->\n\n```python\nimport mxjax as mx\n\n{code}\n```\n\n"
+                            for name, code in _state["reference"].examples.items()), encoding="utf-8")
+    _state["examples"] = pool.submit(_run, page, None)
     pool.shutdown(wait=False)
     return files
 
@@ -70,6 +75,14 @@ def _run(page: Path, devices: re.Match | None) -> str:
     return done.stdout
 
 
+def _examples() -> dict[str, str]:
+    """The examples made for classes with what they print, by full name."""
+    if "printed" not in _state:
+        parts = _EXAMPLE.split(_state["examples"].result())
+        _state["printed"] = dict(zip(parts[1::2], parts[2::2], strict=True))
+    return _state["printed"]
+
+
 def on_post_build(config: Any) -> None:
     """Removes what the pages' runs have left."""
     _state["cache"].cleanup()
@@ -83,7 +96,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         _log.info(f"{src}: {count} blocks run")
         markdown = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
     if src.startswith("api/"):
-        return markdown
+        return _EXAMPLE.sub(lambda match: _examples()[match[1]], markdown)
     home = next((Path(p) for p, target in BORROWED.items() if target == src), Path("docs") / src).parent
 
     def turned(match: re.Match) -> str:
