@@ -1,4 +1,4 @@
-"""What MkDocs does besides: pages of the reference, pages with code that is run, and files from outside of `docs/`."""
+"""What MkDocs does besides: the reference, the map, the search, pages with code that is run, borrowed files."""
 
 import concurrent.futures
 import json
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # files of the repository that are pages of the site, too
 BORROWED = {"benchmarks/RESULTS.md": "how/results.md", "SECURITY.md": "how/security.md",
             "CHANGELOG.md": "how/changelog.md", "CONTRIBUTING.md": "how/contributing.md",
-            "mxjax/README.md": "how/architecture.md"}
+            "mxjax/README.md": "how/architecture.md", "mxjax/tools/errors.md": "errors.md"}
 _LINK = re.compile(r"(?<!!)\[([^\]\n]*(?:\n[^\]\n]*)?)\]\(([^)\s]+)\)")
 _EXAMPLE = re.compile(r"<!-- example (\S+) -->\n")
 _log = logging.getLogger("mkdocs.hooks.docs")
@@ -48,13 +48,14 @@ def on_files(files: Files, config: Any) -> Files:
     differences = (Path(config.docs_dir) / "differences.md").read_text(encoding="utf-8")
     table = mapping.rows(_state["reference"].names, mapping.present(), mapping.mentioned(differences),
                          counterparts.find)
-    files.append(File.generated(config, "assets/map.json", content=json.dumps(table, separators=(",", ":"))))
+    for name, content in (("map", table), ("names", mapping.searched(_state["reference"].names, table))):
+        files.append(File.generated(config, f"assets/{name}.json", content=json.dumps(content, separators=(",", ":"))))
     _state["cache"] = tempfile.TemporaryDirectory()  # compiled programs of this build's pages
     pool = concurrent.futures.ThreadPoolExecutor(int(os.environ.get("DOCS_WORKERS", "2")))
-    for page in sorted(Path(config.docs_dir).rglob("*.md")):
+    pages = {page.relative_to(config.docs_dir).as_posix(): page for page in Path(config.docs_dir).rglob("*.md")}
+    for name, page in sorted({**pages, **{target: ROOT / path for path, target in BORROWED.items()}}.items()):
         text = page.read_text(encoding="utf-8")
         if re.match(r"---\n(?:.*\n)*?execute: true\n", text):
-            name = page.relative_to(config.docs_dir).as_posix()
             _state["runs"][name] = pool.submit(_run, page, re.search(r"^devices: (\d+)$", text, re.MULTILINE))
     page = Path(_state["cache"].name) / "examples.md"
     page.write_text("".join(f"<!-- example {name} -->\n\n```python\nimport mxjax as mx\n\n{code}\n```\n\n"
@@ -81,6 +82,14 @@ def _examples() -> dict[str, str]:
         parts = _EXAMPLE.split(_state["examples"].result())
         _state["printed"] = dict(zip(parts[1::2], parts[2::2], strict=True))
     return _state["printed"]
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Has the theme ask this site's search instead of its own."""
+    changed, count = re.subn(r"assets/javascripts/workers/search\.\w+\.min\.js", "assets/search.js", output)
+    if not count:
+        raise PluginError("the theme names no search worker: it has changed, and assets/search.js must follow")
+    return changed
 
 
 def on_post_build(config: Any) -> None:

@@ -94,6 +94,18 @@ def rows(pages: Mapping[str, str], here: set[str], differing: Iterable[str], fin
     return found
 
 
+def searched(pages: Mapping[str, str], table: list[list[str]]) -> list[list[str]]:
+    """Returns the names that the search knows, each with its page: aliases, MXNet's, and PyTorch's of layers."""
+    found = {name: page.replace(".md", ".html") for name, page in pages.items()}
+    for old, new, page, _, _, torch, _ in table:
+        for name in (old, new):
+            if name and page:
+                found.setdefault(name, page)
+        if page.startswith(("api/gluon", "api/optimizer", "api/metric")) and re.fullmatch(r"torch[\w.]+", torch):
+            found.setdefault(torch, page)
+    return sorted(map(list, found.items()))
+
+
 def _moved(name: str) -> str:
     for before, after in _MOVED.items():
         if name.startswith(f"{before}."):
