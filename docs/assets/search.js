@@ -27,6 +27,21 @@ for (const line of SAME) {
   const words = line.split(/\s+/)
   for (const word of words) synonyms.set(word, [...(synonyms.get(word) || []), ...words.filter(w => w !== word)])
 }
+// what pages are about beside their titles
+const ABOUT = {
+  "install.html": "setup pip docker cuda gpu tpu python version requirements", "serving.html": "deploy model production rest",
+  "several-machines.html": "distributed training cluster nodes multinode horovod parameter server kubernetes slurm",
+  "tutorials/devices.html": "multiple gpus multi-gpu data parallel", "tutorials/autograd.html": "compute gradients backward",
+  "tutorials/trainstep.html": "fast training mesh sharding fsdp compiled step",
+  "tutorials/amp-quantization.html": "mixed precision fp16 bfloat16 int8", "how/results.html": "fast speed performance benchmark",
+  "leaving.html": "convert export pytorch flax tensorflow savedmodel", "from-mxnet.html": "migrate start getting started port",
+  "tutorials/data.html": "record files images augmentation loader csv", "tutorials/gluon.html": "network layer train save parameters",
+  "tutorials/module.html": "symbol module fit checkpoint", "api/lr_scheduler/index.html": "learning rate schedule decay warmup",
+  "api/optimizer/index.html": "optimizers sgd weight decay", "api/metric/index.html": "metrics evaluate accuracy",
+  "api/init/index.html": "initialize weights initialization", "map.html": "pytorch jax flax equivalent counterpart replace",
+  "pretrained.html": "pretrained model zoo weights download imagenet", "how/security.html": "security secret trust pickle",
+  "errors.html": "error message exception fails",
+}
 // pages that answer questions before those that list functions
 const FAMILY = [["api/gluon/contrib", 1], ["api/gluon", 9], ["api/nd/contrib", 5], ["api/nd/", 8], ["api/optimizer", 8],
   ["api/metric", 8], ["api/io", 8], ["api/np/", 7], ["api/npx", 5], ["api/init", 7], ["api/lr_scheduler", 8],
@@ -40,7 +55,7 @@ const squashed = name => name.toLowerCase().replace(/[^a-z0-9]/g, "")
 
 function stem(word) {
   if (word.length < 4 || word.includes("_")) return word
-  return word.replace(/(?:ies|y)$/, "i").replace(/(?<=...)(?:ing|ed|es|s|e)$/, "")
+  return word.replace(/(?:ies|y)$/, "i").replace(/(?<=...)(?:ing|ed|es|s|e)$/, "").replace(/([bdglmnprt])\1$/, "$1")
 }
 
 // Whether one letter added, left out, changed, or two neighbours exchanged make a word of another.
@@ -90,9 +105,13 @@ class Index {
         }
       }
     }
-    count(words(title), 5)
+    count(words(title.replace(/([a-z])(?=[A-Z])/g, "$1 ")), 5)
+    if (api) count(words(title), 5)
     if (section.main) count(words(path.replace(/\.html$/, "")), 3)
-    count(words(api ? text.slice(0, 400) : text), 1)
+    if (section.main) count(words(ABOUT[path] || ""), 4)
+    const body = words(api ? text.slice(0, 400) : text)
+    count(body, 1)
+    section.length = 0.5 + body.length / 200 // a long text has any word
     for (const [key, weight] of counts) {
       if (!this.posts.has(key)) this.posts.set(key, [])
       this.posts.get(key).push([number, weight])
@@ -113,8 +132,8 @@ class Index {
       if (name === typed) score = 1000
       else if (!spaced && last === short) score = typed.includes(".") ? 700 : 900
       else if (other === key) score = spaced ? 600 : 800
-      else if (spaced) continue
-      else if (key.length > 3 && near(key, other)) score = 500
+      else if (spaced) score = other.length > 5 && 2 * other.length >= key.length && key.startsWith(other) ? 300 : 0
+      else if (key.length > 3 && near(key, other)) score = key.length > 4 ? 500 : 300 // "conv" is no misspelled "cov"
       else if (key.length > 2 && other.startsWith(key)) score = 400 - 8 * (other.length - key.length)
       else if (key.length > 3 && other.includes(key)) score = 250 - 6 * (other.length - key.length)
       if (score > 0 && score + prior > (found.get(page) || 0)) found.set(page, score + prior)
@@ -137,7 +156,10 @@ class Index {
       }
     }
     if (word.length > 2) {
-      for (const other of this.posts.keys()) if (other !== key && other.startsWith(key) && !found.has(other)) found.set(other, 0.4)
+      for (const other of this.posts.keys()) {
+        const longer = other.startsWith(key), shorter = other.length > 3 && key.startsWith(other)
+        if (other !== key && (longer || shorter) && !found.has(other)) found.set(other, 0.4)
+      }
     }
     return found
   }
@@ -154,7 +176,7 @@ class Index {
         const posts = this.posts.get(key) || []
         const rarity = Math.log(1 + this.sections.length / (1 + posts.length))
         for (const [number, count] of posts) {
-          const score = weight * rarity * count / (count + 3)
+          const score = weight * rarity * count / (count + 2 * this.sections[number].length)
           if (score > (best.get(number) || 0)) best.set(number, score)
         }
       }
@@ -166,7 +188,7 @@ class Index {
     const scores = new Map()
     for (const [number, {score, words: hit}] of found) {
       const section = this.sections[number]
-      const kind = section.api ? (asked.length > 1 ? 0.55 : 0.8) : /^(?:design|how)\//.test(section.path) ? 0.6 : 1
+      const kind = section.api ? (asked.length > 1 ? 0.55 : 0.8) : /^(?:design|how\/changelog)/.test(section.path) ? 0.5 : 1
       scores.set(section, score * kind * (hit / asked.length) ** 2 * (section.main ? 1.15 : 1) * (section.doc.boost < 1 ? 0.6 : 1))
     }
     return scores
@@ -196,7 +218,10 @@ class Index {
       pages.set(path, page)
     }
     const sought = words(query).filter(word => !STOP.has(word))
-    return [...pages].sort((a, b) => b[1].score - a[1].score).slice(0, 30).map(([path, page]) => {
+    const ranked = [...pages].sort((a, b) => b[1].score - a[1].score)
+    const guide = ranked.findIndex(([path, page]) => !/^(?:api|design)\//.test(path) && page.score > 1.5)
+    if (guide > 2) ranked.splice(2, 0, ...ranked.splice(guide, 1)) // a page to read among the first three
+    return ranked.slice(0, 30).map(([path, page]) => {
       const {main, sections} = this.pages.get(path)
       const chosen = page.anchor ? sections.filter(s => s.doc.location.endsWith(`#${page.anchor}`)) : []
       const parts = [...new Set([...chosen, ...page.sections.slice(0, 3).map(([section]) => section)])].slice(0, 3)

@@ -16,6 +16,7 @@ import reference
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
+import mxjax
 from mxjax.tools import counterparts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +34,7 @@ _SURROUNDINGS = {"JAX_PLATFORMS": "cpu", "PYTHONHASHSEED": "0", "PYTHONDONTWRITE
 def on_config(config: Any) -> Any:
     """Makes the reference and its part of the navigation."""
     made = _state.setdefault("reference", reference.Reference())
+    config.site_name = f"mxjax {mxjax.libinfo.__mxjax_version__}"  # the header shows it
     for entry in config.nav or []:
         if isinstance(entry, dict) and "API reference" in entry:
             entry["API reference"] = made.navigation()
