@@ -87,7 +87,9 @@ def _examples() -> dict[str, str]:
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
-    """Has the theme ask this site's search instead of its own."""
+    """Has the theme ask this site's search instead of its own, and names the search for screen readers."""
+    output = output.replace('data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" '
+                            'aria-label="Search"')
     changed, count = re.subn(r"assets/javascripts/workers/search\.\w+\.min\.js", "assets/search.js", output)
     if not count:
         raise PluginError("the theme names no search worker: it has changed, and assets/search.js must follow")
