@@ -10,7 +10,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     const td = document.createElement("td")
     if (!text) return td
     const code = document.createElement("code")
-    code.textContent = text
+    text.split(/(?<=[._,])/).forEach(part => code.append(part, document.createElement("wbr"))) // lines end behind dots
     td.append(code)
     if (!link) return td
     const a = document.createElement("a")
@@ -31,7 +31,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       (!field("known").checked || row[4] || row[5]) && (!field("differs").checked || row[3]))
     table.replaceChildren(...found.slice(0, all ? undefined : most).map(([old, later, page, differs, jax, torch, note]) => {
       const tr = document.createElement("tr")
-      tr.append(cell(old, page), cell(later, old ? "" : page), plain(differs, differs && "differences.html"),
+      tr.append(cell(old, page), later && later === old ? plain("same") : cell(later, old ? "" : page), plain(differs, differs && "differences.html"),
         cell(jax), cell(torch), plain(note))
       return tr
     }))
