@@ -227,7 +227,8 @@ class Index {
       const parts = [...new Set([...chosen, ...page.sections.slice(0, 3).map(([section]) => section)])].slice(0, 3)
       return [main, ...parts.filter(section => section !== main)].map((section, i) => ({
         ...section.doc, title: escaped(section.title), text: snippet(section.text, sought), tags: undefined,
-        score: i ? page.score / (i + 1) : page.score, terms: {}}))
+        score: i ? page.score / (i + 1) : page.score,
+        terms: Object.fromEntries(sought.filter(word => section.text.toLowerCase().includes(word)).map(word => [word, true]))}))
     })
   }
 }

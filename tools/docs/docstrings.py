@@ -41,7 +41,7 @@ def escape(text: str) -> str:
     parts = re.split(r"(``?[^`]+``?)", " ".join(text.split()))
     for i, part in enumerate(parts):
         if i % 2 == 0:
-            parts[i] = re.sub(r"([\\*_\[\]{}#~^])", r"\\\1", part).replace("&", "&amp;").replace("<", "&lt;").replace(
+            parts[i] = re.sub(r"([\\*_\[\]{}#])", r"\\\1", part).replace("&", "&amp;").replace("<", "&lt;").replace(
                 "|", "&#124;")
         else:
             parts[i] = part.replace("|", "&#124;") if "|" not in part else f"<code>{_html(part.strip('`'))}</code>"
