@@ -118,7 +118,7 @@ class Index {
     }
   }
 
-  // Pages whose thing has the name: {page: score}.
+  // Pages (with anchors) whose thing has the name: {page: score}.
   named(query) {
     const found = new Map()
     const typed = query.replace(/\(.*\)$/, "").replace(/^mxnet\./, "mx.").replace(/^mx\.symbol\./, "mx.sym.")
@@ -136,6 +136,8 @@ class Index {
       else if (key.length > 3 && near(key, other)) score = key.length > 4 ? 500 : 300 // "conv" is no misspelled "cov"
       else if (key.length > 2 && other.startsWith(key)) score = 400 - 8 * (other.length - key.length)
       else if (key.length > 3 && other.includes(key)) score = 250 - 6 * (other.length - key.length)
+      if (/\.[A-Z]\w*\.\w+$/.test(name)) score -= 260 // a method
+      if (score < 400 && prior < 1) continue // helpers for tests, unless they are asked for by name
       if (score > 0 && score + prior > (found.get(page) || 0)) found.set(page, score + prior)
     }
     return found

@@ -50,7 +50,8 @@ def on_files(files: Files, config: Any) -> Files:
     differences = (Path(config.docs_dir) / "differences.md").read_text(encoding="utf-8")
     table = mapping.rows(_state["reference"].names, mapping.present(), mapping.mentioned(differences),
                          counterparts.find)
-    for name, content in (("map", table), ("names", mapping.searched(_state["reference"].names, table))):
+    known = {**_state["reference"].methods, **_state["reference"].names}
+    for name, content in (("map", table), ("names", mapping.searched(known, table))):
         files.append(File.generated(config, f"assets/{name}.json", content=json.dumps(content, separators=(",", ":"))))
     _state["cache"] = tempfile.TemporaryDirectory()  # compiled programs of this build's pages
     pool = concurrent.futures.ThreadPoolExecutor(int(os.environ.get("DOCS_WORKERS", "2")))

@@ -296,6 +296,7 @@ class Reference:
         self.names: dict[str, str] = {}  # full name -> page#anchor
         self.count = 0
         self.examples: dict[str, str] = {}  # code by full name
+        self.methods: dict[str, str] = {}  # of classes, with their pages and anchors
         self._plan()
         for path, said in FAMILIES.items():
             self._family(path, said)
@@ -552,6 +553,8 @@ class Reference:
                     "\n" not in said.strip() and called.__code__.co_name == "call":
                 brief.append(f"| `{name}()` | {docstrings.escape(said)} |")
                 continue
+            if value in self.where:
+                self.methods[anchor] = f"{self.where[value][1].partition('#')[0]}#{anchor}"
             lines += [f"{'#' * level} {docstrings.escape(f'{short}.{name}')} {{ #{anchor} }}", "", "```python",
                       signature(short.lower() if name == "__call__" else name, called, None,
                                 method=not isinstance(member, staticmethod)), "```", "",
