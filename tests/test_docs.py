@@ -120,6 +120,12 @@ def test_every_public_name_is_in_the_reference(tool, made):
         assert f"# {name}\n" in text and "## Source" in text, name
 
 
+def test_names_have_their_anchors(made):
+    for name, link in {**made.methods, **made.names}.items():
+        page, _, anchor = link.partition("#")
+        assert page in made.pages and (not anchor or f"{{ #{anchor} }}" in made.pages[page]), name
+
+
 @pytest.mark.parametrize("name", ["gluon.nn.Dense", "optimizer.Adam", "metric.F1", "io.NDArrayIter",
                                   "gluon.loss.L2Loss", "gluon.Trainer", "nd.Convolution"])
 def test_a_page_of_its_own_has_all_sections(made, name):

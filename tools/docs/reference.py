@@ -320,11 +320,12 @@ class Reference:
             for name, value in public(module(path)):
                 self.names.setdefault(f"mx.{path}.{name}", self._of(value, path, name) or _index(path))
         for group in MODULES.values():
-            for path in group.keys() - set(PAGED):
+            for path in [path for path in group if path not in PAGED]:
                 for name, value in public(module(path)):
                     full = f"mx.{path}.{name}"
                     self._settle(value, None, path, full, f"api/{path}.md#{full}")
-                    self.names.setdefault(full, self._of(value, path, name) or f"api/{path}.md#{full}")
+                    page = f"api/{path}.md" + (f"#{full}" if callable(value) else "")
+                    self.names.setdefault(full, self._of(value, path, name) or page)
 
     def _settle(self, value: Any, op: registry.Op | None, path: str, full: str, page: str) -> None:
         if op is not None and path.startswith("nd"):
