@@ -18,6 +18,7 @@ from . import libinfo
 __all__ = ["main"]
 
 _TOOLS = {"doctor": "tell what a script or saved graph uses that differs here, is missing, or would be slow",
+          "explain": "tell cause and cure of an error, by the address at the end of its message",
           "launch": "run a script in several worker processes, here or on several hosts",
           "convert": "write a saved model as ONNX, PyTorch or flax source, StableHLO, a JAX program or arrays",
           "serve": "answer requests with saved models, over HTTP and gRPC",

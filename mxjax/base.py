@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ._support.error_kinds import addressed
 from ._support.providers import of_library
 
 __all__ = ["MXNetError", "NotImplementedForSymbol", "NotSupportedForSparseNDArray"]
@@ -23,7 +24,18 @@ integer_types = (int, np.integer)
 
 
 class MXNetError(RuntimeError):
-    """The error that every failure of an operator, a graph, the engine or a file ends in."""
+    """The error that every failure of an operator, a graph, the engine or a file ends in.
+
+    Its text ends with the address of its kind, where it has one: `python -m mxjax explain CODE` tells cause and cure.
+    `code` is the kind of all errors of a class; others are told by their messages.
+    """
+
+    code = ""
+
+    def __str__(self) -> str:
+        """The message and its address."""
+        plain = OSError.__str__(self) if isinstance(self, OSError) else Exception.__str__(self)
+        return addressed(plain, self.code)
 
     def add_note(self, note: str) -> None:
         """Adds a note, but not JAX's about frames that it has left out of what a compiled function raises."""
@@ -34,31 +46,43 @@ class MXNetError(RuntimeError):
 class MissingFile(FileNotFoundError, MXNetError):
     """A file is not there: Python's error, and MXNet's."""
 
+    __str__ = MXNetError.__str__
+
 
 class ForbiddenFile(PermissionError, MXNetError):
     """A file may not be read: Python's error, and MXNet's."""
+
+    __str__ = MXNetError.__str__
 
 
 class FolderForFile(IsADirectoryError, MXNetError):
     """A folder stands where a file is read: Python's error, and MXNet's."""
 
+    __str__ = MXNetError.__str__
+
 
 class FileForFolder(NotADirectoryError, MXNetError):
     """A file stands where a path has a folder: Python's error, and MXNet's."""
+
+    __str__ = MXNetError.__str__
 
 
 class RefusedFile(OSError, MXNetError):
     """The system refuses a file for another reason: Python's error, and MXNet's."""
 
+    __str__ = MXNetError.__str__
+
 
 class Precondition(MXNetError, AssertionError):
     """A call came too early, or with what does not belong together: MXNet asserts that it does not."""
+
+    code = "call-order"
 
 
 class NotOneOf(MXNetError, KeyError, ValueError):
     """A name is none of a few, which MXNet looks up in a dictionary or refuses; the message says which there are."""
 
-    __str__ = Exception.__str__  # KeyError's would put it in quotes
+    __str__ = MXNetError.__str__  # KeyError's would put it in quotes
 
 
 class NotRegistered(ValueError, AssertionError):
@@ -74,6 +98,8 @@ class NotImplementedForSymbol(MXNetError):
         args: the arguments of the call.
         hint: what to write instead.
     """
+
+    code = "symbol-in-block"
 
     def __init__(self, function: Any, alias: str | None, *args: Any,
                  hint: str = "use operators of F there, or do not hybridize()") -> None:

@@ -1,9 +1,12 @@
 """The documentation: its programs, what the reference has, and the built site in a browser (`make docs` builds it)."""
 
+import contextlib
 import functools
 import http.server
 import importlib
+import json
 import pathlib
+import re
 import shutil
 import threading
 
@@ -96,8 +99,15 @@ def test_text_is_shown_as_it_is(tool):
 
 
 # -------------------------------------------------------------------- the reference
-def test_every_public_name_is_in_the_reference(tool):
-    made = tool("reference").Reference()
+@pytest.fixture(scope="module")
+def made():
+    """The reference; it takes seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "tools" / "docs"))
+        return importlib.import_module("reference").Reference()
+
+
+def test_every_public_name_is_in_the_reference(tool, made):
     lacking = []
     for path in ("nd", "nd.contrib", "nd.linalg", "nd.random", "nd.image", "nd.sparse", "sym", "np", "npx", "gluon",
                  "gluon.nn", "gluon.rnn", "gluon.loss", "autograd", "metric", "optimizer", "io", "image", "kv", "mod"):
@@ -108,6 +118,77 @@ def test_every_public_name_is_in_the_reference(tool):
     for name in ("mx.nd.softmax", "mx.nd.FullyConnected", "mx.nd.where", "mx.np.mean", "mx.nd.contrib.box_nms"):
         text = made.pages[made.names[name]]
         assert f"# {name}\n" in text and "## Source" in text, name
+
+
+def test_names_have_their_anchors(made):
+    for name, link in {**made.methods, **made.names}.items():
+        page, _, anchor = link.partition("#")
+        assert page in made.pages and (not anchor or f"{{ #{anchor} }}" in made.pages[page]), name
+
+
+@pytest.mark.parametrize("name", ["gluon.nn.Dense", "optimizer.Adam", "metric.F1", "io.NDArrayIter",
+                                  "gluon.loss.L2Loss", "gluon.Trainer", "nd.Convolution"])
+def test_a_page_of_its_own_has_all_sections(made, name):
+    text = made.pages[f"api/{name.replace('.', '/')}.md"]
+    assert text.count(f"# mx.{name}\n") == 1
+    for section in ("Parameters", "Example", "See also", "Source"):
+        assert f"## {section}\n" in text, section
+
+
+def test_signatures_are_python(made):
+    """MXNet has required parameters behind optional ones; these are shown as keywords."""
+    wrong, count = [], 0
+    for path, text in made.pages.items():
+        for name, given in re.findall(r"```python\n(?:class )?(mx\.[\w.]+)(\([^\"]*?\))\n```", text):
+            if name != "mx.onnx.export_model" and given != "(...)" and "\n    def" not in given:
+                count += 1
+                try:
+                    compile(f"def function{given}: pass", path, "exec")
+                except SyntaxError:
+                    wrong.append(name + given)
+    assert not wrong and count > 1000
+    assert "bias=None, *, kernel, stride=()" in made.pages["api/nd/Convolution.md"]
+
+
+def test_every_parameter_has_a_meaning(made):
+    rows = [(path, row) for path, text in made.pages.items() if path.count("/") > 1
+            for table in re.findall(r"\| Parameter \|[^\n]*Meaning \|\n[|-]*\n((?:\|.*\n)*)", text)
+            for row in table.splitlines()]
+    lacking = [(path, row) for path, row in rows if row.endswith("|  |")]
+    assert len(rows) > 4000 and len(lacking) <= 0.005 * len(rows), lacking
+
+
+def test_inputs_of_operators_have_their_shapes(made):
+    text = made.pages["api/nd/Convolution.md"]
+    assert "| `bias` | array |  | <code>(num_filter,)</code> | bias, one value for each output channel |" in text
+    assert "Output space: floor(" in text
+
+
+def test_examples_made_for_classes_run(tool, made, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert len(made.examples) > 50
+    for name in ("mx.optimizer.Adam", "mx.metric.F1", "mx.io.CSVIter", "mx.init.Xavier", "mx.gluon.loss.Loss"):
+        assert tool("execute")._run_python(made.examples[name], {"mx": mx}, name).strip(), name
+
+
+# -------------------------------------------------------------------- the map
+def test_the_map_has_a_row_for_every_name(tool):
+    mapping = tool("mapping")
+    old, new = mapping.flat()
+    assert {"nd.Convolution", "gluon.nn.Dense", "metric.F1"} <= old and {"gluon.metric.F1", "npx.softmax"} <= new
+    pages = {"mx.nd.Convolution": "api/nd/Convolution.md"}
+    rows = {row[0] or row[1]: row for row in mapping.rows(pages, old | new - {"nd.waitall"}, {"F1"}, lambda name: (
+        "jax", "torch", "") if name == "nd.Convolution" else None)}
+    assert rows["mx.nd.Convolution"] == ["mx.nd.Convolution", "mx.nd.Convolution", "api/nd/Convolution.html", "", "jax",
+                                         "torch", ""]
+    assert rows["mx.metric.F1"][:4] == ["mx.metric.F1", "mx.gluon.metric.F1", "", "differs"]
+    assert "mx.sym.Convolution" not in rows and "mx.gluon.metric.F1" not in rows
+    shown = {name.removeprefix("mx.") for row in rows.values() for name in row[:2]}
+    assert {n for n in old | new if not n.startswith("sym")} <= shown
+
+
+def test_names_that_the_page_of_differences_speaks_of(tool):
+    assert tool("mapping").mentioned("`mx.nd.clip(x)` and `SGD`, not `mean` or `a b`") == {"clip", "SGD"}
 
 
 # -------------------------------------------------------------------- links
@@ -154,29 +235,82 @@ def browser(address):
     found.quit()
 
 
-@pytest.mark.parametrize("typed,page,title", [
-    ("FullyConnected", "api/nd/FullyConnected.html", "mx.nd.FullyConnected"),
-    ("softmax_cross_entropy", "api/nd/softmax_cross_entropy.html", "mx.nd.softmax_cross_entropy"),
-    ("box_nms", "api/nd/contrib/box_nms.html", "mx.nd.contrib.box_nms"),
-    ("mx.nd.where", "api/nd/where.html", "mx.nd.where"),
-])
-def test_the_search_finds_an_operators_page(browser, address, typed, page, title):
+_HITS = """return [...document.querySelectorAll(".md-search-result__list > .md-search-result__item")].slice(0, 3).map(
+    item => item.querySelector("a.md-search-result__link").href)"""
+
+
+def search(browser, text, found, seconds=20):
+    """Types into the search until `found` is true of the first three links, and returns these."""
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+    field = browser.find_element(By.CSS_SELECTOR, "input[data-md-component=search-query]")
+    field.click()
+    field.clear()
+    field.send_keys(text)
+    with contextlib.suppress(Exception):  # the caller tells what is wrong
+        WebDriverWait(browser, seconds, poll_frequency=0.05).until(lambda driver: found(driver.execute_script(_HITS)))
+    return browser.execute_script(_HITS)
+
+
+def test_the_search_finds_names_questions_and_misspelled_words(browser, address, tool):
+    queries = tool("queries").QUERIES
+    browser.get(f"{address}/index.html")
+    search(browser, "softmax", bool, 60)  # makes the index
+    missed = {}
+    for text, pages in queries.items():
+        wanted = {f"{address}/{page}" for page in pages}
+        hits = search(browser, text, lambda links, wanted=wanted: wanted & {re.split("[?#]", x)[0] for x in links}, 3)
+        if not wanted & {re.split("[?#]", link)[0] for link in hits}:
+            missed[text] = hits
+    assert len(queries) == 60 and not missed
+
+
+def test_a_hit_leads_to_an_operators_page(browser, address):
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait
     browser.get(f"{address}/index.html")
+    page = f"{address}/api/nd/FullyConnected.html"
+    assert search(browser, "FullyConnected", lambda links: links and links[0].startswith(page))[0].startswith(page)
+    browser.find_element(By.CSS_SELECTOR, "a.md-search-result__link").click()
     wait = WebDriverWait(browser, 60)
-    field = browser.find_element(By.CSS_SELECTOR, "input[data-md-component=search-query]")
-    field.click()
-    field.send_keys(typed)
-
-    def hit(driver):
-        links = driver.find_elements(By.CSS_SELECTOR, ".md-search-result__item a.md-search-result__link")
-        return next((link for link in links if f"/{page}" in link.get_attribute("href") and link.is_displayed()), None)
-    wait.until(hit).click()
-    wait.until(lambda driver: f"/{page}" in driver.current_url)
+    wait.until(lambda driver: page in driver.current_url)
     heading = wait.until(lambda driver: driver.find_element(By.TAG_NAME, "h1"))
-    assert title in heading.text
+    assert "mx.nd.FullyConnected" in heading.text
     assert any("mx.nd" in code.text for code in browser.find_elements(By.CSS_SELECTOR, ".md-content pre code"))
+
+
+def test_the_map_is_filtered(browser, address):
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+    browser.get(f"{address}/map.html")
+
+    def rows():
+        return [row.text for row in browser.find_elements(By.CSS_SELECTOR, "#map tbody tr")]
+    WebDriverWait(browser, 30).until(lambda driver: len(rows()) == 150)
+    browser.find_element(By.ID, "map-text").send_keys("gluon.nn.dense")
+    WebDriverWait(browser, 30).until(lambda driver: len(rows()) == 1)
+    assert "flax.nnx.Linear" in rows()[0] and "torch.nn.Linear" in rows()[0]
+    link = browser.find_element(By.CSS_SELECTOR, "#map tbody a").get_attribute("href")
+    assert link == f"{address}/api/gluon/nn/Dense.html"
+
+
+def test_all_pages_of_the_map_and_the_search_are_there(address):
+    anchors = functools.cache(lambda page: (SITE / page).read_text(encoding="utf-8"))
+    names = [page for _, page in json.loads((SITE / "assets/names.json").read_text())]
+    rows = json.loads((SITE / "assets/map.json").read_text())
+    wrong = {link for link in [*names, *(row[2] for row in rows if row[2])] for page, _, anchor in [link.partition("#")]
+             if not (SITE / page).is_file() or anchor and f'id="{anchor}"' not in anchors(page)}
+    assert not wrong and len(rows) > 1800
+    assert sum(bool(row[4] or row[5]) for row in rows) > 900
+
+
+def test_the_header_names_the_version_and_the_menu_the_reference(browser, address):
+    from selenium.webdriver.common.by import By
+    browser.get(f"{address}/index.html")
+    assert mx.libinfo.__mxjax_version__ in browser.find_element(By.CSS_SELECTOR, ".md-header__topic").text
+    entries = browser.find_elements(By.XPATH, "//nav[contains(@class, 'md-nav--primary')]//li/*[contains(., "
+                                              "'API reference')]")
+    assert any(0 < entry.rect["y"] < 900 for entry in entries if entry.is_displayed())
 
 
 def test_a_tutorial_shows_what_its_code_prints(browser, address):

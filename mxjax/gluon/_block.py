@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import initializer
 from .. import name as _name
+from .._support.error_kinds import addressed
 from .._support.files import reading, together, write_file
 from ..base import MXNetError
 from ..context import Context
@@ -282,16 +283,18 @@ class Block:
                 names[param].append(name)
             for name, param in params.items():
                 if not any(other in loaded for other in names[param]):
-                    raise AssertionError(f"Parameter {name!r} is missing in file {filename!r}, which contains "
-                                         f"parameters: {_brief_print_list(loaded)}. Set allow_missing=True to ignore "
-                                         "missing parameters.")
+                    raise AssertionError(addressed(
+                        f"Parameter {name!r} is missing in file {filename!r}, which contains "
+                        f"parameters: {_brief_print_list(loaded)}. Set allow_missing=True to ignore "
+                        "missing parameters."))
         for name, array in loaded.items():
             if name in params:
                 params[name]._load_init(array, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source)
             elif not ignore_extra:
-                raise ValueError(f"Parameter {name!r} loaded from file {filename!r} is not present in ParameterDict, "
-                                 f"which contains parameters {_brief_print_list(params)}. Set ignore_extra=True to "
-                                 "ignore.")
+                raise ValueError(addressed(
+                    f"Parameter {name!r} loaded from file {filename!r} is not present in ParameterDict, "
+                    f"which contains parameters {_brief_print_list(params)}. Set ignore_extra=True to "
+                    "ignore."))
 
     def save_params(self, filename: str) -> None:
         """The old `save_parameters`, with names by prefix."""

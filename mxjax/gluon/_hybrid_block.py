@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import ndarray as nd
 from .. import symbol
+from .._support.error_kinds import addressed
 from .._support.files import together
 from ..attribute import AttrScope
 from ..context import Context
@@ -353,8 +354,9 @@ class HybridBlock(Block):
             RuntimeError: the block has not been hybridized and called.
         """
         if not self._cached_graph:
-            raise RuntimeError("Please first call block.hybridize() and then run forward with this block at least "
-                               "once before calling export.")
+            raise RuntimeError(addressed(
+                "Please first call block.hybridize() and then run forward with this block at least "
+                "once before calling export."))
         out = self._cached_graph[1]
         kinds_by_name = {**dict.fromkeys(out.list_arguments(), "arg"),
                          **dict.fromkeys(out.list_auxiliary_states(), "aux")}

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import autograd, initializer, symbol
 from .. import ndarray as nd
+from .._support.error_kinds import addressed
 from ..array.creation import zeros_later
 from ..array.file_format import write_each
 from ..base import MXNetError, mx_real_t
@@ -225,7 +226,8 @@ class Parameter:
             init = default_init if self.init is None else self.init
         waiting = _Deferred(init, _contexts(ctx), default_init, None)
         if not shape_is_known(self.shape) and not self._allow_deferred_init:
-            raise ValueError(f"Cannot initialize Parameter {self.name!r} because its shape is not known: {self.shape}")
+            raise ValueError(addressed(
+                f"Cannot initialize Parameter {self.name!r} because its shape is not known: {self.shape}"))
         self._deferred_init = waiting
         if shape_is_known(self.shape):
             self._finish_deferred_init()
@@ -286,14 +288,16 @@ class Parameter:
             unknown = -1 if is_np_shape() else 0
             if len(self.shape) != len(data.shape) or any(
                     own not in (unknown, given) for own, given in zip(self.shape, data.shape, strict=True)):
-                raise AssertionError(f"Failed loading Parameter {self.name!r} from saved params: its shape is "
-                                     f"{self.shape}, the saved one's {data.shape}")
+                raise AssertionError(addressed(
+                    f"Failed loading Parameter {self.name!r} from saved params: its shape is {self.shape}, the saved "
+                    f"one's {data.shape}"))
             self.shape = data.shape
         if self.dtype and np_dtype(self.dtype) != np_dtype(data.dtype):
             if not cast_dtype:
-                raise AssertionError(f"Failed loading Parameter {self.name!r} from saved params: its dtype is "
-                                     f"{np_dtype(self.dtype)}, the saved one's {np_dtype(data.dtype)}. Set "
-                                     "cast_dtype=True to cast the dtype of saved params.")
+                raise AssertionError(addressed(
+                    f"Failed loading Parameter {self.name!r} from saved params: its dtype is "
+                    f"{np_dtype(self.dtype)}, the saved one's {np_dtype(data.dtype)}. Set "
+                    "cast_dtype=True to cast the dtype of saved params."))
             if dtype_source == "current":
                 data = data.astype(self.dtype)
             else:
@@ -356,16 +360,18 @@ class Parameter:
             index = row[ctx.device_id] if ctx.device_id < len(row) else None
             if index is not None:
                 return arrays[index]
-            raise RuntimeError(f"Parameter {self.name!r} was not initialized on context {ctx}. It was only "
-                               f"initialized on {self._ctx_list}.")
+            raise RuntimeError(addressed(
+                f"Parameter {self.name!r} was not initialized on context {ctx}. It was only "
+                f"initialized on {self._ctx_list}."))
         if self._deferred_init:
             raise DeferredInitializationError(
                 f"Parameter {self.name!r} has not been initialized yet because initialization was deferred until its "
                 "shape is known. Pass one batch of data through the network first, or tell layers in_units, "
                 "in_channels, etc.")
-        raise RuntimeError(f"Parameter {self.name!r} has not been initialized: call the block's initialize() first. "
-                           "Block.collect_params() has all parameters, for a Trainer too; Block.params lacks those of "
-                           "children.")
+        raise RuntimeError(addressed(
+            f"Parameter {self.name!r} has not been initialized: call the block's initialize() first. "
+            "Block.collect_params() has all parameters, for a Trainer too; Block.params lacks those of "
+            "children."))
 
     def _need_stype(self, method: str, stype: str, instead: str) -> None:
         if self._stype != stype:
@@ -731,8 +737,9 @@ class ParameterDict:
         """
         wrong = next((name for name in self.keys() if not name.startswith(restore_prefix)), None)
         if wrong is not None:
-            raise AssertionError(f"restore_prefix is {restore_prefix!r} but Parameters name {wrong!r} does not start "
-                                 f"with it. See {_NAMING}.")
+            raise AssertionError(addressed(
+                f"restore_prefix is {restore_prefix!r} but Parameters name {wrong!r} does not start "
+                f"with it. See {_NAMING}."))
         rows = param_dict.items() if isinstance(param_dict, dict) else param_dict
         loaded = {restore_prefix + (name[4:] if name.startswith(("arg:", "aux:")) else name): array
                   for name, array in rows}

@@ -20,6 +20,7 @@ import numpy as np
 
 from .. import initializer
 from .. import ndarray as nd
+from .._support.error_kinds import addressed
 from .._support.files import reading, together, write_file
 from ..array.file_format import write_numpy
 from ..base import MXNetError
@@ -320,8 +321,9 @@ class Block(_block.Block):
                 params[name]._load_init(array, ctx or current_context(), cast_dtype=cast_dtype,
                                         dtype_source=dtype_source)
             elif not ignore_extra:
-                raise ValueError(f"Parameter '{name}' loaded from '{source}' is not present in Dict, which contains "
-                                 f"parameters {_brief_print_list(params)}. Set ignore_extra=True to ignore. ")
+                raise ValueError(addressed(
+                    f"Parameter '{name}' loaded from '{source}' is not present in Dict, which contains "
+                    f"parameters {_brief_print_list(params)}. Set ignore_extra=True to ignore. "))
 
     def save(self, prefix: str) -> None:
         """Writes `prefix-model.json` (all blocks, graphs of hybridized ones) and `prefix-model.params`.

@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import autograd, symbol
 from .. import ndarray as nd
+from .._support.error_kinds import addressed
 from .._support.files import together
 from ..array.dense import NDArray
 from ..context import Context
@@ -214,8 +215,9 @@ class HybridBlock(_hybrid_block.HybridBlock):
             RuntimeError: the block has not been hybridized and called.
         """
         if not self._cached_graph:
-            raise RuntimeError("Please first call block.hybridize() and then run forward with this block at least "
-                               "once before calling export.")
+            raise RuntimeError(addressed(
+                "Please first call block.hybridize() and then run forward with this block at least "
+                "once before calling export."))
         structural = {param._key: name for name, param in reversed(self.collect_params().items())}
         out = self._named_graph()[1]
         auxiliary = set(out.list_auxiliary_states())

@@ -20,9 +20,13 @@ Arrays = dict[str, np.ndarray]
 class Overloaded(MXNetError):
     """So many requests wait that another one is refused."""
 
+    code = "service-busy"
+
 
 class TooLate(MXNetError):
     """A request waited for longer than it may."""
+
+    code = "service-busy"
 
 
 class _Request:

@@ -3,7 +3,8 @@
 Nothing is run. Of scripts and of notebooks' cells every name of MXNet's is looked up; what is missing, raises, differs
 from MXNet, needs an extra, or is slow on compiled arrays is listed with its line, and where a script is for another
 level of MXNet's API. Of graphs the operators. The exit status is 1 where something is missing or raises, and 2 where a
-file cannot be read.
+file cannot be read. With `--map` the names of MXNet that scripts use are listed with what replaces them in JAX and
+PyTorch; the exit status is then 0.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import difflib
 import importlib
 import importlib.util
 import json
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,10 +25,11 @@ from ..base import MXNetError
 from ..graph import json_format
 from ..graph.node import topological
 from ..ops import registry
+from . import counterparts
 from ._script_level import Signs
 from ._sources import cells, decoded, names_in, scripts_in
 
-__all__ = ["Finding", "add_arguments", "examine", "main"]
+__all__ = ["Finding", "Use", "add_arguments", "examine", "main", "uses"]
 
 
 class Finding(NamedTuple):
@@ -41,6 +44,17 @@ class Finding(NamedTuple):
     kind: str
     text: str
     page: str = ""
+
+
+class Use(NamedTuple):
+    """A name of MXNet's in a script, without "mx.", and what replaces it; methods begin with a point."""
+
+    file: str
+    line: int
+    name: str
+    jax: str = ""
+    torch: str = ""
+    note: str = ""
 
 
 # by name of MXNet's, and all that begins with it
@@ -82,6 +96,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="+", metavar="PATH",
                         help="scripts, notebooks, folders of them, -symbol.json files")
     parser.add_argument("--json", action="store_true", help="print findings as JSON")
+    parser.add_argument("--map", action="store_true",
+                        help="list the names of MXNet that scripts use, with their counterparts in JAX and PyTorch")
 
 
 def main(given: argparse.Namespace) -> int:
@@ -91,6 +107,8 @@ def main(given: argparse.Namespace) -> int:
         paths += scripts_in(path) if path.is_dir() else [path]
     if not paths:
         raise MXNetError(f"doctor: there are no scripts in {', '.join(given.paths)}")
+    if given.map:
+        return _map(paths, given.json)
     found: list[Finding] = []
     for path in paths:
         try:
@@ -112,26 +130,60 @@ def main(given: argparse.Namespace) -> int:
     return int(any(f.kind in _STOPS for f in found))
 
 
-def examine(path: Path) -> list[Finding]:
-    """Returns the findings in a file, by line, each once; in a notebook, by cell.
+def _map(paths: list[Path], as_json: bool) -> int:
+    """Prints the names that scripts use with their counterparts."""
+    found = [use for path in paths for use in uses(path)]
+    if as_json:
+        print(json.dumps([use._asdict() for use in found], indent=1))
+        return 0
+    for use in found:
+        name = use.name if use.name.startswith(".") else f"mx.{use.name}"
+        told = f"{use.jax or '-'} | {use.torch or '-'}" + (f" ({use.note})" if use.note else "")
+        print(f"{use.file}:{use.line}: {name} -> {told}" if use.jax or use.torch else
+              f"{use.file}:{use.line}: {name} -> no counterpart is known")
+    known = sum(bool(use.jax or use.torch) for use in found)
+    print(f"{len(paths)} files: {len(found)} uses, {known} with a counterpart (JAX | PyTorch)")
+    return 0
+
+
+def uses(path: Path) -> list[Use]:
+    """Returns the names of MXNet that a script or notebook uses, by line, with their counterparts.
 
     Raises:
-        MXNetError: the file is no script, notebook or graph.
+        MXNetError: the file is no script or notebook.
     """
-    with reading(path, "a script or a graph"):
+    return [Use(file, line, name, *(counterparts.find(name) or ()))
+            for file, line, name in sorted(dict.fromkeys(_read(path).used), key=lambda u: u[:2])]
+
+
+def _read(path: Path) -> _Script:
+    """A script or notebook, looked through."""
+    with reading(path, "a script"):
         text = decoded(path.read_bytes())
-    if path.suffix == ".json":
-        return list(dict.fromkeys(_of_graph(path, text)))
     script = _Script(str(path))
     if path.suffix == ".ipynb":
         for number, cell in cells(path, text):
             script.file = f"{path}:cell {number}"
             script.examine(cell)
             script.tell_level()
-        return list(dict.fromkeys(script.found))
-    script.examine(text)
-    script.tell_level()
-    return sorted(dict.fromkeys(script.found), key=lambda f: f.line)
+    else:
+        script.examine(text)
+        script.tell_level()
+    return script
+
+
+def examine(path: Path) -> list[Finding]:
+    """Returns the findings in a file, by line, each once; in a notebook, by cell.
+
+    Raises:
+        MXNetError: the file is no script, notebook or graph.
+    """
+    if path.suffix == ".json":
+        with reading(path, "a graph"):
+            text = decoded(path.read_bytes())
+        return list(dict.fromkeys(_of_graph(path, text)))
+    found = list(dict.fromkeys(_read(path).found))
+    return found if path.suffix == ".ipynb" else sorted(found, key=lambda f: f.line)
 
 
 # ---------------------------------------------------------------- scripts
@@ -140,6 +192,7 @@ class _Script(ast.NodeVisitor):
 
     def __init__(self, file: str) -> None:
         self.file, self.found = file, []
+        self.used: list[tuple[str, int, str]] = []  # (file, line, name): all that are MXNet's
         self._names: dict[str, str] = {}  # of the script -> of MXNet
         self._loops: list[ast.AST] = []
         self._signs = Signs()
@@ -190,6 +243,24 @@ class _Script(ast.NodeVisitor):
             self.generic_visit(node)
         else:
             self._look_up(node, path)
+            self._use(node, path)
+
+    def visit_Name(self, node: ast.Name) -> None:  # noqa: N802
+        path = self._path(node)
+        if path:
+            self._use(node, path)
+
+    def _use(self, node: ast.AST, path: str) -> None:
+        """Notes a name; of `nd.NDArray.shape` the class, of a module nothing."""
+        parts = path.split(".")
+        holder = importlib.import_module("mxjax")
+        for i, part in enumerate(parts):
+            holder = _attribute(holder, part)
+            if isinstance(holder, type):
+                parts = parts[:i + 1]
+                break
+        if not isinstance(holder, types.ModuleType):
+            self.used.append((self.file, node.lineno, ".".join(parts)))
 
     def visit_For(self, node: ast.For) -> None:  # noqa: N802
         called = {c.func.attr for c in ast.walk(node) if isinstance(c, ast.Call) and isinstance(c.func, ast.Attribute)}
@@ -209,6 +280,8 @@ class _Script(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:  # noqa: N802
         path, first = self._path(node.func), node.args[0] if node.args else None
         self._signs.call(node, path)
+        if path is None and isinstance(node.func, ast.Attribute) and f".{node.func.attr}" in counterparts.table():
+            self.used.append((self.file, node.lineno, f".{node.func.attr}"))
         text = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else None
         if path == "library.load" and text is not None and text.endswith(".py"):
             return

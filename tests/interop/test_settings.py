@@ -11,6 +11,7 @@ import pytest
 import mxjax as mx
 from mxjax import autograd, gluon
 from mxjax.gluon import nn
+from mxjax.passes import division
 
 SETTINGS = {
     "rank promotion": lambda: jax.numpy_rank_promotion("raise"),
@@ -49,6 +50,16 @@ def trained(hybridized):
         metric.update([y], [out])
         losses.append(loss.asnumpy())
     return [*losses, np.array(metric.get()[1]), *[p.data().asnumpy() for p in net.collect_params().values()]]
+
+
+def test_a_division_is_one_call_without_jit():
+    """Its equation is kept for later programs."""
+    division._call.cache_clear()
+    with jax.disable_jit():
+        x, lengths = mx.nd.ones((1, 2, 3)), mx.nd.array([[1, 2, 2]], dtype="int32")
+        found = mx.nd.softmax(x, length=lengths, axis=1, use_length=True).asnumpy()
+        assert division.is_quotient(division._call((1, 2, 3), (1, 1, 3), np.dtype("float32"), True, True))
+    np.testing.assert_allclose(found[0, 0], [1, 0.5, 0.5])
 
 
 def gradients():

@@ -6,21 +6,14 @@ import textwrap
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-_SECTIONS = {"Args", "Attributes", "Example", "Examples", "Note", "Notes", "Raises", "Returns", "Yields"}
+import arguments
+
+_SECTIONS = {"Args", "Attributes", "Example", "Examples", "Note", "Notes", "Raises", "Returns", "Source", "Yields"}
 _NAME = r"\*{0,2}[A-Za-z_][\w.]*"
 _ITEM = re.compile(rf"^({_NAME}(?: ?[,/] ?(?:{_NAME}|\.\.\.))*|\.\.\.)(?: \([^)]*\))? ?: ?(.*)$")
 _LIST = re.compile(r"^(?:[-*]|\d+\.) ")
-_SHAPES = re.compile(r"^\w[\w, .()…/-]*: .*->", re.DOTALL)
-
-
-# what parameters of these names mean in all functions that say nothing of theirs
-COMMON = {
-    "a": "an array", "arr": "an array", "array": "an array", "axes": "the axes along which it is done",
-    "axis": "the axis along which it is done", "ctx": "device of the result", "decimals": "digits after the point",
-    "dtype": "type of the result", "k": "which diagonal: 0 the main one, above it positive",
-    "keepdims": "whether reduced axes stay, with length 1", "m": "an array", "order": 'memory layout, "C"',
-    "out": "array to write to", "shape": "of the result", "size": "shape of the draws", "x": "an array",
-    "x1": "an array or number", "x2": "an array or number"}
+_TOLD = re.compile(r"^(\*?\w+(?:, \*?\w+)*)((?: \([^)]*\))?): (.*)", re.DOTALL)  # "data, label (if any): (batch, ...)"
+_SHAPE = re.compile(r"^(\((?:[^()]|\([^()]*\))*\))[,;:]? ?(.*)", re.DOTALL)
 
 
 class Row(NamedTuple):
@@ -29,6 +22,7 @@ class Row(NamedTuple):
     name: str
     kind: str
     text: str
+    shape: str = ""
 
 
 class Doc(NamedTuple):
@@ -47,7 +41,7 @@ def escape(text: str) -> str:
     parts = re.split(r"(``?[^`]+``?)", " ".join(text.split()))
     for i, part in enumerate(parts):
         if i % 2 == 0:
-            parts[i] = re.sub(r"([\\*_\[\]{}#~^])", r"\\\1", part).replace("&", "&amp;").replace("<", "&lt;").replace(
+            parts[i] = re.sub(r"([\\*_\[\]{}#])", r"\\\1", part).replace("&", "&amp;").replace("<", "&lt;").replace(
                 "|", "&#124;")
         else:
             parts[i] = part.replace("|", "&#124;") if "|" not in part else f"<code>{_html(part.strip('`'))}</code>"
@@ -118,6 +112,7 @@ def parse(doc: str) -> Doc:
     shown = textwrap.dedent(joined("Example", "Examples")).strip("\n") or examples.strip("\n")
     returns = " ".join(joined("Returns", "Yields").split())
     notes = [textwrap.dedent(n) for n in re.split(r"\n\s*\n", joined("Note", "Notes")) if n.strip()]
+    notes += ["From: " + " ".join(joined("Source").split())] if "Source" in sections else []
     return Doc(body, [*rows, *_items(joined("Args", "Attributes"))], returns, _items(joined("Raises")), shown, notes)
 
 
@@ -153,42 +148,78 @@ def table(rows: list[Row], types: dict[str, tuple[str, str]], heading: str = "Pa
             kind, _, required = kind.partition(", required")
             default = default.strip()
         names = ", ".join(f"`{n.strip()}`" for n in row.name.split(",")) if row.name else ""
-        cells.append([names, escape(kind), f"<code>{_html(default)}</code>" if default else "", escape(row.text)])
-    heads = [heading, "Type", "Default", "Meaning"]
-    used = [i for i in range(4) if any(c[i] for c in cells)]
+        cells.append([names, escape(kind), f"<code>{_html(default)}</code>" if default else "",
+                      f"<code>{_html(row.shape)}</code>" if row.shape else "", escape(row.text)])
+    heads = [heading, "Type", "Default", "Shape", "Meaning"]
+    used = [i for i in range(5) if any(c[i] for c in cells)]
     if not used:
         return []
     return ["| " + " | ".join(heads[i] for i in used) + " |", "|" + "---|" * len(used),
             *("| " + " | ".join(c[i] for i in used) + " |" for c in cells), ""]
 
 
+def _shape(text: str) -> tuple[str, str]:
+    """The shape at the beginning of a meaning, and the rest: "(batch, 2): boxes" -> "(batch, 2)", "boxes"."""
+    match = _SHAPE.match(text)
+    if match and "," in match[1] and not re.match(r"or\b|channels last", match[2]):
+        return " ".join(match[1].split()), match[2]
+    return (text, "") if re.match(r"(\(\w.*,|any shape|the shape of|of (the same|any) shape)", text) else ("", text)
+
+
 def _told(parts: Doc) -> Doc:
     """Inputs' shapes, which operators tell in a paragraph "data: ...; weight: ... -> ...", moved to their rows."""
     for i, text in enumerate(parts.body):
-        if not _SHAPES.match(text) or not any(r.kind for r in parts.rows):
-            continue
-        before, _, after = " ".join(text.split()).rpartition(" -> ")
-        rows = {r.name: r for r in parts.rows}
+        rows = {r.name.lstrip("*"): r for r in parts.rows if r.kind}
+        before, arrow, after = " ".join(text.split()).partition(" -> ")
+        found: dict[str, str] = {}
+        names: list[str] = []
         for said in before.split("; "):
-            match = re.match(r"([\w, ]+?)((?: \([^)]*\))?): (.*)", said)
-            names = [n.strip() for n in match[1].split(",")] if match else []
-            if not names or not set(names) <= set(rows) or any(rows[n].text for n in names):
-                return parts
-            rows.update({n: rows[n]._replace(text=f"{match[3]}{match[2]}") for n in names})
-        body = [*parts.body[:i], *parts.body[i + 1:]]
-        return parts._replace(body=body, rows=list(rows.values()), returns=parts.returns or after)
+            match = _TOLD.match(said)
+            named = [n.strip("* ") for n in match[1].split(",")] if match else []
+            if match and set(named) <= set(rows):
+                names = named
+                found.update(dict.fromkeys(names, f"{match[3]}{match[2]}"))
+            elif not names:
+                break
+            else:  # goes on after a semicolon
+                found.update({n: f"{found[n]}; {said}" for n in names})
+        if not found or any(rows[n].text for n in found):
+            continue
+        rest = ""
+        if not arrow:  # what follows the last one's sentence is of the result
+            last, *more = re.split(r"\.\s+(?=[A-Z])", found[names[-1]], maxsplit=1)
+            found.update(dict.fromkeys(names, last.rstrip(".")))
+            rest = "".join(more)
+        body = [*parts.body[:i], *([rest] if rest else []), *parts.body[i + 1:]]
+        rows = [r._replace(text=found.get(r.name.lstrip("*"), r.text)) for r in parts.rows]
+        return parts._replace(body=body, rows=rows, returns=parts.returns or after)
     return parts
 
 
-def render(doc: str, types: dict[str, tuple[str, str]] | None = None, *, level: int = 0) -> list[str]:
-    """A docstring as lines of Markdown. `level` 0 has headings for its parts, others have bold words."""
+def _meant(rows: list[Row], types: dict[str, tuple[str, str]], function: str) -> list[Row]:
+    """Rows with a meaning each, and rows for parameters that the docstring leaves out."""
+    told = {n.strip().lstrip("*") for r in rows for n in r.name.split(",")}
+    left = [Row(n, "", "") for n in types if n not in told | {"self", "args", "kwargs"}]
+    found = []
+    for row in [*rows, *(left if rows or any(arguments.meaning(r.name, function) for r in left) else [])]:
+        shape, text = _shape(row.text)
+        known = dict.fromkeys(arguments.meaning(name, function) for name in row.name.split(","))
+        also, said = _shape(" or ".join(filter(None, known)))
+        found.append(row._replace(text=text or said, shape=shape or (also if not text else "")))
+    return found
+
+
+def render(doc: str, types: dict[str, tuple[str, str]] | None = None, *, level: int = 0, name: str = "") -> list[str]:
+    """A docstring as lines of Markdown. `level` 0 has headings for its parts, others have bold words.
+
+    name: of what it documents, by which arguments without a meaning get theirs.
+    """
     parts, types = _told(parse(doc)), types or {}
 
     def head(title: str) -> list[str]:
         return [f"## {title}", ""] if level == 0 else [f"**{title}**", ""]
-    if level == 0 and not parts.rows and parts.body and set(types) & set(COMMON):
-        names = [n for n in types if n not in ("args", "kwargs", "self")]
-        parts = parts._replace(rows=[Row(n, "", COMMON.get(n, "")) for n in names])
+    if parts.rows or level == 0 and parts.body:
+        parts = parts._replace(rows=_meant(parts.rows, types, name))
     lines: list[str] = []
     for text in [*parts.body, *parts.notes]:
         lines += paragraph(text, [r.name for r in parts.rows if r.kind])
@@ -209,4 +240,4 @@ def default(value: Any) -> str:
     if inspect.ismodule(value) or inspect.isroutine(value) or inspect.isclass(value):
         return value.__name__
     text = repr(value)
-    return "..." if " at 0x" in text or len(text) > 60 else text
+    return "..." if text.startswith("<") or " at 0x" in text or len(text) > 60 else text

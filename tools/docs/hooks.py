@@ -1,6 +1,7 @@
-"""What MkDocs does besides: pages of the reference, pages with code that is run, and files from outside of `docs/`."""
+"""What MkDocs does besides: the reference, the map, the search, pages with code that is run, borrowed files."""
 
 import concurrent.futures
+import json
 import logging
 import os
 import re
@@ -10,16 +11,21 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import mapping
 import reference
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
+
+import mxjax
+from mxjax.tools import counterparts
 
 ROOT = Path(__file__).resolve().parents[2]
 # files of the repository that are pages of the site, too
 BORROWED = {"benchmarks/RESULTS.md": "how/results.md", "SECURITY.md": "how/security.md",
             "CHANGELOG.md": "how/changelog.md", "CONTRIBUTING.md": "how/contributing.md",
-            "mxjax/README.md": "how/architecture.md"}
+            "mxjax/README.md": "how/architecture.md", "mxjax/tools/errors.md": "errors.md"}
 _LINK = re.compile(r"(?<!!)\[([^\]\n]*(?:\n[^\]\n]*)?)\]\(([^)\s]+)\)")
+_EXAMPLE = re.compile(r"<!-- example (\S+) -->\n")
 _log = logging.getLogger("mkdocs.hooks.docs")
 _state: dict[str, Any] = {"runs": {}}
 _SURROUNDINGS = {"JAX_PLATFORMS": "cpu", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -28,6 +34,7 @@ _SURROUNDINGS = {"JAX_PLATFORMS": "cpu", "PYTHONHASHSEED": "0", "PYTHONDONTWRITE
 def on_config(config: Any) -> Any:
     """Makes the reference and its part of the navigation."""
     made = _state.setdefault("reference", reference.Reference())
+    config.site_name = f"mxjax {mxjax.libinfo.__mxjax_version__}"  # the header shows it
     for entry in config.nav or []:
         if isinstance(entry, dict) and "API reference" in entry:
             entry["API reference"] = made.navigation()
@@ -40,13 +47,23 @@ def on_files(files: Files, config: Any) -> Files:
         files.append(File.generated(config, path, content=text))
     for path, target in BORROWED.items():
         files.append(File.generated(config, target, content=(ROOT / path).read_text(encoding="utf-8")))
+    differences = (Path(config.docs_dir) / "differences.md").read_text(encoding="utf-8")
+    table = mapping.rows(_state["reference"].names, mapping.present(), mapping.mentioned(differences),
+                         counterparts.find)
+    known = {**_state["reference"].methods, **_state["reference"].names}
+    for name, content in (("map", table), ("names", mapping.searched(known, table))):
+        files.append(File.generated(config, f"assets/{name}.json", content=json.dumps(content, separators=(",", ":"))))
     _state["cache"] = tempfile.TemporaryDirectory()  # compiled programs of this build's pages
     pool = concurrent.futures.ThreadPoolExecutor(int(os.environ.get("DOCS_WORKERS", "2")))
-    for page in sorted(Path(config.docs_dir).rglob("*.md")):
+    pages = {page.relative_to(config.docs_dir).as_posix(): page for page in Path(config.docs_dir).rglob("*.md")}
+    for name, page in sorted({**pages, **{target: ROOT / path for path, target in BORROWED.items()}}.items()):
         text = page.read_text(encoding="utf-8")
         if re.match(r"---\n(?:.*\n)*?execute: true\n", text):
-            name = page.relative_to(config.docs_dir).as_posix()
             _state["runs"][name] = pool.submit(_run, page, re.search(r"^devices: (\d+)$", text, re.MULTILINE))
+    page = Path(_state["cache"].name) / "examples.md"
+    page.write_text("".join(f"<!-- example {name} -->\n\n```python\nimport mxjax as mx\n\n{code}\n```\n\n"
+                            for name, code in _state["reference"].examples.items()), encoding="utf-8")
+    _state["examples"] = pool.submit(_run, page, None)
     pool.shutdown(wait=False)
     return files
 
@@ -62,6 +79,24 @@ def _run(page: Path, devices: re.Match | None) -> str:
     return done.stdout
 
 
+def _examples() -> dict[str, str]:
+    """The examples made for classes with what they print, by full name."""
+    if "printed" not in _state:
+        parts = _EXAMPLE.split(_state["examples"].result())
+        _state["printed"] = dict(zip(parts[1::2], parts[2::2], strict=True))
+    return _state["printed"]
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Has the theme ask this site's search instead of its own, and names the search for screen readers."""
+    output = output.replace('data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" '
+                            'aria-label="Search"')
+    changed, count = re.subn(r"assets/javascripts/workers/search\.\w+\.min\.js", "assets/search.js", output)
+    if not count:
+        raise PluginError("the theme names no search worker: it has changed, and assets/search.js must follow")
+    return changed
+
+
 def on_post_build(config: Any) -> None:
     """Removes what the pages' runs have left."""
     _state["cache"].cleanup()
@@ -75,7 +110,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         _log.info(f"{src}: {count} blocks run")
         markdown = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
     if src.startswith("api/"):
-        return markdown
+        return _EXAMPLE.sub(lambda match: _examples()[match[1]], markdown)
     home = next((Path(p) for p, target in BORROWED.items() if target == src), Path("docs") / src).parent
 
     def turned(match: re.Match) -> str:

@@ -6,6 +6,7 @@ A family (`mx.nd`, `mx.np` ...) has a page for each function, a module one page 
 import functools
 import importlib
 import inspect
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +15,12 @@ from typing import Any
 
 import docstrings
 
+import examples
 import mxjax as mx
 from mxjax._namespace import _PREFIXES
 from mxjax.base import _Null
 from mxjax.ops import registry
+from mxjax.tools import counterparts
 
 ROOT = Path(mx.__file__).parent.parent
 
@@ -118,6 +121,9 @@ MODULES = {
         "test_utils": "Helpers for tests.",
     },
 }
+# those of them that have a page for each name, too
+PAGED = ("gluon", "gluon.nn", "gluon.rnn", "gluon.loss", "gluon.data", "optimizer", "lr_scheduler", "metric", "init",
+         "autograd", "mod", "io")
 _GROUPS = {"elementwise": "Element by element", "nn": "Neural networks", "shape": "Shapes, indexing and joining",
            "reduce": "Reductions and sorting", "linalg": "Linear algebra", "random": "Random numbers",
            "training": "Optimizer updates and losses", "vision": "Images and detection", "quantized": "Quantization"}
@@ -178,11 +184,17 @@ def signature(name: str, value: Any, op: registry.Op | None, *, method: bool = F
         listed = list(inspect.signature(value).parameters.values())
     except (TypeError, ValueError):
         return f"{name}(...)"
-    words, star = [], False
+    words, star, optional = [], False, False
     for p in listed[1:] if method and listed and listed[0].name in ("self", "cls") else listed:
-        if p.kind is p.KEYWORD_ONLY and not star:
+        required = p.default is p.empty or op is not None and (
+            op.params[p.name].required if p.name in op.params else
+            p.name in op.input_names and p.name not in op.optional_inputs)
+        # MXNet has required parameters behind optional ones: by keyword, as everybody passes them
+        by_keyword = p.kind is p.KEYWORD_ONLY or optional and required and p.kind is p.POSITIONAL_OR_KEYWORD
+        if by_keyword and not star:
             words.append("*")
-        star = star or p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
+        star = star or by_keyword or p.kind is p.VAR_POSITIONAL
+        optional = optional or not required
         word = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "") + p.name
         if p.default is _Null and op is not None and p.name in op.params:
             parameter = op.params[p.name]
@@ -247,6 +259,34 @@ def _code(value: Any) -> list[str]:
             *text.splitlines(), "```", "", "</details>", ""]
 
 
+def _about(where: ModuleType) -> list[str]:
+    """What a module's docstring says behind its first line."""
+    lines: list[str] = []
+    for text in re.split(r"\n\s*\n", inspect.cleandoc(where.__doc__ or ""))[1:]:
+        if not re.search(r"\b_\w*\*?\.py", text):  # of its files
+            lines += docstrings.paragraph(text)
+    return lines
+
+
+def _relative(page: str | None, folder: str) -> str:
+    """A page as a link from a folder."""
+    path, _, anchor = (page or "").partition("#")
+    return os.path.relpath(path, folder) + (f"#{anchor}" if anchor else "")
+
+
+def _index(path: str) -> str:
+    """The page of a family or module."""
+    return f"api/{path.replace('.', '/')}/index.md" if path in FAMILIES or path in PAGED else f"api/{path}.md"
+
+
+def _key(full: str) -> str:
+    """What related names have in common: the first counterpart in JAX, and in PyTorch by its last part."""
+    found = counterparts.find(full.removeprefix("mx."))
+    if found is None or "(" in found.jax or not found.jax:
+        return ""
+    return found.jax.split(",")[0]
+
+
 class Reference:
     """All pages: {path below the site: Markdown}, and what the navigation has of them."""
 
@@ -255,31 +295,37 @@ class Reference:
         self.where: dict[Any, tuple[str, str]] = {}  # key of a thing -> (full name, page#anchor)
         self.names: dict[str, str] = {}  # full name -> page#anchor
         self.count = 0
+        self.examples: dict[str, str] = {}  # code by full name
+        self.methods: dict[str, str] = {}  # of classes, with their pages and anchors
         self._plan()
         for path, said in FAMILIES.items():
             self._family(path, said)
         for group in MODULES.values():
             for path, said in group.items():
-                self._module(path, said)
+                (self._family if path in PAGED else self._module)(path, said)
         self._index()
 
     # ------------------------------------------------------------ what is where
     def _plan(self) -> None:
         """Decides on which page each thing is described; elsewhere there are links."""
         self._units: dict[str, list[tuple[str, list[str], Any, registry.Op | None]]] = {}
-        for path in FAMILIES:
+        for path in (*FAMILIES, *PAGED):
             self._units[path] = self._grouped(path)
             for name, aliases, value, op in self._units[path]:
                 page = f"api/{path.replace('.', '/')}/{name}.md"
                 self._settle(value, op, path, f"mx.{path}.{name}", page)
                 for alias in (name, *aliases):
                     self.names.setdefault(f"mx.{path}.{alias}", page)
+        for path in PAGED:
+            for name, value in public(module(path)):
+                self.names.setdefault(f"mx.{path}.{name}", self._of(value, path, name) or _index(path))
         for group in MODULES.values():
-            for path in group:
+            for path in [path for path in group if path not in PAGED]:
                 for name, value in public(module(path)):
                     full = f"mx.{path}.{name}"
                     self._settle(value, None, path, full, f"api/{path}.md#{full}")
-                    self.names.setdefault(full, self._of(value, path, name) or f"api/{path}.md#{full}")
+                    page = f"api/{path}.md" + (f"#{full}" if callable(value) else "")
+                    self.names.setdefault(full, self._of(value, path, name) or page)
 
     def _settle(self, value: Any, op: registry.Op | None, path: str, full: str, page: str) -> None:
         if op is not None and path.startswith("nd"):
@@ -306,7 +352,7 @@ class Reference:
             if not (inspect.isclass(value) or callable(value)):
                 continue
             op = operator(path, name, value)
-            if op is None and value in self.where and not inspect.isclass(value):
+            if op is None and value in self.where and (path in PAGED or not inspect.isclass(value)):
                 continue
             found.setdefault(op or value, []).append((name, value))
         units = []
@@ -334,10 +380,16 @@ class Reference:
             also = "".join(f", `{a}`" for a in aliases)
             groups.setdefault(self._group(path, value, op), []).append(
                 f"| [`{name}`]({name}.md){also} | {_summary(value)} |")
-        lines = [f"# mx.{path}", "", said, ""]
+        lines = [f"# mx.{path}", "", said, "", *(_about(module(path)) if path in PAGED else [])]
         for group in sorted(groups, key=lambda g: (g != "Arrays", g)):
             lines += [*([f"## {group}", ""] if len(groups) > 1 else []), "| name | what it does |", "|---|---|",
                       *groups[group], ""]
+        elsewhere = [(n, v) for n, v in public(module(path)) if path in PAGED and callable(v) and n.lower() not in taken
+                     and self._of(v, path, n) and not any(n in also for _, also, _, _ in self._units[path])]
+        if elsewhere:
+            lines += ["## Described elsewhere", "", "| name | what it does |", "|---|---|",
+                      *(f"| [`{n}`]({_relative(self._of(v, path, n), folder)}) | {_summary(v)} |"
+                        for n, v in elsewhere), ""]
         constants = [(n, v) for n, v in public(module(path)) if not callable(v)]
         if constants:
             lines += ["## Constants", "", "| name | value |", "|---|---|",
@@ -360,26 +412,62 @@ class Reference:
         boost = (4 if path == "nd" else 2) * (1 + min(4, (8 / len(name)) ** 2))
         lines = ["---", f"title: {full}", "search:", f"  boost: {boost:.1f}", "---", "", f"# {full}", "",
                  f'<p class="up" markdown="span" data-search-exclude>in [mx.{path}](index.md)</p>', ""]
+        folder = f"api/{path.replace('.', '/')}"
         if inspect.isclass(value):
-            return "\n".join(lines + self._class(full, value, level=2))
-        lines += ["```python", signature(full, value, op), "```", ""]
-        doc = docstrings.parse(value.__doc__ or "")
-        lines += docstrings.render(value.__doc__ or "", types(value) if op is None else {})
-        if op is not None and not doc.raises:
-            lines += ["## Errors", "", _ERRORS, ""]
-        facts = []
-        if aliases:
-            facts.append("Other names: " + ", ".join(f"`mx.{path}.{a}`" for a in aliases) + ".")
-        others = self._relatives(path, name, op)
-        if others:
-            facts.append("As well: " + ", ".join(others) + ".")
+            lines += self._class(full, value, level=2)
+        else:
+            lines += ["```python", signature(full, value, op), "```", "",
+                      *docstrings.render(value.__doc__ or "", types(value) if op is None else {}, name=name)]
+            if op is not None and not docstrings.parse(value.__doc__ or "").raises:
+                lines += ["## Errors", "", _ERRORS, ""]
+            if not docstrings.parse(value.__doc__ or "").examples:
+                lines += self._example(path, name, value)
+        facts = self._facts(path, name, aliases, value, op, folder)
         if facts:
-            lines += ["## Elsewhere", "", *(f"{fact}\n" for fact in facts)]
+            lines += ["## See also", "", *(f"- {fact}" for fact in facts), ""]
         made = op.get_attr("FCompute") if op is not None else value
         place = source(made)
         if place:
             lines += ["## Source", "", place + ".", "", *(_code(made) if op is not None else [])]
         return "\n".join(lines)
+
+    def _example(self, path: str, name: str, value: Any) -> list[str]:
+        """An example made for a class; what it prints is put in when the site is built."""
+        code = examples.example(path, name, value)
+        if not code:
+            return []
+        self.examples[f"mx.{path}.{name}"] = code
+        return ["## Example", "", f"<!-- example mx.{path}.{name} -->", ""]
+
+    def _facts(self, path: str, name: str, aliases: list[str], value: Any, op: registry.Op | None,
+               folder: str) -> list[str]:
+        """Other names, the same in other places, what is related, what replaces it elsewhere."""
+        full, facts = f"mx.{path}.{name}", []
+        if aliases:
+            facts.append("Other names: " + ", ".join(f"`mx.{path}.{a}`" for a in aliases))
+        facts += self._relatives(path, name, op)
+        related = [n for n in self._related.get(_key(full), ()) if self.names[n] != self.names[full]]
+        if 0 < len(related) <= 6:
+            facts.append("Related: " + ", ".join(f"[`{n}`]({_relative(self.names[n], folder)})" for n in related))
+        found = counterparts.find(full.removeprefix("mx."))
+        if found:
+            note = f" ({docstrings.escape(found.note)})" if found.note else ""
+            told = [f"{text if text.startswith('(') else f'`{text}`'} in {name}"
+                    for name, text in (("JAX", found.jax), ("PyTorch", found.torch)) if text]
+            facts.append(f"Counterparts: {', '.join(told)}{note}; more in [the map]({_relative('map.md', folder)})")
+        return facts
+
+    @functools.cached_property
+    def _related(self) -> dict[str, list[str]]:
+        """Names with pages by what replaces them: Dense and FullyConnected are both flax' Linear."""
+        found: dict[str, list[str]] = {}
+        for full, page in self.names.items():
+            if "#" not in page and full.startswith(("mx.nd.", "mx.np", "mx.gluon.")):
+                pages = {self.names[n] for n in found.get(_key(full), ())}
+                if page not in pages and not page.endswith("index.md"):
+                    found.setdefault(_key(full), []).append(full)
+        found.pop("", None)
+        return found
 
     def _relatives(self, path: str, name: str, op: registry.Op | None) -> list[str]:
         """The same thing as a symbol, a method, in NumPy's flavour."""
@@ -387,24 +475,20 @@ class Reference:
         if path.startswith("nd"):
             symbols = module(path.replace("nd", "sym", 1)) if path != "nd.sparse" else None
             if symbols is not None and op is not None and hasattr(symbols, name):
-                found.append(f"`mx.{path.replace('nd', 'sym', 1)}.{name}` for symbols")
+                found.append(f"For symbols: `mx.{path.replace('nd', 'sym', 1)}.{name}`")
             if path == "nd" and op is not None and inspect.isroutine(getattr(mx.nd.NDArray, name, None)):
-                found.append(f"the method `NDArray.{name}`")
+                found.append(f"As a method: `NDArray.{name}`")
         return found
 
     # ------------------------------------------------------------ modules
     def _module(self, path: str, said: str) -> None:
+        """A module as one page."""
         rare = re.search("contrib|model_zoo|test_utils|executor_manager|misc", path)
         boost = 0.5 if rare else 4 if path.startswith("gluon") else 2
         here = ["---", "search:", f"  boost: {boost}", "---", "", f"# mx.{path}", "", said, ""]
         elsewhere: list[str] = []
         where = module(path)
-        doc = inspect.cleandoc(where.__doc__ or "")
-        if doc and "\n" in doc:
-            for text in re.split(r"\n\s*\n", doc)[1:]:
-                if re.search(r"\b_\w*\*?\.py", text):
-                    continue  # of its files
-                here += docstrings.paragraph(text)
+        here += _about(where)
         constants = []
         for name, value in public(where):
             self.count += 1
@@ -430,16 +514,20 @@ class Reference:
         self.pages[f"api/{path}.md"] = "\n".join(here)
 
     def _class(self, full: str, value: type, level: int) -> list[str]:
-        """A class: how it is made, its documentation, its own methods and properties."""
+        """A class: how it is made, its documentation, its own methods and properties; level 2: it has a page."""
         short = full.rpartition(".")[2]
         lines = ["```python", f"class {signature(full, value, None)}", "```", ""]
         bases = [b.__name__ for b in value.__bases__ if b is not object and not b.__name__.startswith("_")]
         if bases:
             lines += ["Derived from " + ", ".join(f"`{b}`" for b in bases) + ".", ""]
         doc = value.__dict__.get("__doc__") or ""
-        lines += docstrings.render(doc, types(value), level=1)
-        place = source(value)
-        lines += [f"Source: {place}.", ""] if place else []
+        lines += docstrings.render(doc, types(value), level=0 if level == 2 else 1, name=short)
+        if level == 2:
+            path = full.removeprefix("mx.").rpartition(".")[0]
+            lines += [] if docstrings.parse(doc).examples else self._example(path, short, value)
+        else:
+            place = source(value)
+            lines += [f"Source: {place}.", ""] if place else []
         members: dict[str, Any] = {}
         for owner in value.__mro__:
             if owner is value or owner.__name__.startswith("_") and owner.__module__.startswith("mxjax"):
@@ -466,6 +554,8 @@ class Reference:
                     "\n" not in said.strip() and called.__code__.co_name == "call":
                 brief.append(f"| `{name}()` | {docstrings.escape(said)} |")
                 continue
+            if value in self.where:
+                self.methods[anchor] = f"{self.where[value][1].partition('#')[0]}#{anchor}"
             lines += [f"{'#' * level} {docstrings.escape(f'{short}.{name}')} {{ #{anchor} }}", "", "```python",
                       signature(short.lower() if name == "__call__" else name, called, None,
                                 method=not isinstance(member, staticmethod)), "```", "",
@@ -477,13 +567,13 @@ class Reference:
     # ------------------------------------------------------------ the first page, the navigation
     def _index(self) -> None:
         lines = ["# API reference", "", "`mx` is `mxjax`, or `mxnet` under the alias. The pages are made from the "
-                 f"modules themselves when the site is built: {self.count} names. Operators have a page each; the "
-                 "search finds them by name.", "", "## Functions, a page each", "",
-                 "| module | what it has |", "|---|---|"]
+                 f"modules themselves when the site is built: {self.count} names. Operators, layers, losses, "
+                 "optimizers, metrics and iterators have a page each; the search finds them by name.", "",
+                 "## Functions, a page each", "", "| module | what it has |", "|---|---|"]
         lines += [f"| [`mx.{p}`]({p.replace('.', '/')}/index.md) | {said} |" for p, said in FAMILIES.items()]
         for group, members in MODULES.items():
             lines += ["", f"## {group}", "", "| module | what it has |", "|---|---|",
-                      *(f"| [`mx.{p}`]({p}.md) | {said} |" for p, said in members.items())]
+                      *(f"| [`mx.{p}`]({_index(p).removeprefix('api/')}) | {said} |" for p, said in members.items())]
         lines += ["", "## Of the package itself", "", "| name | what it is |", "|---|---|"]
         for name in ("Context", "cpu", "gpu", "tpu", "cpu_pinned", "current_context", "gpu_memory_info", "num_gpus",
                      "num_tpus", "MXNetError", "AttrScope", "clear_caches"):
@@ -497,4 +587,4 @@ class Reference:
         """The part of the navigation for these pages."""
         families = [{f"mx.{p}": f"api/{p.replace('.', '/')}/index.md"} for p in FAMILIES]
         return ["api/index.md", {"Functions": families},
-                *({group: [{f"mx.{p}": f"api/{p}.md"} for p in members]} for group, members in MODULES.items())]
+                *({group: [{f"mx.{p}": _index(p)} for p in members]} for group, members in MODULES.items())]

@@ -1,0 +1,103 @@
+"""Kinds of errors, each with a short address: `python -m mxjax explain CODE` prints its cause and cure.
+
+An error's kind is what its class says (`code`), or the first pattern that its message has. The address is put behind
+the message when it is shown, so nothing that raises has to know of it. Sections of `mxjax/tools/errors.md` have these
+codes.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["CODES", "addressed", "kind_of"]
+
+# (code, pattern), the first that fits counts: the particular ones before the general ones
+_PATTERNS = [(code, re.compile(pattern, re.IGNORECASE)) for code, pattern in (
+    ("deferred-initialization", r"initialization was deferred"),
+    ("not-initialized", r"^Parameter .* has not been initialized"),
+    ("parameters-do-not-match", r"Parameters? .*(is missing in file|is not present in|does not start with|saved "
+                                r"one|one's \()"),
+    ("not-exported", r"then run forward with this block|has not been hybridized and called"),
+    ("checkpoint-mismatch", r"is of another network|is .* there, expected|has the (shape|dtype) .* there"),
+    ("secret-missing", r"needs (a|the) secret|MXJAX_CLUSTER_TOKEN to a random text|a secret has \d+ to"),
+    ("secret-refused", r"knows another secret|prove that it knows the secret|the secret of the job"),
+    ("workers-disagree", r"all (workers )?must (say|make) the same"),
+    ("worker-lost", r"scheduler is lost|has closed the connection|the job has ended|"
+                    r"cannot be reached within|is lost: "),
+    ("kvstore-key", r"^(push to |pull of )?key .* (has not been|is) initialized|unknown kvstore"),
+    ("environment-variable", r"^[A-Z][A-Z_]{5,}='?.*: expected|\b(MXNET|MXJAX|DMLC)_\w+='?.*: expected"),
+    ("out-of-memory", r"has room for|out of memory|RESOURCE_EXHAUSTED"),
+    ("plan-does-not-fit", r"not even a batch"),
+    ("compiler-missing", r"there is no compiler for|compiler for .* (refuses|ended)"),
+    ("package-missing", r"pip install (?!'mxjax\[cuda1)"),
+    ("device-missing", r"is not there: JAX sees|is no device that is known|unknown device type"),
+    ("no-device-starts", r"JAX starts no device"),
+    ("context-mismatch", r"was not initialized on context|"
+                         r"must be on one kind of device|argument .* is on .*, the executor on"),
+    ("not-a-context", r"a context such as"),
+    ("cuda-source", r"CUDA C source|MXNet's C\+\+ (interface|library)"),
+    ("forked-process", r"forked off"),
+    ("engine", r"^engine: "),
+    ("value-lost", r"value is lost|value was never computed|was interrupted when"),
+    ("jax-transformation", r"JAX transformation"),
+    ("host-operator", r"runs on the host|Python code run by the engine"),
+    ("deferred-compute", r"deferred compute|while (its body is traced|.* is traced)"),
+    ("in-place-while-recording", r"Inplace operations|out= an array with attach_grad"),
+    ("not-recorded", r"not in a computational graph|no array in the graph|not part of (the|a recorded) graph"),
+    ("graph-freed", r"a previous backward has freed"),
+    ("head-gradients", r"head gradient"),
+    ("custom-operator", r"^Custom: |custom operator"),
+    ("unknown-parameter", r"^operator .* has no parameter"),
+    ("missing-parameter", r"required parameter"),
+    ("parameter-value", r"parameter \w+ must be|the parameters must satisfy|must be one of|must be positive"),
+    ("unknown-operator", r"there is no operator"),
+    ("number-of-inputs", r"takes \d+ (inputs|arrays)|: input .* is (missing|given twice)|group of \d+ outputs"),
+    ("unknown-shape", r"shape is not known|shape of .* (is not known|cannot be worked out)|shapes of .* do not follow|"
+                      r"nothing tells the shape|leaves an output unknown"),
+    ("dtype-mismatch", r"one dtype|dtypes of both|must be of dtype|takes floating point|boolean arrays|takes integers|"
+                       r"which an array of .* does not become"),
+    ("axis-out-of-range", r"axis.* (is out of range|names an axis twice)"),
+    ("unpack-limit", r"MXJAX_UNPACK_LIMIT"),
+    ("image-decoding", r"Decoding failed|cannot be decoded|empty buffer"),
+    ("not-a-symbol-file", r"not a symbol"),
+    ("sparse-arrays", r"storage type|^csr: |^row_sparse|must be row_sparse|sparse NDArray"),
+    ("file-damaged", r"Invalid \w+ (file|list)|cannot be read as|is damaged|^invalid (record|index|CSV|MNIST|LibSVM)"),
+    ("file-missing", r"No such file|there is no such (file|model|folder)|cannot open|not found\.$|does NOT exist|"
+                     r"there is no folder"),
+    ("index-out-of-range", r"out of (range|bounds)"),
+    ("batch-size", r"batch_size must be|cannot be filled|bigger than the batch size|cannot be (split|divided)"),
+    ("onnx", r"\bONNX\b"),
+    ("no-counterpart", r"no counterpart"),
+    ("shape-mismatch", r"cannot be broadcast|must agree|do not (agree|fit)|does not (fit|match|broadcast)|"
+                       r"must have the shape|"
+                       r"shapes .* differ|Cannot (concatenate|reshape)|has shape .*, (but|the)|have one shape|"
+                       r"cannot be multiplied|numbers of dimensions|larger than the (padded )?input|takes data|"
+                       r"must have (as many|\d+) dimensions"),
+)]
+# kinds that classes have
+_OF_CLASSES = ("symbol-in-block", "call-order", "service-busy")
+CODES = (*(code for code, _ in _PATTERNS), *_OF_CLASSES)
+
+_ADDRESS = re.compile(r" ?\[mxjax explain [a-z-]+\]")
+
+
+def kind_of(message: str) -> str:
+    """Returns the code of a message's kind, "" where it has none.
+
+    Example:
+        >>> kind_of("operator dot: shapes (2, 3) and (4, 2) do not fit")
+        'shape-mismatch'
+    """
+    return next((code for code, pattern in _PATTERNS if pattern.search(message)), "")
+
+
+def addressed(message: str, code: str = "") -> str:
+    """Returns a message with its address at the end; one that it quotes from another error goes.
+
+    Example:
+        >>> addressed("operator dot: shapes (2, 3) and (4, 2) do not fit")
+        'operator dot: shapes (2, 3) and (4, 2) do not fit [mxjax explain shape-mismatch]'
+    """
+    plain = _ADDRESS.sub("", message)
+    code = code or kind_of(plain)
+    return f"{plain} [mxjax explain {code}]" if code else plain

@@ -1,0 +1,51 @@
+"""`python -m mxjax explain CODE`: cause and cure of an error, by the address at the end of its message.
+
+Without a code it lists all kinds; a text that is no code is taken for a message, whose kind it finds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from pathlib import Path
+
+from .._support.error_kinds import CODES, kind_of
+from ..base import MXNetError
+
+__all__ = ["add_arguments", "main", "sections"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments."""
+    parser.add_argument("code", nargs="?", help="the address of an error, such as shape-mismatch, or its whole message")
+
+
+def main(given: argparse.Namespace) -> int:
+    """Prints a section, or the list of all; returns the exit status."""
+    found = sections()
+    if given.code is None:
+        for code, text in found.items():
+            print(f"{code:26s}{_cause(text)}")
+        return 0
+    code = given.code.strip("[] ").removeprefix("mxjax explain ")
+    if code not in found:
+        code = kind_of(given.code)
+    if code not in found:
+        near = difflib.get_close_matches(given.code, CODES, 1)
+        raise MXNetError(f"explain: there is no kind of errors {given.code!r}" + (
+            f"; did you mean {near[0]}?" if near else "; `mxjax explain` lists all"))
+    print(f"{code}\n\n{found[code]}")
+    return 0
+
+
+def sections() -> dict[str, str]:
+    """Returns the text of each kind of errors, as the page of the documentation has it."""
+    page = Path(__file__).with_name("errors.md").read_text(encoding="utf-8")
+    parts = re.split(r"^#{2,3} (.*)\n", page, flags=re.MULTILINE)
+    return {code: text.strip() for code, text in zip(parts[1::2], parts[2::2], strict=True) if "**Cause.**" in text}
+
+
+def _cause(text: str) -> str:
+    """The first sentence of a section."""
+    return re.split(r"[.:;](?:\s|$)", text.removeprefix("**Cause.** ").replace("\n", " "), maxsplit=1)[0]
