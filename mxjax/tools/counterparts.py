@@ -109,7 +109,7 @@ def _by_operator() -> dict[registry.Op, Counterpart]:
 
 @functools.cache
 def _formulas(op: registry.Op) -> Counterpart | None:
-    """What `convert` writes for an operator, where that is a formula of its inputs."""
+    """Returns the formula that `convert` writes for an operator; None where it writes none."""
     jax, torch = (_written(op, target) for target in (flax_emitter.TARGET, torch_emitter.TARGET))
     return Counterpart(jax, torch) if jax or torch else None
 
@@ -135,7 +135,7 @@ class _NoFormula(Exception):
 
 
 class _Formula:
-    """What an emitter gets instead of a `Call`: inputs without shapes, which only a formula can do with."""
+    """Stands for an emitter's `Call`: inputs without shapes, which only a formula can do with."""
 
     def __init__(self, op: registry.Op) -> None:
         self.kind, self.text = op.name, ""
