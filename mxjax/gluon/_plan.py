@@ -66,7 +66,8 @@ def plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: int
     devices = target(on)
     mesh = dict(mesh or {step._axis or "data": devices.count})
     axis = next(iter(mesh))
-    sharding = Sharding(abstract(mesh), rule or (step._sharding.rule if step._sharding else "replicated"), axis)
+    sharding = Sharding(abstract(mesh), rule or (step._sharding.rule if step._sharding else "replicated"), axis,
+                        (step._net, step._loss))
     with _imagined(step, inputs) as parameters:
         return _plan_of(step, inputs, on, batch_size, parameters, sharding, mesh)
 

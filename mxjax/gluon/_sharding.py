@@ -54,18 +54,29 @@ class Sharding:
         rule: "replicated"; "fsdp"; or {regular expression: PartitionSpec}, where the first expression that is found in
             a parameter's name decides, and the others are as with "fsdp". A parameter's own `sharding` comes first.
         axis: the mesh axis along which batches are split, and parameters with "fsdp".
+        blocks: the network and the loss, which name their parameters.
 
     Raises:
         TypeError, ValueError: the rule is none.
     """
 
-    def __init__(self, mesh: Mesh | AbstractMesh, rule: str | Mapping[str, Any], axis: str) -> None:
+    def __init__(self, mesh: Mesh | AbstractMesh, rule: str | Mapping[str, Any], axis: str,
+                 blocks: Sequence[Any] = ()) -> None:
         if not (rule in ("replicated", "fsdp") if isinstance(rule, str) else isinstance(rule, Mapping)):
             raise ValueError(f'TrainStep: sharding must be "replicated", "fsdp" or {{regular expression: '
                              f'PartitionSpec}}, got {rule!r}')
         self._mesh, self.rule, self._axis = plain(mesh), rule, axis
         self._rules = [(re.compile(k), v) for k, v in rule.items()] if isinstance(rule, Mapping) else []
         self._known: dict[tuple, NamedSharding] = {}
+        self._blocks = [block for block in blocks if hasattr(block, "collect_params")]
+        self._names: dict[str, str] = {}
+
+    def name_of(self, param: Parameter) -> str:
+        """Returns the name that a parameter has in `collect_params()` of its network."""
+        if param._key not in self._names:
+            for block in self._blocks:
+                self._names.update({p._key: name for name, p in block.collect_params().items()})
+        return self._names.setdefault(param._key, param.name)
 
     def of(self, param: Parameter) -> NamedSharding:
         """Returns how a parameter lies.
@@ -73,7 +84,7 @@ class Sharding:
         Raises:
             ValueError: its rule does not fit its shape.
         """
-        key = param.name, param.shape, param.sharding
+        key = param._key, param.shape, param.sharding
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = NamedSharding(self._mesh, self._spec(param))
@@ -82,7 +93,7 @@ class Sharding:
     def _spec(self, param: Parameter) -> PartitionSpec:
         given = param.sharding
         if given is None:
-            given = next((spec for pattern, spec in self._rules if pattern.search(param.name)), None)
+            given = next((spec for pattern, spec in self._rules if pattern.search(self.name_of(param))), None)
         if given is not None:
             return self._checked(param, given)
         parts = self._mesh.shape[self._axis]
@@ -96,8 +107,8 @@ class Sharding:
 
     def _checked(self, param: Parameter, given: Any) -> PartitionSpec:
         spec = given if isinstance(given, PartitionSpec) else PartitionSpec(*given)
-        told = (f"the sharding {spec} of parameter {param.name!r} does not fit its shape {param.shape} and the mesh "
-                f"{dict(self._mesh.shape)}: ")
+        told = (f"the sharding {spec} of parameter {self.name_of(param)!r} does not fit its shape {param.shape} and "
+                f"the mesh {dict(self._mesh.shape)}: ")
         if len(spec) > len(param.shape):
             raise ValueError(f"{told}it has more entries than the shape has axes")
         seen: set[str] = set()
@@ -131,8 +142,8 @@ class Sharding:
         for param in self.split(params):
             sharding = self.of(param)
             yield param._data[0]._chunk, sharding
-            if param.name in places:
-                for state in arrays(updater.states.get(places[param.name])):
+            if param._key in places:
+                for state in arrays(updater.states.get(places[param._key])):
                     if state.shape == param.shape:
                         yield state._chunk, sharding
 
@@ -142,7 +153,7 @@ class Sharding:
         for param in params:
             sharding = self.of(param)
             size = math.prod(sharding.shard_shape(tuple(param.shape))) * np.dtype(param.data().dtype).itemsize
-            rows.append(_Row(param.name, tuple(param.shape), np.dtype(param.dtype).name, sharding.spec, size))
+            rows.append(_Row(self.name_of(param), tuple(param.shape), np.dtype(param.dtype).name, sharding.spec, size))
         return rows
 
 

@@ -107,7 +107,7 @@ class TrainStep:
         if clip_norm is not None and not clip_norm > 0:
             raise ValueError(f"TrainStep: clip_norm must be positive, got {clip_norm!r}")
         self._axis = axis or (mesh.axis_names[0] if mesh is not None else None)
-        self._sharding = Sharding(mesh, sharding, self._axis) if mesh is not None else None
+        self._sharding = Sharding(mesh, sharding, self._axis, (net, loss)) if mesh is not None else None
         if not (isinstance(accumulate, int) and accumulate > 0):
             raise ValueError(f"TrainStep: accumulate must be a number of parts, 1 or more, got {accumulate!r}")
         self._accumulate, self._clip_norm = accumulate, clip_norm

@@ -5,6 +5,7 @@ import json
 import pickle
 import warnings
 
+import jax
 import numpy as onp
 import pytest
 
@@ -334,3 +335,16 @@ def test_a_step_of_a_network_without_shapes_is_one_program():
     assert len(step._replays) == 1  # a step seen twice is one call from then on
     several = step.run(np.stack([x] * 3), np.stack([y] * 3))
     assert type(several) is np.ndarray and several.shape == (3, 6)
+
+
+def test_parameters_are_sharded_by_their_structural_names():
+    net = nn.HybridSequential()
+    net.add(nn.Dense(4, in_units=6), nn.Dense(2, in_units=4))
+    net.initialize()
+    trainer = gluon.Trainer(net.collect_params(), "adam")
+    mesh = jax.make_mesh((1,), ("data",))
+    spec = jax.sharding.PartitionSpec
+    step = gluon.TrainStep(net, gluon.loss.L2Loss(), trainer, mesh=mesh, sharding={r"^1\.weight": spec("data", None)})
+    step(np.ones((4, 6)), np.ones((4, 2)))
+    specs = {row.name: row.spec for row in step.shardings()}
+    assert specs["1.weight"] == spec("data", None) and specs["0.weight"] == spec() and len(specs) == 4
