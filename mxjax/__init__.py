@@ -15,6 +15,7 @@ from . import level as _level_of_api
 from . import libinfo as _libinfo
 from . import log as log  # before anything that imports JAX
 from ._support import providers as _providers
+from ._support import settings as _settings
 from ._support import tracebacks as _tracebacks
 from .libinfo import __version__ as __version__  # `as`: type checkers take it as this package's own
 
@@ -134,13 +135,13 @@ def __dir__():
     return sorted({*globals(), *_MODULES, *_ALIASES, *_NAMES})
 
 
-if _os.environ.get("MXNET_PROFILER_AUTOSTART", "0") not in ("", "0"):
+if _settings.PROFILER_AUTOSTART():
     from . import profiler
     profiler.autostart()
 if _os.environ.get("DMLC_ROLE") in ("server", "scheduler") and "MXJAX_SERVES" not in _os.environ:
     from .kvstore import kvstore_server as _kvstore_server  # as in MXNet, the script's process becomes one
     _kvstore_server.become_role()
 elif _os.environ.get("DMLC_ROLE") == "worker" and "DMLC_PS_ROOT_URI" in _os.environ or \
-        _os.environ.get("MXJAX_JOIN", "0") not in ("", "0"):  # before JAX starts its devices
+        _settings.JOIN():  # before JAX starts its devices
     from .kvstore import cluster as _cluster
     _cluster.join()

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from . import libinfo
+from ._support import settings
 
 __all__ = ["main"]
 
@@ -62,7 +63,7 @@ def _info() -> None:
     row("devices", ", ".join(f"{d.platform}:{d.id} ({d.device_kind})" for d in jax.devices()))
     if all(d.platform == "cpu" for d in jax.devices()):
         row("", "for a GPU: pip install 'mxjax[cuda12]' or 'mxjax[cuda13]'; for a TPU: 'mxjax[tpu]'")
-    row("engine", os.environ.get("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"))
+    row("engine", settings.ENGINE_TYPE())
     row("features", ", ".join(f.name for f in runtime.feature_list() if f.enabled))
 
 

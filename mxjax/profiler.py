@@ -29,6 +29,7 @@ from typing import Any
 import jax
 from jax.core import Tracer
 
+from ._support import settings
 from ._support.files import write_file
 from .base import MXNetError
 from .kernel import kernel as _kernel
@@ -587,7 +588,7 @@ def autostart() -> None:
 
     MXNET_PROFILER_MODE: 0 records graphs only, 1 (default) everything.
     """
-    everything = os.environ.get("MXNET_PROFILER_MODE", "1") != "0"
+    everything = settings.PROFILER_MODE()
     set_config(profile_all=everything, profile_imperative=everything, profile_memory=everything)
     set_state("run")
     atexit.register(dump)

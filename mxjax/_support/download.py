@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from . import settings
 from .files import replacing
 
 __all__ = ["check_sha1", "download", "replace_file"]
@@ -111,7 +112,7 @@ def _blocks(url: str, verify_ssl: bool) -> Iterator[bytes]:
 
 def _get_repo_url() -> str:
     """Address of the repository of data sets and models: MXNET_GLUON_REPO, else MXNet's own."""
-    url = os.environ.get("MXNET_GLUON_REPO", "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/")
+    url = settings.GLUON_REPO()
     return url if url.endswith("/") else url + "/"
 
 

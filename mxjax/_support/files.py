@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from ..base import FileForFolder, FolderForFile, ForbiddenFile, MissingFile, MXNetError, RefusedFile
+from . import settings
 
 if sys.platform != "win32":
     import fcntl
@@ -133,8 +134,7 @@ def check_unpacked(size: int, packed: int, source: str | os.PathLike[str]) -> No
     Raises:
         MXNetError: more than 256 MB and 100 times the file, or than the number of bytes in MXJAX_UNPACK_LIMIT.
     """
-    given = os.environ.get("MXJAX_UNPACK_LIMIT")
-    limit = int(given) if given else max(256 << 20, 100 * packed)
+    limit = settings.UNPACK_LIMIT() or max(256 << 20, 100 * packed)
     if size > limit:
         raise MXNetError(f"{os.fspath(source)}: {packed} bytes that unpack to {size} or more; the limit is {limit}. "
                          "For a file you trust, set the environment variable MXJAX_UNPACK_LIMIT to a larger number")

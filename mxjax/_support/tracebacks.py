@@ -7,12 +7,13 @@ plug-in is `pytest_plugin.py`). Errors that a program catches keep their whole t
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any
+
+from . import settings
 
 __all__ = ["install", "shortened", "visible"]
 
@@ -31,8 +32,7 @@ def shortened(error: BaseException | None) -> Iterator[int]:
     Args:
         error: the error to be shown.
     """
-    off = os.environ.get(_SWITCH, "").lower() in ("off", "0", "false")
-    whole = {} if off else {one: one.__traceback__ for one in _chain(error)}
+    whole = {} if not settings.TRACEBACK_FILTERING() else {one: one.__traceback__ for one in _chain(error)}
     hidden = 0
     for one, trace in whole.items():
         left = visible(trace)

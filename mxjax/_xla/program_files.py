@@ -26,12 +26,12 @@ import zipfile
 import zlib
 from pathlib import Path
 
+from .._support import settings
 from .._support.files import replacing, unpack, write_file
 from ..base import MXNetError
 
 __all__ = ["SETTINGS", "clear", "entries", "folder", "kept_in_no_file", "pack", "prepared", "variables"]
 
-MOST = 2 << 30  # bytes, unless MXJAX_CACHE_MEMORY (megabytes) says otherwise
 _SHORT = 0.05  # seconds of compilation that are not worth a file
 SETTINGS = {"jax_persistent_cache_min_compile_time_secs": _SHORT, "jax_persistent_cache_min_entry_size_bytes": 0,
             "jax_persistent_cache_enable_xla_caches": ""}  # XLA's have no bound, and their path would be in the digest
@@ -41,7 +41,7 @@ _CHECKED = "checked.json"  # names and sizes of entries that were found to be wh
 def _base(base: str | os.PathLike[str] | None) -> Path:
     """`base`, else MXJAX_CACHE_DIR, else the user's cache folder; for a packed file, where it is unpacked."""
     users = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "mxjax")
-    given = Path(base or os.environ.get("MXJAX_CACHE_DIR") or users).expanduser()
+    given = Path(base or settings.CACHE_DIR() or users).expanduser()
     if not zipfile.is_zipfile(given):
         return given
     with given.open("rb") as file:
@@ -70,10 +70,8 @@ def prepared(base: str | os.PathLike[str] | None = None) -> Path:
         MXNetError: it cannot be made, or the limit is no number.
         UserWarning: the packed programs are of another kind of machine or version of JAX.
     """
-    given = os.environ.get("MXJAX_CACHE_MEMORY")
-    if given is not None and not given.isdecimal():
-        raise MXNetError(f"MXJAX_CACHE_MEMORY={given!r}: expected a number of megabytes")
-    found, packed = folder(base), Path(base or os.environ.get("MXJAX_CACHE_DIR") or "").expanduser()
+    most = settings.CACHE_MEMORY() << 20
+    found, packed = folder(base), Path(base or settings.CACHE_DIR()).expanduser()
     try:
         if zipfile.is_zipfile(packed) and not found.is_dir():
             unpack(packed, found.parent)
@@ -84,7 +82,7 @@ def prepared(base: str | os.PathLike[str] | None = None) -> Path:
     except OSError as error:
         raise MXNetError(f"programs cannot be kept in {found}: {error.strerror}; MXJAX_CACHE_DIR names another "
                          "folder") from None
-    _tidy(found, MOST if given is None else int(given) << 20)
+    _tidy(found, most)
     return found
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import logging
 import operator
-import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._support import settings
 from .._support.bounded import Bounded
 from ..base import MXNetError
 from ..eager.array_types import wrap
@@ -81,7 +81,7 @@ _logged: set[tuple] = set()
 
 def _log_dense(kernel: Kernel, stypes: tuple[str, ...]) -> None:
     """Warns, once for an operator and the storage types of its inputs, that it works on dense values."""
-    if (kernel.name, stypes) in _logged or os.environ.get("MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "1") == "0":
+    if (kernel.name, stypes) in _logged or not settings.STORAGE_FALLBACK_LOG():
         return
     _logged.add((kernel.name, stypes))
     logging.getLogger("mxjax").warning(

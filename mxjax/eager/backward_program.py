@@ -15,9 +15,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from .._support import settings
 from ..context import current_context
 from ..interpret.calls import interpreting
-from ..kernel.derivative import Derivative, PullByNumpy, derivative_of, mirrors
+from ..kernel.derivative import Derivative, PullByNumpy, derivative_of
 from ..kernel.kernel import WIDE_DTYPES, Kernel, run
 from ..kernel.policy import MOST_CALLS, MOST_CALLS_AWAY, OFTEN, TRIALS, Programs
 from ..kernel.shape_only import ShapeOnly
@@ -164,7 +165,7 @@ class _Description:
         for value in self.values:
             if getattr(value, "dtype", None) in WIDE_DTYPES:
                 self.wide = True
-        self.structure = tuple(self.rows), self._kept, tuple(given), mirrors(), tuple(self.adding)
+        self.structure = tuple(self.rows), self._kept, tuple(given), settings.BACKWARD_DO_MIRROR(), tuple(self.adding)
 
     def _add_call(self, node: Node, makers: dict[int, tuple[int, int]], uses: dict[tuple[int, int], int]) -> bool:
         """Adds the row of a call; returns False where no program can have it."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import threading
 
+from .._support import settings
 from ..base import MXNetError
 from .base import Engine
 from .bulking import bulk, bulk_size, on_bulk_exit, set_bulk_size
@@ -47,7 +48,7 @@ def get() -> Engine:
     if _engine is None:
         with _engine_lock:
             if _engine is None:
-                name = os.environ.get("MXNET_ENGINE_TYPE") or ThreadedEnginePerDevice.__name__
+                name = settings.ENGINE_TYPE()
                 if name not in _TYPES:
                     raise MXNetError(f"MXNET_ENGINE_TYPE={name!r}: expected one of {', '.join(_TYPES)}")
                 _engine = _TYPES[name]()

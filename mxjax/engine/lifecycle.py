@@ -10,6 +10,7 @@ import time
 import weakref
 from typing import TYPE_CHECKING
 
+from .._support import settings
 from ..base import MXNetError
 from .bulking import on_bulk_exit
 from .operation import Failure
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-_EXIT_TIMEOUT = "MXJAX_ENGINE_EXIT_TIMEOUT"
 _engines: weakref.WeakSet[Engine] = weakref.WeakSet()
 _guard = threading.Lock()
 _hooked = False
@@ -40,14 +40,7 @@ def register(engine: Engine) -> None:
 
 def exit_timeout() -> float:
     """Seconds that pending work is given at exit and before a fork: MXJAX_ENGINE_EXIT_TIMEOUT, by default 30."""
-    text = os.environ.get(_EXIT_TIMEOUT, "30")
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= threading.TIMEOUT_MAX:
-        raise MXNetError(f"{_EXIT_TIMEOUT}={text!r}: expected a number of seconds, 0 or more")
-    return seconds
+    return settings.ENGINE_EXIT_TIMEOUT()
 
 
 def _all_engines() -> list[Engine]:

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import heapq
-import os
 import sys
 import threading
 import time
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
-from ..base import MXNetError
+from .._support import settings
 from .base import Engine, _local, _new_event
 from .operation import Block
 
 __all__ = ["ThreadedEngine", "ThreadedEnginePerDevice"]
-
-
-def _thread_count(variable: str, default: int) -> int:
-    text = os.environ.get(variable, "")
-    if not text:
-        return default
-    if not text.isdecimal() or int(text) < 1:
-        raise MXNetError(f"{variable}={text!r}: expected a number of threads, 1 or more")
-    return int(text)
 
 
 class _Pool:
@@ -82,10 +72,10 @@ class ThreadedEngine(Engine):
     """
 
     def __init__(self) -> None:
-        self._cpu_workers = _thread_count("MXNET_CPU_WORKER_NTHREADS", min(max(os.cpu_count() or 1, 2), 4))
-        self._gpu_workers = _thread_count("MXNET_GPU_WORKER_NTHREADS", 2)
-        self._io_workers = _thread_count("MXNET_GPU_COPY_NTHREADS", 2)
-        self._priority_workers = _thread_count("MXNET_CPU_PRIORITY_NTHREADS", 4)
+        self._cpu_workers = settings.CPU_WORKERS()
+        self._gpu_workers = settings.GPU_WORKERS()
+        self._io_workers = settings.GPU_COPY_WORKERS()
+        self._priority_workers = settings.CPU_PRIORITY_WORKERS()
         super().__init__()
 
     def _reset(self) -> None:

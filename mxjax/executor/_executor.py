@@ -8,7 +8,6 @@ operators, sparse arrays) are several, with calls in between; with several devic
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ import jax
 import numpy as np
 
 from .._random.streams import on_host
+from .._support import settings
 from ..array.creation import empty, zeros_later
 from ..array.dense import NDArray
 from ..base import MXNetError, NotOneOf, Precondition
@@ -30,7 +30,6 @@ from ..eager.tape import mark
 from ..graph.lowering import Lowered
 from ..graph.merging import eliminate_common
 from ..graph.node import complete, topological
-from ..kernel.derivative import mirrors
 from ..ops.params import np_dtype
 from ._backward_reads import reads
 from ._cached_op import CachedOp
@@ -59,7 +58,7 @@ class Executor:
         self._wanted = tuple(r != "null" and g is not None for r, g in zip(self._reqs, self.grad_arrays, strict=True))
         self._callback: Callable | None = None
         self._monitor_all = False
-        self._merges = os.environ.get("MXNET_ELIMINATE_COMMON_EXPR", "1") != "0"
+        self._merges = settings.ELIMINATE_COMMON_EXPR()
         self._op = CachedOp(symbol)
         self._trains = any(self._wanted)
         # the last forward: its mode, random key, outputs on the tape, whether it failed
@@ -440,7 +439,8 @@ class Executor:
             wanted = dict(zip(self._graph.args, self._wanted, strict=True))
             names = [n.name for n in self._graph.nodes if n.op is None]
             key = (jax.ShapeDtypeStruct((2,), "uint32"), jax.ShapeDtypeStruct((), "uint32"))
-            forward = self._op.derivative([wanted.get(n, False) for n in names], True).residuals(mirrors())
+            derivative = self._op.derivative([wanted.get(n, False) for n in names], True)
+            forward = derivative.residuals(settings.BACKWARD_DO_MIRROR())
             with jax.enable_x64(self._graph.wide(list(named.values()), True)):
                 kept += jax.tree.leaves(jax.eval_shape(forward, *[named[n] for n in names], *key)[2])
         total = sum(math.prod(a.shape) * a.dtype.itemsize for a in kept)

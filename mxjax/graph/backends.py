@@ -7,10 +7,10 @@ patterns, parts to run elsewhere, parameters to be changed beforehand.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from .._support import settings
 from ..base import MXNetError
 from ..ops import registry
 from .control_flow import bind
@@ -101,7 +101,7 @@ def choose_operators(name: str, operators: Collection[str]) -> None:
 
 def for_binding(symbol: Any) -> Any:
     """The graph as the backend that MXNET_SUBGRAPH_BACKEND names wants it, if there is that one."""
-    name = os.environ.get("MXNET_SUBGRAPH_BACKEND", "")
+    name = settings.SUBGRAPH_BACKEND()
     return symbol.optimize_for(name) if name in _BACKENDS else symbol
 
 

@@ -11,8 +11,8 @@ import threading
 import weakref
 from typing import Any
 
+from .._support import settings
 from .._xla.host_memory import give_back
-from ..base import MXNetError
 from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES
 
 __all__ = ["ProgramBudget"]
@@ -102,11 +102,9 @@ class ProgramBudget:
 
 
 def _most_bytes() -> int:
-    given = os.environ.get("MXJAX_PROGRAM_MEMORY")
+    given = settings.PROGRAM_MEMORY()
     if given is not None:
-        if not given.isdecimal() or int(given) < 1:
-            raise MXNetError(f"MXJAX_PROGRAM_MEMORY={given!r}: expected a number of megabytes, 1 or more")
-        return int(given) << 20
+        return given << 20
     with contextlib.suppress(OSError, ValueError, AttributeError):
         return min(1 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
     return 1 << 30

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._support import settings
 from .._xla.process import forked
 from .._xla.transfer import to_device
 from ..interpret.calls import as_buffers, interpreting, meter
@@ -17,14 +17,9 @@ from .compiled import Compiled
 from .kernel import Kernel, run, run_program
 from .policy import Programs
 
-__all__ = ["Derivative", "PullByNumpy", "Residuals", "derivative_of", "mirrors"]
+__all__ = ["Derivative", "PullByNumpy", "Residuals", "derivative_of"]
 
 Pull = Callable[[list[Any]], Sequence[Any]]  # gradients of outputs (None: zero) -> of arguments (None: not wanted)
-
-
-def mirrors() -> bool:
-    """Returns whether backward passes compute activations again instead of keeping them (MXNET_BACKWARD_DO_MIRROR)."""
-    return os.environ.get("MXNET_BACKWARD_DO_MIRROR", "0").lower() in ("1", "true")
 
 
 class Derivative:
@@ -88,7 +83,8 @@ class Derivative:
         if not self.kernel.symbolic:
             return run(self.kernel, list(args), wide), list(args)
         values = tuple(args)
-        outputs, others, kept = run_program(self.kernel.name, self.residuals(mirrors()), values, wide, values)
+        residuals = self.residuals(settings.BACKWARD_DO_MIRROR())
+        outputs, others, kept = run_program(self.kernel.name, residuals, values, wide, values)
         return [*outputs, *others], kept if isinstance(kept, PullByNumpy) else kept.pull(values)
 
     def pull(self, kept: Any, heads: Sequence[Any], outs: Sequence[tuple], wide: bool) -> Sequence[Any]:

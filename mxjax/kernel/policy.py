@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
+from .._support import settings
 from .._support.bounded import Bounded
 from ..interpret.calls import meter
 
@@ -53,7 +53,7 @@ def expect_few_calls() -> None:
 
 def compiles_at_once() -> bool:
     """Returns whether XLA computes all calls, so that their bits never change (MXNET_ENFORCE_DETERMINISM)."""
-    return os.environ.get("MXNET_ENFORCE_DETERMINISM", "0") not in ("", "0", "false", "False")
+    return settings.ENFORCE_DETERMINISM()
 
 
 _UNMEASURED = 2  # updates: a whole step is computed after the first one, and one that is resumed after the second

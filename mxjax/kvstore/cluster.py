@@ -24,6 +24,7 @@ import jax
 import numpy as np
 
 from .. import libinfo
+from .._support import settings
 from ..base import MXNetError
 from . import door, secret, wire
 from .relay import Relay
@@ -80,13 +81,6 @@ def _number(env: Mapping[str, str], name: str, least: int = 0) -> int:
     if not text.isdecimal() or int(text) < least:
         raise MXNetError(f"{name}={text!r}: expected a number, {least} or more")
     return int(text)
-
-
-def _seconds(name: str, default: float) -> float:
-    try:
-        return float(os.environ.get(name, default))
-    except ValueError:
-        raise MXNetError(f"{name}={os.environ[name]!r}: expected seconds") from None
 
 
 def find_place(env: Mapping[str, str] = os.environ) -> Place | None:
@@ -198,7 +192,7 @@ def beat(channel: wire.Channel, lock: threading.Lock | None = None) -> None:
         channel: the connection to it.
         lock: what whoever sends on it holds.
     """
-    period, lock = _seconds("MXJAX_HEARTBEAT_TIMEOUT", 30) / 4, lock or threading.Lock()
+    period, lock = settings.HEARTBEAT_TIMEOUT() / 4, lock or threading.Lock()
 
     def work() -> None:
         while True:
@@ -232,9 +226,9 @@ class Cluster:
         self._news = threading.Condition()  # of what the scheduler tells, a failure, the end of a collective
         self._deaf = False  # no more news can come
         self._sending, self._gathering = threading.Lock(), threading.Lock()
-        timeout = _seconds("MXJAX_JOIN_TIMEOUT", 300)
-        heartbeat = _seconds("MXJAX_HEARTBEAT_TIMEOUT", 30)
-        self._grace = _seconds("MXJAX_FAILURE_GRACE", 10)
+        timeout = settings.JOIN_TIMEOUT()
+        heartbeat = settings.HEARTBEAT_TIMEOUT()
+        self._grace = settings.FAILURE_GRACE()
         where = place.address[0]
         self.secret = secret.find(door.is_local(where))
         self._scheduler = Scheduler(
@@ -520,8 +514,8 @@ def join(xla: bool = True) -> Cluster | None:
         if _cluster is None and os.environ.get(_MEMBER, str(os.getpid())) == str(os.getpid()):
             place = find_place()
             if place is not None:
-                _await_name(place.address[0], _seconds("MXJAX_JOIN_TIMEOUT", 300))
-                _cluster = Cluster(place, xla and os.environ.get("MXJAX_JOIN_XLA", "1") != "0")
+                _await_name(place.address[0], settings.JOIN_TIMEOUT())
+                _cluster = Cluster(place, xla and settings.JOIN_XLA())
                 os.environ[_MEMBER] = str(os.getpid())  # worker processes of a data loader are no members
         return _cluster
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import threading
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import optimizer as opt
+from .._support import settings
 from .._support.files import reading, together, write_file
 from ..array.sparse import BaseSparseNDArray, distinct_rows, row_sparse_array
 from ..base import MXNetError, Precondition
@@ -60,7 +60,7 @@ class DistAsyncKVStore(_Dist):
 
     def __init__(self, handle: str) -> None:
         super().__init__(handle)
-        self._bound = int(os.environ.get("MXNET_KVSTORE_BIGARRAY_BOUND", "1000000"))
+        self._bound = settings.BIGARRAY_BOUND()
         self._shapes: dict[Any, tuple[tuple[int, ...], np.dtype, str]] = {}
         self._seen: dict[tuple[Any, int], int] = {}
         self._wire: Compression | None = None

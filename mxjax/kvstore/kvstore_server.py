@@ -7,6 +7,7 @@ import os
 import sys
 from typing import Any
 
+from .._support import settings
 from ..base import MXNetError
 from . import cluster, door, secret, wire
 from .scheduler import Scheduler
@@ -35,7 +36,7 @@ class KVStoreServer:
             raise MXNetError("a server needs DMLC_PS_ROOT_URI, DMLC_PS_ROOT_PORT and DMLC_NUM_WORKER to be set")
         where = place.address[0]
         known = secret.find(door.is_local(where))
-        timeout = float(os.environ.get("MXJAX_JOIN_TIMEOUT", 300))
+        timeout = settings.JOIN_TIMEOUT()
         channel = door.connect(place.address, known, "scheduler", timeout, "the scheduler of this job")
         server = ParameterServer(known, door.meeting_addresses(channel, where), place.size)
         rank = os.environ.get("DMLC_SERVER_ID")
@@ -57,8 +58,8 @@ def _schedule() -> None:
     Scheduler(int(os.environ["DMLC_NUM_WORKER"]), int(os.environ.get("DMLC_NUM_SERVER", 0)),
               secret=secret.find(door.is_local(where)), hosts=door.listening_addresses(where),
               port=int(os.environ["DMLC_PS_ROOT_PORT"]),
-              join_timeout=float(os.environ.get("MXJAX_JOIN_TIMEOUT", 300)),
-              heartbeat_timeout=float(os.environ.get("MXJAX_HEARTBEAT_TIMEOUT", 30))).wait()
+              join_timeout=settings.JOIN_TIMEOUT(),
+              heartbeat_timeout=settings.HEARTBEAT_TIMEOUT()).wait()
 
 
 def run_role() -> None:

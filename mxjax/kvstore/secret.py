@@ -6,6 +6,7 @@ import os
 import secrets
 import stat
 
+from .._support import settings
 from ..base import MXNetError
 
 __all__ = ["find", "make", "path"]
@@ -42,10 +43,10 @@ def find(local: bool) -> bytes:
     Raises:
         MXNetError: there is none; or others can read the file, or it is too short.
     """
-    if os.environ.get("MXJAX_CLUSTER_TOKEN"):
-        return _checked(os.environ["MXJAX_CLUSTER_TOKEN"].encode(), "MXJAX_CLUSTER_TOKEN")
-    if os.environ.get("MXJAX_CLUSTER_TOKEN_FILE"):
-        return _read(os.environ["MXJAX_CLUSTER_TOKEN_FILE"])
+    if settings.CLUSTER_TOKEN():
+        return _checked(settings.CLUSTER_TOKEN().encode(), "MXJAX_CLUSTER_TOKEN")
+    if settings.CLUSTER_TOKEN_FILE():
+        return _read(settings.CLUSTER_TOKEN_FILE())
     if local:
         _create()
     elif not os.path.exists(path()):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._support import settings
 from ..ndarray import NDArray
 from .base import KVStoreBase, create
 from .kvstore import KVStore
@@ -24,7 +24,7 @@ def _create_kvstore(kvstore: Any, num_device: int, arg_params: dict[str, NDArray
     """
     if kvstore is None or (isinstance(kvstore, str) and num_device == 1 and "dist" not in kvstore):
         return None, False
-    on_store = bool(int(os.environ.get("MXNET_UPDATE_ON_KVSTORE", "1")))
+    on_store = settings.UPDATE_ON_KVSTORE()
     if isinstance(kvstore, str):
         if kvstore == "local" and max((math.prod(p.shape) for p in arg_params.values()), default=0) > 2 ** 24:
             on_store = False

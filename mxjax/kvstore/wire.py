@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from .._support import settings
 from ..base import MXNetError
 
 __all__ = ["Channel", "Spec", "Unwanted", "check_amount", "check_fields", "encode", "free_port", "most_bytes", "nbytes",
@@ -160,10 +161,7 @@ def most_bytes() -> int:
     Raises:
         MXNetError: the variable holds no number.
     """
-    text = os.environ.get("MXJAX_KVSTORE_MOST_BYTES", "")
-    if text and not text.isdecimal():
-        raise MXNetError(f"MXJAX_KVSTORE_MOST_BYTES={text!r}: expected a number of bytes")
-    return int(text) if text else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    return settings.KVSTORE_MOST_BYTES() or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
 def encode(header: dict[str, Any], arrays: Sequence[np.ndarray] = ()) -> list[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,6 +14,7 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from .. import engine
+from .._support import settings
 from .._xla.transfer import moved
 from ..base import MXNetError
 from ..kernel.kernel import is_wide
@@ -49,7 +49,7 @@ class Workers:
         mesh = Mesh(np.array([first[i] for i in sorted(first)]), ("worker",))
         self._split, self._same = NamedSharding(mesh, PartitionSpec("worker")), NamedSharding(mesh, PartitionSpec())
         self._var = engine.get().new_variable("collective between workers")
-        self._bucket = int(os.environ.get("MXJAX_KVSTORE_BUCKET_MB", "64")) << 20
+        self._bucket = settings.KVSTORE_BUCKET() << 20
         self._sum = jax.jit(lambda x: x.sum(0, dtype=x.dtype)[None], out_shardings=self._same)
         self._programs: dict[Any, Any] = {}
         self._gather = jax.jit(lambda x: x, out_shardings=self._same)

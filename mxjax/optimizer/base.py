@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from .. import ndarray as nd
+from .._support import settings
 from ..array.creation import zeros_later
 from ..kernel.policy import training
 
@@ -33,7 +33,8 @@ def _is_list(index: Any) -> bool:
 
 def _aggregation_size(default: int) -> int:
     """Returns how many parameters one call may update: `MXNET_OPTIMIZER_AGGREGATION_SIZE`."""
-    return int(os.environ.get("MXNET_OPTIMIZER_AGGREGATION_SIZE", default))
+    size = settings.AGGREGATION_SIZE()
+    return default if size is None else size
 
 
 class Optimizer:

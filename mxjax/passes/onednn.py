@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import json
 import math
-import os
 import platform
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -24,6 +23,7 @@ import numpy as np
 from jax import lax
 from jax.extend.core import JaxprEqn
 
+from .._support import settings
 from .._xla.program_files import kept_in_no_file
 from ..ops.by_device import MOST_KERNEL
 
@@ -38,7 +38,7 @@ _STATUS_RETURNING = 2  # the version of XLA's interface for custom calls in whic
 def available() -> bool:
     """Returns whether convolutions of CPUs' programs may be oneDNN's; MXNET_MKLDNN_ENABLED=0 says no, as in MXNet."""
     return jaxlib.__version__ in _TRIED and sys.platform == "linux" and platform.machine() == "x86_64" and \
-        os.environ.get("MXNET_MKLDNN_ENABLED", "1") not in ("0", "false", "False")
+        settings.MKLDNN_ENABLED()
 
 
 def may_compute(eqn: JaxprEqn) -> bool:

@@ -7,12 +7,11 @@ is asked for otherwise counts: MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION=1, whi
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 from jax import lax
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
+from .._support import settings
 from .rewriting import each_equation
 
 __all__ = ["allows_conversion", "with_precision"]
@@ -22,7 +21,7 @@ _PRODUCTS = (lax.dot_general_p, lax.conv_general_dilated_p)
 
 def allows_conversion() -> bool:
     """Returns whether float32 products may be computed of shorter numbers."""
-    return os.environ.get("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "0") not in ("", "0", "false", "False")
+    return settings.TENSOR_OP_CONVERSION()
 
 
 def with_precision(closed: ClosedJaxpr) -> ClosedJaxpr:

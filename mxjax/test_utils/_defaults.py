@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import numbers
-import os
 from typing import Any
 
 import numpy as np
 
+from .._support import settings
 from ..context import Context, current_context, takes_device
 from ..ops.params import np_dtype
 
 
 def default_context() -> Context:
     """The context tests run on: the environment's MXNET_TEST_DEFAULT_CTX, else the current context."""
-    text = os.environ.get("MXNET_TEST_DEFAULT_CTX")
+    text = settings.TEST_DEFAULT_CTX()
     if text:
         kind, _, number = text.partition("(")
         return Context(kind, int(number.rstrip(")") or 0))

@@ -27,6 +27,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from .._support import settings
 from .._support.files import numbered_lines
 from .._xla import program_files as _program_files
 from ..base import MXNetError
@@ -253,8 +254,8 @@ def _attempt(where: Any, roles: list[tuple[str, int]], common: dict[str, str], c
         token = secrets.token_hex(32)
         count = {role: sum(r == role for r, _ in roles) for role in ("worker", "server")}
         scheduler = Scheduler(count["worker"], count["server"], secret=token.encode(), hosts=[address],
-                              join_timeout=float(os.environ.get("MXJAX_JOIN_TIMEOUT", 300)),
-                              heartbeat_timeout=float(os.environ.get("MXJAX_HEARTBEAT_TIMEOUT", 30)))
+                              join_timeout=settings.JOIN_TIMEOUT(),
+                              heartbeat_timeout=settings.HEARTBEAT_TIMEOUT())
         for role, rank in roles:
             own = {"DMLC_PS_ROOT_URI": address, "DMLC_PS_ROOT_PORT": str(scheduler.port), **common, "DMLC_ROLE": role,
                    f"DMLC_{role.upper()}_ID": str(rank), TOKEN: token}

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from .._support import settings
 from .._support.tracebacks import shortened
 from ..kernel.policy import expect_few_calls
 from ..random import seed
@@ -37,7 +38,7 @@ def serve(fd: int) -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the training process's affair
     with contextlib.suppress(ImportError):
-        importlib.import_module("cv2").setNumThreads(int(os.environ.get("MXNET_MP_OPENCV_NUM_THREADS", "0")))
+        importlib.import_module("cv2").setNumThreads(settings.OPENCV_THREADS())
     importlib.import_module("mxjax.image")
     with contextlib.suppress(ConnectionError), socket.socket(fileno=fd) as control:  # it was told no more
         while True:

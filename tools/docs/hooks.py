@@ -17,6 +17,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 import mxjax
+from mxjax._support import settings
 from mxjax.tools import counterparts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +46,7 @@ def on_files(files: Files, config: Any) -> Files:
     """Adds the generated and the borrowed pages; starts the pages with code, two at a time."""
     for path, text in _state["reference"].pages.items():
         files.append(File.generated(config, path, content=text))
+    files.append(File.generated(config, "environment-variables.md", content=_settings()))
     for path, target in BORROWED.items():
         files.append(File.generated(config, target, content=(ROOT / path).read_text(encoding="utf-8")))
     differences = (Path(config.docs_dir) / "differences.md").read_text(encoding="utf-8")
@@ -66,6 +68,16 @@ def on_files(files: Files, config: Any) -> Files:
     _state["examples"] = pool.submit(_run, page, None)
     pool.shutdown(wait=False)
     return files
+
+
+def _settings() -> str:
+    """The page of environment variables."""
+    rows = [f"| `{one.name}` | {one.shown} | {one.meaning} |" for one in settings.TABLE.values()]
+    return "\n".join([
+        "# Environment variables", "",
+        "Settings that mxjax reads, most of them MXNet's. A text that cannot be read is an error that says what was "
+        "expected. Variables of MXNet's that change nothing here are listed in [From MXNet](from-mxnet.md).", "",
+        "| variable | default | meaning |", "|---|---|---|", *rows, ""])
 
 
 def _run(page: Path, devices: re.Match | None) -> str:

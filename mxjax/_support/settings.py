@@ -1,0 +1,169 @@
+"""Settings by environment variables: the one table of them, which the documentation is made of.
+
+A setting is read each time it is asked for. One that cannot be read is an error that names the variable, its text, and
+what was expected.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from ..base import MXNetError
+
+__all__ = ["TABLE", "Setting"]
+
+Value = TypeVar("Value")
+TABLE: dict[str, Setting[Any]] = {}  # by name
+
+
+class Setting(Generic[Value]):
+    """A setting: `NAME()` is its value.
+
+    Args:
+        name: of the environment variable.
+        default: the value without the variable.
+        meaning: what it sets, in Markdown, for the documentation.
+        parse: function(text) -> value; raises ValueError.
+        expected: what the text must be, for the error.
+        shown: the default as the documentation shows it.
+    """
+
+    def __init__(self, name: str, default: Value, meaning: str, parse: Callable[[str], Value], expected: str,
+                 shown: str | None = None) -> None:
+        self.name, self.default, self.meaning = name, default, meaning
+        self._parse, self._expected = parse, expected
+        self.shown = shown or ("-" if default in (None, "") else str(int(default)) if default in (True, False)
+                               else f"{default:g}" if isinstance(default, float) else str(default))
+        TABLE[name] = self
+
+    def __call__(self) -> Value:
+        """Returns the value.
+
+        Raises:
+            MXNetError: the variable's text is no such value.
+        """
+        text = os.environ.get(self.name)
+        if text is None or text == "":
+            return self.default
+        try:
+            return self._parse(text)
+        except ValueError:
+            raise MXNetError(f"{self.name}={text!r}: expected {self._expected}") from None
+
+
+def _flag(text: str) -> bool:
+    return text not in ("0", "false", "False", "off")
+
+
+def _switch(name: str, default: bool, meaning: str) -> Setting[bool]:
+    return Setting(name, default, meaning, _flag, "0 or 1")
+
+
+def _number(name: str, default: Any, what: str, meaning: str, least: int = 0,
+            shown: str | None = None) -> Setting[Any]:
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise ValueError
+        return int(text)
+    return Setting(name, default, meaning, parse, f"a number of {what}{f', {least} or more' if least else ''}", shown)
+
+
+def _seconds(name: str, default: float, meaning: str) -> Setting[float]:
+    def parse(text: str) -> float:
+        seconds = float(text)
+        if not 0 <= seconds <= threading.TIMEOUT_MAX:
+            raise ValueError
+        return seconds
+    return Setting(name, default, meaning, parse, "a number of seconds, 0 or more")
+
+
+def _text(name: str, default: str, meaning: str, shown: str | None = None) -> Setting[str]:
+    return Setting(name, default, meaning, str, "a text", shown)
+
+
+# ------------------------------------------------------------ how programs run
+ENFORCE_DETERMINISM = _switch(
+    "MXNET_ENFORCE_DETERMINISM", False,
+    "1: on CPUs XLA computes everything from the first call on, so that a call has the same bits whenever it comes")
+BACKWARD_DO_MIRROR = _switch(
+    "MXNET_BACKWARD_DO_MIRROR", False,
+    "1: results are computed again in the backward pass instead of being kept; block by block: "
+    "`net.hybridize(remat=True)`")
+ELIMINATE_COMMON_EXPR = _switch(
+    "MXNET_ELIMINATE_COMMON_EXPR", True, "0: an executor's graph computes equal expressions each time")
+SUBGRAPH_BACKEND = _text(
+    "MXNET_SUBGRAPH_BACKEND", "", "a registered backend that graphs are given to when they are bound")
+TENSOR_OP_CONVERSION = _switch(
+    "MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", False,
+    "1: float32 products may be computed in a lower precision on GPUs and TPUs")
+MKLDNN_ENABLED = _switch("MXNET_MKLDNN_ENABLED", True, "0: convolutions on CPUs are XLA's, not oneDNN's")
+STORAGE_FALLBACK_LOG = _switch(
+    "MXNET_STORAGE_FALLBACK_LOG_VERBOSE", True, "0: no warning of operators that compute sparse arrays dense")
+PROGRAM_MEMORY = _number(
+    "MXJAX_PROGRAM_MEMORY", None, "megabytes",
+    "megabytes that compiled programs may take before the least used are dropped", 1,
+    "1024, or an eighth of the memory")
+CACHE_DIR = _text(
+    "MXJAX_CACHE_DIR", "", "the folder, or packed file, where compiled programs are kept from run to run",
+    "`~/.cache/mxjax`")
+CACHE_MEMORY = _number("MXJAX_CACHE_MEMORY", 2048, "megabytes", "megabytes that this folder may take")
+TRACEBACK_FILTERING = _switch(
+    "MXJAX_TRACEBACK_FILTERING", True,
+    "`off`: tracebacks show the library's own frames, too; an error that a program catches always has them")
+
+# ------------------------------------------------------------ host work
+ENGINE_TYPE = _text(
+    "MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice",
+    "the engine for work on the host: `ThreadedEnginePerDevice`, `ThreadedEngine`, or `NaiveEngine` (one thing after "
+    "the other, in the calling thread)")
+CPU_WORKERS = _number(
+    "MXNET_CPU_WORKER_NTHREADS", min(max(os.cpu_count() or 1, 2), 4), "threads",
+    "threads of the engine for work on CPUs", 1, "2 to 4, by the number of cores")
+CPU_PRIORITY_WORKERS = _number("MXNET_CPU_PRIORITY_NTHREADS", 4, "threads", "threads for urgent work", 1)
+GPU_WORKERS = _number("MXNET_GPU_WORKER_NTHREADS", 2, "threads", "threads for work on each GPU", 1)
+GPU_COPY_WORKERS = _number("MXNET_GPU_COPY_NTHREADS", 2, "threads", "threads for copies to and from each GPU", 1)
+ENGINE_EXIT_TIMEOUT = _seconds(
+    "MXJAX_ENGINE_EXIT_TIMEOUT", 30.0, "seconds that pending host work gets at exit and before a fork")
+OPENCV_THREADS = _number("MXNET_MP_OPENCV_NUM_THREADS", 0, "threads", "OpenCV's threads in a worker of `DataLoader`")
+
+# ------------------------------------------------------------ files and downloads
+HOME = _text("MXNET_HOME", "", "the folder of models and data sets", "`~/.mxnet`")
+GLUON_REPO = _text(
+    "MXNET_GLUON_REPO", "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/",
+    "the address that they are downloaded from", "MXNet's own")
+UNPACK_LIMIT = _number(
+    "MXJAX_UNPACK_LIMIT", None, "bytes", "bytes that a packed file you trust may unpack to",
+    shown="256 MB, or 100 times the file")
+
+# ------------------------------------------------------------ training on several devices and machines
+UPDATE_ON_KVSTORE = _switch(
+    "MXNET_UPDATE_ON_KVSTORE", True, "0: the optimizer runs in the worker, not in the store")
+BIGARRAY_BOUND = _number(
+    "MXNET_KVSTORE_BIGARRAY_BOUND", 1000000, "values", "values from which an array is spread over servers")
+AGGREGATION_SIZE = _number(
+    "MXNET_OPTIMIZER_AGGREGATION_SIZE", None, "parameters", "parameters that one update call takes",
+    shown="256 (MXNet: 4)")
+JOIN = _switch("MXJAX_JOIN", False, "1: the process joins its job when mxjax is imported")
+JOIN_XLA = _switch("MXJAX_JOIN_XLA", True, "0: JAX's own collectives do not join")
+JOIN_TIMEOUT = _seconds("MXJAX_JOIN_TIMEOUT", 300.0, "seconds in which all processes of a job must have come")
+HEARTBEAT_TIMEOUT = _seconds(
+    "MXJAX_HEARTBEAT_TIMEOUT", 30.0, "seconds of silence after which a process counts as lost")
+FAILURE_GRACE = _seconds(
+    "MXJAX_FAILURE_GRACE", 10.0,
+    "seconds in which it must become known who died, before an error of a collective is raised as it is")
+KVSTORE_BUCKET = _number(
+    "MXJAX_KVSTORE_BUCKET_MB", 64, "megabytes", "megabytes of gradients that workers sum at a time")
+KVSTORE_MOST_BYTES = _number(
+    "MXJAX_KVSTORE_MOST_BYTES", None, "bytes", "bytes that one process may be given to keep",
+    shown="half of the memory")
+CLUSTER_TOKEN = _text("MXJAX_CLUSTER_TOKEN", "", "the secret of a job over several machines")
+CLUSTER_TOKEN_FILE = _text("MXJAX_CLUSTER_TOKEN_FILE", "", "a file with that secret")
+
+# ------------------------------------------------------------ profiles and tests
+PROFILER_AUTOSTART = _switch("MXNET_PROFILER_AUTOSTART", False, "1: a profile begins at the import")
+PROFILER_MODE = _switch("MXNET_PROFILER_MODE", True, "0: such a profile has graphs only")
+TEST_DEFAULT_CTX = _text(
+    "MXNET_TEST_DEFAULT_CTX", "", "the context of `mx.test_utils.default_context()`", "the current one")
