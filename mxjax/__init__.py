@@ -17,6 +17,7 @@ from . import log as log  # before anything that imports JAX
 from ._support import providers as _providers
 from ._support import settings as _settings
 from ._support import tracebacks as _tracebacks
+from ._support.loading import loading as _loading
 from .libinfo import __version__ as __version__  # `as`: type checkers take it as this package's own
 
 if _TYPE_CHECKING:  # loaded when first used, see __getattr__
@@ -91,11 +92,13 @@ _level_of_api.follow(_speak)
 def __getattr__(name):
     _level_of_api.refuse_gone(name)
     if name in _NAMES:
-        value = getattr(_importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
+        with _loading():
+            value = getattr(_importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
     elif name in _ALIASES or name in _MODULES:
         module = f"{__name__}.{_ALIASES.get(name, name)}"
         try:
-            value = _importlib.import_module(module)
+            with _loading():
+                value = _importlib.import_module(module)
         except ModuleNotFoundError as error:
             if error.name != module:
                 raise

@@ -11,8 +11,6 @@ import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from ..base import MXNetError
-
 __all__ = ["TABLE", "Setting"]
 
 Value = TypeVar("Value")
@@ -51,6 +49,7 @@ class Setting(Generic[Value]):
         try:
             return self._parse(text)
         except ValueError:
+            from ..base import MXNetError  # it loads NumPy, which `--help` does without
             raise MXNetError(f"{self.name}={text!r}: expected {self._expected}") from None
 
 
