@@ -7,6 +7,8 @@ from ..array import functions
 from ..array.dense import NDArray
 from ..base import MXNetError
 
+NDArrayBase = NDArray  # MXNet has its C pointer in a base of its own
+
 
 def _set_value(src: float, out: NDArray | None = None, **kwargs: object) -> NDArray:
     """Fills `out` with a number."""

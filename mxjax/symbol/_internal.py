@@ -7,6 +7,8 @@ from ..graph.backends import as_node
 from . import _functions
 from .symbol import Symbol, load_json
 
+SymbolBase = Symbol  # MXNet has its C pointer in a base of its own
+
 if TYPE_CHECKING:
     from ._stubs._internal import *  # noqa: F403
 
