@@ -29,7 +29,7 @@ def errors() -> list[dict]:
     command = shutil.which("basedpyright", path=str(pathlib.Path(sys.executable).parent)) or "basedpyright"
     with tempfile.TemporaryDirectory() as folder:
         settings = {"include": [str(ROOT / "mxjax" / room) for room in ALLOWED], "typeCheckingMode": "standard",
-                    "extraPaths": [str(ROOT)], "pythonVersion": "3.11"}
+                    "extraPaths": [str(ROOT)], "pythonVersion": "3.11", "pythonPlatform": "Linux"}
         pathlib.Path(folder, "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
         done = subprocess.run([command, "--project", folder, "--pythonpath", sys.executable, "--outputjson"],
                               capture_output=True, text=True, check=False)
