@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from typing import IO, Any, cast
+from typing import IO, Any, Protocol, cast
 
 from ..base import FileForFolder, FolderForFile, ForbiddenFile, MissingFile, MXNetError, RefusedFile
 
@@ -140,7 +140,15 @@ def check_unpacked(size: int, packed: int, source: str | os.PathLike[str]) -> No
                          "For a file you trust, set the environment variable MXJAX_UNPACK_LIMIT to a larger number")
 
 
-def read_packed(stream: IO[bytes], packed: int, source: str | os.PathLike[str]) -> bytes:
+class _Stream(Protocol):
+    """A file, or a decompressing one."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Returns so many bytes, less at the end."""
+        ...
+
+
+def read_packed(stream: _Stream, packed: int, source: str | os.PathLike[str]) -> bytes:
     """Returns the content of a decompressing stream, as far as `check_unpacked` allows.
 
     Args:

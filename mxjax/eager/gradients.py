@@ -23,7 +23,7 @@ from .tape import Node
 __all__ = ["ONES", "Totals", "add_up", "drop", "may_add", "ones", "resolved", "retain", "store"]
 
 Totals = dict[tuple[Node, int], Any]  # gradients by node and number of the output
-ONES = object()  # stands for the gradient of a head that nobody gave one for, until it is needed
+ONES: Any = object()  # stands for the gradient of a head that nobody gave one for, until it is needed
 
 _ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2, 1, options={"any_size": True},
               form=OwnForm(lambda a, b: a + to_dtype(b, a.dtype), copies=True))

@@ -79,7 +79,7 @@ def _pull(node: Node, slots: list[Any], create_graph: bool) -> Sequence[Any]:
             return node.lazy.gradients([s._read() if hasattr(s, "_chunk") else s for s in slots], node.outs)
         kernel, args = node.lazy.derivative.kernel, list(node.lazy)
     wanted = tuple([p is not None for p in node.parents])
-    if not any(wanted):
+    if kernel is None or not any(wanted):
         return []
     heads = tuple([s is not None for s in slots] + [False] * (kernel.num_outputs - len(slots)))
     backward = kernel.vjp(wanted, heads)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -147,7 +147,7 @@ class Executor:
         for node, index in self._symbol._outputs:
             shape = found[id(node), index]
             shape = (0,) if shape is None or None in shape else shape
-            outputs.append(zeros_later(shape, self._ctx, kinds[id(node), index] or "float32"))
+            outputs.append(zeros_later(cast(tuple[int, ...], shape), self._ctx, kinds[id(node), index] or "float32"))
         return outputs
 
     # ------------------------------------------------------------ arrays by name
@@ -222,17 +222,17 @@ class Executor:
 
     def _forward(self, recording: bool, states: bool = True) -> list[NDArray]:
         """Runs the graph; where it is recorded, `_results` are what a backward begins with."""
-        handles, results = self._marked, None
+        handles, results, train = self._marked, None, bool(self._train)
         if handles is None or self._sparse:
             handles = self._handles()
         before = state.recording, state.training
-        state.recording, state.training = recording, self._train
+        state.recording, state.training = recording, train
         try:
             if self._whole:
                 if recording:
                     if self._key is None and self._graph.random:
-                        self._key = self._op.next_key(self._ctx, handles, self._train and self._graph.modes)
-                    results = self._op.lazily(handles, self._train, self._key or (), states, bound=True)
+                        self._key = self._op.next_key(self._ctx, handles, train and self._graph.modes)
+                    results = self._op.lazily(handles, train, self._key or (), states, bound=True)
                 else:
                     results = self._op.run(handles, self._ctx, bound=True)
             if results is None:
@@ -262,7 +262,8 @@ class Executor:
         try:
             if self._callback is None and not self._group2ctx:
                 return self._op.in_parts(handles, self._ctx, states, bound=True)
-            return run_steps(self._graph, handles, self._train, self._place, self._observer(), bool(self._group2ctx))
+            return run_steps(self._graph, handles, bool(self._train), self._place, self._observer(),
+                             bool(self._group2ctx))
         except MXNetError as error:
             if not self._graph.checks:
                 raise
@@ -295,12 +296,13 @@ class Executor:
             for name, result in zip(node.output_names(), outputs, strict=False):
                 callback(name, result.detach())
             if outputs[0]._entry is not None:
-                outputs[0]._entry[0].watch = self._watcher(node, inputs, outputs)
+                outputs[0]._entry[0].watch = self._watcher(node, inputs, outputs, callback)
         return observe
 
-    def _watcher(self, node: Any, inputs: Sequence[NDArray], outputs: Sequence[NDArray]) -> Callable[..., None]:
+    def _watcher(self, node: Any, inputs: Sequence[NDArray], outputs: Sequence[NDArray],
+                 callback: Callable[[str, NDArray], Any]) -> Callable[..., None]:
         """Shows the monitor a node's gradients, as outputs of its backward; zeros where none is wanted."""
-        callback, monitor_all, ctx = self._callback, self._monitor_all, self._place(node)
+        monitor_all, ctx = self._monitor_all, self._place(node)
         states = set(node.mutated())
         given, arrays = [a.detach() for a in outputs], [a.detach() for a in inputs]
 
@@ -354,9 +356,8 @@ class Executor:
                 raise TypeError("inputs must be NDArray")
         if self._failed or not self._trains:
             return
-        if self._results is None:
-            self._forward(recording=True, states=False)
-        results, self._results = self._results, None
+        results = self._forward(recording=True, states=False) if self._results is None else self._results
+        self._results = None
         recorded, given = [], []
         for i, result in enumerate(results):
             if result._entry is None:
@@ -421,7 +422,7 @@ class Executor:
         other.set_monitor_callback(self._callback, self._monitor_all)
         return other
 
-    def set_monitor_callback(self, callback: Callable[[str, NDArray], None], monitor_all: bool = False) -> None:
+    def set_monitor_callback(self, callback: Callable[[str, NDArray], Any] | None, monitor_all: bool = False) -> None:
         """Has `callback(name, array)` called with every output (`monitor_all`: and input) of every operator.
 
         Raises:
@@ -482,7 +483,8 @@ def _variable_contexts(symbol: Any, ctx: Context, group2ctx: dict[str, Context] 
         else:
             for source, _ in node.inputs:
                 if source.op is None:
-                    contexts.setdefault(source.name, group2ctx.get(node.attrs.get("__ctx_group__"), ctx))
+                    group = node.attrs.get("__ctx_group__")
+                    contexts.setdefault(source.name, ctx if group is None else group2ctx.get(group, ctx))
     return contexts
 
 

@@ -442,8 +442,8 @@ def watched(name: str, function: Callable[..., Any], kind: str = "symbolic") -> 
     return function if _observer is None else functools.partial(_observer, name, kind, function)
 
 
-def run(kernel: Kernel, args: Sequence[Any], wide: bool, call: Compiled | Eager | functools.partial[tuple] | None = None,
-        made: list[tuple] | None = None) -> tuple:
+def run(kernel: Kernel, args: Sequence[Any], wide: bool,
+        call: Compiled | Eager | functools.partial[tuple] | None = None, made: list[tuple] | None = None) -> tuple:
     """Calls the compiled kernel on buffers, in 64-bit mode where `wide`; a user's mistake becomes an MXNetError.
 
     `made` gets the results before Python looks at signals: where arguments are given away, none may be lost by Ctrl-C.

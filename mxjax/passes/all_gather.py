@@ -62,10 +62,10 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         if parts and eqn.primitive.name in _CALLS and isinstance(inner, ClosedJaxpr):
             results = _run(inner.jaxpr, inner.consts, values)
         elif parts and eqn.primitive is remat_p:
-            results = _run(inner, (), _waiting(values) if eqn.params["differentiated"] else values)
+            results = _run(eqn.params["jaxpr"], (), _waiting(values) if eqn.params["differentiated"] else values)
         elif parts and eqn.primitive.name in _KEEPING:
-            ways = [_turned(way, eqn) for way in (parts[0].lies, parts[0].whole)]
-            results = [_Parts(_bound(eqn, [parts[0].value])[0], *ways, parts[0].users)]
+            lies, whole = _turned(parts[0].lies, eqn), _turned(parts[0].whole, eqn)
+            results = [_Parts(_bound(eqn, [parts[0].value])[0], lies, whole, parts[0].users)]
         else:
             beside = next((v for v in values if not isinstance(v, _Parts) and getattr(v, "ndim", 0)), None)
             results = _bound(eqn, [v.together(beside) if isinstance(v, _Parts) else v for v in values])
