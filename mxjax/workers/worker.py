@@ -121,9 +121,8 @@ def _work(sock: socket.socket, job: tuple | None) -> None:
 
 def _answer(sock: socket.socket, number: Any, error: Exception) -> None:
     """Sends an error, with its traceback as text; as text alone where it cannot be pickled and unpickled."""
-    text = traceback.format_exc()
-    try:
+    text, sent = traceback.format_exc(), None
+    with contextlib.suppress(Exception):
         pickle.loads(pickle.dumps(error))
-    except Exception:
-        error = None
-    transport.send(sock, (number, error, text))
+        sent = error
+    transport.send(sock, (number, sent, text))
