@@ -15,7 +15,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..context import current_context
+from ..context import Context, current_context
 from ..interpret.calls import interpreting
 from ..kernel.derivative import Derivative, PullByNumpy, derivative_of, mirrors
 from ..kernel.kernel import WIDE_DTYPES, Kernel, run
@@ -95,7 +95,7 @@ def run_together(nodes: Sequence[Node], heads: Totals, retain: bool) -> bool:
         return True
 
 
-def _is_away(ctx: Any) -> bool:
+def _is_away(ctx: Context | None) -> bool:
     """Returns whether a call's context is an accelerator."""
     return (ctx or current_context()).jax_device.platform != "cpu"
 

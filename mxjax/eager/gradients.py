@@ -9,7 +9,7 @@ import numpy as np
 from jax.core import Tracer
 
 from .._support.bounded import Bounded
-from ..context import current_context
+from ..context import Context, current_context
 from ..interpret.direct import to_dtype
 from ..kernel.bound_form import OwnForm
 from ..kernel.kernel import WIDE_DTYPES, Kernel
@@ -30,7 +30,7 @@ _ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2,
 _ones_known: dict[Any, Any] = Bounded(16)  # of 1 or 2 MB at most
 
 
-def add_up(old: Any, grad: Any, ctx: Any) -> Any:
+def add_up(old: Any, grad: Any, ctx: Context) -> Any:
     """Returns the sum of two gradients; recorded where they are arrays on the tape."""
     if hasattr(old, "_chunk") and (hasattr(grad, "_chunk") or state.recording):
         return old + grad

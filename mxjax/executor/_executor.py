@@ -29,7 +29,7 @@ from ..eager.modes import state
 from ..eager.tape import mark
 from ..graph.lowering import Lowered
 from ..graph.merging import eliminate_common
-from ..graph.node import complete, topological
+from ..graph.node import Node, complete, topological
 from ..kernel.derivative import mirrors
 from ..ops.params import np_dtype
 from ._backward_reads import reads
@@ -97,7 +97,7 @@ class Executor:
         contexts = _variable_contexts(symbol, ctx, group2ctx)
         buffered = set(graph.args) - set(shared_names or ())
 
-        def make(node: Any, shape: tuple, shareable: bool) -> NDArray:
+        def make(node: Node, shape: tuple, shareable: bool) -> NDArray:
             name, dtype = node.name, found[id(node), 0] or "float32"
             stype = _stype(node, stypes)
             if shareable and shared_exec is not None and name in shared_exec.arg_dict:
@@ -269,8 +269,9 @@ class Executor:
                 raise
             return self._fail(error)
 
-    def _place(self, node: Any) -> Context:
-        return self._group2ctx.get(node.attrs.get("__ctx_group__"), self._ctx)
+    def _place(self, node: Node) -> Context:
+        group = node.attrs.get("__ctx_group__")
+        return self._ctx if group is None else self._group2ctx.get(group, self._ctx)
 
     def _fail(self, failure: Exception) -> list[NDArray]:
         """The outputs of a run that is known to fail: the error comes where one is looked at."""
@@ -286,7 +287,7 @@ class Executor:
         if callback is None:
             return None
 
-        def observe(node: Any, inputs: Sequence[NDArray], outputs: Sequence[NDArray] | None) -> None:
+        def observe(node: Node, inputs: Sequence[NDArray], outputs: Sequence[NDArray] | None) -> None:
             if outputs is None:
                 if monitor_all:
                     for (source, _), name, value in zip(node.inputs, node.seen_names(), inputs, strict=True):
@@ -299,7 +300,7 @@ class Executor:
                 outputs[0]._entry[0].watch = self._watcher(node, inputs, outputs, callback)
         return observe
 
-    def _watcher(self, node: Any, inputs: Sequence[NDArray], outputs: Sequence[NDArray],
+    def _watcher(self, node: Node, inputs: Sequence[NDArray], outputs: Sequence[NDArray],
                  callback: Callable[[str, NDArray], Any]) -> Callable[..., None]:
         """Shows the monitor a node's gradients, as outputs of its backward; zeros where none is wanted."""
         monitor_all, ctx = self._monitor_all, self._place(node)
@@ -493,7 +494,7 @@ def _stype(variable: Any, stypes: dict[str, str]) -> str | None:
     return stypes.get(variable.name) or {"1": "row_sparse", "2": "csr"}.get(variable.attrs.get("__storage_type__"))
 
 
-def _gradients_by_rows(graph: Any, stypes: dict[str, str]) -> set[int]:
+def _gradients_by_rows(graph: Lowered, stypes: dict[str, str]) -> set[int]:
     """Returns the ids of the arguments whose gradients are row_sparse.
 
     They are row_sparse themselves, or only used as tables of sparse lookups and in products with csr arrays.
@@ -506,7 +507,7 @@ def _gradients_by_rows(graph: Any, stypes: dict[str, str]) -> set[int]:
     return {id(n) for n in graph.arg_nodes if _stype(n, stypes) == "row_sparse"} | by_rows - whole
 
 
-def _gives_rows(node: Any, stypes: dict[str, str]) -> bool:
+def _gives_rows(node: Node, stypes: dict[str, str]) -> bool:
     """Returns whether the gradient of a node's second input has few rows: a sparse lookup's table, or b in csr·b."""
     if node.op.name != "dot":
         return node.op.by_rows(node.params)

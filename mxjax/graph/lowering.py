@@ -477,7 +477,7 @@ class Lowered:
             self._grouped = [[order[number] for number in each] for each in turns if each[0] in order]
         return self._grouped
 
-    def _run(self, node: Any, kernel: Kernel, extras: list[Any], inputs: list[Any]) -> Sequence[Any]:
+    def _run(self, node: Node, kernel: Kernel, extras: list[Any], inputs: list[Any]) -> Sequence[Any]:
         try:
             if interpreting():
                 return kernel.within(*inputs, *extras)

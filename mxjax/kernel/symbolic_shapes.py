@@ -19,6 +19,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax import export
+from jax.extend.core import ClosedJaxpr
 
 from .._xla.process import forked
 from .._xla.tracing import settings
@@ -56,7 +57,7 @@ class SymbolicTrace:
 
     __slots__ = ("closed", "sizes")
 
-    def __init__(self, closed: Any, sizes: tuple[int | str, ...]) -> None:
+    def __init__(self, closed: ClosedJaxpr, sizes: tuple[int | str, ...]) -> None:
         self.closed, self.sizes = closed, sizes
 
     def values(self, sizes: Sequence[int]) -> dict[str, int] | None:

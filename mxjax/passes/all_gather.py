@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 from jax import lax
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from jax.extend.core.primitives import remat_p
 from jax.sharding import NamedSharding, PartitionSpec
 
@@ -80,7 +80,7 @@ def _waiting(values: Sequence[Any]) -> list[Any]:
             if isinstance(v, _Parts) else now for v, now in zip(values, held, strict=True)]
 
 
-def _turned(lies: NamedSharding, eqn: Any) -> NamedSharding:
+def _turned(lies: NamedSharding, eqn: JaxprEqn) -> NamedSharding:
     """Returns how the result of one of `_KEEPING` lies."""
     order = eqn.params.get("permutation")
     if order is None:
@@ -89,6 +89,6 @@ def _turned(lies: NamedSharding, eqn: Any) -> NamedSharding:
     return NamedSharding(lies.mesh, PartitionSpec(*[names[i] for i in order]))
 
 
-def _bound(eqn: Any, values: Sequence[Any]) -> list[Any]:
+def _bound(eqn: JaxprEqn, values: Sequence[Any]) -> list[Any]:
     found = eqn.primitive.bind(*values, **eqn.primitive.get_bind_params(eqn.params))
     return list(found) if eqn.primitive.multiple_results else [found]

@@ -17,7 +17,8 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from .._xla.capacity import ELEMENTWISE
-from .rewriting import CALLS, aval_of, called
+from .._xla.tracing import aval_of
+from .rewriting import CALLS, called
 
 __all__ = ["with_channels_last"]
 

@@ -21,9 +21,10 @@ import numpy as np
 from jax import lax
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
+from .._xla.tracing import aval_of
 from ..ops.by_device import MOST_KERNEL
 from .onednn import by_onednn, laid, last, may_compute, product_of_rows
-from .rewriting import aval_of, each_equation
+from .rewriting import each_equation
 
 __all__ = ["TOLD", "computed_by_library", "with_fast_convolutions"]
 

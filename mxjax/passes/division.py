@@ -14,7 +14,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
-from .rewriting import aval_of, each_equation
+from .._xla.tracing import aval_of
+from .rewriting import each_equation
 
 __all__ = ["is_quotient", "with_quotients"]
 

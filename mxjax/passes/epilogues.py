@@ -19,9 +19,10 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from .._xla.capacity import LOOPS
+from .._xla.tracing import aval_of
 from .convolutions import TOLD, computed_by_library
 from .onednn import by_onednn, is_convolution
-from .rewriting import aval_of, called
+from .rewriting import called
 
 __all__ = ["WeightCache", "Split", "SplitProgram", "split", "with_epilogues"]
 

@@ -25,8 +25,8 @@ from jax import lax
 from jax.extend.core import JaxprEqn
 
 from .._xla.program_files import kept_in_no_file
+from .._xla.tracing import aval_of
 from ..ops.by_device import MOST_KERNEL
-from .rewriting import aval_of
 
 __all__ = ["available", "by_onednn", "in_no_file", "is_convolution", "laid", "last", "may_compute", "product_of_rows"]
 

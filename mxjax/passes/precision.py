@@ -13,7 +13,8 @@ import numpy as np
 from jax import lax
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
-from .rewriting import aval_of, each_equation
+from .._xla.tracing import aval_of
+from .rewriting import each_equation
 
 __all__ = ["allows_conversion", "with_precision"]
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Protocol, cast
+from typing import Any
 
 import jax
-import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, jaxpr_as_fun, jaxprs_in_params
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, jaxpr_as_fun, jaxprs_in_params
 
 from .._xla.tracing import settings
 from ..ops.by_device import traced_for
 
-__all__ = ["CALLS", "Aval", "aval_of", "called", "each_equation", "rewritten", "without_kernels"]
+__all__ = ["CALLS", "called", "each_equation", "rewritten", "without_kernels"]
 
 CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr",
          "custom_vjp_call": "call_jaxpr"}  # equations that call a function, and the parameter that holds it
@@ -22,19 +21,6 @@ CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_j
 _NOT_ENTERED = ("pallas_call", "custom_partitioning")  # programs of another kind
 _KERNELS = ("pallas_call", "dot_product_attention")
 Rule = Callable[[JaxprEqn], "JaxprEqn | None"]
-
-
-class Aval(Protocol):
-    """The type of an array in a program."""
-
-    shape: tuple[Any, ...]  # ints, or symbols in programs for any size
-    dtype: np.dtype
-    ndim: int
-
-
-def aval_of(atom: Var | Literal) -> Aval:
-    """The type of a variable or literal; JAX's stubs say of it only that it is some abstract value."""
-    return cast(Aval, atom.aval)
 
 
 def rewritten(function: Callable, *passes: Callable[[ClosedJaxpr], ClosedJaxpr], kind: str | None = None) -> Callable:
