@@ -20,6 +20,8 @@ class _PerThread(threading.local):
 class _ScopeType(type):
     """`current` as a property of the class itself, as MXNet has it."""
 
+    _current: _PerThread
+
     @property
     def current(cls) -> Any:
         """This thread's innermost scope; deprecated by MXNet in favour of the `with` statement."""

@@ -15,6 +15,7 @@ from . import level
 from ._support.bounded import Bounded
 from ._xla.devices import JaxDevice, before_start
 from ._xla.host_memory import give_back
+from ._xla.tracing import settings
 from .base import MXNetError, NotOneOf, _Null
 
 __all__ = ["Context", "Device", "cpu", "cpu_pinned", "gpu", "tpu", "num_gpus", "num_tpus", "gpu_memory_info",
@@ -23,6 +24,8 @@ __all__ = ["Context", "Device", "cpu", "cpu_pinned", "gpu", "tpu", "num_gpus", "
 
 class _ContextType(type):
     """`Context.default_ctx`: this thread's default context, which can be set."""
+
+    _scope: threading.local
 
     @property
     def default_ctx(cls) -> Context:
@@ -153,7 +156,7 @@ def default_device() -> JaxDevice:
     """Returns where JAX computes by itself: on the device that a user has set (`jax.default_device`), else on its first
     one.
     """
-    given = jax.config.jax_default_device
+    given = settings.jax_default_device
     return given if isinstance(given, jax.Device) else _first_device(given)
 
 

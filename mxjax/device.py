@@ -29,6 +29,7 @@ def with_device(function: Callable[..., Any], old: str = "ctx") -> Callable[...,
         return function(*args, **kwargs)
     if level.current() == 2:
         signature = inspect.signature(function)
-        call.__signature__ = signature.replace(parameters=[
+        wrapped: Any = call  # functions take attributes
+        wrapped.__signature__ = signature.replace(parameters=[
             p.replace(name="device") if p.name == old else p for p in signature.parameters.values()])
     return call

@@ -36,6 +36,9 @@ class InitDesc(str):
         global_init: the initializer to fall back to.
     """
 
+    attrs: dict[str, str]
+    global_init: Initializer | None
+
     def __new__(cls, name: str, attrs: dict[str, str] | None = None,
                 global_init: Initializer | None = None) -> InitDesc:
         desc = super().__new__(cls, name)
@@ -117,7 +120,7 @@ class Initializer:
         else:
             how, method = next((rule for rule in _BY_SUFFIX if desc.endswith(rule[0])), ("default", "_init_default"))
             getattr(self, method)(desc, arr)
-        if self._verbose:
+        if self._verbose and self._print_func is not None:
             logging.info("Initialized %s as %s: %s", desc, how, self._print_func(arr))
 
     def _legacy_init(self, name: str, arr: NDArray) -> None:
@@ -293,7 +296,7 @@ class Constant(Initializer):
         super().__init__(value=value)
         self.value = value
 
-    def _init_weight(self, _: str, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         arr[:] = self.value
 
     def dumps(self) -> str:
@@ -328,7 +331,7 @@ class Uniform(Initializer):
         super().__init__(scale=scale)
         self.scale = scale
 
-    def _init_weight(self, _: str, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         _draw("uniform", -self.scale, self.scale, arr.shape, arr)
 
 
@@ -344,7 +347,7 @@ class Normal(Initializer):
         super().__init__(sigma=sigma)
         self.sigma = sigma
 
-    def _init_weight(self, _: str, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         _draw("normal", 0, self.sigma, arr.shape, arr)
 
 
@@ -367,7 +370,7 @@ class Orthogonal(Initializer):
         self.scale = scale
         self.rand_type = rand_type
 
-    def _init_weight(self, _: str, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         shape = arr.shape[0], math.prod(arr.shape[1:])
         drawn = (random.uniform(-1, 1, shape) if self.rand_type == "uniform" else random.normal(0, 1, shape)).asnumpy()
         left, _, right = np.linalg.svd(drawn, full_matrices=False)
@@ -463,9 +466,9 @@ class LSTMBias(Initializer):
         super().__init__(forget_bias=forget_bias)
         self.forget_bias = forget_bias
 
-    def _init_weight(self, _: str, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         hidden = arr.shape[0] // 4
-        arr[:] = np.repeat(np.float32([0, self.forget_bias, 0, 0]), hidden)
+        arr[:] = np.repeat(np.array([0, self.forget_bias, 0, 0], np.float32), hidden)
 
 
 @register
@@ -480,21 +483,24 @@ class FusedRNN(Initializer):
 
     def __init__(self, init: Initializer | str | None, num_hidden: int, num_layers: int, mode: str,
                  bidirectional: bool = False, forget_bias: float = 1.0) -> None:
-        init = None if init is None else create(init)
-        super().__init__(init=init and init.dumps(), num_hidden=num_hidden, num_layers=num_layers, mode=mode,
+        made: Initializer | None = None if init is None else create(init)
+        super().__init__(init=made and made.dumps(), num_hidden=num_hidden, num_layers=num_layers, mode=mode,
                          bidirectional=bidirectional, forget_bias=forget_bias)
-        self._init = init
+        self._init = made
 
-    def _init_weight(self, desc: InitDesc, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        init = self._init or getattr(name, "global_init", None)
         config = {name: value for name, value in self._kwargs.items() if name != "init"}
         forget_bias = config.pop("forget_bias")
         packing = Packing(**config)
         parts = packing.unpack(arr)
-        for name, part in parts.items():
-            if packing.mode == "lstm" and name.endswith("_f_bias"):
+        for key, part in parts.items():
+            if packing.mode == "lstm" and key.endswith("_f_bias"):
                 part[:] = forget_bias
+            elif init is None:
+                raise ValueError(f"{name}: FusedRNN has no initializer for {key}, and there is no global one")
             else:
-                (self._init or desc.global_init)(InitDesc(name, global_init=desc.global_init), part)
+                init(InitDesc(key, global_init=getattr(name, "global_init", None)), part)
         arr[:] = packing.pack(parts)
 
 
@@ -527,16 +533,17 @@ class RNNFused(Initializer):
         """Takes the initializer of the parts that have none."""
         self._default = init
 
-    def _init_weight(self, desc: InitDesc, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         gates, layers, hidden, directions, projection = self._sizes
         least, two = (sum(map(math.prod, packed_shapes(gates, layers, size, hidden, directions, projection).values()))
                       for size in (0, 1))
         shapes = packed_shapes(gates, layers, (arr.size - least) // (two - least), hidden, directions, projection)
         size = sum(map(math.prod, shapes.values()))
         if size != arr.size:
-            raise ValueError(f"{desc} has {arr.size} values, this RNN packs {size}")
+            raise ValueError(f"{name} has {arr.size} values, this RNN packs {size}")
         parts = pieces(arr, list(shapes.values()))
-        for name, part in zip(shapes, parts, strict=True):
-            init = self._parts[name.partition("_")[2]]
-            create(init or self._default or desc.global_init or "uniform")._init_weight(InitDesc(name), part)
+        fallback = self._default or getattr(name, "global_init", None) or "uniform"
+        for key, part in zip(shapes, parts, strict=True):
+            init = self._parts[key.partition("_")[2]]
+            create(init or fallback)._init_weight(InitDesc(key), part)
         arr[:] = joined(parts, arr.shape)

@@ -41,7 +41,7 @@ def get_logger(name: str | None = None, filename: str | None = None, filemode: s
     """
     logger = logging.getLogger(name)
     if name is not None and not getattr(logger, "_init_done", False):
-        logger._init_done = True
+        logger.__dict__["_init_done"] = True
         if filename:
             handler: logging.Handler = logging.FileHandler(filename, filemode or "a")
         else:

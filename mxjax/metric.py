@@ -213,7 +213,8 @@ class CompositeEvalMetric(EvalMetric):
         except IndexError:
             raise ValueError(f"metric index {index} is out of range: there are {len(self.metrics)}") from None
 
-    def update_dict(self, labels: dict[str, Any], preds: dict[str, Any]) -> None:
+    def update_dict(  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet's names of the arguments
+            self, labels: dict[str, Any], preds: dict[str, Any]) -> None:
         labels, preds = ({key: x for key, x in arrays.items() if names is None or key in names}
                          for arrays, names in ((labels, self.label_names), (preds, self.output_names)))
         for metric in self.metrics:
@@ -416,8 +417,8 @@ class MCC(_BinaryMetric):
 def _picked(pred: Any, label: numpy.ndarray, axis: int) -> numpy.ndarray:
     """The labels' probabilities; where a label is out of range, the nearest one's, as `pick` has them."""
     if _far(pred) and axis in (-1, pred.ndim - 1):
-        label = ndarray.array(label, ctx=pred.context)
-        return ndarray.pick(pred.as_nd_ndarray().reshape((-1, pred.shape[-1])), label).asnumpy()
+        places = ndarray.array(label, ctx=pred.context)
+        return ndarray.pick(pred.as_nd_ndarray().reshape((-1, pred.shape[-1])), places).asnumpy()
     pred = numpy.moveaxis(_numpy(pred), axis, -1)  # another axis than the last may be far still
     classes = label.astype(numpy.int64).clip(0, pred.shape[-1] - 1)
     return pred.reshape(-1, pred.shape[-1])[numpy.arange(label.size), classes]
@@ -578,7 +579,7 @@ class PearsonCorrelation(EvalMetric):
         super().reset()
         self.reset_micro()
 
-    def update_variance(self, new_values: numpy.ndarray, *aggregate: float) -> tuple[int, float, float]:
+    def update_variance(self, new_values: numpy.ndarray, *aggregate: float) -> tuple[float, float, float]:
         """(count, mean, sum of squared deviations) with new values counted in.
 
         Args:
@@ -685,7 +686,7 @@ class Loss(EvalMetric):
                  label_names: list[str] | None = None) -> None:
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
-    def update(self, _: Any, preds: Any) -> None:
+    def update(self, labels: Any, preds: Any) -> None:
         for pred in [preds] if hasattr(preds, "shape") else preds:
             pred = _near(pred)
             self._add(_numpy(pred.sum()).item(), pred.size)

@@ -30,5 +30,5 @@ def _get_builtin_op(op_name: str) -> Callable[..., Any] | None:
 
 for _name in registry.names():
     if _name.startswith("_np_"):
-        _function = _get_builtin_op(_name)
+        _function: Any = _get_builtin_op(_name)
         _function.__signature__ = inspect.signature(_function)

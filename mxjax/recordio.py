@@ -12,8 +12,8 @@ import os
 import struct
 import threading
 from collections import namedtuple
-from collections.abc import Callable
-from typing import Any, BinaryIO, TextIO
+from collections.abc import Callable, Iterable
+from typing import IO, Any, BinaryIO, cast
 
 import numpy as np
 
@@ -53,13 +53,13 @@ class MXRecordIO:
         b'one'
     """
 
+    handle: BinaryIO
     is_open = False
     _buffer = 1 << 18  # bytes that are read at once: each call of the system gives Python's lock away
 
     def __init__(self, uri: str | os.PathLike[str], flag: str) -> None:
         self.uri = os.fspath(uri)
         self.flag = flag
-        self.handle: BinaryIO | None = None
         self.pid: int | None = None
         self.open()
 
@@ -250,7 +250,7 @@ class MXIndexedRecordIO(MXRecordIO):
         self.idx: dict[Any, int] = {}
         self.keys: list[Any] = []
         self.key_type = key_type
-        self.fidx: TextIO | None = None
+        self.fidx: IO[str] | None = None
         super().__init__(uri, flag)
 
     def open(self) -> None:
@@ -260,10 +260,10 @@ class MXIndexedRecordIO(MXRecordIO):
         with reading(self.idx_path, "an index"):
             self.fidx = open(self.idx_path, self.flag, errors="replace")
         if not self.writable:
-            self._read_index()
+            self._read_index(self.fidx)
 
-    def _read_index(self) -> None:
-        for number, line in enumerate(self.fidx, start=1):
+    def _read_index(self, lines: Iterable[str]) -> None:
+        for number, line in enumerate(lines, start=1):
             try:
                 key, position = line.strip().split("\t")[:2]
                 key = self.key_type(key)
@@ -308,7 +308,7 @@ class MXIndexedRecordIO(MXRecordIO):
         self._check(writing=False, allow_reset=True)
         with self._lock:
             self.seek(idx)
-            return self.read()
+            return cast(bytes, self.read())  # `seek` has found the record within the file
 
     def write_idx(self, idx: Any, buf: bytes) -> None:
         """Append a record and note its key.
@@ -320,7 +320,7 @@ class MXIndexedRecordIO(MXRecordIO):
         key = self.key_type(idx)
         position = self.tell()
         self.write(buf)
-        self.fidx.write(f"{key}\t{position}\n")
+        cast(IO[str], self.fidx).write(f"{key}\t{position}\n")
         self.idx[key] = position
         self.keys.append(key)
 

@@ -73,7 +73,7 @@ def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
 
     def create(*args: Any, **kwargs: Any) -> Any:
         if args:
-            what, *args = args
+            what, args = args[0], args[1:]
         elif nickname in kwargs:
             what = kwargs.pop(nickname)
         else:

@@ -132,7 +132,7 @@ class CudaKernel:
                 raise AssertionError(f"The {i}-th argument is expected to be a NDArray of {dtype} but got {got}")
             if not array and not isinstance(arg, numbers.Number):
                 raise AssertionError(f"The {i}-th argument is expected to be a number, but got {type(arg)}")
-            values.append(arg.as_in_context(ctx)._read() if array else np.array([arg], dtype))
+            values.append(arg.as_in_context(ctx)._read() if isinstance(arg, NDArray) else np.array([arg], dtype))
         if not any(written):
             raise MXNetError(f"CudaKernel({self._name}): every argument is const, so nothing could be written")
         key = (tuple(grid_dims), tuple(block_dims), ctx.jax_device.platform, tuple(v.shape for v in values))

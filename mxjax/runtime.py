@@ -11,6 +11,7 @@ import jax
 
 from . import libinfo
 from ._xla import program_files as _program_files
+from ._xla.tracing import settings as _settings
 from .context import num_gpus
 
 __all__ = ["Feature", "Features", "feature_list", "get_branch", "get_commit_hash", "use_cache"]
@@ -109,8 +110,8 @@ def use_cache(folder: str | os.PathLike[str] | None = None) -> str:
         >>> mx.runtime.use_cache()  # doctest: +SKIP
         '/home/me/.cache/mxjax/programs-0f3b5d8a7c1e2946'
     """
-    if jax.config.jax_compilation_cache_dir and folder is None:
-        return jax.config.jax_compilation_cache_dir
+    if _settings.jax_compilation_cache_dir and folder is None:
+        return _settings.jax_compilation_cache_dir
     found = str(_program_files.prepared(folder))
     jax.config.update("jax_compilation_cache_dir", found)
     for name, value in _program_files.SETTINGS.items():

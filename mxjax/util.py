@@ -123,8 +123,8 @@ def _use(func: Any, *scopes: Callable[[bool], _Scope]) -> Any:
         for name, _ in inspect.getmembers(func, lambda m: inspect.isfunction(m) or isinstance(m, property)):
             member = inspect.getattr_static(func, name)  # inherited methods, too, as in MXNet
             if isinstance(member, property):
-                parts = (part and _use(part, *scopes) for part in (member.fget, member.fset, member.fdel))
-                setattr(func, name, property(*parts, member.__doc__))
+                fget, fset, fdel = (part and _use(part, *scopes) for part in (member.fget, member.fset, member.fdel))
+                setattr(func, name, property(fget, fset, fdel, member.__doc__))
             elif inspect.isfunction(member):
                 setattr(func, name, _use(member, *scopes))
             elif name in vars(func) and level.current() == 2:  # static methods become methods, as in MXNet

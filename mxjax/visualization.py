@@ -65,7 +65,7 @@ def print_summary(symbol: Symbol, shape: dict[str, tuple[int, ...]] | None = Non
         ValueError: `shape` is not enough.
     """
     graph = _Graph(symbol, shape)
-    ends = [int(line_length * p) for p in positions] if positions[-1] <= 1 else list(positions)
+    ends = [int(line_length * p) for p in positions] if positions[-1] <= 1 else [int(p) for p in positions]
     first = graph.nodes[0]
 
     def row(*fields: Any) -> None:

@@ -37,6 +37,10 @@ class _NoSeed(np.random.bit_generator.ISeedSequence):
         return np.ones(n_words, dtype)
 
 
+def _new_twister() -> np.random.MT19937:
+    return np.random.MT19937(_NoSeed())  # pyright: ignore[reportArgumentType]  NumPy's stubs omit ISeedSequence
+
+
 class Twisters:
     """Mersenne twisters, numbered from 0, each seeded with one more than the one before; they are made when needed."""
 
@@ -72,7 +76,7 @@ class Twisters:
                 self._fill(i)
             begin, more = int(self._next[i]), self._more.get(i, row[:0])[:_STATE]
             row[:len(more)], row[len(more):] = more, self._words[i, begin:begin + _STATE - len(more)]
-        return {"number": self.number, "used": list(used.items()), "words": base64.b64encode(words).decode()}
+        return {"number": self.number, "used": list(used.items()), "words": base64.b64encode(words.tobytes()).decode()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes to where `state_dict` was called.
@@ -83,7 +87,7 @@ class Twisters:
         number, used, words = _checked(state, len(self._twisters))
         self.seed(number)
         for (i, count), key in zip(used, _untempered(words), strict=True):
-            twister = self._twisters[i] = np.random.MT19937(_NoSeed())
+            twister = self._twisters[i] = _new_twister()
             twister.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": 0}}
             self._made[i] = count
 
@@ -137,7 +141,7 @@ class Twisters:
         twister = self._twisters[i]
         if not self._made[i]:
             if twister is None:
-                twister = self._twisters[i] = np.random.MT19937(_NoSeed())
+                twister = self._twisters[i] = _new_twister()
             np.random.RandomState(twister).seed((self.number + i) & 0xFFFFFFFF)
         new = before - begin
         row[begin:_KEPT - new] = row[before:].copy()

@@ -122,7 +122,8 @@ def _key_data(number: int, stream: int) -> np.ndarray:
 def jax_key(ctx: Context | None = None) -> jax.Array:
     """A fresh JAX random key from a context's stream, for use in JAX code."""
     data, counter = next_key(ctx or current_context())
-    return jax.random.fold_in(jax.random.wrap_key_data(data), counter)
+    key = jax.random.wrap_key_data(data)  # pyright: ignore[reportArgumentType]  it takes NumPy's arrays, too
+    return jax.random.fold_in(key, counter)
 
 
 def host_generator(ctx: Context) -> np.random.Generator:

@@ -18,7 +18,8 @@ class Bounded(dict):
     Looking up costs what it costs in a dictionary, and several threads may use it.
     """
 
-    __hash__ = object.__hash__  # as an identity, for `clear_all`
+    # An identity, for `clear_all`; the stubs of dict forbid subclasses that can be hashed.
+    __hash__ = object.__hash__  # pyright: ignore[reportAssignmentType]
 
     def __init__(self, most: int) -> None:
         super().__init__()

@@ -90,5 +90,6 @@ def _offered() -> Any:
     """NumPy's table. Source: NumPy's manual, "UFunc API"."""
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", ctypes.pythonapi))  # an own prototype: everybody shares those of ctypes.pythonapi
-    table = pointer(np._core._multiarray_umath._UFUNC_API, None)
+    # NumPy's stubs omit its C interface.
+    table = pointer(np._core._multiarray_umath._UFUNC_API, None)  # pyright: ignore[reportAttributeAccessIssue]
     return ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))

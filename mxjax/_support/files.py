@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO, Any, Protocol, cast
 
 from ..base import FileForFolder, FolderForFile, ForbiddenFile, MissingFile, MXNetError, RefusedFile
 from . import settings
@@ -57,12 +57,12 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any
         >>> with replacing("model.json", "w") as file:
         ...     _ = file.write("{}")
     """
-    text = {} if "b" in mode else {"encoding": "utf-8"}
+    encoding = None if "b" in mode else "utf-8"
     given = os.fsdecode(path)
     path = os.path.realpath(given)
     old = _status(path)
     if not stat.S_ISREG(old.st_mode) if old else os.path.exists(given):  # such as /dev/stdout, a link to no name
-        with open(given, mode, **text) as file:
+        with open(given, mode, encoding=encoding) as file:
             yield file
         return
     # renaming would not ask
@@ -70,7 +70,7 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     new = _New(path, given)
     try:
-        with new.told(), open(new.create(old), mode, **text) as file:
+        with new.told(), open(new.create(old), mode, encoding=encoding) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -140,7 +140,15 @@ def check_unpacked(size: int, packed: int, source: str | os.PathLike[str]) -> No
                          "For a file you trust, set the environment variable MXJAX_UNPACK_LIMIT to a larger number")
 
 
-def read_packed(stream: IO[bytes], packed: int, source: str | os.PathLike[str]) -> bytes:
+class _Stream(Protocol):
+    """A file, or a decompressing one."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Returns so many bytes, less at the end."""
+        ...
+
+
+def read_packed(stream: _Stream, packed: int, source: str | os.PathLike[str]) -> bytes:
     """Returns the content of a decompressing stream, as far as `check_unpacked` allows.
 
     Args:
@@ -173,7 +181,7 @@ def unpack(archive: str | os.PathLike[str], folder: str | os.PathLike[str]) -> N
         if isinstance(content, zipfile.ZipFile):
             files = ((entry.filename, content.open(entry)) for entry in content.infolist() if not entry.is_dir())
         else:
-            files = ((entry.name, content.extractfile(entry)) for entry in content if entry.isfile())
+            files = ((entry.name, cast(IO[bytes], content.extractfile(entry))) for entry in content if entry.isfile())
         for name, source in files:
             target = os.path.realpath(os.path.join(root, name))
             if os.path.commonpath((root, target)) != root:
@@ -326,11 +334,12 @@ class _New:
         target = os.open(self.given, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
         try:
             _lock(target)  # two copies at once would be mixed
-            _make_room(target, os.fstat(self._held).st_size)
+            held = cast(int, self._held)  # `hold` has been called
+            _make_room(target, os.fstat(held).st_size)
             os.ftruncate(target, 0)  # so that a part is seen to be one
-            for handle in (target, self._held):
+            for handle in (target, held):
                 os.lseek(handle, 0, os.SEEK_SET)
-            while part := os.read(self._held, 1 << 20):
+            while part := os.read(held, 1 << 20):
                 while part:
                     part = part[os.write(target, part):]
             with contextlib.suppress(OSError):  # such as files that the system itself makes up

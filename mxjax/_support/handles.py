@@ -32,7 +32,8 @@ def taken(handle: ctypes.c_void_p, kind: type) -> Any:
     Raises:
         MXNetError: it does not live any more, or is no `kind`.
     """
-    found = _made.pop(handle.value, _known.get(handle.value))
+    address = handle.value or 0  # None: a null pointer
+    found = _made.pop(address, _known.get(address))
     if not isinstance(found, kind):
         raise MXNetError(f"the handle {handle.value} is not that of a living {kind.__name__}")
     return found

@@ -101,9 +101,10 @@ def _size(head: bytes) -> tuple[int, int]:
         if head[:8] == _PNG:
             return struct.unpack_from(">II", head, 16)
         if head[:2] == b"BM":
-            return tuple(map(abs, struct.unpack_from("<ii", head, 18)))
+            width, height = struct.unpack_from("<ii", head, 18)
+            return abs(width), abs(height)
         if head[:4] + head[8:16] == b"RIFFWEBPVP8X":
-            return tuple([1 + int.from_bytes(head[i:i + 3], "little") for i in (24, 27)])
+            return 1 + int.from_bytes(head[24:27], "little"), 1 + int.from_bytes(head[27:30], "little")
         place = 2 if head[:2] == b"\xff\xd8" else len(head)
         while place < len(head):
             mark, kind, length = struct.unpack_from(">BBH", head, place)
@@ -195,7 +196,8 @@ def crop(pixels: np.ndarray, x0: int, y0: int, width: int, height: int, size: Se
         raise MXNetError(f"a crop of {width} columns from column {x0} has none of an image of shape {pixels.shape}")
     if size is None or (width, height) == tuple(size):
         return np.ascontiguousarray(part)
-    return resize(np.ascontiguousarray(part), *size, interp)
+    new_width, new_height = size
+    return resize(np.ascontiguousarray(part), new_width, new_height, interp)
 
 
 def border(pixels: np.ndarray, top: int, bottom: int, left: int, right: int, kind: int = 0, value: float = 0.0,

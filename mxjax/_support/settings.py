@@ -33,8 +33,7 @@ class Setting(Generic[Value]):
                  shown: str | None = None) -> None:
         self.name, self.default, self.meaning = name, default, meaning
         self._parse, self._expected = parse, expected
-        self.shown = shown or ("-" if default in (None, "") else str(int(default)) if default in (True, False)
-                               else f"{default:g}" if isinstance(default, float) else str(default))
+        self.shown = shown or _shown(default)
         TABLE[name] = self
 
     def __call__(self) -> Value:
@@ -51,6 +50,14 @@ class Setting(Generic[Value]):
         except ValueError:
             from ..base import MXNetError  # it loads NumPy, which `--help` does without
             raise MXNetError(f"{self.name}={text!r}: expected {self._expected}") from None
+
+
+def _shown(default: object) -> str:
+    if default in (None, ""):
+        return "-"
+    if isinstance(default, bool):
+        return str(int(default))
+    return f"{default:g}" if isinstance(default, float) else str(default)
 
 
 def _flag(text: str) -> bool:

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.extend.core import Var
+from jax.extend.core import JaxprEqn, Var
 
 from ..base import MXNetError
 from ..context import default_device
 from .devices import JaxDevice, before_start
 from .host_memory import give_back
+from .tracing import aval_of
 
 __all__ = ["ELEMENTWISE", "LOOPS", "Survey", "bytes_of", "capacity", "refuse_program", "refuse_result", "survey"]
 
@@ -181,7 +182,7 @@ def _survey(jaxpr: Any, convolves: bool, known: dict[Any, Survey]) -> Survey:
                     name == "ffi_call" and eqn.params["target_name"].endswith("convolution"):
                 convolved += _PRODUCTS[name](eqn)
         elif name in _CURVES:
-            curved += _count(eqn.outvars[0].aval.shape)
+            curved += _count(aval_of(eqn.outvars[0]).shape)
         if name == "ffi_call":
             called.add(eqn.params["target_name"])
         calls = False
@@ -211,26 +212,26 @@ def _count(shape: Sequence[Any]) -> int:
     return math.prod([n if isinstance(n, int) else 1 for n in shape])  # else: a batch of any size (`jax.export`)
 
 
-def _convolved(eqn: Any) -> int:
+def _convolved(eqn: JaxprEqn) -> int:
     """Multiplications of a convolution: each result's window is as large as a filter."""
-    weight, filters = eqn.invars[1].aval.shape, eqn.params["dimension_numbers"].rhs_spec[0]
-    return _count(eqn.outvars[0].aval.shape) * _count(weight[:filters] + weight[filters + 1:])
+    weight, filters = aval_of(eqn.invars[1]).shape, eqn.params["dimension_numbers"].rhs_spec[0]
+    return _count(aval_of(eqn.outvars[0]).shape) * _count(weight[:filters] + weight[filters + 1:])
 
 
-def _multiplied(eqn: Any) -> int:
+def _multiplied(eqn: JaxprEqn) -> int:
     """Multiplications of a matrix product."""
-    data, summed = eqn.invars[0].aval.shape, eqn.params["dimension_numbers"][0][0]
-    return _count(eqn.outvars[0].aval.shape) * _count([data[axis] for axis in summed])
+    data, summed = aval_of(eqn.invars[0]).shape, eqn.params["dimension_numbers"][0][0]
+    return _count(aval_of(eqn.outvars[0]).shape) * _count([data[axis] for axis in summed])
 
 
-def _called(eqn: Any) -> int:
+def _called(eqn: JaxprEqn) -> int:
     """Multiplications of a convolution by a library, whose result has channels last, or of its products of rows."""
-    out, name = eqn.outvars[0].aval.shape, eqn.params["target_name"]
+    out, name = aval_of(eqn.outvars[0]).shape, eqn.params["target_name"]
     if name.endswith("matmul"):
-        return _count(out) * _count(eqn.invars[0].aval.shape[:1])
+        return _count(out) * _count(aval_of(eqn.invars[0]).shape[:1])
     if not name.endswith("convolution"):
         return 0
-    return _count(out[:-1]) * _count(eqn.invars[1].aval.shape)
+    return _count(out[:-1]) * _count(aval_of(eqn.invars[1]).shape)
 
 
 _PRODUCTS = {"conv_general_dilated": _convolved, "dot_general": _multiplied, "ffi_call": _called}

@@ -216,12 +216,12 @@ def _leave_accelerators() -> None:
         from jax._src.array import ArrayImpl
         value = ArrayImpl._value
 
-        def read(array: jax.Array) -> np.ndarray:
+        def read(array: ArrayImpl) -> np.ndarray:
             away = [device for device in array.devices() if device.platform != "cpu"]
             if away and array._npy_value is None:
                 raise not_in_fork(f"an array on {away[0]} cannot be read")
             return value.fget(array)
-        ArrayImpl._value = property(read)
+        ArrayImpl._value = property(read)  # pyright: ignore[reportAttributeAccessIssue]  replaced on purpose
 
 
 def _keep_threads() -> None:
@@ -262,7 +262,7 @@ def _at_exit() -> None:
         tell(_park)
     end, look, since = time.monotonic() + _PATIENCE, 0, dict[int | None, tuple[Any, int]]()
     while time.monotonic() < end:
-        frames = sys._current_frames()
+        frames: dict[int | None, types.FrameType] = {**sys._current_frames()}
         if all([_rests(thread, frames.get(thread), since, look) for thread in others]):
             break
         frames.clear()  # or the threads' last frames would live on in this one

@@ -1,15 +1,32 @@
-"""Whether JAX computes what it is given, or traces it for a transformation (jit, grad, vmap ...); its settings."""
+"""Whether JAX computes what it is given, or traces it for a transformation (jit, grad, vmap ...); its settings.
+
+Also the types of what programs hold.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol, cast
 
 import jax
-from jax.extend.core import find_top_trace
+import numpy as np
+from jax.extend.core import Literal, Var, find_top_trace
 
-__all__ = ["EVALUATES", "find_top_trace", "settings"]
+__all__ = ["EVALUATES", "Aval", "aval_of", "find_top_trace", "settings"]
 
 settings: Any = jax.config  # whose types do not list the settings
 
 with jax.ensure_compile_time_eval():
     EVALUATES = find_top_trace(None)  # outside of all transformations, `find_top_trace(None)` is this
+
+
+class Aval(Protocol):
+    """The type of an array in a program."""
+
+    shape: tuple[Any, ...]  # ints, or symbols in programs for any size
+    dtype: np.dtype
+    ndim: int
+
+
+def aval_of(atom: Var | Literal) -> Aval:
+    """The type of a variable or literal; JAX's stubs say of it only that it is some abstract value."""
+    return cast(Aval, atom.aval)

@@ -112,10 +112,11 @@ def _lying(value: jax.Array | np.ndarray) -> np.ndarray | None:
     if find_top_trace(None) is not EVALUATES:
         return None
     if not isinstance(value, np.ndarray):
-        if {d.platform for d in value.devices()} != {"cpu"} or len(value.devices()) > 1 or not value.is_ready():
+        if {d.platform for d in value.devices()} != {"cpu"} or len(value.devices()) > 1 or \
+                not value.is_ready():  # pyright: ignore[reportAttributeAccessIssue]  JAX's stubs omit it
             return None
         try:
-            value = np.from_dlpack(value)
+            value = np.from_dlpack(value)  # pyright: ignore[reportArgumentType]  JAX's and NumPy's stubs differ
         except (BufferError, TypeError, ValueError):  # NumPy has no such dtype
             return None
     elif type(value) not in (np.ndarray, np.memmap) or not value.dtype.isnative:

@@ -52,9 +52,12 @@ def _shape(shape: Any, operator: str = "array") -> tuple[int, ...]:
     return lengths
 
 
+_CONSTANTS: dict[float, str] = {0: "_zeros", 1: "_ones"}  # operators that fill with one value
+
+
 def _constant(value: float, shape: Any, ctx: Context | None, dtype: Any) -> NDArray:
     """An array of one value."""
-    name = {0: "_zeros", 1: "_ones"}.get(value, "_full")
+    name = _CONSTANTS.get(value, "_full")
     if state.recorder is not None:
         more = {"value": value} if name == "_full" else {}
         return call(registry.get(name), [], {"shape": _shape(shape, name), "dtype": np_dtype(dtype), **more},

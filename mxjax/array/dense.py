@@ -19,7 +19,7 @@ from .._support.handles import pointer, taken
 from .._xla.process import waits
 from ..base import MXNetError, NotOneOf, integer_types, numeric_types
 from ..context import Context, current_context
-from ..eager.array_types import array_classes, storage, wrap
+from ..eager.array_types import Handle, array_classes, storage, wrap
 from ..eager.backward import backward, drop, retain
 from ..eager.call_cache import kernel_of
 from ..eager.chunk import Chunk, RLock, placed, transformation
@@ -86,6 +86,12 @@ class NDArray(_Base):
     """
 
     __slots__ = ("_chunk", "_view", "_entry", "_grad", "_cache", "__weakref__")
+    _chunk: Chunk
+    _view: tuple[int, tuple[int, ...]] | None  # where a view begins in the chunk, and its shape
+    _entry: tuple[Node, int] | None  # on the tape
+    _grad: NDArray | None
+    _cache: tuple[int, Any]  # the value of a view, and the chunk's version that it is of
+    split_v2: Callable[..., Any]  # see `functions`
     __array_priority__ = 1000.0
     _plain = True
     _zero_dim = False
@@ -164,11 +170,15 @@ class NDArray(_Base):
     @property
     def _fresh_grad(self) -> bool:
         """Returns whether a backward has written the gradient since this was last set to False."""
-        return self._entry is not None and self._entry[0].fresh
+        entry = self._entry
+        return entry is not None and entry[0].fresh
 
     @_fresh_grad.setter
     def _fresh_grad(self, value: bool) -> None:
-        self._entry[0].fresh = value
+        entry = self._entry
+        if entry is None:
+            raise MXNetError("only arrays with attach_grad() have a fresh gradient")
+        entry[0].fresh = value
 
     # ------------------------------------------------------------ value in and out
     def _read(self) -> jax.Array:
@@ -271,7 +281,8 @@ class NDArray(_Base):
 
     def asnumpy(self) -> np.ndarray:
         """A writable NumPy copy; waits for the value."""
-        part = None if self._view is None else self._part_on_host()
+        view = self._view
+        part = None if view is None else self._part_on_host(*view)
         if part is not None:
             return part
         value = self._read()
@@ -284,9 +295,8 @@ class NDArray(_Base):
         except (jax.errors.JaxRuntimeError, MemoryError) as error:
             raise mistake("asnumpy", [value], error) from None
 
-    def _part_on_host(self) -> np.ndarray | None:
+    def _part_on_host(self, offset: int, shape: tuple[int, ...]) -> np.ndarray | None:
         """A copy of what a view shows, without a program, where that is in the host's memory; else None."""
-        offset, shape = self._view
         base = self._chunk.read()  # nobody writes over its memory while it is held here
         if isinstance(base, Tracer) or base.dtype not in _SHOWN:
             return None
@@ -298,7 +308,8 @@ class NDArray(_Base):
         try:
             base.block_until_ready()
             # not by `numpy.asarray`: JAX would keep that for good, and copy the array whenever it is written to
-            whole = np.from_dlpack(base).reshape(-1)
+            whole = np.from_dlpack(base)  # pyright: ignore[reportArgumentType]  JAX's and NumPy's stubs differ
+            whole = whole.reshape(-1)
             return _Single.of(whole[offset:offset + math.prod(shape)].reshape(shape).copy())
         except (jax.errors.JaxRuntimeError, MemoryError) as error:
             raise mistake("asnumpy", [base], error) from None
@@ -344,7 +355,8 @@ class NDArray(_Base):
         return value.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self._read().__dlpack_device__()
+        value = self._read()
+        return value.__dlpack_device__()  # pyright: ignore[reportAttributeAccessIssue]  JAX's stubs omit it
 
     def to_dlpack_for_read(self) -> Any:
         """A DLPack capsule that shares this array's memory."""
@@ -428,7 +440,7 @@ class NDArray(_Base):
                              "tostype('default')")
         return self if type(self) is array_classes.numpy else self._alias(array_classes.numpy)
 
-    def _alias(self, kind: type, view: tuple | None = None) -> Any:
+    def _alias(self, kind: type[Handle], view: tuple[int, tuple[int, ...]] | None = None) -> Any:
         """Another handle on the same chunk."""
         array = kind.__new__(kind)
         array._chunk, array._view, array._entry, array._grad = self._chunk, view or self._view, self._entry, self._grad
@@ -500,7 +512,7 @@ class NDArray(_Base):
             return self._view_at(plan.offset, plan.shape)
         kernel = indexing.read_kernel(plan.kind, plan.shape, plan.sizes, plan.items, len(plan.arrays))
         arrays = [a if isinstance(a, NDArray) else _from_host(np.asarray(a), self._chunk.ctx)
-                  for a in self._indices(plan)]
+                  for a in self._index_values(plan)]
         return invoke(kernel, [self, *arrays], _starts(plan))
 
     def _has_scalars(self) -> bool:
@@ -517,7 +529,7 @@ class NDArray(_Base):
         """The view of some rows, as `self[start:stop]`."""
         return self[start:stop]
 
-    def _indices(self, plan: indexing.Plan) -> list[Any]:
+    def _index_values(self, plan: indexing.Plan) -> list[Any]:
         """A plan's index arrays, those of other contexts brought here."""
         return [a.as_in_context(self._chunk.ctx) if isinstance(a, NDArray) else a for a in plan.arrays]
 
@@ -550,7 +562,7 @@ class NDArray(_Base):
         kernel = indexing.write_kernel(plan.kind, plan.shape, plan.sizes, plan.items, len(plan.arrays))
         if isinstance(source, NDArray) and not source._plain:
             source = source._read()
-        args = [None, source, *self._indices(plan), *_starts(plan)]
+        args = [None, source, *self._index_values(plan), *_starts(plan)]
         if self._view is None:
             self._update(kernel, args)
             return
@@ -715,7 +727,7 @@ class NDArray(_Base):
         """The k-th diagonal, or a matrix with this diagonal."""
         return call(registry.get("diag"), [self], {"k": k, **kwargs})
 
-    def slice_assign(self, rhs: NDArray, begin: tuple, end: tuple, step: tuple) -> NDArray:
+    def slice_assign(self, rhs: NDArray | float, begin: tuple, end: tuple, step: tuple) -> NDArray:
         """self[begin:end:step] = rhs, in place; returns self."""
         self[tuple(map(slice, begin, end, step or (None,) * len(begin)))] = rhs
         return self
@@ -847,13 +859,13 @@ def context_of(value: Any) -> Context:
     return Context(kind, jax.local_devices(backend=device.platform).index(device))
 
 
-def _from_host(array: np.ndarray, ctx: Context, kind: type = NDArray) -> Any:
+def _from_host(array: np.ndarray, ctx: Context, kind: type[NDArray] = NDArray) -> Any:
     made = wrap(put(array, ctx), ctx, kind)
     made._chunk.origin_trace = transformation()
     return made
 
 
-def _unpickle(kind: type) -> NDArray:
+def _unpickle(kind: type[NDArray]) -> NDArray:
     return kind.__new__(kind)
 
 

@@ -136,27 +136,28 @@ class _Reader:
     def fill(self) -> None:
         """Reads the values of all arrays so far, by two threads where that is worth it."""
         pieces, self._later = [piece for piece in self._later if len(piece[0])], []
-        if not isinstance(self.content, int):
+        content = self.content
+        if not isinstance(content, int):
             for values, offset in pieces:
-                values[:] = np.frombuffer(self.content, np.uint8, len(values), offset)
+                values[:] = np.frombuffer(content, np.uint8, len(values), offset)
         elif sum(len(values) for values, _ in pieces) < _LARGE:
-            self._read(pieces)
+            self._read(content, pieces)
         else:
             half = (pieces[0][1] + self.offset) // 2
             with ThreadPoolExecutor(1) as other:
-                part = other.submit(self._read, _before(pieces, half))
-                self._read(_behind(pieces, half))
+                part = other.submit(self._read, content, _before(pieces, half))
+                self._read(content, _behind(pieces, half))
                 part.result()
 
-    def _read(self, pieces: list[tuple[np.ndarray, int]]) -> None:
-        """Reads them from the file, as many by one call as there may be; one reads at most 2 GiB."""
+    def _read(self, content: int, pieces: list[tuple[np.ndarray, int]]) -> None:
+        """Reads them from a file descriptor, as many by one call as there may be; one reads at most 2 GiB."""
         while pieces:
             start = end = pieces[0][1]
             buffers: list[Any] = []
             for values, offset in pieces[:_AT_ONCE]:
                 buffers += [bytearray(offset - end), values]
                 end = offset + len(values)
-            count = os.preadv(self.content, buffers, start)
+            count = os.preadv(content, buffers, start)
             if not count:
                 raise self.error("the file has become shorter while it was read", start)
             pieces = _behind(pieces, start + count)
@@ -363,7 +364,7 @@ def write_each(path: str, arrays: Iterator[Any], count: int, names: list[str]) -
         _write(file, arrays, count, names, is_np_shape())
 
 
-def _write(file: io.BufferedWriter, arrays: Iterator[Any], count: int, names: list[str], numpy_shapes: bool) -> None:
+def _write(file: IO[bytes], arrays: Iterator[Any], count: int, names: list[str], numpy_shapes: bool) -> None:
     file.write(struct.pack("<QQQ", _LIST, 0, count))
     for _ in range(count):  # no variable: it would hold an array while the next one is made
         _write_array(file, next(arrays), numpy_shapes)
@@ -439,7 +440,7 @@ def _write_array(file: Any, array: Any, numpy_shapes: bool) -> None:
         file.write(struct.pack("<i", _code(part.dtype)) + _shape_bytes(part.shape))
     for block in (values, *parts):
         block = np.ascontiguousarray(block)
-        file.write(memoryview(block.reshape(-1).view(np.uint8)))
+        file.write(block.reshape(-1).view(np.uint8).data)
 
 
 def dumps(array: Any) -> bytes:

@@ -206,9 +206,8 @@ def _index_array(item: Any, size: int, axis: int) -> Any:
         if not isinstance(value, Tracer):  # XLA would take the nearest element there is
             _check_bounds(np.asarray(value), size, axis)
         return item
-    array = item
-    if isinstance(item, list):
-        array = np.asarray([i.asscalar() if hasattr(i, "asscalar") else i for i in item])
+    array = item if isinstance(item, np.ndarray) else \
+        np.asarray([i.asscalar() if hasattr(i, "asscalar") else i for i in item])
     if array.size == 0:
         return array.astype(np.int32)
     if array.dtype.kind not in "iuf":

@@ -8,13 +8,13 @@ made on first use and kept until the parts change.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self, TypeVar, cast
 
 import jax
 import numpy as np
 
 from .._xla.capacity import refuse_result
-from ..base import MXNetError, NotSupportedForSparseNDArray, _Null, numeric_types
+from ..base import MXNetError, NotSupportedForSparseNDArray, _Null, _NullType, numeric_types
 from ..context import Context, chosen, current_context
 from ..eager.array_types import Storage, storages, wrap
 from ..eager.chunk import Chunk
@@ -31,6 +31,9 @@ __all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "array", "cast
            "row_sparse_array", "zeros"]
 
 
+_Array = TypeVar("_Array", bound=NDArray)
+
+
 class _Stored(Promise):
     """Values in the host's memory, which nobody changes; a buffer is made of them when somebody asks for one.
 
@@ -45,14 +48,19 @@ class _Stored(Promise):
     def __init__(self, values: np.ndarray | Callable[[], np.ndarray], shape: tuple[int, ...], dtype: np.dtype,
                  ctx: Context) -> None:
         super().__init__(shape, dtype)
-        self._compute = values if callable(values) else None
-        self.values, self.ctx = None if self._compute else values, ctx
+        self.values: np.ndarray | None = None
+        self._compute: Callable[[], np.ndarray] | None = None
+        if isinstance(values, np.ndarray):
+            self.values = values
+        else:
+            self._compute = values
+        self.ctx = ctx
         self.ascending: bool | None = None  # None: not examined yet; see `_ascends`
 
     def host(self) -> np.ndarray:
         """Returns the values for reading; computes them once."""
         if self.values is None:
-            self.values = self._compute() if self.value is None else np.asarray(self.value)
+            self.values = np.asarray(self.value) if self.value is not None or self._compute is None else self._compute()
         return self.values
 
     def force(self) -> None:
@@ -93,7 +101,7 @@ class _Chunk(Chunk):
 
     def read(self) -> jax.Array:
         """The dense value."""
-        return self.pending.get()
+        return cast(Promise, self.pending).get()  # it always has one
 
 
 class BaseSparseNDArray(NDArray):
@@ -103,18 +111,21 @@ class BaseSparseNDArray(NDArray):
     _plain = False
     _call_stored: Callable[..., Any]  # tries an operator on what is stored; see `sparse_operators`
 
-    def _set(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> BaseSparseNDArray:
-        self._view = self._entry = self._grad = self._chunk = None
-        return self._hold(parts, shape, dtype, ctx)
+    def _set(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> Self:
+        self._view = self._entry = self._grad = None
+        self._parts, self._chunk = parts, self._chunk_of_dense(shape, dtype, ctx)
+        return self
 
-    def _hold(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> BaseSparseNDArray:
+    def _hold(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> None:
         """Takes another value; the gradient and the place in the recorded graph stay."""
-        chunk = _Chunk(None, ctx, _Stored(lambda: self._to_dense(), tuple(shape), np.dtype(dtype), ctx))
-        if self._chunk is not None:
-            chunk.lock = self._chunk.lock
+        chunk = self._chunk_of_dense(shape, dtype, ctx)
+        chunk.lock = self._chunk.lock
         with chunk.lock:
             self._parts, self._chunk = parts, chunk
-        return self
+
+    def _chunk_of_dense(self, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> _Chunk:
+        """A chunk of the dense value, which is made when somebody asks for it."""
+        return _Chunk(None, ctx, _Stored(lambda: self._to_dense(), tuple(shape), np.dtype(dtype), ctx))
 
     @property
     def data(self) -> NDArray:
@@ -138,7 +149,7 @@ class BaseSparseNDArray(NDArray):
         """Returns the array with its rows in order, as files and operators need them: mostly itself."""
         return self
 
-    def _with(self, data: NDArray) -> BaseSparseNDArray:
+    def _with(self, data: NDArray) -> Self:
         """An array that stores other values at the same places."""
         return type(self).__new__(type(self))._set((data, *self._parts[1:]), self.shape, data._chunk.dtype,
                                                    self.context)
@@ -146,13 +157,13 @@ class BaseSparseNDArray(NDArray):
     def _write(self, value: Any) -> None:
         """Takes over a dense value, keeping this storage type."""
         value = value.get() if isinstance(value, Promise) else value
-        other = cast_storage(_from_host(np.asarray(value), self.context), self.stype)
+        other = cast(BaseSparseNDArray, cast_storage(_from_host(np.asarray(value), self.context), self.stype))
         self._hold(other._parts, self.shape, self._chunk.dtype, self.context)
 
     def _store_gradient(self, gradient: Any, req: str) -> None:
         """Writes or adds a gradient (called by the tape)."""
         with self._chunk.lock:
-            if isinstance(gradient, RowSparseNDArray) and self.stype == "row_sparse":
+            if isinstance(gradient, RowSparseNDArray) and isinstance(self, RowSparseNDArray):
                 total = self + gradient if req == "add" else gradient.astype(self._chunk.dtype, copy=False)
                 self._hold(total._parts, self.shape, self._chunk.dtype, self.context)
                 return
@@ -167,7 +178,7 @@ class BaseSparseNDArray(NDArray):
         """A copy with another storage type: "default", "csr" or "row_sparse"."""
         return cast_storage(self, stype)
 
-    def astype(self, dtype: Any, copy: bool = True) -> NDArray:
+    def astype(self, dtype: Any, copy: bool = True) -> Self:
         """A copy of the same storage type with another dtype."""
         dtype = np_dtype(dtype)
         if not copy and dtype == self._chunk.dtype:
@@ -175,21 +186,21 @@ class BaseSparseNDArray(NDArray):
         parts = (self._parts[0].detach().astype(dtype), *self._parts[1:])
         return self._copied(type(self).__new__(type(self))._set(parts, self.shape, dtype, self.context))
 
-    def detach(self) -> NDArray:
+    def detach(self) -> Self:
         """The same parts outside the recorded graph."""
         return type(self).__new__(type(self))._set(self._parts, self.shape, self._chunk.dtype, self.context)
 
-    def copy(self) -> NDArray:
+    def copy(self) -> Self:
         """A copy of the same storage type."""
         return self._copied(self._on(self.context))
 
-    def _copied(self, copy: BaseSparseNDArray) -> BaseSparseNDArray:
+    def _copied(self, copy: _Array) -> _Array:
         """Returns a copy as one of this array, whose gradient is the copy's in this array's dtype and context."""
         def gradient(head: NDArray) -> list[Any]:
             return [head.as_in_context(self.context).astype(self._chunk.dtype, copy=False)]
         return recorded(copy, [self], gradient)
 
-    def _on(self, ctx: Context) -> BaseSparseNDArray:
+    def _on(self, ctx: Context) -> Self:
         """A copy on a context."""
         return type(self).__new__(type(self))._set(tuple([_shared(p, ctx) for p in self._parts]), self.shape,
                                                    self._chunk.dtype, ctx)
@@ -366,7 +377,7 @@ def _rows_looked_up(params: dict[str, Any], data: np.ndarray) -> np.ndarray:
     return np.clip(data.astype(np.int64).reshape(-1), 0, params["input_dim"] - 1)
 
 
-def recorded(result: NDArray, arrays: Sequence[NDArray], gradient: Callable[[NDArray], list[Any]]) -> NDArray:
+def recorded(result: _Array, arrays: Sequence[NDArray], gradient: Callable[[NDArray], list[Any]]) -> _Array:
     """`result`, on the tape as what was made of `arrays`, where that is being recorded.
 
     Args:
@@ -399,7 +410,7 @@ def _of_rows(values: np.ndarray, ids: np.ndarray, shape: tuple[int, ...], ctx: C
     return RowSparseNDArray.__new__(RowSparseNDArray)._set(parts, tuple(shape), values.dtype, ctx)
 
 
-def retain(data: RowSparseNDArray = None, indices: NDArray = None, out: Any = None, name: str | None = None,
+def retain(data: NDArray | None = None, indices: NDArray | None = None, out: Any = None, name: str | None = None,
            **kwargs: Any) -> RowSparseNDArray:
     """The rows with the numbers `indices`, in that order, zeros where a row is not stored.
 
@@ -416,17 +427,17 @@ def retain(data: RowSparseNDArray = None, indices: NDArray = None, out: Any = No
 
     Source: MXNet's operator `_sparse_retain`.
     """
-    if not isinstance(data, RowSparseNDArray):
-        raise MXNetError("retain takes a row_sparse array")
+    if not isinstance(data, RowSparseNDArray) or indices is None:
+        raise MXNetError("retain takes a row_sparse array and the numbers of rows")
     wanted = _host(indices).astype(np.int64).reshape(-1)
     result = _of_rows(_values_at(data, wanted), wanted, data.shape, data.context)
     if not len(data._parts[1]):  # as MXNet: nothing is kept of an array that stores nothing
-        result = zeros("row_sparse", data.shape, data.context, data.dtype)
+        result = cast(RowSparseNDArray, zeros("row_sparse", data.shape, data.context, data.dtype))
     rows = distinct_rows(indices)
     recorded(result, [data], lambda head: [retain(head.tostype("row_sparse"), rows)])
     if out is None:
         return result
-    return result.copyto(out)
+    return cast(RowSparseNDArray, result.copyto(out))
 
 
 def distinct_rows(indices: NDArray) -> NDArray:
@@ -499,15 +510,16 @@ def _within(indices: np.ndarray, count: int, what: str) -> None:
         raise MXNetError(f"{what} {wrong} is out of bounds: there are {count}")
 
 
-def _parts(ctx: Context | None, dtype: Any, data: Any, *indices: Any) -> tuple:
-    ctx = chosen(ctx)
+def _parts(ctx: Context | None, dtype: Any, data: Any,
+           *indices: Any) -> tuple[tuple[NDArray, ...], np.dtype, Context]:
+    place = chosen(ctx)
     if dtype is None:
         dtype = data.dtype if isinstance(data, (NDArray, np.ndarray)) else np.float32
     dtype = np_dtype(dtype)
 
     def part(given: Any, kind: np.dtype) -> NDArray:
-        return _dense_array(given, ctx, kind) if isinstance(given, NDArray) else _stored(np.array(given, kind), ctx)
-    return (part(data, dtype), *(part(i, np.dtype(np.int64)) for i in indices)), dtype, ctx
+        return _dense_array(given, place, kind) if isinstance(given, NDArray) else _stored(np.array(given, kind), place)
+    return (part(data, dtype), *(part(i, np.dtype(np.int64)) for i in indices)), dtype, place
 
 
 def _agreed(given: tuple, shape: Any) -> tuple:
@@ -540,7 +552,7 @@ def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None
     """
     if isinstance(arg1, tuple):
         if len(arg1) == 2 and all(isinstance(n, (int, np.integer)) for n in arg1):
-            return zeros("csr", _agreed(arg1, shape), ctx, dtype)
+            return cast(CSRNDArray, zeros("csr", _agreed(arg1, shape), ctx, dtype))
         if len(arg1) == 2:
             from scipy.sparse import csr_matrix as scipy_csr
             data, (row, column) = arg1
@@ -550,7 +562,7 @@ def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None
         if len(arg1) != 3:
             raise ValueError(f"csr_matrix takes (data, indices, indptr), (data, (row, col)) or (M, N), got {len(arg1)}")
         data, indices, indptr = arg1
-        parts, dtype, ctx = _parts(ctx, dtype, data, indices, indptr)
+        parts, dtype, place = _parts(ctx, dtype, data, indices, indptr)
         if shape is None:
             columns = _host(parts[1])
             if not len(columns):
@@ -561,16 +573,16 @@ def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None
         if parts[2].shape[0] != shape[0] + 1 or parts[0].shape != parts[1].shape:
             raise ValueError(f"indptr must have {shape[0] + 1} values, and data as many as indices")
         _check_csr(_host(parts[1]), _host(parts[2]), tuple(shape))
-        return CSRNDArray.__new__(CSRNDArray)._set(parts, tuple(shape), dtype, ctx)
+        return CSRNDArray.__new__(CSRNDArray)._set(parts, tuple(shape), dtype, place)
     if isinstance(arg1, CSRNDArray):
-        return arg1.copyto(chosen(ctx)).astype(dtype or arg1.dtype, copy=False)
+        return arg1._copied(arg1._on(chosen(ctx))).astype(dtype or arg1.dtype, copy=False)
     if hasattr(arg1, "tocsr"):
         found = arg1.tocsr(copy=True)
         found.sum_duplicates()
         return csr_matrix((found.data, found.indices, found.indptr), found.shape, ctx, dtype or found.dtype)
     if isinstance(arg1, BaseSparseNDArray):
         raise ValueError(f"a {arg1.stype} array cannot become csr")
-    return cast_storage(_dense(arg1, shape, ctx, dtype), "csr")
+    return cast(CSRNDArray, cast_storage(_dense(arg1, shape, ctx, dtype), "csr"))
 
 
 def row_sparse_array(arg1: Any, shape: tuple | None = None, ctx: Context | None = None,
@@ -586,9 +598,9 @@ def row_sparse_array(arg1: Any, shape: tuple | None = None, ctx: Context | None 
         MXNetError: rows lie outside the array, or come twice.
     """
     if isinstance(arg1, tuple) and not (len(arg1) == 2 and not isinstance(arg1[0], (int, np.integer))):
-        return zeros("row_sparse", _agreed(arg1, shape), ctx, dtype)
+        return cast(RowSparseNDArray, zeros("row_sparse", _agreed(arg1, shape), ctx, dtype))
     if isinstance(arg1, tuple):
-        parts, dtype, ctx = _parts(ctx, dtype, *arg1)
+        parts, dtype, place = _parts(ctx, dtype, *arg1)
         rows = _host(parts[1])
         if parts[1].ndim != 1 or parts[0].shape[:1] != parts[1].shape and (parts[0].size or len(rows)):
             raise ValueError(f"{parts[1].size} row indices for data of shape {parts[0].shape}")
@@ -602,26 +614,28 @@ def row_sparse_array(arg1: Any, shape: tuple | None = None, ctx: Context | None 
             order = np.argsort(rows, kind="stable")
             parts, rows = tuple(part[order] for part in parts), rows[order]
         _check_rows(rows, tuple(shape))
-        return RowSparseNDArray.__new__(RowSparseNDArray)._set(parts, tuple(shape), dtype, ctx)
+        return RowSparseNDArray.__new__(RowSparseNDArray)._set(parts, tuple(shape), dtype, place)
     if isinstance(arg1, RowSparseNDArray):
-        return arg1.copyto(chosen(ctx)).astype(dtype or arg1.dtype, copy=False)
+        return arg1._copied(arg1._on(chosen(ctx))).astype(dtype or arg1.dtype, copy=False)
     if isinstance(arg1, BaseSparseNDArray):
         raise ValueError(f"a {arg1.stype} array cannot become row_sparse")
-    return cast_storage(_dense(arg1, shape, ctx, dtype), "row_sparse")
+    return cast(RowSparseNDArray, cast_storage(_dense(arg1, shape, ctx, dtype), "row_sparse"))
 
 
-def cast_storage(data: NDArray = None, stype: str = _Null, out: Any = None, name: str | None = None,
+def cast_storage(data: NDArray | None = None, stype: str | _NullType = _Null, out: Any = None, name: str | None = None,
                  **kwargs: Any) -> NDArray:
     """The array with another storage type.
 
     Raises:
         MXNetError: there is no such conversion.
     """
+    if data is None:
+        raise MXNetError("cast_storage takes an array")
     result = recorded(_converted(data, stype), [data], lambda head: [head])
     return result if out is None else result.copyto(out)
 
 
-def _converted(array: NDArray, stype: str) -> NDArray:
+def _converted(array: NDArray, stype: str | _NullType) -> NDArray:
     if array.stype == stype:
         return array.copy()
     if stype == "default":

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
 
 import numpy as np
 
@@ -57,6 +57,18 @@ class Call(NamedTuple):
         return tuple([a.stype for a in self.arrays])
 
 
+def _stored_input(c: Call) -> BaseSparseNDArray:
+    """The input of a call that has a single one."""
+    return cast(BaseSparseNDArray, c.arrays[0])
+
+
+_Sparse = TypeVar("_Sparse", bound=BaseSparseNDArray)
+
+
+def _all_are(arrays: Sequence[NDArray], kind: type[_Sparse]) -> TypeGuard[Sequence[_Sparse]]:
+    return all([isinstance(a, kind) for a in arrays])
+
+
 Form = Callable[[Call], Any]
 _forms: dict[str, Form] = {}
 
@@ -96,7 +108,7 @@ def _sparse_result(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out
         check_types(kernel.op, kernel.params, [np.dtype(a.dtype).name for a in arrays],
                     kernel.op.inputs(kernel.params, len(arrays)))
     target = out[0] if isinstance(out, (list, tuple)) else out
-    arrays = [a if a._plain or a is target else a.ascending() for a in arrays]
+    arrays = [a.ascending() if isinstance(a, BaseSparseNDArray) and a is not target else a for a in arrays]
     found = form and form(Call(kernel, arrays, extras, {**kernel.params, **kernel.numbers(extras)}, target))
     if found is None:
         return None
@@ -157,7 +169,7 @@ def _dense(value: np.ndarray, like: NDArray) -> NDArray:
        "_copy", "_mul_scalar", "_div_scalar", "_scatter_plus_scalar", "_scatter_minus_scalar", "BlockGrad", "make_loss",
        "_contrib_round_ste", "_contrib_sign_ste")
 def _values(c: Call) -> Any:
-    source = c.arrays[0]
+    source = _stored_input(c)
     values = _host(source.data)
     if values.size > _SMALL:
         return source._with(call_operator(c.kernel.op, [source.data], c.params))
@@ -218,9 +230,9 @@ def _elementwise(function: np.ufunc, of_matrices: Callable[[Any, Any], Any]) -> 
         a, b = c.arrays
         if a.shape != b.shape:
             return None
-        if c.stypes == ("csr", "csr"):
+        if isinstance(a, CSRNDArray) and isinstance(b, CSRNDArray):
             return _csr(of_matrices(_scipy(a), _scipy(b)), a)
-        if c.stypes == ("row_sparse", "row_sparse"):
+        if isinstance(a, RowSparseNDArray) and isinstance(b, RowSparseNDArray):
             return _joined(function, a, b)
         return None
     return form
@@ -236,7 +248,7 @@ _forms["_hypot"] = _elementwise(np.hypot, lambda x, y: (x.multiply(x) + y.multip
 @_form("_scatter_elemwise_div")
 def _divide_stored(c: Call) -> Any:
     a, b = c.arrays
-    if a.stype != "row_sparse" or a.shape != b.shape:
+    if not isinstance(a, RowSparseNDArray) or a.shape != b.shape:
         return None
     with np.errstate(divide="ignore", invalid="ignore"):
         return _rows(_host(a.data) / _host(b)[_host(a.indices)], _host(a.indices), a)
@@ -245,7 +257,7 @@ def _divide_stored(c: Call) -> Any:
 @_form("broadcast_mul", "broadcast_div")
 def _scale(c: Call) -> Any:
     a, b = c.arrays
-    if c.stypes != ("csr", "default") or b.ndim > 2:
+    if not isinstance(a, CSRNDArray) or not b._plain or b.ndim > 2:
         return None
     values = np.broadcast_to(_host(b), a.shape)[_row_numbers(a), _host(a.indices)]
     return a._with(_dense(_host(a.data) / values if c.kernel.op.name == "broadcast_div" else _host(a.data) * values, a))
@@ -256,13 +268,13 @@ def _multiply(c: Call) -> Any:
     a, b = c.arrays if c.stypes[0] != "default" else c.arrays[::-1]
     if a.shape != b.shape:
         return None
-    if a.stype == "csr" and b.stype == "default":
+    if isinstance(a, CSRNDArray) and b._plain:
         return a._with(_dense(_host(a.data) * _host(b)[_row_numbers(a), _host(a.indices)], a))
-    if a.stype == "csr" and b.stype == "csr":
+    if isinstance(a, CSRNDArray) and isinstance(b, CSRNDArray):
         return _csr(_scipy(a).multiply(_scipy(b)), a)
-    if a.stype == "row_sparse" and b.stype == "default":
+    if isinstance(a, RowSparseNDArray) and b._plain:
         return a._with(_dense(_host(a.data) * _host(b)[_host(a.indices)], a))
-    if c.stypes == ("row_sparse", "row_sparse"):
+    if isinstance(a, RowSparseNDArray) and isinstance(b, RowSparseNDArray):
         ids, mine, others = np.intersect1d(_host(a.indices), _host(b.indices), return_indices=True)
         return _rows(_host(a.data)[mine] * _host(b.data)[others], ids, a)
     return None
@@ -274,9 +286,10 @@ def _row_numbers(array: CSRNDArray) -> np.ndarray:
 
 @_form("add_n")
 def _add_n(c: Call) -> Any:
-    if set(c.stypes) != {"row_sparse"}:
+    if not _all_are(c.arrays, RowSparseNDArray):
         return None
-    ids, values = _summed(*[np.concatenate([_host(part(a)) for a in c.arrays])
+    arrays = c.arrays
+    ids, values = _summed(*[np.concatenate([_host(part(a)) for a in arrays])
                             for part in (lambda a: a.indices, lambda a: a.data)])
     return _rows(values, ids, c.arrays[0])
 
@@ -295,7 +308,7 @@ def _dot(c: Call) -> Any:
     turned, wanted = (c.params["transpose_a"], c.params["transpose_b"]), c.params["forward_stype"]
     if a.ndim != 2 or b.ndim > 2 or a.stype == "row_sparse" or b.stype == "row_sparse" and a.stype != "csr":
         return None
-    if a.stype == "csr":
+    if isinstance(a, CSRNDArray):
         if turned[1] or b.stype == "csr":
             return None
         matrix = _scipy(a)
@@ -313,7 +326,7 @@ def _dot(c: Call) -> Any:
             columns, matrix_of_them = _filled_columns(matrix)
             found = _dense(matrix_of_them @ _gathered(b, columns), a)
         return found, gradient if a._entry is None else None
-    if b.stype == "csr" and not turned[0]:
+    if isinstance(b, CSRNDArray) and not turned[0]:
         matrix = _scipy(b)
         product = (matrix @ _host(a).T).T if turned[1] else (matrix.T @ _host(a).T).T
         if wanted == "default":
@@ -342,17 +355,16 @@ def _filled_columns(matrix: Any) -> tuple[np.ndarray, Any]:
 
 def _whole(array: NDArray) -> np.ndarray | None:
     """The value of an array, dense or row_sparse, for reading, without copies; None where not all rows are stored."""
-    if array._plain:
+    if not isinstance(array, RowSparseNDArray):
         return _host(array)
     return _host(array._parts[0]) if array.stores_all() else None
 
 
 def _gathered(array: NDArray, ids: np.ndarray) -> np.ndarray:
     """The rows `ids`, ascending, of an array; zeros where a row_sparse one has not stored them."""
-    whole = _whole(array)
-    if whole is not None:
-        return whole[ids]
-    return _values_at(array, ids)
+    if not isinstance(array, RowSparseNDArray):
+        return _host(array)[ids]
+    return _host(array.data)[ids] if array.stores_all() else _values_at(array, ids)
 
 
 # ------------------------------------------------------------ reductions, slices
@@ -360,7 +372,7 @@ def _gathered(array: NDArray, ids: np.ndarray) -> np.ndarray:
 def _reduction(c: Call) -> Any:
     array, axis = c.arrays[0], c.params["axis"]
     axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
-    if array.stype != "csr" or axis not in (None, 0, 1) or c.params["exclude"]:
+    if not isinstance(array, CSRNDArray) or axis not in (None, 0, 1) or c.params["exclude"]:
         return None
     if axis == 1:  # as SciPy would, without its matrix
         starts = _host(array.indptr)
@@ -380,7 +392,7 @@ def _reduction(c: Call) -> Any:
 @_form("_square_sum")
 def _square_sum(c: Call) -> Any:
     array, axis = c.arrays[0], c.params["axis"]
-    if array.stype != "row_sparse" or array.ndim != 2 or axis not in ((0,), (1,)) or c.params["exclude"]:
+    if not isinstance(array, RowSparseNDArray) or array.ndim != 2 or axis not in ((0,), (1,)) or c.params["exclude"]:
         return None
     values, ids = _host(array.data), _host(array.indices)
     squares = np.square(values).sum(axis[0], keepdims=c.params["keepdims"])
@@ -401,13 +413,13 @@ def _square_sum(c: Call) -> Any:
 def _norm(c: Call) -> Any:
     if c.params["axis"] is not None or c.params["keepdims"]:
         return None
-    return call_operator(c.kernel.op, [c.arrays[0].data], c.params)
+    return call_operator(c.kernel.op, [_stored_input(c).data], c.params)
 
 
 @_form("slice")
 def _slice(c: Call) -> Any:
     array = c.arrays[0]
-    if array.stype != "csr" or any(s not in (None, 1) for s in c.params["step"] or ()):
+    if not isinstance(array, CSRNDArray) or any(s not in (None, 1) for s in c.params["step"] or ()):
         return None
     spans = [slice(*pair) for pair in zip(c.params["begin"], c.params["end"], strict=True)]
     return _csr(_scipy(array)[tuple(spans)], array)
@@ -416,7 +428,7 @@ def _slice(c: Call) -> Any:
 @_form("take")
 def _take(c: Call) -> Any:
     array, indices = c.arrays
-    if array.stype != "csr" or indices.ndim != 1 or c.params["axis"] != 0:
+    if not isinstance(array, CSRNDArray) or indices.ndim != 1 or c.params["axis"] != 0:
         return None
     ids, count = _host(indices).astype(np.int64), array.shape[0]
     return _csr(_scipy(array)[ids % count if c.params["mode"] == "wrap" else np.clip(ids, 0, count - 1)], array)
@@ -425,7 +437,8 @@ def _take(c: Call) -> Any:
 @_form("Embedding", "_contrib_SparseEmbedding")
 def _embedding(c: Call) -> Any:
     data, table = c.arrays
-    if c.stypes != ("default", "row_sparse") or table.shape != (c.params["input_dim"], c.params["output_dim"]):
+    if not data._plain or not isinstance(table, RowSparseNDArray) or \
+            table.shape != (c.params["input_dim"], c.params["output_dim"]):
         return None
     looked_up = _rows_looked_up(c.params, _host(data))  # a copy: the array may change before the backward pass
     found = _whole(table)
@@ -442,10 +455,11 @@ def _embedding(c: Call) -> Any:
 
 @_form("Concat")
 def _concat(c: Call) -> Any:
-    if set(c.stypes) != {"csr"} or c.params["dim"] != 0:
+    if not _all_are(c.arrays, CSRNDArray) or c.params["dim"] != 0:
         return None
     from scipy.sparse import vstack
-    return _csr(vstack([_scipy(a) for a in c.arrays]), c.arrays[0])
+    arrays = c.arrays
+    return _csr(vstack([_scipy(a) for a in arrays]), arrays[0])
 
 
 # ------------------------------------------------------------ updates of the rows that a gradient has
@@ -454,8 +468,9 @@ def _concat(c: Call) -> Any:
 def _lazy_update(c: Call) -> Any:
     weight, grad, *states = c.arrays
     stypes = {a.stype for a in (weight, *states, weight if c.out is None else c.out)}
-    if grad.stype != "row_sparse" or not c.params.get("lazy_update", True) or state.recording and weight._entry or \
-            len(stypes) > 1 or c.kernel.name == "ftrl_update" and stypes != {"row_sparse"}:
+    if not isinstance(grad, RowSparseNDArray) or not c.params.get("lazy_update", True) or \
+            state.recording and weight._entry or len(stypes) > 1 or \
+            c.kernel.name == "ftrl_update" and stypes != {"row_sparse"}:
         return None
     if c.out is not weight:
         raise MXNetError(f"operator {c.kernel.name}: a row_sparse gradient updates rows of the weight in place, so out "
@@ -467,7 +482,7 @@ def _lazy_update(c: Call) -> Any:
     rows = [wrap(a, grad.context) for a in (ids, values)]
     invoke(_row_kernel(c.kernel), [whole[0], *rows, *whole[1:]], c.extras)
     for array, all_rows in zip((weight, *states), whole, strict=True):
-        if not array._plain:
+        if isinstance(array, BaseSparseNDArray):
             array._hold((all_rows, array._parts[1]), array.shape, array._chunk.dtype, array.context)
     return weight
 
@@ -484,7 +499,7 @@ def _padded(values: np.ndarray, filler: Any = 0) -> np.ndarray:
 
 def _all_rows(array: NDArray) -> NDArray:
     """A dense array with all rows; a row_sparse one stores them all from now on."""
-    if array._plain:
+    if not isinstance(array, RowSparseNDArray):
         return array
     if not array.stores_all() or array.data.shape != array.shape:
         rows = _stored(np.arange(array.shape[0]), array.context)

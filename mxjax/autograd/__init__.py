@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from ..array.creation import zeros
 from ..array.dense import NDArray
@@ -86,7 +86,7 @@ def mark_variables(variables: Sequence[NDArray] | NDArray, gradients: Sequence[N
         MXNetError: a grad_req is none of these.
     """
     if isinstance(variables, NDArray):
-        variables, gradients = [variables], [gradients]
+        variables, gradients = [variables], [cast(NDArray, gradients)]
     if isinstance(grad_reqs, (str, int)):
         grad_reqs = [grad_reqs] * len(variables)
     for array, gradient, req in zip(variables, gradients, grad_reqs, strict=True):
@@ -145,7 +145,7 @@ def grad(heads: Sequence[NDArray] | NDArray, variables: Sequence[NDArray] | NDAr
     retain = create_graph if retain_graph is None else retain_graph
     with Modes(create_graph, train_mode):
         found = walk_back(heads, head_grads, retain, create_graph, variables)
-        return [_result(v, g) for v, g in zip(variables, found, strict=True)]
+        return [_result(v, g) for v, g in zip(variables, found or (), strict=True)]
 
 
 def _result(variable: NDArray, found: Any) -> NDArray:

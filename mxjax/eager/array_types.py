@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import numpy as np
 
 from .._support.providers import of_storages
 from ..base import MXNetError
 from ..context import Context
 from .chunk import Chunk
 from .promise import Promise
+from .tape import Node
 
-__all__ = ["Storage", "array_classes", "storage", "storages", "wrap"]
+__all__ = ["Handle", "Storage", "array_classes", "storage", "storages", "wrap"]
+
+
+class Handle(Protocol):
+    """The part of an array that calls on arrays are made of: a chunk, or a view of one, and a place on the tape."""
+
+    _plain: bool
+    _chunk: Chunk
+    _view: tuple[int, tuple[int, ...]] | None
+    _entry: tuple[Node, int] | None
+    _grad: Any
+    _cache: tuple[int, Any]
+
+    def _write(self, value: Any) -> None: ...
 
 
 class _Flavours:
     """The classes of dense arrays: `mx.nd.NDArray` and `mx.np.ndarray`."""
 
-    classic: type
-    numpy: type
+    classic: type[Handle]
+    numpy: type[Handle]
 
 
 array_classes = _Flavours()
@@ -55,7 +72,7 @@ def storage(stype: str) -> Storage:
     return found
 
 
-def wrap(value: Any, ctx: Context, kind: type | None = None) -> Any:
+def wrap(value: jax.Array | np.ndarray | Promise, ctx: Context, kind: type[Handle] | None = None) -> Any:
     """A new array handle for a buffer or Promise; of the classic kind where `kind` is None or not dense."""
     if kind is None or not kind._plain:
         kind = array_classes.classic

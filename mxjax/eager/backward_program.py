@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._support import settings
-from ..context import current_context
+from ..context import Context, current_context
 from ..interpret.calls import interpreting
 from ..kernel.derivative import Derivative, PullByNumpy, derivative_of
 from ..kernel.kernel import WIDE_DTYPES, Kernel, run
@@ -96,7 +96,7 @@ def run_together(nodes: Sequence[Node], heads: Totals, retain: bool) -> bool:
         return True
 
 
-def _is_away(ctx: Any) -> bool:
+def _is_away(ctx: Context | None) -> bool:
     """Returns whether a call's context is an accelerator."""
     return (ctx or current_context()).jax_device.platform != "cpu"
 
@@ -296,15 +296,16 @@ class _Program:
 
     def _trace(self, *values: Any) -> tuple:
         rows, arguments = self._rows, iter(values)
-        taken = [None if row is None else [next(arguments) if ref is None else ref for ref in row[2]] for row in rows]
+        taken = [[] if row is None else [next(arguments) if ref is None else ref for ref in row[2]] for row in rows]
         totals = {(place, index): next(arguments) if spec is None else (np if interpreting() else jnp).ones(*spec)
                   for place, index, spec in self._given}
         made: dict[tuple[int, int], Any] = {}
         pulls: dict[int, Callable[[list[Any]], Sequence[Any]]] = {}
         for i in reversed(range(len(rows))):  # the forwards: the tape's latest call comes first
-            if rows[i] is None:
+            row = rows[i]
+            if row is None:
                 continue
-            part, parents, refs, _ = rows[i]
+            part, parents, refs, _ = row
             args = [made[ref] if type(ref) is tuple else value for value, ref in zip(taken[i], refs, strict=True)]
             if isinstance(part, Kernel):
                 wanted = tuple([p is not None for p in parents])

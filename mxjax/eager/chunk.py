@@ -50,6 +50,8 @@ class Chunk:
 
     __slots__ = ("buffer", "pending", "ctx", "wide", "version", "lent", "origin_trace", "lock", "stash", "__weakref__")
     hides = True  # its value from others, while it is changed
+    stash: Any
+    origin_trace: Any
 
     def __init__(self, buffer: Any, ctx: Context, pending: Promise | None = None) -> None:
         self.buffer, self.pending, self.ctx = buffer, pending, ctx

@@ -33,8 +33,9 @@ class CallPromise(Promise):
     def follows(self, old: Any) -> None:
         """Tells a trace, now or when it promises the value."""
         self.over = identity(old)
-        if isinstance(self.call, TracePromise):
-            self.call.place = self.call.trace.place(self.over)
+        promised = self.call
+        if isinstance(promised, TracePromise) and promised.trace is not None:
+            promised.place = promised.trace.place(self.over)
 
     def join(self, trace: Trace) -> None:
         """Has a trace that is one program run the forward, too."""
@@ -62,6 +63,7 @@ class DeferredCall(list):
     """
 
     __slots__ = ("derivative", "ctx", "wide", "results", "saved", "done", "joined", "lock", "origin", "root")
+    results: Sequence[CallPromise]
 
     def __init__(self, derivative: Derivative, args: Sequence[Any], specs: Sequence[tuple], ctx: Context, wide: bool,
                  origin: Any = None, root: object = None) -> None:
@@ -69,7 +71,7 @@ class DeferredCall(list):
         self.derivative, self.ctx, self.wide, self.saved, self.done = derivative, ctx, wide, None, False
         self.origin, self.root, self.joined = origin, root or object(), False
         self.lock = RLock()  # taken after those of the calls that use this one's results
-        self.results = results = []
+        self.results = results = list[CallPromise]()
         for shape, dtype in specs:
             results.append(CallPromise(self, shape, dtype))
 
@@ -78,7 +80,7 @@ class DeferredCall(list):
         for result, value in zip(self.results, values, strict=True):
             if isinstance(value, Promise):
                 result.call = value
-                if result.over and isinstance(value, TracePromise):
+                if result.over and isinstance(value, TracePromise) and value.trace is not None:
                     value.place = value.trace.place(result.over)
             else:
                 result.value, result.call = value, None

@@ -115,6 +115,7 @@ def check_inputs(op: Op, params: dict[str, Any], count: int) -> None:
         raise MXNetError(f"operator {op.name} takes {len(names)} inputs ({', '.join(names)}), got {count}")
 
 
+_SEVERAL: tuple[type, ...] = (list, tuple)  # types of `out` for several results
 on_call: Callable[..., tuple] | None = None  # mixed precision: changes kernel, arrays and extras of operators' calls
 
 
@@ -127,8 +128,8 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         return state.recorder.call(kernel, arrays, extras, out, ctx)
     if accelerators and len(arrays) > 1 and kernel.op is not None:
         together(kernel.name, arrays)
-    if out is not None or kernel.mutated:
-        if kernel.in_place is not None and arrays[0] is (out[0] if isinstance(out, (list, tuple)) else out):
+    if kernel.mutated or out is not None:
+        if kernel.in_place is not None and arrays[0] is (out[0] if isinstance(out, _SEVERAL) else out):
             kernel = kernel.in_place
         if type(out) is array_classes.classic and kernel.simple and out._view is None and out._entry is None and \
                 arrays and not state.recording and state.trace is None and _into(kernel, arrays, extras, out):
@@ -201,7 +202,7 @@ def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Seq
     with exclusive(chunks):
         args: list[Any] = []
         places: dict[Chunk, int] = {}
-        wide, ctx = kernel.wide, arrays[0]._chunk.ctx
+        wide, ctx, value = kernel.wide, arrays[0]._chunk.ctx, None
         for array in arrays:
             chunk = array._chunk
             value = chunk.buffer
@@ -234,7 +235,7 @@ def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx:
     if target is not None:
         _check_targets(kernel, target)
     if target is not None and arrays and overwrite(kernel, arrays, extras, target):
-        return list(target) if len(target) > 1 else target[0]
+        return target[0] if len(target) == 1 else list(target)
     if kernel.draw is not None and kernel.op.get_attr("draws_by_value"):
         settle(arrays)  # nobody waits for values while holding arrays
     chunks = [arrays[i]._chunk for i in kernel.mutated]
@@ -389,13 +390,10 @@ def _passed_on(pending: Promise) -> bool:
     return isinstance(pending, HostPromise)
 
 
-def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple, target: Any, ctx: Context | None,
-             wide: bool, origin_trace: Any, missing: bool) -> Any:
+def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple, target: Any,
+             given_ctx: Context | None, wide: bool, origin_trace: Any, missing: bool) -> Any:
     """The unusual cases of `invoke`; `args` are the arrays' buffers, unless some are `missing`."""
-    if arrays:
-        ctx = arrays[0]._chunk.ctx
-    elif ctx is None:
-        ctx = current_context()
+    ctx: Context = arrays[0]._chunk.ctx if arrays else current_context() if given_ctx is None else given_ctx
     if missing and state.recording and target is None and kernel.simple and not kernel.eager and kernel.op is not None:
         result = _after_graph(kernel, arrays, args, extras, ctx, wide)
         if result is not None:
@@ -438,7 +436,7 @@ def _after_graph(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], ext
     None: there are no such, or of several runs.
     """
     root = after(arrays)
-    parents = entries(arrays) if root is not None else ()
+    parents = entries(arrays) if root is not None else []
     if not any(parents) or kernel.by_rows and parents[1] is not None and parents[1][0].by_rows:
         return None
     values = [waiting_value(a, may_wait) if v is None else v for v, a in zip(args, arrays, strict=True)]

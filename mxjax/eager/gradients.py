@@ -9,7 +9,7 @@ import numpy as np
 from jax.core import Tracer
 
 from .._support.bounded import Bounded
-from ..context import current_context
+from ..context import Context, current_context
 from ..interpret.direct import to_dtype
 from ..kernel.bound_form import OwnForm
 from ..kernel.kernel import WIDE_DTYPES, Kernel
@@ -23,14 +23,14 @@ from .tape import Node
 __all__ = ["ONES", "Totals", "add_up", "drop", "may_add", "ones", "resolved", "retain", "store"]
 
 Totals = dict[tuple[Node, int], Any]  # gradients by node and number of the output
-ONES = object()  # stands for the gradient of a head that nobody gave one for, until it is needed
+ONES: Any = object()  # stands for the gradient of a head that nobody gave one for, until it is needed
 
 _ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2, 1, options={"any_size": True},
               form=OwnForm(lambda a, b: a + to_dtype(b, a.dtype), copies=True))
 _ones_known: dict[Any, Any] = Bounded(16)  # of 1 or 2 MB at most
 
 
-def add_up(old: Any, grad: Any, ctx: Any) -> Any:
+def add_up(old: Any, grad: Any, ctx: Context) -> Any:
     """Returns the sum of two gradients; recorded where they are arrays on the tape."""
     if hasattr(old, "_chunk") and (hasattr(grad, "_chunk") or state.recording):
         return old + grad

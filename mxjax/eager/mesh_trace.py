@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import jax
 import jax.numpy as jnp
@@ -91,7 +91,7 @@ class MeshTrace(Trace):
 
     def _form(self, values: Sequence[Any], wanted: Sequence[TracePromise]) -> tuple[Any, dict[str, Any]]:
         ways = self._ways(values)
-        results = tuple([ways[d.place][0] if d.place < len(ways) and ways[d.place] else d.sharding or self._same
+        results = tuple([way[0] if d.place < len(ways) and (way := ways[d.place]) else d.sharding or self._same
                          for d in wanted])
         lie = tuple([getattr(v, "sharding", None) for v in values])
         return (self._mesh, self._axis, lie, tuple(ways), results), {"out_shardings": results}
@@ -101,6 +101,10 @@ class MeshTrace(Trace):
         return [(v.sharding, without_axis(v.sharding, self._axis)) if id(v) in self._apart else None for v in values]
 
 
+@overload
+def plain(mesh: Mesh) -> Mesh: ...
+@overload
+def plain(mesh: AbstractMesh) -> AbstractMesh: ...
 def plain(mesh: Mesh | AbstractMesh) -> Mesh | AbstractMesh:
     """The mesh where XLA chooses the layout of what is in between, whatever kind of axes the user's has."""
     if isinstance(mesh, AbstractMesh):

@@ -23,8 +23,13 @@ __all__ = ["Target", "apart", "run_giving", "run_into"]
 Target = tuple[Chunk, int, int]  # a chunk, the argument that is its value (-1: none is), the result that replaces it
 
 
+def _known_to_fit(kernel: Kernel, args: list[Any], results: tuple) -> tuple:
+    """The `finish` of a program whose results all have the shapes and dtypes of what they replace."""
+    return results
+
+
 def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Target],
-             finish: Callable[..., Any] | None = None, rest: tuple = (), always: bool = False,
+             finish: Callable[..., Any] = _known_to_fit, rest: tuple = (), always: bool = False,
              copies: tuple[int, ...] = ()) -> Any:
     """Runs a kernel some of whose results replace the values of chunks, in their memory where nobody else has it.
 
@@ -48,7 +53,8 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
     Raises:
         MXNetError: the arguments do not fit the operator.
     """
-    made: list[Any] = []
+    made: list[tuple] = []
+    outcome: Any = None
     if copies:
         for chunk, place, index in targets:
             if place >= 0:
@@ -73,7 +79,7 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
         if made:
             outcome = results = made[0]
             fit = not always
-            for chunk, place, index in targets if fit and finish is not None else ():
+            for chunk, place, index in targets if fit and finish is not _known_to_fit else ():
                 old, new = args[place] if place >= 0 else chunk.stash, results[index]
                 if new.shape != old.shape or new.dtype != old.dtype:
                     fit = False
@@ -89,7 +95,7 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
     return outcome
 
 
-def run_giving(kernel: Kernel, args: list[Any], wide: bool, places: Sequence[int], made: list[Sequence[Any]]) -> None:
+def run_giving(kernel: Kernel, args: list[Any], wide: bool, places: Sequence[int], made: list[tuple]) -> None:
     """Runs a kernel that may write over the memory of the arguments at these places; `made` gets its results."""
     run(kernel, args, wide, kernel.donating(tuple(places)) if places else None, made)
 

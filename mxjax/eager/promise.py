@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,10 @@ __all__ = ["Promise", "identity", "lost", "on_default_device", "on_one_device", 
 _ON_HOST = 1 << 18  # elements of zeros that are cheaper to bring to a device than to compile a program for
 
 
+def _by_subclass(sharding: jax.sharding.Sharding | None) -> jax.Array:
+    raise NotImplementedError("a subclass makes the value")
+
+
 class Promise:
     """A value that is not there yet; `get` returns its buffer, and raises what making it raised.
 
@@ -35,17 +39,20 @@ class Promise:
     """
 
     __slots__ = ("shape", "dtype", "value", "make")
+    value: jax.Array | None
     stays = False  # whether a buffer that somebody looked at is a copy, which does not replace the promise
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype,
-                 make: Callable[[jax.sharding.Sharding | None], jax.Array] | None = None) -> None:
+                 make: Callable[[jax.sharding.Sharding | None], jax.Array] = _by_subclass) -> None:
         self.shape, self.dtype, self.value, self.make = shape, dtype, None, make
 
     def get(self) -> jax.Array:
         """Returns the buffer; finishes the work if need be."""
-        if self.value is None:
+        value = self.value
+        if value is None:
             self.force()
-        return self.value
+            value = cast(jax.Array, self.value)
+        return value
 
     def force(self) -> None:
         """Finishes the work and sets `value`."""
@@ -97,7 +104,8 @@ def on_one_device(value: jax.Array) -> jax.Array:
     """
     with jax.enable_x64(value.dtype in WIDE_DTYPES):
         if not value.is_fully_replicated:  # by a program: device_put would keep what it puts together beside the parts
-            value = jax.jit(jnp.copy, out_shardings=NamedSharding(value.sharding.mesh, PartitionSpec()))(value)
+            mesh = cast(NamedSharding, value.sharding).mesh
+            value = jax.jit(jnp.copy, out_shardings=NamedSharding(mesh, PartitionSpec()))(value)
         return jnp.copy(value.addressable_data(0))
 
 

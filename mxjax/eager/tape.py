@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from ..kernel.kernel import Kernel
 from .promise import Promise
@@ -14,6 +14,13 @@ __all__ = ["GRAD_REQS", "Node", "entries", "mark", "record"]
 GRAD_REQS = ("null", "write", "add")  # what a backward does to a gradient
 
 _sequence = itertools.count()
+
+
+class Settling(Protocol):
+    """States that change when gradients have come by a call."""
+
+    def settle(self) -> None:
+        """Changes them."""
 
 
 class Node:
@@ -29,6 +36,9 @@ class Node:
 
     __slots__ = ("kernel", "args", "parents", "outs", "ctx", "grad", "req", "sequence", "pull", "lazy", "alive",
                  "fresh", "watch", "state_update")
+    pull: Callable[..., Sequence[Any]] | None
+    watch: Callable[[Sequence[Any], Sequence[Any]], None] | None
+    state_update: Settling | None
 
     def __init__(self, kernel: Kernel | None, args: Sequence[Any] = (), parents: Sequence[Any] = (),
                  outs: Sequence[Any] = (), ctx: Any = None, pull: Callable[..., Any] | None = None,
@@ -90,7 +100,7 @@ def entries(arrays: Sequence[Any]) -> list[Any]:
     return found
 
 
-def record(kernel: Kernel, arrays: Sequence[Any], args: list[Any], results: Sequence[Any]) -> None:
+def record(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], results: Sequence[Any]) -> None:
     """Notes a call whose inputs are part of a graph; `args` are the inputs' values and the extras."""
     parents = entries(arrays)
     if not any(parents):

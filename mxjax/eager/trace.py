@@ -55,12 +55,16 @@ class TracePromise(Promise):
     """
 
     __slots__ = ("trace", "turn", "call", "index", "failure", "place", "whole", "sharding")
+    trace: Trace | None
+    failure: BaseException | None
+    whole: jax.Array | None
+    sharding: NamedSharding | None
 
     def __init__(self, trace: Trace, call: int, index: int, shape: tuple[int, ...], dtype: Any) -> None:
         super().__init__(shape, dtype)
-        self.trace: Trace | None = trace
+        self.trace = trace
         self.turn, self.call, self.index = trace.turn, call, index
-        self.failure: BaseException | None = None
+        self.failure = None
         self.place, self.whole, self.sharding = _BEHIND, None, None
 
     @classmethod
@@ -90,12 +94,16 @@ class TracePromise(Promise):
 
     def force(self) -> None:
         """Runs the trace; raises what running it raised before."""
-        if self.whole is None and self.failure is None:
+        if self.trace is not None and self.whole is None and self.failure is None:
             self.trace.run()
         if self.failure is not None:
             raise self.failure
         if self.whole is not None:
             self.value = on_one_device(self.whole)
+
+
+# What a run makes, who wants it, the values that it is of, and how many of these came from outside.
+_Outcome = tuple[list[tuple], list[TracePromise], list[Any], int]
 
 
 class Trace:
@@ -113,7 +121,7 @@ class Trace:
         self.watched = False  # whether what has run is kept: program, its results, what was given away
         self.ran: tuple[Kernel, list[TracePromise], list[int]] | None = None
         self._lock, self._running = RLock(), False
-        self._outcome: tuple | None = None  # of a run that has not been concluded
+        self._outcome: _Outcome | None = None  # of a run that has not been concluded
         self._clear()
 
     def _clear(self) -> None:
@@ -226,7 +234,7 @@ class Trace:
         """
         with self._lock:
             if self._outcome is not None and not self._running:  # an interrupt has come between the results and us
-                self._conclude(None)
+                self._conclude(self._outcome, None)
             if not self.calls:
                 return
             if self._running:
@@ -282,8 +290,8 @@ class Trace:
             lambda: Kernel("bulk trace", self._function(values, places), len(values), len(places),
                            parts=not options, options={**options, "again": again, "trains": again}),
             self.trials)
-        made: list[Sequence[Any]] = []
-        self._outcome = made, wanted, values, len(self.values)
+        made: list[tuple] = []
+        outcome = self._outcome = made, wanted, values, len(self.values)
         self.values.clear()  # now `values` alone holds what may be given away
         failure: BaseException | None = None
         try:
@@ -295,11 +303,11 @@ class Trace:
             failure = error
             raise
         finally:
-            self._conclude(failure)
+            self._conclude(outcome, failure)
 
-    def _conclude(self, failure: BaseException | None) -> None:
+    def _conclude(self, outcome: _Outcome, failure: BaseException | None) -> None:
         """Hands out what a run has made, or why it has made nothing; an interrupted one is to be done again."""
-        made, wanted, values, count = self._outcome
+        made, wanted, values, count = outcome
         self.values = values[:count]
         if made:
             for deferred, value in zip(wanted, made[0], strict=True):
@@ -313,7 +321,7 @@ class Trace:
         self._outcome = None
 
     def _compiled(self, kernel: Kernel, values: list[Any], wanted: list[TracePromise], wide: bool,
-                  made: list[Sequence[Any]]) -> None:
+                  made: list[tuple]) -> None:
         """Puts into `made` what the trace's program makes, which may write it over values that nobody else holds."""
         room = Counter([(d.shape, d.dtype) for d in wanted])
         replaced = {d.place for d in wanted} if self.whole else ()
@@ -395,11 +403,11 @@ def _wait(updates: Sequence[tuple[Kernel, tuple]], values: list[Any], done: list
             done[place] = [*done[place][:index], value, *done[place][index + 1:]]
 
 
-def _one_by_one(calls: list[tuple[Kernel, tuple]], values: list[Any], places: tuple, wide: bool) -> list[Any]:
+def _one_by_one(calls: list[tuple[Kernel, tuple]], values: list[Any], places: tuple, wide: bool) -> tuple:
     done: list[Sequence[Any]] = []
     for kernel, refs in calls:
         done.append(run(kernel, [lookup(r, values, done) for r in refs], wide))
-    return [done[c][i] for c, i in places]
+    return tuple([done[c][i] for c, i in places])
 
 
 @contextlib.contextmanager

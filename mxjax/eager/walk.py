@@ -9,6 +9,7 @@ import jax
 
 from .._support.bounded import Bounded
 from ..base import MXNetError
+from ..context import Context
 from ..kernel.kernel import WIDE_DTYPES, Kernel
 from ..kernel.shape_only import ShapeOnly
 from .array_types import wrap
@@ -79,7 +80,7 @@ def _pull(node: Node, slots: list[Any], create_graph: bool) -> Sequence[Any]:
             return node.lazy.gradients([s._read() if hasattr(s, "_chunk") else s for s in slots], node.outs)
         kernel, args = node.lazy.derivative.kernel, list(node.lazy)
     wanted = tuple([p is not None for p in node.parents])
-    if not any(wanted):
+    if kernel is None or not any(wanted):
         return []
     heads = tuple([s is not None for s in slots] + [False] * (kernel.num_outputs - len(slots)))
     backward = kernel.vjp(wanted, heads)
@@ -92,7 +93,7 @@ def _pull(node: Node, slots: list[Any], create_graph: bool) -> Sequence[Any]:
     return [next(grads) if w else None for w in wanted]
 
 
-def _pull_recorded(parents: Sequence[Any], args: Sequence[Any], ctx: Any, kernel: Kernel, given: list[Any]) -> list:
+def _pull_recorded(parents: Sequence[Any], args: Sequence[Any], ctx: Context, kernel: Kernel, given: list[Any]) -> list:
     """Returns the gradients as results of a recorded call, whose arguments are arrays with their places on the tape."""
     arrays, fixed = [], []
     for arg, parent in zip(args, parents, strict=True):

@@ -9,12 +9,12 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..base import MXNetError
 from . import bulking, lifecycle
-from .operation import Block, Failure, Operator, RunContext
-from .var import Var
+from .operation import Block, Bulk, Operator, RunContext
+from .var import Failure, Var
 
 __all__ = ["Engine"]
 
@@ -32,8 +32,11 @@ def _new_event() -> Any:
     return event
 
 
+_Running: TypeAlias = "tuple[Block, Operator, _Running | None]"
+
+
 class _Local(threading.local):
-    running: tuple[Block, Operator, Any] | None = None    # what this thread runs, linked to what that interrupted
+    running: _Running | None = None              # what this thread runs, linked to what that interrupted
     worker: Any = None                           # the pool worker that this thread is
 
 
@@ -116,7 +119,7 @@ class Engine(ABC):
         self._inside = False                                    # somebody is in the bookkeeping
         self._deferred: deque[tuple[Callable[[Any], Any], Any]] = deque()
         self._pending: dict[Block, None] = {}                  # pushed, not completed; in push order
-        self._open: dict[int, Block] = {}                      # thread -> the block its bulk may add to
+        self._open: dict[int, Bulk] = {}                       # thread -> the block its bulk may add to
         self._failures: dict[Failure, None] = {}               # kept, not raised; oldest first
         self._idle_events: list[Any] = []                       # who waits for `_pending` to be empty
         self._seq = itertools.count()
@@ -265,15 +268,16 @@ class Engine(ABC):
             The oldest error that no wait has raised yet.  All are cleared; a note on it names the others.
             MXNetError: called from a function that the engine runs.
         """
-        if self._runs_here():
+        if _local.running is not None:
             raise MXNetError(f"engine: wait_for_all inside {_local.running[1].name} would wait for itself")
         self._refuse_in_bookkeeping()
         self._drain(-1)
         with self._lock:
             failures, self._failures = [f for f in self._failures if not f.abandoned], {}
+            first = failures[0].error if failures else None
             for failure in failures[1:]:
-                if failure.error is not failures[0].error:
-                    failures[0].error.add_note(f"also failed: {failure.name}: {failure.error!r}")
+                if first is not None and failure.error is not first:
+                    first.add_note(f"also failed: {failure.name}: {failure.error!r}")
                 failure.error = failure.traceback = None
         if failures:
             self._raise(failures[0])
@@ -287,7 +291,7 @@ class Engine(ABC):
         Returns:
             The names of the functions that have not ended.
         """
-        if self._runs_here():
+        if _local.running is not None:
             raise MXNetError(f"engine: stop inside {_local.running[1].name} would wait for itself")
         return self._drain(-1 if timeout is None else timeout)
 
@@ -359,13 +363,13 @@ class Engine(ABC):
             var._uses -= 1
             var._granted -= 1
             if not var._granted and var._queue:
-                self._grant(var)
+                self._grant(var, var._queue)
         for var in block.mutate_vars:
             var._uses -= 1
             var._writes -= 1
             var._granted = 0
             if var._queue:
-                self._grant(var)
+                self._grant(var, var._queue)
         if block.event is not None:
             block.event.release()
         if not self._pending and self._idle_events:
@@ -373,9 +377,8 @@ class Engine(ABC):
                 event.release()
             self._idle_events.clear()
 
-    def _grant(self, var: Var) -> None:
+    def _grant(self, var: Var, queue: deque[tuple[Block, bool]]) -> None:
         """Hand a free variable to the write at the head of its queue, or to all reads there."""
-        queue = var._queue
         granted = []
         if queue[0][1]:
             var._granted = -1
@@ -403,20 +406,18 @@ class Engine(ABC):
             self._close(block)
             block = None
         if block is None:
-            block = Block([op], dict.fromkeys(op.const_vars), dict.fromkeys(op.mutate_vars), ctx, priority, op.lane)
-            block.open = _thread.get_ident()
-            block.wait = 1
+            block = Bulk(op, ctx, priority)
             self._enqueue(block)
-            self._open[block.open] = block
+            self._open[block.thread] = block
         else:
-            block.ops.append(op)
+            block.functions.append(op)
             for var in op.const_vars:
-                if var not in block.const_vars and var not in block.mutate_vars:
-                    block.const_vars[var] = None
+                if var not in block.reads and var not in block.writes:
+                    block.reads[var] = None
                     self._want_read(block, var)
             for var in op.mutate_vars:
-                if var not in block.mutate_vars:
-                    block.mutate_vars[var] = None
+                if var not in block.writes:
+                    block.writes[var] = None
                     self._want_write(block, var)
         if len(block.ops) >= bulking._local.size:
             self._close(block)
@@ -426,8 +427,8 @@ class Engine(ABC):
             return False
         return not any(var in block.const_vars for var in op.mutate_vars)    # a read does not turn into a write
 
-    def _close(self, block: Block) -> None:
-        del self._open[block.open]
+    def _close(self, block: Bulk) -> None:
+        del self._open[block.thread]
         block.wait -= 1
         if not block.wait:
             self._ready(block)
@@ -456,7 +457,7 @@ class Engine(ABC):
         for block in self._pending:
             if block in mine or not (written.isdisjoint(block.const_vars) and written.isdisjoint(block.mutate_vars)
                                      and read.isdisjoint(block.mutate_vars)):
-                if block is target:
+                if block is target and _local.running is not None:
                     raise MXNetError(f"engine: {_local.running[1].name} waits for work that itself waits for it")
                 read.update(block.const_vars)
                 written.update(block.mutate_vars)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from .._support import settings
 from ..base import MXNetError
 from .bulking import on_bulk_exit
-from .operation import Failure
+from .var import Failure
 
 if TYPE_CHECKING:
     from .base import Engine
@@ -110,7 +110,7 @@ def _after_fork_in_child() -> None:
             if block.ops:
                 error = MXNetError(f"engine: {block.name} had not finished when this process was forked off")
                 for var in block.mutate_vars:
-                    var._failure = Failure(error, None, block.name)
-                    engine._failures[var._failure] = None
+                    failure = var._failure = Failure(error, None, block.name)
+                    engine._failures[failure] = None
     _forking.clear()
     _guard.release()

@@ -1,15 +1,15 @@
-"""What is pushed: prepared calls, the blocks they are scheduled in, and the errors they leave."""
+"""Prepared calls, and the blocks they are scheduled in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from types import TracebackType
+import _thread
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any
 
 from ..base import MXNetError
-from .var import Var
+from .var import Failure, Var
 
-__all__ = ["RunContext", "Operator", "Failure", "Block", "LANES"]
+__all__ = ["RunContext", "Operator", "Block", "Bulk", "LANES"]
 
 LANES = ("compute", "io", "priority")
 
@@ -75,31 +75,14 @@ class Operator:
                          "variable may be read as well, so leave it out of const_vars")
 
 
-class Failure:
-    """An error kept for a wait.  All variables that it reached share it; ``error`` is None once it was raised."""
-
-    __slots__ = ("error", "traceback", "name", "vars")
-
-    def __init__(self, error: BaseException, traceback: TracebackType | None, name: str) -> None:
-        self.error: BaseException | None = error
-        self.traceback = traceback
-        self.name = name
-        self.vars: list[Var] = []
-
-    @property
-    def abandoned(self) -> bool:
-        """Returns whether the error has reached variables, and nobody is interested in any of them."""
-        return bool(self.vars) and all(var.abandoned for var in self.vars)
-
-
 class Block:
     """Functions scheduled as one, or (without any) somebody's wait for a variable."""
 
-    __slots__ = ("ops", "const_vars", "mutate_vars", "ctx", "priority", "lane", "seq", "wait", "open", "event",
+    __slots__ = ("ops", "const_vars", "mutate_vars", "ctx", "priority", "lane", "seq", "wait", "event",
                  "failure", "result")
 
-    def __init__(self, ops: Sequence[Operator], const_vars: Iterable[Var], mutate_vars: Iterable[Var], ctx: Hashable,
-                 priority: int, lane: str, event: Any = None) -> None:
+    def __init__(self, ops: Sequence[Operator], const_vars: Collection[Var], mutate_vars: Collection[Var],
+                 ctx: Hashable, priority: int, lane: str, event: Any = None) -> None:
         self.ops = ops
         self.const_vars = const_vars
         self.mutate_vars = mutate_vars
@@ -107,12 +90,25 @@ class Block:
         self.priority = priority
         self.lane = lane
         self.wait = 0             # variables not granted yet, one more while the block is open
-        self.open: int | None = None    # the thread whose bulk may still add functions
         self.event = event        # a lock to release at completion
-        self.failure = None
-        self.result = None
+        self.failure: Failure | None = None
+        self.result: Any = None
 
     @property
     def name(self) -> str:
         """The names of its functions."""
         return ", ".join(op.name for op in self.ops)
+
+
+class Bulk(Block):
+    """A block to which a thread may still add functions; begun with one."""
+
+    __slots__ = ("functions", "reads", "writes", "thread")
+
+    def __init__(self, op: Operator, ctx: Hashable, priority: int) -> None:
+        self.functions = [op]
+        self.reads = dict.fromkeys(op.const_vars)
+        self.writes = dict.fromkeys(op.mutate_vars)
+        super().__init__(self.functions, self.reads, self.writes, ctx, priority, op.lane)
+        self.thread = _thread.get_ident()
+        self.wait = 1

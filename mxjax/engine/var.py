@@ -1,11 +1,12 @@
-"""Variables: the things whose reads and writes the engine puts in order."""
+"""Variables: the things whose reads and writes the engine puts in order; the errors they keep."""
 
 from __future__ import annotations
 
 from collections import deque
+from types import TracebackType
 from typing import Any
 
-__all__ = ["Var"]
+__all__ = ["Failure", "Var"]
 
 
 class Var:
@@ -34,7 +35,7 @@ class Var:
         self._writes = 0
         self._granted = 0
         self._queue: deque[tuple[Any, bool]] | None = None
-        self._failure = None
+        self._failure: Failure | None = None
         self._deleted = False
         self.abandoned = False
 
@@ -50,3 +51,20 @@ class Var:
 
     def __repr__(self) -> str:
         return f"<Var {self.name}>" if self.name is not None else f"<Var at {id(self):#x}>"
+
+
+class Failure:
+    """An error kept for a wait.  All variables that it reached share it; ``error`` is None once it was raised."""
+
+    __slots__ = ("error", "traceback", "name", "vars")
+
+    def __init__(self, error: BaseException, traceback: TracebackType | None, name: str) -> None:
+        self.error: BaseException | None = error
+        self.traceback = traceback
+        self.name = name
+        self.vars: list[Var] = []
+
+    @property
+    def abandoned(self) -> bool:
+        """Returns whether the error has reached variables, and nobody is interested in any of them."""
+        return bool(self.vars) and all(var.abandoned for var in self.vars)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from operator import is_not
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jax.core import Tracer
@@ -113,7 +113,7 @@ class CachedOp:
             raise MXNetError(f"CachedOp takes {len(self._names)} arrays ({', '.join(self._names)}), got {len(args)}")
         for array in args:
             if not isinstance(array, NDArray):
-                name = self._names[[array is a for a in args].index(True)]
+                name = next(name for name, other in zip(self._names, args, strict=True) if other is array)
                 raise TypeError(f"CachedOp: {name} must be an NDArray, got {type(array).__name__}")
         return handed("CachedOp", self.results(args, default_ctx or default_device), out)
 
@@ -312,14 +312,14 @@ class CachedOp:
         signature: list[Any] = [train, wanted]
         for value in values:
             signature.append(getattr(value, "aval", None) or (value.shape, value.dtype))
-        plan = self._forms.plans.get(tuple(signature))
+        plan: Plan | Literal[False] | None = self._forms.plans.get(tuple(signature))
         if plan is None:
             plan = self._forms.plans[tuple(signature)] = self._plan(values, wanted, train)
         if plan is False:
             return None
         return DeferredCall(plan.derivative, values, plan.specs, ctx, plan.wide, self), plan
 
-    def _plan(self, values: list[Any], wanted: tuple[bool, ...], train: bool) -> Plan | bool:
+    def _plan(self, values: list[Any], wanted: tuple[bool, ...], train: bool) -> Plan | Literal[False]:
         count = len(self._names)
         if any(w and v.dtype.kind in "biu" for w, v in zip(wanted, values[:count], strict=True)):
             return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -29,7 +29,7 @@ from ..eager.modes import state
 from ..eager.tape import mark
 from ..graph.lowering import Lowered
 from ..graph.merging import eliminate_common
-from ..graph.node import complete, topological
+from ..graph.node import Node, complete, topological
 from ..ops.params import np_dtype
 from ._backward_reads import reads
 from ._cached_op import CachedOp
@@ -96,7 +96,7 @@ class Executor:
         contexts = _variable_contexts(symbol, ctx, group2ctx)
         buffered = set(graph.args) - set(shared_names or ())
 
-        def make(node: Any, shape: tuple, shareable: bool) -> NDArray:
+        def make(node: Node, shape: tuple, shareable: bool) -> NDArray:
             name, dtype = node.name, found[id(node), 0] or "float32"
             stype = _stype(node, stypes)
             if shareable and shared_exec is not None and name in shared_exec.arg_dict:
@@ -146,7 +146,7 @@ class Executor:
         for node, index in self._symbol._outputs:
             shape = found[id(node), index]
             shape = (0,) if shape is None or None in shape else shape
-            outputs.append(zeros_later(shape, self._ctx, kinds[id(node), index] or "float32"))
+            outputs.append(zeros_later(cast(tuple[int, ...], shape), self._ctx, kinds[id(node), index] or "float32"))
         return outputs
 
     # ------------------------------------------------------------ arrays by name
@@ -221,17 +221,17 @@ class Executor:
 
     def _forward(self, recording: bool, states: bool = True) -> list[NDArray]:
         """Runs the graph; where it is recorded, `_results` are what a backward begins with."""
-        handles, results = self._marked, None
+        handles, results, train = self._marked, None, bool(self._train)
         if handles is None or self._sparse:
             handles = self._handles()
         before = state.recording, state.training
-        state.recording, state.training = recording, self._train
+        state.recording, state.training = recording, train
         try:
             if self._whole:
                 if recording:
                     if self._key is None and self._graph.random:
-                        self._key = self._op.next_key(self._ctx, handles, self._train and self._graph.modes)
-                    results = self._op.lazily(handles, self._train, self._key or (), states, bound=True)
+                        self._key = self._op.next_key(self._ctx, handles, train and self._graph.modes)
+                    results = self._op.lazily(handles, train, self._key or (), states, bound=True)
                 else:
                     results = self._op.run(handles, self._ctx, bound=True)
             if results is None:
@@ -261,14 +261,16 @@ class Executor:
         try:
             if self._callback is None and not self._group2ctx:
                 return self._op.in_parts(handles, self._ctx, states, bound=True)
-            return run_steps(self._graph, handles, self._train, self._place, self._observer(), bool(self._group2ctx))
+            return run_steps(self._graph, handles, bool(self._train), self._place, self._observer(),
+                             bool(self._group2ctx))
         except MXNetError as error:
             if not self._graph.checks:
                 raise
             return self._fail(error)
 
-    def _place(self, node: Any) -> Context:
-        return self._group2ctx.get(node.attrs.get("__ctx_group__"), self._ctx)
+    def _place(self, node: Node) -> Context:
+        group = node.attrs.get("__ctx_group__")
+        return self._ctx if group is None else self._group2ctx.get(group, self._ctx)
 
     def _fail(self, failure: Exception) -> list[NDArray]:
         """The outputs of a run that is known to fail: the error comes where one is looked at."""
@@ -284,7 +286,7 @@ class Executor:
         if callback is None:
             return None
 
-        def observe(node: Any, inputs: Sequence[NDArray], outputs: Sequence[NDArray] | None) -> None:
+        def observe(node: Node, inputs: Sequence[NDArray], outputs: Sequence[NDArray] | None) -> None:
             if outputs is None:
                 if monitor_all:
                     for (source, _), name, value in zip(node.inputs, node.seen_names(), inputs, strict=True):
@@ -294,12 +296,13 @@ class Executor:
             for name, result in zip(node.output_names(), outputs, strict=False):
                 callback(name, result.detach())
             if outputs[0]._entry is not None:
-                outputs[0]._entry[0].watch = self._watcher(node, inputs, outputs)
+                outputs[0]._entry[0].watch = self._watcher(node, inputs, outputs, callback)
         return observe
 
-    def _watcher(self, node: Any, inputs: Sequence[NDArray], outputs: Sequence[NDArray]) -> Callable[..., None]:
+    def _watcher(self, node: Node, inputs: Sequence[NDArray], outputs: Sequence[NDArray],
+                 callback: Callable[[str, NDArray], Any]) -> Callable[..., None]:
         """Shows the monitor a node's gradients, as outputs of its backward; zeros where none is wanted."""
-        callback, monitor_all, ctx = self._callback, self._monitor_all, self._place(node)
+        monitor_all, ctx = self._monitor_all, self._place(node)
         states = set(node.mutated())
         given, arrays = [a.detach() for a in outputs], [a.detach() for a in inputs]
 
@@ -353,9 +356,8 @@ class Executor:
                 raise TypeError("inputs must be NDArray")
         if self._failed or not self._trains:
             return
-        if self._results is None:
-            self._forward(recording=True, states=False)
-        results, self._results = self._results, None
+        results = self._forward(recording=True, states=False) if self._results is None else self._results
+        self._results = None
         recorded, given = [], []
         for i, result in enumerate(results):
             if result._entry is None:
@@ -420,7 +422,7 @@ class Executor:
         other.set_monitor_callback(self._callback, self._monitor_all)
         return other
 
-    def set_monitor_callback(self, callback: Callable[[str, NDArray], None], monitor_all: bool = False) -> None:
+    def set_monitor_callback(self, callback: Callable[[str, NDArray], Any] | None, monitor_all: bool = False) -> None:
         """Has `callback(name, array)` called with every output (`monitor_all`: and input) of every operator.
 
         Raises:
@@ -482,7 +484,8 @@ def _variable_contexts(symbol: Any, ctx: Context, group2ctx: dict[str, Context] 
         else:
             for source, _ in node.inputs:
                 if source.op is None:
-                    contexts.setdefault(source.name, group2ctx.get(node.attrs.get("__ctx_group__"), ctx))
+                    group = node.attrs.get("__ctx_group__")
+                    contexts.setdefault(source.name, ctx if group is None else group2ctx.get(group, ctx))
     return contexts
 
 
@@ -491,7 +494,7 @@ def _stype(variable: Any, stypes: dict[str, str]) -> str | None:
     return stypes.get(variable.name) or {"1": "row_sparse", "2": "csr"}.get(variable.attrs.get("__storage_type__"))
 
 
-def _gradients_by_rows(graph: Any, stypes: dict[str, str]) -> set[int]:
+def _gradients_by_rows(graph: Lowered, stypes: dict[str, str]) -> set[int]:
     """Returns the ids of the arguments whose gradients are row_sparse.
 
     They are row_sparse themselves, or only used as tables of sparse lookups and in products with csr arrays.
@@ -504,7 +507,7 @@ def _gradients_by_rows(graph: Any, stypes: dict[str, str]) -> set[int]:
     return {id(n) for n in graph.arg_nodes if _stype(n, stypes) == "row_sparse"} | by_rows - whole
 
 
-def _gives_rows(node: Any, stypes: dict[str, str]) -> bool:
+def _gives_rows(node: Node, stypes: dict[str, str]) -> bool:
     """Returns whether the gradient of a node's second input has few rows: a sparse lookup's table, or b in csr·b."""
     if node.op.name != "dot":
         return node.op.by_rows(node.params)

@@ -402,7 +402,9 @@ class Call(GraphOp):
 
 def _folded(key: Any, *numbers: Any) -> Any:
     """A random key of its own for each iteration and graph; None where nothing is drawn."""
-    for number in numbers if key is not None else ():
+    if key is None:
+        return None
+    for number in numbers:
         key = jax.random.fold_in(key, number)
     return key
 

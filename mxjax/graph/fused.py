@@ -9,7 +9,7 @@ them to, and rounds the result as its calibration says.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -168,7 +168,7 @@ class _Convolution(_Fused):
 
     def __init__(self, kind: Any, graphs: Sequence[Lowered]) -> None:
         super().__init__(kind, graphs)
-        self.layer, self.norm = self._only("Convolution"), self._only("BatchNorm", 0)
+        self.layer, self.norm = cast(Node, self._only("Convolution")), self._only("BatchNorm", 0)
         self.summed = [self.base - 1] if self._only("elemwise_add", 0) else []  # oneDNN's backend puts it last
         outputs = rewrite(self.graph.lowered.outputs, self._without_norm)
         self.plain = Graph(Lowered(outputs))
@@ -195,7 +195,9 @@ class _Convolution(_Fused):
             weight = weight * factor.reshape(-1, *[1] * (weight.ndim - 1))
             bias = beta + factor * ((0 if bias is None else bias) - mean)
         weight, bias, edge = _rounded(weight, bias, scales[0], self._dtype(p) != "int32")
-        named.update({places[1]: weight, places[2] if len(places) > 2 else "bias": bias})
+        named[places[1]] = weight
+        if bias is not None:
+            named[places[2] if len(places) > 2 else "bias"] = bias
         result = self.plain([named[n] for n in self.plain.names], key, False)[0][0]
         return result, scales[0] * _scales("int8", edge), units[0] * (edge / _UNIT["int8"]) * 2.0**31
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -104,7 +104,7 @@ class Inference:
         self._forms: dict[Any, _Form] = Bounded(16)
 
     # ------------------------------------------------------------ shapes
-    def shapes(self, given: dict[str, Shape], types: dict[str, str] | None = None,
+    def shapes(self, given: Mapping[str, Shape], types: dict[str, str] | None = None,
                results: Sequence[Shape] = ()) -> dict[tuple[int, int], Shape]:
         """Shapes of all entries, not to be changed; dimensions that nothing tells stay None.
 
@@ -134,18 +134,18 @@ class Inference:
             found = self._known_shapes[key] = dict(zip(self._places, shapes, strict=True))
         return found
 
-    def _by_symbol(self, first: Sequence[Shape], given: dict[str, Shape], dtypes: list[str | None], np_shape: bool,
+    def _by_symbol(self, first: Sequence[Shape], given: Mapping[str, Shape], dtypes: list[str | None], np_shape: bool,
                    types: tuple) -> dict[tuple[int, int], Shape] | None:
         """Returns the shapes for any batch, that of this call put in; None where they are no function of it alone.
 
         The batch is the first size of the first input whose shape is given, and of all others that have the same.
         """
         told_of = [bool(node.name in given and s and s[0]) for (node, _), s in zip(self._variables, first, strict=True)]
-        number = next((s[0] for s, said in zip(first, told_of, strict=True) if said), None)
+        number = next((s[0] for s, said in zip(first, told_of, strict=True) if said and s), None)
         if number is None:
             return None
         for least in range(1, 1 + min(number, 2)):  # arrays of one element are treated by other rules, at times
-            general = tuple([(Size(least=least), *s[1:]) if said and s[0] == number else s
+            general = tuple([(Size(least=least), *s[1:]) if said and s and s[0] == number else s
                              for s, said in zip(first, told_of, strict=True)])
             key = np_shape, general, types
             form = self._forms.get(key)
@@ -155,7 +155,7 @@ class Inference:
                 return dict(zip(self._places, form.at(number), strict=True))
         return None
 
-    def _form(self, first: Sequence[Shape], dtypes: list[str | None], np_shape: bool) -> _Form:
+    def _form(self, first: Sequence[tuple[Any, ...] | None], dtypes: list[str | None], np_shape: bool) -> _Form:
         """The shapes for these of variables, some of whose sizes are symbols; an empty form where there is no answer.
         """
         shapes: list[Shape] = [None] * len(self._owners)
@@ -258,12 +258,12 @@ def _visit(step: _Step, shapes: list[Shape], dtypes: list[str | None], np_shape:
     """Applies one node's rules; returns whether something was learnt, and whether there is nothing more to learn."""
     before = tuple([shapes[k] for k in step.ins]), tuple([shapes[k] for k in step.outs])
     if not step.steady:
-        ins, outs, _, done = _learn(step, *map(list, before), dtypes)
+        ins, outs, _, done = _learn(step, list(before[0]), list(before[1]), dtypes)
     else:
         memory, key = step.kernel().rules, (np_shape, *before)
         found = memory.get(key)
         if found is None:
-            found = _learn(step, *map(list, before), dtypes)
+            found = _learn(step, list(before[0]), list(before[1]), dtypes)
             if found[2]:
                 memory[key] = found
         ins, outs, _, done = found
@@ -321,7 +321,7 @@ def _partial(node: Node, ins: list[Shape], dtypes: Sequence[str | None]) -> list
     key = kernel, tuple(ins), types, is_np_shape()
     found = _FOUND.get(key)
     if found is None:
-        found = _FOUND[key] = _constants(kernel, node, ins, types)
+        found = _FOUND[key] = _constants(kernel, node, [s for s in ins if s is not None], types)
     return found
 
 
@@ -332,10 +332,11 @@ _SCOPE = export.SymbolicScope()
 @functools.cache
 def _symbols(count: int) -> tuple:
     """Sizes of which nothing is known but that they are positive. Always the same ones: JAX keeps what it traced."""
-    return export.symbolic_shape(",".join(f"n{i}" for i in range(count)), scope=_SCOPE)
+    return tuple(export.symbolic_shape(",".join(f"n{i}" for i in range(count)), scope=_SCOPE))
 
 
-def _constants(kernel: Kernel, node: Node, ins: list[Shape], types: Sequence[str | None]) -> list[Shape]:
+def _constants(kernel: Kernel, node: Node, ins: list[tuple[int | None, ...]],
+               types: Sequence[str | None]) -> list[Shape]:
     """The outputs evaluated with a symbol for each unknown dimension: those that no symbol is in are known."""
     def evaluated(sizes: Iterator[Any]) -> list[tuple]:
         args = _arguments(kernel, node, [tuple([next(sizes) if n is None else n for n in s]) for s in ins], types)

@@ -115,7 +115,7 @@ def _rows(outputs: Sequence[Entry], remove_amp_cast: bool, with_versions: bool =
             versions = node.versions
         row["inputs"] = [[n, i, version] for (n, i), version in zip(inputs, versions, strict=True)]
         if node.subgraphs:
-            fused = node.op.name.startswith("_sg_")  # MXNet's fusion makes its graphs anew, without versions
+            fused = name.startswith("_sg_")  # MXNet's fusion makes its graphs anew, without versions
             row["subgraphs"] = [_rows(s.outputs, remove_amp_cast, not fused) for s in node.subgraphs]
         rows.append(row)
         pointers.append(pointers[-1] + _saved_outputs(node))

@@ -35,7 +35,7 @@ class Loop(NamedTuple):
     Args:
         start: the number of the first one among all operators.
         period: nodes of a repetition.
-        count: repetitions.
+        times: repetitions.
         links: for each node of one where its inputs are from: (_MADE, a place of this repetition), (_BEFORE, number of
             what the last repetition carries over), (_SAME, number in `fixed`), (_EACH, number in `each`).
         carried: the places whose values the next repetition reads.
@@ -47,7 +47,7 @@ class Loop(NamedTuple):
 
     start: int
     period: int
-    count: int
+    times: int
     links: list[list[tuple[int, Any]]]
     carried: list[Place]
     initial: list[Entry]
@@ -168,7 +168,7 @@ def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
                     loop = loop if loop is not None and (_follows(loop) if follows else not loop.carried) else None
                     first, effort = first + 1, effort - period
                 if loop is not None:
-                    free[loop.start:loop.start + loop.period * loop.count] = False
+                    free[loop.start:loop.start + loop.period * loop.times] = False
                     found.append(loop)
     for loop in found:
         _note_readers(loop, steps, place, outputs)
@@ -273,7 +273,7 @@ def _agree(pattern: list, other: list, place: dict[int, int], start: int) -> boo
 
 def _note_readers(loop: Loop, steps: Sequence[Node], place: dict[int, int], outputs: Sequence[Entry]) -> None:
     """Notes what of a loop's values is read outside."""
-    inside = range(loop.start, loop.start + loop.period * loop.count)
+    inside = range(loop.start, loop.start + loop.period * loop.times)
     read = [e for i, node in enumerate(steps) if i not in inside for e in node.inputs]
     found = {(place[id(source)], i) for source, i in [*read, *outputs] if place.get(id(source), -1) in inside}
     for number, i in sorted(found):
@@ -325,12 +325,12 @@ def run_loop(loop: Loop, numbers: Sequence[int], values: dict[tuple[int, int], A
     if loop.period < _LEAST and not loop.carried:  # more would need the memory of all repetitions at once
         last, results = [], jax.vmap(lambda row: body([], row)[1])(rows)
     else:
-        last, results = jax.lax.scan(body, initial, rows, length=loop.count)
+        last, results = jax.lax.scan(body, initial, rows, length=loop.times)
     for (place, read), result in zip(loop.gives.items(), results, strict=True):
-        if read == [loop.count - 1]:
+        if read == [loop.times - 1]:
             parts = {read[0]: last[loop.carried.index(place)] if place in loop.carried else result[-1]}
         else:
-            parts = rows_of(result, loop.count)
+            parts = rows_of(result, loop.times)
         for turn in read:
             values[id(steps[turns[place[0]][turn]]), place[1]] = parts[turn]
     return True

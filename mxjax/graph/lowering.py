@@ -361,7 +361,7 @@ class Lowered:
         order = sorted(numbers, key=lambda i: bool(self.steps[i].inputs))  # first states are made amid the first step
         found, done = [], 0
         for loop in find_loops([self.steps[i] for i in order], self.outputs):
-            end = loop.start + loop.period * loop.count
+            end = loop.start + loop.period * loop.times
             found += [_Stretch(order[done:loop.start]), _Stretch(order[loop.start:end], loop=loop)]
             done = end
         return [*found, _Stretch(order[done:])]
@@ -426,7 +426,7 @@ class Lowered:
         draws: list[Callable | None] = []
         for node, kernel in zip(self.steps, kernels, strict=True):
             places = [(id(n), i) for n, i in node.inputs]
-            unknown = any(shapes[p] is None or None in shapes[p] or types[p] is None for p in places)
+            unknown = any((shape := shapes[p]) is None or None in shape or types[p] is None for p in places)
             if not kernel.uses_key:
                 continue
             if kernel.draw is None or node.inputs and node.op.get_attr("draws_by_value") or unknown:
@@ -477,7 +477,7 @@ class Lowered:
             self._grouped = [[order[number] for number in each] for each in turns if each[0] in order]
         return self._grouped
 
-    def _run(self, node: Any, kernel: Kernel, extras: list[Any], inputs: list[Any]) -> Sequence[Any]:
+    def _run(self, node: Node, kernel: Kernel, extras: list[Any], inputs: list[Any]) -> Sequence[Any]:
         try:
             if interpreting():
                 return kernel.within(*inputs, *extras)

@@ -53,7 +53,7 @@ class Node:
 
     def __init__(self, op: Op | None, name: str, attrs: dict[str, str], params: dict[str, Any] | None = None,
                  inputs: Iterable[Entry] = (), subgraphs: list[Any] | None = None) -> None:
-        if params:
+        if params and op is not None:
             check_counts(op, params)
         self.op: Any = op  # who looks at an operator's attributes knows that the node is none of the variables
         self.name, self.attrs = name, attrs
@@ -95,7 +95,7 @@ class Node:
     def mutated(self) -> list[int]:
         """Positions of the inputs that are states, which the operator changes."""
         changed = () if self.op is None else self.op.mutates(self.params)
-        if not changed:
+        if self.op is None or not changed:
             return []
         names, others = self.input_names(), self.op.get_attr("arguments_changed", ())
         changed = [n for n in changed if n not in others]
@@ -137,7 +137,7 @@ def complete(shape: tuple | None) -> bool:
     """Returns whether a shape, as users write them, has no unknown length: 0, or under NumPy semantics -1."""
     if is_np_shape():
         return shape is not None and -1 not in shape
-    return shape != () and 0 not in shape
+    return shape is not None and shape != () and 0 not in shape
 
 
 def set_input_attributes(variable: Node, op: Op, name: str) -> None:

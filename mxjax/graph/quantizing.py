@@ -6,7 +6,7 @@ Every integer array travels as three entries: the integers, and the minimum and 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -225,7 +225,10 @@ def exact(outputs: Sequence[Entry]) -> list[Entry]:
         node, dtype = entry[0], types[id(entry[0]), entry[1]]
         while node.op is not None and node.op.name in _SAME_STEPS:
             node = node.inputs[0][0]
-        return int(STEPS[dtype]) / STEPS[dtype] if node.op is not None and node.op.name in _HALF_STEPS else 1.0
+        if node.op is None or node.op.name not in _HALF_STEPS:
+            return 1.0
+        steps = STEPS[cast(str, dtype)]  # a quantized layer's is known
+        return int(steps) / steps
 
     def rule(node: Node, inputs: list[Entry]) -> list[Entry] | None:
         if node.op is None or node.op.name != "_mul_scalar" or node.inputs[0][0].name != f"{node.name}_alike":
@@ -269,7 +272,7 @@ def by_channel(outputs: Sequence[Entry], params: dict[str, np.ndarray], excluded
                 groups[id(node)] = group
     chosen = {key: group for key, group in groups.items()
               if all(id(reader) in groups for reader in readers[id(group[0].inputs[1][0]), 0])}
-    norms = {key: group[1] for key, group in chosen.items() if len(group) > 1 and _foldable(*group[:2], params)}
+    norms = {key: group[1] for key, group in chosen.items() if len(group) > 1 and _foldable(group[0], group[1], params)}
     gone = {id(norm) for norm in norms.values()}
     values, ends = dict(params), {}
 

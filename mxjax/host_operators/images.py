@@ -14,7 +14,7 @@ from .._support import images as _pixels
 from ..array.dense import NDArray, _from_host
 from ..base import MXNetError
 from ..context import current_context
-from ..ops.common import Array, gives
+from ..ops.common import gives
 from ..ops.on_host import on_host
 from ..ops.params import Floats, Shape
 
@@ -57,8 +57,8 @@ def _check_method(operator: str, interp: int) -> None:
 
 
 @_on_pixels("_image_resize", ("_npx__image_resize",), FPartialShape=lambda p, x: (
-    *x[:-3], *_resized(*x[-3:-1], p["size"], p["keep_ratio"]), x[-1]))
-def resize(data: Array, *, size: Shape = (), keep_ratio: bool = False, interp: int = 1) -> Array:
+    *x[:-3], *_resized(x[-3], x[-2], p["size"], p["keep_ratio"]), x[-1]))
+def resize(data: np.ndarray, *, size: Shape = (), keep_ratio: bool = False, interp: int = 1) -> np.ndarray:
     """Images (height, width, channel), or a batch of them, of another size.
 
     Args:
@@ -69,16 +69,17 @@ def resize(data: Array, *, size: Shape = (), keep_ratio: bool = False, interp: i
     """
     _check_method("resize", interp)
     _check_images("resize", data)
-    return _resize_all(data, *_resized(*data.shape[-3:-1], size, keep_ratio)[::-1], interp)
+    height, width = _resized(data.shape[-3], data.shape[-2], size, keep_ratio)
+    return _resize_all(data, width, height, interp)
 
 
-def _check_images(operator: str, data: Array) -> None:
+def _check_images(operator: str, data: np.ndarray) -> None:
     if data.ndim not in (3, 4):
         raise MXNetError(f"operator {operator}: data must be an image of 3 dimensions or a batch of 4, its shape is "
                          f"{data.shape}")
 
 
-def _resize_all(data: Array, width: int, height: int, interp: int) -> Array:
+def _resize_all(data: np.ndarray, width: int, height: int, interp: int) -> np.ndarray:
     """Images of another size, where that is another one."""
     if data.shape[-3:-1] == (height, width):
         return np.ascontiguousarray(data)
@@ -87,7 +88,7 @@ def _resize_all(data: Array, width: int, height: int, interp: int) -> Array:
     return np.stack([_pixels.resize(np.ascontiguousarray(image), width, height, interp) for image in data])
 
 
-def _check_crop(operator: str, data: Array, width: int, height: int, interp: int) -> None:
+def _check_crop(operator: str, data: np.ndarray, width: int, height: int, interp: int) -> None:
     _check_method(operator, interp)
     _check_images(operator, data)
     if min(width, height) < 1:
@@ -96,8 +97,8 @@ def _check_crop(operator: str, data: Array, width: int, height: int, interp: int
 
 @_on_pixels("_image_random_crop", ("_npx__image_random_crop",), draws=True, FPartialShape=lambda p, x: (
     *x[:-3], p["height"], p["width"], x[-1]))
-def random_crop(data: Array, *, xrange: Floats = (0.0, 1.0), yrange: Floats = (0.0, 1.0), width: int, height: int,
-                interp: int = 1, _uniform: Any = None) -> Array:
+def random_crop(data: np.ndarray, *, xrange: Floats = (0.0, 1.0), yrange: Floats = (0.0, 1.0), width: int, height: int,
+                interp: int = 1, _uniform: Any = None) -> np.ndarray:
     """A rectangle at a random place, the same of all images of a batch; enlarged where an image is too small.
 
     Args:
@@ -116,9 +117,9 @@ def random_crop(data: Array, *, xrange: Floats = (0.0, 1.0), yrange: Floats = (0
 
 @_on_pixels("_image_random_resized_crop", ("_npx__image_random_resized_crop",), draws=True,
             FPartialShape=lambda p, x: (*x[:-3], p["height"], p["width"], x[-1]))
-def random_resized_crop(data: Array, *, width: int, height: int, area: Floats = (0.08, 1.0),
+def random_resized_crop(data: np.ndarray, *, width: int, height: int, area: Floats = (0.08, 1.0),
                         ratio: Floats = (0.75, 4 / 3), interp: int = 1, max_trial: int = 10,
-                        _uniform: Any = None) -> Array:
+                        _uniform: Any = None) -> np.ndarray:
     """A rectangle of random size, shape and place, resized; the middle, where no attempt gives one that fits.
 
     Args:
@@ -145,13 +146,13 @@ def random_resized_crop(data: Array, *, width: int, height: int, area: Floats = 
 
 
 @_on_pixels("_cvimdecode", ("_npi_cvimdecode",), infer_type=gives("uint8", "uint8"))
-def cvimdecode(buf: Array, *, flag: int = 1, to_rgb: bool = True) -> Array:
+def cvimdecode(buf: np.ndarray, *, flag: int = 1, to_rgb: bool = True) -> np.ndarray:
     """An image file's bytes, uint8, as an image (height, width, channel); flag 0: grey, 1: colour."""
     return _pixels.decode(buf, flag, to_rgb)
 
 
 @_on_pixels("_cvimread", ("_npi_cvimread",), infer_type=gives("uint8"))
-def cvimread(*, filename: str, flag: int = 1, to_rgb: bool = True) -> Array:
+def cvimread(*, filename: str, flag: int = 1, to_rgb: bool = True) -> np.ndarray:
     """An image file as an image (height, width, channel); flag 0: grey, 1: colour."""
     try:
         with open(filename, "rb") as file:
@@ -161,7 +162,7 @@ def cvimread(*, filename: str, flag: int = 1, to_rgb: bool = True) -> Array:
 
 
 @_on_pixels("_cvimresize", ("_npi_cvimresize",), FPartialShape=lambda p, x: (p["h"], p["w"], x[-1]))
-def cvimresize(data: Array, *, w: int, h: int, interp: int = 1) -> Array:
+def cvimresize(data: np.ndarray, *, w: int, h: int, interp: int = 1) -> np.ndarray:
     """An image (height, width, channel) with the size (h, w); `interp` as in `resize`."""
     _check_method("_cvimresize", interp)
     return _pixels.resize(data, w, h, interp)
@@ -169,7 +170,7 @@ def cvimresize(data: Array, *, w: int, h: int, interp: int = 1) -> Array:
 
 @_on_pixels("_cvcopyMakeBorder", FPartialShape=lambda p, x: (
     x[0] + p["top"] + p["bot"], x[1] + p["left"] + p["right"], *x[2:]))
-def copy_make_border(data: Array, *, top: int, bot: int, left: int, right: int, type: int = 0, value: float = 0.0,
-                     values: Floats = ()) -> Array:
+def copy_make_border(data: np.ndarray, *, top: int, bot: int, left: int, right: int, type: int = 0, value: float = 0.0,
+                     values: Floats = ()) -> np.ndarray:
     """An image with a border of these widths; type: OpenCV's number, 0 is constant `value` or `values`."""
     return _pixels.border(data, top, bot, left, right, type, value, values)

@@ -10,6 +10,9 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from jax.extend.core import ClosedJaxpr, JaxprEqn
+
+from .._xla.tracing import aval_of
 from ..passes.rewriting import called
 
 __all__ = ["Cost", "cost_of", "cost_of_work"]
@@ -42,7 +45,7 @@ class Cost(NamedTuple):
         return int(self.compilation / self.call)
 
 
-def cost_of(closed: Any, number: Callable[[Any], Any]) -> Cost:
+def cost_of(closed: ClosedJaxpr, number: Callable[[Any], Any]) -> Cost:
     """Returns the cost of a closed jaxpr; number: function(size) -> the number that it is, where sizes are symbols."""
     call, operations, products = _cost(closed.jaxpr, number)
     return Cost(call, _PROGRAM + _COMPILED * operations, products)
@@ -73,14 +76,14 @@ def _cost(jaxpr: Any, number: Callable[[Any], Any]) -> tuple[float, int, float]:
     return total, operations, products
 
 
-def _multiplied(eqn: Any, made: int, number: Callable[[Any], Any]) -> float:
+def _multiplied(eqn: JaxprEqn, made: int, number: Callable[[Any], Any]) -> float:
     """Returns the cost of the multiplications of a product or a convolution that makes so many numbers."""
     if eqn.primitive.name == "dot_general":
         (axes, _), _ = eqn.params["dimension_numbers"]
-        shape = eqn.invars[0].aval.shape
+        shape = aval_of(eqn.invars[0]).shape
         return _PRODUCT * made * math.prod([number(shape[axis]) for axis in axes])
     if eqn.primitive.name == "conv_general_dilated":
-        kernel, spec = eqn.invars[1].aval.shape, eqn.params["dimension_numbers"].rhs_spec
+        kernel, spec = aval_of(eqn.invars[1]).shape, eqn.params["dimension_numbers"].rhs_spec
         return _WINDOW * made * math.prod([number(n) for axis, n in enumerate(kernel) if axis != spec[0]])
     if eqn.primitive.name.startswith("reduce_window"):
         return _WINDOW * made * math.prod(eqn.params["window_dimensions"])

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from jax.extend.core import ClosedJaxpr
+from jax.extend.core import ClosedJaxpr, JaxprEqn
 
 from .program import Unknown, need
 
 __all__ = ["LOOPS", "while_loop"]
 
 
-def _scan(params: dict, within: Callable, eqn: Any) -> Callable:
+def _scan(params: dict, within: Callable, eqn: JaxprEqn) -> Callable:
     body, length, inner = within(params["jaxpr"]), params["length"], params["jaxpr"].jaxpr
     # releases of JAX tell by other parameters what is carried: what has as many axes within as outside
     carried = _alike(inner.outvars, eqn.outvars)
@@ -38,7 +38,7 @@ def _alike(inner: Sequence[Any], outer: Sequence[Any]) -> int:
     return sum(len(v.aval.shape) == len(w.aval.shape) for v, w in zip(inner, outer, strict=True))
 
 
-def while_loop(params: dict, within: Callable, eqn: Any, most: int | None = None) -> Callable:
+def while_loop(params: dict, within: Callable, eqn: JaxprEqn, most: int | None = None) -> Callable:
     """`lax.while_loop`, of at most so many steps (None: any)."""
     goes_on, body = within(params["cond_jaxpr"]), within(params["body_jaxpr"])
     first, second = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
@@ -57,12 +57,12 @@ def while_loop(params: dict, within: Callable, eqn: Any, most: int | None = None
     return loop
 
 
-def _cond(params: dict, within: Callable, eqn: Any) -> Callable:
+def _cond(params: dict, within: Callable, eqn: JaxprEqn) -> Callable:
     branches = [within(branch) for branch in params["branches"]]
     return lambda which, *xs: branches[min(max(int(which), 0), len(branches) - 1)](xs)
 
 
-def _reduce(params: dict, within: Callable, eqn: Any) -> Callable:
+def _reduce(params: dict, within: Callable, eqn: JaxprEqn) -> Callable:
     """By a function of two elements each."""
     body, axes = within(params["jaxpr"]), tuple(params["dimensions"])
 
@@ -76,12 +76,12 @@ def _reduce(params: dict, within: Callable, eqn: Any) -> Callable:
     return reduce
 
 
-def _remat(params: dict, within: Callable, eqn: Any) -> Callable:
+def _remat(params: dict, within: Callable, eqn: JaxprEqn) -> Callable:
     inner = within(ClosedJaxpr(params["jaxpr"], ()))
     return lambda *xs: inner(xs)
 
 
-def _linear_solve(params: dict, within: Callable, eqn: Any) -> Callable:
+def _linear_solve(params: dict, within: Callable, eqn: JaxprEqn) -> Callable:
     counts, solve = params["const_lengths"], within(params["jaxprs"].solve)
     first = counts.matvec + counts.vecmat
     return lambda *xs: solve([*xs[first:first + counts.solve], *xs[first + counts.solve + counts.transpose_solve:]])

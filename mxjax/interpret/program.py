@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
+from jax.extend.core import ClosedJaxpr, JaxprEqn
 
+from .._xla.tracing import aval_of
 from ..passes.division import is_quotient
 from ..passes.rewriting import called
 
@@ -60,7 +62,7 @@ def as_it_is(size: Any) -> Any:
     return size
 
 
-def by_numpy(closed: Any, rules: Rules, known: Callable[[Any], Any] = as_it_is) -> ByLeaves | None:
+def by_numpy(closed: ClosedJaxpr, rules: Rules, known: Callable[[Any], Any] = as_it_is) -> ByLeaves | None:
     """Returns a closed jaxpr as a function of a list of arrays; None where XLA has to compile it.
 
     The function returns None where XLA has to compute after all.
@@ -103,7 +105,7 @@ def _program(jaxpr: Any, consts: Sequence[Any], known: Callable[[Any], Any],
              rules: Rules) -> Callable[[Sequence[Any]], list[Any]]:
     need(not jaxpr.effects)
 
-    def within(closed: Any) -> Callable:
+    def within(closed: ClosedJaxpr) -> Callable:
         return _program(closed.jaxpr, closed.consts, known, rules)
     places: dict[Any, int] = {}
     first: list[Any] = []
@@ -142,7 +144,7 @@ def _program(jaxpr: Any, consts: Sequence[Any], known: Callable[[Any], Any],
     return run
 
 
-def _step(eqn: Any, known: Callable[[Any], Any], rules: Rules,
+def _step(eqn: JaxprEqn, known: Callable[[Any], Any], rules: Rules,
           within: Callable[[Any], Callable]) -> tuple[Callable[..., Any], bool]:
     """(An equation as a function of arrays, whether it gives several.)"""
     quotient = is_quotient(eqn)
@@ -156,7 +158,7 @@ def _step(eqn: Any, known: Callable[[Any], Any], rules: Rules,
         return rules.programs[name](params, within, eqn), True
     need(name in rules.functions or name in rules.forms)
     several = eqn.primitive.multiple_results and not quotient
-    *arguments, out = [_Aval(tuple(map(known, v.aval.shape)), _dtype(v)) for v in (*eqn.invars, eqn.outvars[0])]
+    *arguments, out = [_Aval(tuple(map(known, aval_of(v).shape)), _dtype(v)) for v in (*eqn.invars, eqn.outvars[0])]
     if not math.prod(out.shape) and not several:
         return (lambda *_: np.zeros(out.shape, out.dtype)), False
     halves = name not in _AS_THEY_ARE and any(a.dtype in _HALVES for a in (*arguments, out))

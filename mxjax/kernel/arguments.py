@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import jax
 import numpy as np
@@ -59,6 +59,10 @@ def placed(args: Sequence[Any]) -> tuple[str | None, JaxDevice | None]:
     return kind, None if first is None or first.committed or device == default_device() else device
 
 
+@overload
+def with_numbers_there(args: tuple[Any, ...]) -> tuple[Any, ...]: ...
+@overload
+def with_numbers_there(args: Sequence[Any]) -> Sequence[Any]: ...
 def with_numbers_there(args: Sequence[Any]) -> Sequence[Any]:
     """A call's arguments, the host's numbers that come again on the accelerator where the others are, and kept there.
 
@@ -71,9 +75,9 @@ def with_numbers_there(args: Sequence[Any]) -> Sequence[Any]:
     first, device, _ = located(args)
     if first is None or len(first.sharding.device_set) > 1:
         return args
-    args, wide = list(args), settings.jax_enable_x64
+    there, wide = list(args), settings.jax_enable_x64
     for i in places:
-        number = args[i]
+        number = there[i]
         if not isinstance(number, (np.ndarray, np.generic)):
             key = device, wide, type(number), repr(number)  # 0.0 and -0.0 are equal
         elif number.nbytes <= _NUMBERS:
@@ -86,8 +90,8 @@ def with_numbers_there(args: Sequence[Any]) -> Sequence[Any]:
                 _once[key] = True
                 continue
             found = _there[key] = jax.device_put(number, None if device == default_device() else device)
-        args[i] = found
-    return args
+        there[i] = found
+    return tuple(there)
 
 
 _once: dict[tuple, bool] = Bounded(1 << 10)

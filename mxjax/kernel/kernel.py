@@ -161,7 +161,7 @@ class Kernel:
                 found[name] = tuple([next(numbers) for _ in range(length)]) if length else next(numbers)
         return {**found, **dict(zip(self.dynamic, extras, strict=False))}
 
-    def donating(self, positions: tuple[int, ...]) -> Callable[..., tuple]:
+    def donating(self, positions: tuple[int, ...]) -> Compiled | Eager:
         """The compiled function that may reuse the memory of the arguments at these positions."""
         found = self.donors.get(positions)
         if found is None:
@@ -442,8 +442,8 @@ def watched(name: str, function: Callable[..., Any], kind: str = "symbolic") -> 
     return function if _observer is None else functools.partial(_observer, name, kind, function)
 
 
-def run(kernel: Kernel, args: Sequence[Any], wide: bool, call: Callable[..., tuple] | None = None,
-        made: list[tuple] | None = None) -> tuple:
+def run(kernel: Kernel, args: Sequence[Any], wide: bool,
+        call: Compiled | Eager | functools.partial[tuple] | None = None, made: list[tuple] | None = None) -> tuple:
     """Calls the compiled kernel on buffers, in 64-bit mode where `wide`; a user's mistake becomes an MXNetError.
 
     `made` gets the results before Python looks at signals: where arguments are given away, none may be lost by Ctrl-C.
@@ -584,15 +584,18 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
     if mask is not None:
         names = [n for n, m in zip(op.input_names, mask, strict=False) if m]
     fn = _formula(op, params, function, static, dynamic, packed, mask, count, names)
-    smooth = draw = None
+    smooth: Callable[[str], Callable[..., tuple]] | None = None
+    draw: Callable[[Source, dict[str, Any], Sequence[Any]], Any] | None = None
     if "dtype" in params and op.params["dtype"].kind == "dtype" and "int" in (params["dtype"] or ""):
         # in MXNet gradients pass a cast to integers
-        def smooth(dtype: str) -> Callable[..., tuple]:
+        def cast(dtype: str) -> Callable[..., tuple]:
             return _build(op, {**params, "dtype": dtype}, dynamic, packed, present, train).fn
+        smooth = cast
     drawing = op.get_attr("FDraw")
     if drawing is not None:
-        def draw(source: Source, given: dict[str, Any], inputs: Sequence[Any]) -> Any:
+        def drawn(source: Source, given: dict[str, Any], inputs: Sequence[Any]) -> Any:
             return drawing(source, given, inputs, train)
+        draw = drawn
     mutated = tuple(names.index(n) for n in op.mutates(params) if n in names)
     wide = any(p.kind == "dtype" and params[n] in WIDE for n, p in op.params.items()) or op.get_attr("wide", False)
     eager = _is_eager(op, params)

@@ -19,6 +19,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax import export
+from jax.extend.core import ClosedJaxpr
 
 from .._xla.process import forked
 from .._xla.tracing import settings
@@ -43,7 +44,7 @@ _KINDS = 64  # of calls that one function is known to have
 def _symbols() -> tuple[Any, ...]:
     """Sizes that may be any. Always the same ones: JAX keeps what it traced, and compares none of two scopes."""
     bounds = [f"{name} {bound}" for name in _NAMES for bound in (">= 2", f"<= {_MOST}")]
-    return export.symbolic_shape(", ".join(_NAMES), scope=export.SymbolicScope(bounds))
+    return tuple(export.symbolic_shape(", ".join(_NAMES), scope=export.SymbolicScope(bounds)))
 
 
 class SymbolicTrace:
@@ -56,7 +57,7 @@ class SymbolicTrace:
 
     __slots__ = ("closed", "sizes")
 
-    def __init__(self, closed: Any, sizes: tuple[int | str, ...]) -> None:
+    def __init__(self, closed: ClosedJaxpr, sizes: tuple[int | str, ...]) -> None:
         self.closed, self.sizes = closed, sizes
 
     def values(self, sizes: Sequence[int]) -> dict[str, int] | None:
@@ -164,7 +165,9 @@ class SymbolicTraces:
     def find(self, args: Sequence[Any]) -> Interpreted | None:
         """Returns what NumPy computes for arguments like these, where that has been learnt."""
         calls = self._calls.get(_kind(args)) if self._calls else None
-        found = calls.form.at(_sizes(args)) if calls is not None and calls.form is not None else None
+        if calls is None or calls.form is None:
+            return None
+        found = calls.form.at(_sizes(args))
         return None if found is None else Interpreted(found[0], calls.tree, found[1])
 
     def trace(self, args: Sequence[Any], kind: str) -> Interpreted | None:

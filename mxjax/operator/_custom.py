@@ -314,11 +314,12 @@ def _puller(op: CustomOp, params: dict[str, Any], ctx: Context, values: list[Any
                  else s for s, (shape, dtype) in zip(slots, specs, strict=True)]
         stypes = _gradient_stypes(params, parents, heads, values, outputs, aux)
         if not (_all_dense([*heads, *values, *outputs, *aux]) and set(stypes) <= {"default"}):
-            given = [[v if isinstance(v, NDArray) else wrap(v, ctx) for v in part] for part in (heads, values, outputs)]
+            out_grad, in_data, out_data = ([v if isinstance(v, NDArray) else wrap(v, ctx) for v in part]
+                                           for part in (heads, values, outputs))
             grads = [_blank(*spec, ctx) for spec in zip(stypes, in_specs, strict=True)]
             with Modes(False, None), custom_operator("_backward_" + params["op_type"]), \
                     _errors("backward", params["op_type"]):
-                op.backward(list(reqs), *given, grads, aux)
+                op.backward(list(reqs), out_grad, in_data, out_data, grads, aux)
             return [g if p is not None else None for g, p in zip(grads, parents, strict=True)]
 
         def backward(buffers: list[Any]) -> list[Any]:

@@ -267,7 +267,7 @@ class _PropertyOp(registry.Op):
         aux = [wrap(v, ctx) for v in inputs[count:]]
         context = self._context(prop, prop.backward_resource([i.shape for i in inputs[:count]]), True, _key)
         with _plain():
-            prop.create_operator(ctx).backward(context, *parts, ["write"] * count, grads, aux)
+            prop.create_operator(ctx).backward(context, parts[0], parts[1], parts[2], ["write"] * count, grads, aux)
         return tuple(g._read() for g in grads)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from .._xla.tracing import settings
 from ..base import MXNetError
 from .infer import agree
 
@@ -24,7 +25,7 @@ def by_own_rules(formula: Callable[..., Any]) -> Callable[..., Any]:
     """
     @functools.wraps(formula)
     def call(*args: Any) -> Any:
-        if jax.config.jax_numpy_rank_promotion == "allow" and jax.config.jax_numpy_dtype_promotion == "standard":
+        if settings.jax_numpy_rank_promotion == "allow" and settings.jax_numpy_dtype_promotion == "standard":
             return formula(*args)
         with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
             return formula(*args)
@@ -90,7 +91,7 @@ def normalized(axis: int, ndim: int) -> int:
     return axis % ndim
 
 
-def gives(dtype: str | tuple[str | None, ...] | Callable[[dict[str, Any]], str | None],
+def gives(dtype: str | tuple[str | None, ...] | Callable[[dict[str, Any]], str | None] | None,
           *inputs: str | None) -> Callable[..., None]:
     """A type rule (FInferType): all outputs have this dtype (or what a function of the parameters says), or each one of
     several; None is that of the first input.
@@ -123,7 +124,7 @@ def whole(index: Array) -> Array:
     return index if jnp.issubdtype(index.dtype, jnp.integer) else index.astype(jnp.int32)
 
 
-def size_of(shape: tuple[int, ...]) -> int:
+def size_of(shape: Sequence[int]) -> int:
     """Number of elements."""
     return math.prod(shape)
 

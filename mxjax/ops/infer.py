@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard, overload
 
 from ..base import MXNetError
 
@@ -30,13 +30,19 @@ __all__ = ["UNKNOWN", "NotKnown", "Size", "agree", "broadcasted", "check_types",
 Shape = tuple[int | None, ...] | None
 
 
-def known(shape: Shape) -> bool:
+def known(shape: Shape) -> TypeGuard[tuple[int, ...]]:
     """Returns whether every dimension is known (`None` stands for an unknown shape, `None` items for unknown
     dimensions).
     """
     return shape is not None and None not in shape
 
 
+@overload
+def unify(a: tuple[int | None, ...], b: Shape, what: str = "shape") -> tuple[int | None, ...]: ...
+@overload
+def unify(a: Shape, b: tuple[int | None, ...], what: str = "shape") -> tuple[int | None, ...]: ...
+@overload
+def unify(a: Shape, b: Shape, what: str = "shape") -> Shape: ...
 def unify(a: Shape, b: Shape, what: str = "shape") -> Shape:
     """Returns the dimensions that two partial shapes know together.
 
@@ -238,6 +244,11 @@ def computed(function: Callable[..., Any], *sizes: Any) -> Any:
     return UNKNOWN if any(n is UNKNOWN for n in sizes) else function(*sizes)
 
 
+def mark(rule: Callable[..., Any], **marks: Any) -> None:
+    """Notes what holds of a rule or formula: `exact`, `partly`, `complete`, `wants_names`."""
+    vars(rule).update(marks)
+
+
 def exact(formula: Callable[..., Any], fits: Callable[..., bool] | None = None,
           partly: bool = True) -> Callable[..., Any]:
     """Returns the formula (FPartialShape) with the mark that it replaces evaluation where all inputs are known.
@@ -251,7 +262,7 @@ def exact(formula: Callable[..., Any], fits: Callable[..., bool] | None = None,
     """
     def marked(params: dict[str, Any], *shapes: Any) -> Any:
         return formula(params, *shapes)
-    marked.exact, marked.partly = fits or _always, partly
+    mark(marked, exact=fits or _always, partly=partly)
     return marked
 
 
@@ -303,7 +314,7 @@ def broadcasted(params: dict[str, Any], *shapes: Any) -> tuple:
     return tuple([_stretched(shapes, column) for column in columns])[::-1]
 
 
-broadcasted.exact = _always  # its errors are those of operators that do not fit
+mark(broadcasted, exact=_always)  # its errors are those of operators that do not fit
 
 
 def _stretched(shapes: Sequence[Any], column: Sequence[Any]) -> Any:
@@ -322,7 +333,7 @@ def elementwise(params: dict[str, Any], ins: list[Shape], outs: list[Shape]) -> 
     ins[:], outs[:] = [shape] * len(ins), [shape] * len(outs)
 
 
-elementwise.complete = elementwise.exact = True  # there is nothing else to be known
+mark(elementwise, complete=True, exact=True)  # there is nothing else to be known
 
 
 def same_inputs(params: dict[str, Any], ins: list[Shape], outs: list[Shape]) -> None:
@@ -350,7 +361,7 @@ def filled(back: Callable[..., Shape] | None = None, /, **rules: Callable[..., S
         for i, name in enumerate(names):
             if name in rules and i < len(ins):
                 ins[i] = unify(ins[i], outputs(rules[name], params, ins[:1], 1)[0], f"input {name}")
-    rule.wants_names = True
+    mark(rule, wants_names=True)
     return rule
 
 
@@ -426,5 +437,5 @@ def typed(result: str | None = None, /, **dtypes: str) -> Callable[..., None]:
             if ins[i] is None:
                 ins[i] = dtypes.get(name) or common
         outs[:] = [t or result for t in outs]
-    rule.wants_names = True
+    mark(rule, wants_names=True)
     return rule

@@ -23,14 +23,15 @@ import math
 import types
 import typing
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import ml_dtypes
 import numpy as np
 
 from ..base import MXNetError, _Null, evaluated
 
-__all__ = ["Count", "DType", "Floats", "Fraction", "Lengths", "Param", "Range", "Scalar", "Scalars", "Shape", "Shapes",
+__all__ = ["Count", "DType", "Floats", "Fraction", "Lengths", "MaybeDType", "MaybeScalar",
+           "MaybeShape", "Param", "Range", "Scalar", "Scalars", "Shape", "Shapes",
            "UnknownType", "argument", "dtype_name", "np_dtype", "schema"]
 
 
@@ -63,6 +64,9 @@ Shapes = Annotated[tuple[tuple[int, ...], ...], _Kind("shapes")]
 Floats = Annotated[tuple[float, ...], _Kind("floats")]
 Scalars = Annotated[tuple[float, ...], _Kind("scalars")]
 DType = Annotated[str, _Kind("dtype")]
+MaybeScalar: TypeAlias = Scalar | None
+MaybeShape: TypeAlias = Shape | None
+MaybeDType: TypeAlias = DType | None
 Count = Annotated[int, Range(1)]
 Fraction = Annotated[float, Range(0, 1)]
 Lengths = Annotated[Shape, Range(1)]
@@ -229,7 +233,7 @@ class Param:
         if self.choices is not None and parsed not in self.choices:
             raise self._error(value)
         if self.limits is not None:
-            numbers = parsed if isinstance(parsed, tuple) else (parsed,)
+            numbers: Any = parsed if isinstance(parsed, tuple) else (parsed,)
             if not all([self.limits.low <= n <= self.limits.high for n in numbers]):
                 raise self._error(value)
         return parsed

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from .._support.bounded import Bounded
 from .._support.providers import of_operators
@@ -49,7 +49,7 @@ class Op:
             self.set_attr("FCompute", function)
 
     # ------------------------------------------------------------ attributes
-    def set_attr(self, key: str, value: Any) -> Op:
+    def set_attr(self, key: str, value: Any) -> Self:
         """Sets any attribute; FCompute<cpu> and FCompute<gpu> are FCompute. Returns self."""
         key = key.partition("<")[0]
         self._attrs[key] = value
@@ -175,15 +175,15 @@ class Op:
 
     def num_outputs(self, params: dict[str, Any]) -> int:
         """Returns how many outputs there are, internal ones included."""
-        number = self._attrs.get("FNumOutputs", 1)
-        return number(params) if callable(number) else number
+        number: int | Rule = self._attrs.get("FNumOutputs", 1)
+        return number if isinstance(number, int) else number(params)
 
     def num_visible(self, params: dict[str, Any]) -> int:
         """Returns how many outputs a user sees."""
-        number = self._attrs.get("FNumVisibleOutputs")
+        number: int | Rule | None = self._attrs.get("FNumVisibleOutputs")
         if number is None:
             return self.num_outputs(params)
-        return number(params) if callable(number) else number
+        return number if isinstance(number, int) else number(params)
 
     def output_names(self, params: dict[str, Any]) -> list[str]:
         """Names of the outputs: "output", or "output0", "output1", ..."""
@@ -195,8 +195,8 @@ class Op:
 
     def mutates(self, params: dict[str, Any]) -> tuple[str, ...]:
         """Names of the inputs the operator changes: auxiliary states in a graph."""
-        names = self._attrs.get("FMutateInputs", ())
-        return tuple(names(params)) if callable(names) else names
+        names: tuple[str, ...] | list[str] | Rule = self._attrs.get("FMutateInputs", ())
+        return tuple(names if isinstance(names, (tuple, list)) else names(params))
 
     def __repr__(self) -> str:
         return f"<operator {self.name}>"

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 from jax import lax
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from jax.extend.core.primitives import remat_p
 from jax.sharding import NamedSharding, PartitionSpec
 
@@ -62,10 +62,10 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         if parts and eqn.primitive.name in _CALLS and isinstance(inner, ClosedJaxpr):
             results = _run(inner.jaxpr, inner.consts, values)
         elif parts and eqn.primitive is remat_p:
-            results = _run(inner, (), _waiting(values) if eqn.params["differentiated"] else values)
+            results = _run(eqn.params["jaxpr"], (), _waiting(values) if eqn.params["differentiated"] else values)
         elif parts and eqn.primitive.name in _KEEPING:
-            ways = [_turned(way, eqn) for way in (parts[0].lies, parts[0].whole)]
-            results = [_Parts(_bound(eqn, [parts[0].value])[0], *ways, parts[0].users)]
+            lies, whole = _turned(parts[0].lies, eqn), _turned(parts[0].whole, eqn)
+            results = [_Parts(_bound(eqn, [parts[0].value])[0], lies, whole, parts[0].users)]
         else:
             beside = next((v for v in values if not isinstance(v, _Parts) and getattr(v, "ndim", 0)), None)
             results = _bound(eqn, [v.together(beside) if isinstance(v, _Parts) else v for v in values])
@@ -80,7 +80,7 @@ def _waiting(values: Sequence[Any]) -> list[Any]:
             if isinstance(v, _Parts) else now for v, now in zip(values, held, strict=True)]
 
 
-def _turned(lies: NamedSharding, eqn: Any) -> NamedSharding:
+def _turned(lies: NamedSharding, eqn: JaxprEqn) -> NamedSharding:
     """Returns how the result of one of `_KEEPING` lies."""
     order = eqn.params.get("permutation")
     if order is None:
@@ -89,6 +89,6 @@ def _turned(lies: NamedSharding, eqn: Any) -> NamedSharding:
     return NamedSharding(lies.mesh, PartitionSpec(*[names[i] for i in order]))
 
 
-def _bound(eqn: Any, values: Sequence[Any]) -> list[Any]:
+def _bound(eqn: JaxprEqn, values: Sequence[Any]) -> list[Any]:
     found = eqn.primitive.bind(*values, **eqn.primitive.get_bind_params(eqn.params))
     return list(found) if eqn.primitive.multiple_results else [found]

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from .._xla.capacity import ELEMENTWISE
+from .._xla.tracing import aval_of
 from .rewriting import CALLS, called
 
 __all__ = ["with_channels_last"]
@@ -117,7 +118,7 @@ class _Rewriting:
             return atom
         value = self.values[atom]
         if value.plain is None:
-            made = value.made if value.turned is None else _turning(atom.aval.shape, atom.aval.dtype, True)
+            made = value.made if value.turned is None else _turning(aval_of(atom).shape, aval_of(atom).dtype, True)
             value.plain = self._made(made, value.turned, atom.aval)
         return value.plain
 
@@ -136,7 +137,7 @@ class _Rewriting:
         None stands for the source itself.
         """
         if eqn is None:
-            return source
+            return cast(Var, source)
         new = Var(aval)
         self.eqns.append(eqn.replace(invars=eqn.invars if source is None else [source], outvars=[new]))
         return new
@@ -149,7 +150,7 @@ class _Rewriting:
         """Adds an equation; `turned`: which of its results have channels last now."""
         made = []
         for old, now in zip(eqn.outvars, turned, strict=True):
-            new = Var(old.aval.update(shape=_turn(old.aval.shape)) if now else old.aval)
+            new = Var(old.aval.update(shape=_turn(aval_of(old).shape)) if now else old.aval)
             self.values[old] = _Value(None, new) if now else _Value(new)
             made.append(new)
         self.eqns.append(eqn.replace(invars=list(read), outvars=made, params={**eqn.params, **params}))
@@ -170,7 +171,7 @@ def _rewritten(jaxpr: Jaxpr, given: tuple[bool, ...], known: dict, plain: bool =
     now = _Rewriting(known)
     invars = []
     for old, turned in zip(jaxpr.invars, given, strict=True):
-        new = Var(old.aval.update(shape=_turn(old.aval.shape))) if turned else old
+        new = Var(old.aval.update(shape=_turn(aval_of(old).shape))) if turned else old
         now.values[old] = _Value(None, new) if turned else _Value(new)
         invars.append(new)
     now.values.update({v: _Value(v) for v in jaxpr.constvars})
@@ -197,7 +198,7 @@ def _call(now: _Rewriting, eqn: JaxprEqn) -> bool:
 
 def _convolution(now: _Rewriting, eqn: JaxprEqn) -> bool:
     """Axes are parameters of a convolution; one that makes images has them turned, gradients by a weight stay."""
-    numbers, dims = eqn.params["dimension_numbers"], eqn.outvars[0].aval.ndim
+    numbers, dims = eqn.params["dimension_numbers"], aval_of(eqn.outvars[0]).ndim
     images = numbers.lhs_spec[:2] == numbers.out_spec[:2] == (0, 1) and not now.is_turned(eqn.invars[1])
     given = [images or now.is_turned(eqn.invars[0]), now.is_turned(eqn.invars[1])]
     if eqn.params["batch_group_count"] > 1:  # its products are over space, which is best last
@@ -211,8 +212,8 @@ def _convolution(now: _Rewriting, eqn: JaxprEqn) -> bool:
 
 
 def _elementwise(now: _Rewriting, eqn: JaxprEqn, **params: Any) -> bool:
-    dims = eqn.outvars[0].aval.ndim
-    read = now.read(eqn.invars, [v.aval.ndim == dims for v in eqn.invars])  # others are single numbers
+    dims = aval_of(eqn.outvars[0]).ndim
+    read = now.read(eqn.invars, [aval_of(v).ndim == dims for v in eqn.invars])  # others are single numbers
     return now.emit(eqn, read, [True] * len(eqn.outvars), **params)
 
 
@@ -223,11 +224,11 @@ def _barrier(now: _Rewriting, eqn: JaxprEqn) -> bool:
 
 def _broadcast(now: _Rewriting, eqn: JaxprEqn) -> bool:
     """Makes what is broadcast when it is read, the way that it is read."""
-    (source, *sizes), dims = eqn.invars, eqn.outvars[0].aval.ndim
+    (source, *sizes), dims = eqn.invars, aval_of(eqn.outvars[0]).ndim
     if sizes or dims < 3:
         return False
     if now.is_turned(source):
-        return source.aval.ndim == dims and _elementwise(now, eqn, shape=_turn(eqn.params["shape"]))
+        return aval_of(source).ndim == dims and _elementwise(now, eqn, shape=_turn(eqn.params["shape"]))
     now.values[eqn.outvars[0]] = _Value(made=eqn.replace(invars=[now.plain(source)]))
     return True
 
@@ -242,7 +243,7 @@ def _broadcast_turned(eqn: JaxprEqn) -> JaxprEqn | None:
 
 
 def _reduction(now: _Rewriting, eqn: JaxprEqn) -> bool:
-    dims, axes = eqn.invars[0].aval.ndim, eqn.params["axes"]
+    dims, axes = aval_of(eqn.invars[0]).ndim, eqn.params["axes"]
     kept = [_at(axis, dims) for axis in range(dims) if axis not in axes]
     if kept != sorted(kept):
         return False
@@ -255,7 +256,7 @@ def _by_axis(now: _Rewriting, eqn: JaxprEqn) -> bool:
 
 
 def _of_axes(now: _Rewriting, eqn: JaxprEqn) -> bool:
-    name, dims = _OF_AXES[eqn.primitive.name], eqn.outvars[0].aval.ndim
+    name, dims = _OF_AXES[eqn.primitive.name], aval_of(eqn.outvars[0]).ndim
     axes = eqn.params[name]
     return _elementwise(now, eqn, **{name: _at(axes, dims) if isinstance(axes, int) else
                                      tuple([_at(axis, dims) for axis in axes])})

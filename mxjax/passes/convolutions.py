@@ -21,6 +21,7 @@ import numpy as np
 from jax import lax
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
+from .._xla.tracing import aval_of
 from ..ops.by_device import MOST_KERNEL
 from .onednn import by_onednn, laid, last, may_compute, product_of_rows
 from .rewriting import each_equation
@@ -53,11 +54,11 @@ def _are_numbers(eqn: JaxprEqn) -> bool:
     """Returns whether all arrays are float32 and not empty; their sizes are not those of a batch of any size
     (`jax.export`).
     """
-    return _is_sized(eqn) and all(v.aval.dtype == np.float32 for v in (*eqn.invars, *eqn.outvars))
+    return _is_sized(eqn) and all(aval_of(v).dtype == np.float32 for v in (*eqn.invars, *eqn.outvars))
 
 
 def _is_sized(eqn: JaxprEqn) -> bool:
-    return all(isinstance(n, int) and n for v in (*eqn.invars, *eqn.outvars) for n in v.aval.shape)
+    return all(isinstance(n, int) and n for v in (*eqn.invars, *eqn.outvars) for n in aval_of(v).shape)
 
 
 def _fast(eqn: JaxprEqn, library: bool) -> JaxprEqn | None:
@@ -67,14 +68,14 @@ def _fast(eqn: JaxprEqn, library: bool) -> JaxprEqn | None:
     if form is None:
         return None
     told = tuple((name, eqn.params[name]) for name in TOLD)
-    call = _call(form, *[v.aval.shape for v in (*eqn.invars, *eqn.outvars)], eqn.outvars[0].aval.dtype, told)
+    call = _call(form, *[aval_of(v).shape for v in (*eqn.invars, *eqn.outvars)], aval_of(eqn.outvars[0]).dtype, told)
     return call.replace(invars=eqn.invars, outvars=eqn.outvars, source_info=eqn.source_info)
 
 
 def _form(eqn: JaxprEqn, library: bool) -> Callable | None:
     """The function that computes a convolution faster than XLA's; None: there is none."""
     p = eqn.params
-    if not 3 <= len(eqn.outvars[0].aval.shape) <= 5:
+    if not 3 <= len(aval_of(eqn.outvars[0]).shape) <= 5:
         return None
     if max(p["lhs_dilation"]) > 1:
         return _form_of_phases(eqn) if library else None
@@ -86,17 +87,17 @@ def _form(eqn: JaxprEqn, library: bool) -> Callable | None:
 def _is_by_group(eqn: JaxprEqn) -> bool:
     """Returns whether it is a gradient by the weight of a convolution in groups, whose windows are not too many."""
     p, numbers = eqn.params, eqn.params["dimension_numbers"]
-    dtype, *others = {v.aval.dtype for v in (*eqn.invars, *eqn.outvars)}
+    dtype, *others = {aval_of(v).dtype for v in (*eqn.invars, *eqn.outvars)}
     if p["batch_group_count"] == 1 or max(p["lhs_dilation"], default=1) > 1 or numbers.lhs_spec[1] != 0 or others or \
             not jnp.issubdtype(dtype, jnp.floating):
         return False
-    data, other, made = [v.aval.shape for v in (*eqn.invars, *eqn.outvars)]
+    data, other, made = [aval_of(v).shape for v in (*eqn.invars, *eqn.outvars)]
     return data[numbers.lhs_spec[0]] * _size(made, numbers.out_spec) * _size(other, numbers.rhs_spec) <= _MOST_WINDOWS
 
 
 def _form_by_weight(eqn: JaxprEqn, library: bool) -> Callable | None:
     numbers = eqn.params["dimension_numbers"]
-    data, other, made = [v.aval.shape for v in (*eqn.invars, *eqn.outvars)]
+    data, other, made = [aval_of(v).shape for v in (*eqn.invars, *eqn.outvars)]
     if _size(made, numbers.out_spec) > _MOST_KERNEL:
         return None
     filters, places = other[numbers.rhs_spec[0]], _size(other, numbers.rhs_spec)
@@ -109,7 +110,7 @@ def _form_by_weight(eqn: JaxprEqn, library: bool) -> Callable | None:
 
 
 def _form_of_phases(eqn: JaxprEqn) -> Callable | None:
-    p, weight, spec = eqn.params, eqn.invars[1].aval.shape, eqn.params["dimension_numbers"].rhs_spec
+    p, weight, spec = eqn.params, aval_of(eqn.invars[1]).shape, eqn.params["dimension_numbers"].rhs_spec
     taps = math.prod([-(-weight[axis] // step) for axis, step in zip(spec[2:], p["lhs_dilation"], strict=True)])
     if max(p["batch_group_count"], *p["window_strides"], *p["rhs_dilation"]) > 1 or taps > MOST_KERNEL:
         return None

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
+from .._xla.tracing import aval_of
 from .rewriting import each_equation
 
 __all__ = ["is_quotient", "with_quotients"]
@@ -45,7 +46,8 @@ def _by_doubles(x: jax.Array, y: jax.Array) -> jax.Array:
 
 def is_quotient(eqn: JaxprEqn) -> bool:
     """Returns whether an equation calls the function that divides exactly."""
-    return eqn.params.get("name") == _exact_quotient.__name__
+    name = _exact_quotient.__name__  # pyright: ignore[reportAttributeAccessIssue]  JAX's stubs omit it
+    return eqn.params.get("name") == name
 
 
 def with_quotients(closed: ClosedJaxpr, on_cpu: bool = False) -> ClosedJaxpr:
@@ -61,7 +63,7 @@ def _exact(eqn: JaxprEqn, on_cpu: bool) -> JaxprEqn | None:
         return eqn
     if eqn.primitive is not lax.div_p:
         return None
-    x, y = [v.aval for v in eqn.invars]
+    x, y = [aval_of(v) for v in eqn.invars]
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return eqn
     pairs = list(zip(y.shape, x.shape, strict=False))  # compared one by one: sizes may be symbols

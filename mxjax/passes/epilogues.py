@@ -19,6 +19,7 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from .._xla.capacity import LOOPS
+from .._xla.tracing import aval_of
 from .convolutions import TOLD, computed_by_library
 from .onednn import by_onednn, is_convolution
 from .rewriting import called
@@ -36,7 +37,8 @@ def with_epilogues(closed: ClosedJaxpr) -> ClosedJaxpr:
     convolves, trains = _convolves(closed.jaxpr, known)
     if not convolves or trains:
         return closed
-    shallow = _inlined(closed, lambda eqn: _convolves(called(eqn).jaxpr, known)[0], False)
+    shallow = _inlined(closed, lambda eqn: (inner := called(eqn)) is not None and _convolves(inner.jaxpr, known)[0],
+                       False)
     jaxpr = shallow.jaxpr
     users, _ = _read(jaxpr)
     follow = {id(eqn) for first in filter(_takes_more, jaxpr.eqns) for eqn in _following(first, jaxpr, users)}
@@ -132,7 +134,7 @@ def _takes_more(eqn: JaxprEqn) -> bool:
     """Returns whether it is a convolution that oneDNN computes, with channels last."""
     if eqn.primitive is not lax.conv_general_dilated_p or not computed_by_library(eqn):
         return False
-    numbers, dims = eqn.params["dimension_numbers"], eqn.outvars[0].aval.ndim
+    numbers, dims = eqn.params["dimension_numbers"], aval_of(eqn.outvars[0]).ndim
     return numbers.lhs_spec == numbers.out_spec == (0, dims - 1, *range(1, dims - 1))
 
 
@@ -156,8 +158,9 @@ class _Chain(NamedTuple):
         data, weight = eqn.invars
         images = [] if self.image is None else [self.image]
         told = tuple((name, eqn.params[name]) for name in TOLD)
-        jaxpr = _fused(tuple(self.steps), self.image is not None, self.clips, data.aval.shape, weight.aval.shape,
-                       tuple([v.aval.shape for v in self.given]), self.made.aval.shape, told)
+        jaxpr = _fused(tuple(self.steps), self.image is not None, self.clips, aval_of(data).shape,
+                       aval_of(weight).shape, tuple([aval_of(v).shape for v in self.given]),
+                       aval_of(self.made).shape, told)
         values: dict[Var, Atom] = dict(zip(jaxpr.invars, (data, weight, *self.given, *images), strict=True))
         eqns = []
         for inner in jaxpr.eqns:
@@ -198,7 +201,7 @@ def _chain(eqn: JaxprEqn, eqns: Sequence[JaxprEqn], users: dict[Var, list[int]],
             elif vector is not None:
                 steps.append((name, float(vector)))
             elif name.startswith("add") and image is None and isinstance(other, Var) and \
-                    other.aval.shape == made.aval.shape:
+                    aval_of(other).shape == aval_of(made).shape:
                 image = other
             else:
                 break
@@ -214,7 +217,7 @@ def _by_channel(atom: Atom, makers: dict[Var, JaxprEqn]) -> Atom | float | None:
     """
     if isinstance(atom, Literal):
         return atom.val if np.ndim(atom.val) == 0 else None
-    if all([size == 1 for size in atom.aval.shape[:-1]]):
+    if all([size == 1 for size in aval_of(atom).shape[:-1]]):
         return atom
     maker = makers.get(atom)
     if maker is None or maker.primitive is not lax.broadcast_in_dim_p or len(maker.invars) != 1:
@@ -222,7 +225,7 @@ def _by_channel(atom: Atom, makers: dict[Var, JaxprEqn]) -> Atom | float | None:
     source, axes = maker.invars[0], maker.params["broadcast_dimensions"]
     if isinstance(source, Literal):
         return source.val if np.ndim(source.val) == 0 else None
-    sizes, last = zip(source.aval.shape, axes, strict=True), atom.aval.ndim - 1
+    sizes, last = zip(aval_of(source).shape, axes, strict=True), aval_of(atom).ndim - 1
     return source if all([size == 1 or axis == last for size, axis in sizes]) else None
 
 
@@ -283,8 +286,8 @@ def split(closed: ClosedJaxpr) -> Split | None:
     makers = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
     library = [eqn for eqn in jaxpr.eqns if is_convolution(eqn)]
     images = _sources([eqn.invars[0] for eqn in library], makers)
-    weights = _sources([v for eqn in library for v in eqn.invars[1:] if v.aval.ndim != eqn.invars[0].aval.ndim or
-                        v is eqn.invars[1]], makers) - images
+    weights = _sources([v for eqn in library for v in eqn.invars[1:] if v is eqn.invars[1] or
+                        aval_of(v).ndim != aval_of(eqn.invars[0]).ndim], makers) - images
     places = tuple([i for i, v in enumerate(jaxpr.invars) if v in weights])
     constants = set(jaxpr.constvars)
     standing, before, rest = {jaxpr.invars[i] for i in places}, [], []
@@ -347,7 +350,7 @@ class WeightCache:
 def _forget(derived: weakref.ref, gone: weakref.ref) -> None:
     one = derived()
     kept = None if one is None else one._kept
-    if kept is not None and any([ref is gone for ref in kept[0]]):
+    if one is not None and kept is not None and any([ref is gone for ref in kept[0]]):
         one._kept = None
 
 

@@ -25,6 +25,7 @@ from jax.extend.core import JaxprEqn
 
 from .._support import settings
 from .._xla.program_files import kept_in_no_file
+from .._xla.tracing import aval_of
 from ..ops.by_device import MOST_KERNEL
 
 __all__ = ["available", "by_onednn", "in_no_file", "is_convolution", "laid", "last", "may_compute", "product_of_rows"]
@@ -37,14 +38,15 @@ _STATUS_RETURNING = 2  # the version of XLA's interface for custom calls in whic
 @functools.cache
 def available() -> bool:
     """Returns whether convolutions of CPUs' programs may be oneDNN's; MXNET_MKLDNN_ENABLED=0 says no, as in MXNet."""
-    return jaxlib.__version__ in _TRIED and sys.platform == "linux" and platform.machine() == "x86_64" and \
+    version = jaxlib.__version__  # pyright: ignore[reportAttributeAccessIssue, reportPrivateImportUsage]  public
+    return version in _TRIED and sys.platform == "linux" and platform.machine() == "x86_64" and \
         settings.MKLDNN_ENABLED()
 
 
 def may_compute(eqn: JaxprEqn) -> bool:
     """Returns whether oneDNN has a fast implementation for a convolution of float32 over one to three axes, none empty.
     """
-    p, weight = eqn.params, eqn.invars[1].aval.shape
+    p, weight = eqn.params, aval_of(eqn.invars[1]).shape
     return p["batch_group_count"] == max(p["lhs_dilation"]) == 1 and \
         all(n >= 0 for around in p["padding"] for n in around) and \
         math.prod(weight[axis] for axis in p["dimension_numbers"].rhs_spec[2:]) <= MOST_KERNEL

@@ -12,6 +12,7 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
 from .._support import settings
+from .._xla.tracing import aval_of
 from .rewriting import each_equation
 
 __all__ = ["allows_conversion", "with_precision"]
@@ -32,6 +33,6 @@ def with_precision(closed: ClosedJaxpr) -> ClosedJaxpr:
 def _in_full(eqn: JaxprEqn) -> JaxprEqn | None:
     if eqn.primitive not in _PRODUCTS:
         return None
-    if eqn.params["precision"] is not None or any(v.aval.dtype != np.float32 for v in eqn.invars):
+    if eqn.params["precision"] is not None or any(aval_of(v).dtype != np.float32 for v in eqn.invars):
         return eqn
     return eqn.replace(params={**eqn.params, "precision": (lax.Precision.HIGHEST, lax.Precision.HIGHEST)})

@@ -152,7 +152,8 @@ def target(on: str) -> Target:
     found = re.fullmatch(r"([a-z0-9]+?)(?:x(\d+)|:(\d+(?:x\d+)*))?", on)
     device = DEVICES.get(found[1]) if found else None
     counts = [int(n) for n in ((found[2] or found[3] or "1").split("x") if found else ())]
-    if device is None or min(counts) < 1 or bool(found[3]) != (device.platform == "tpu") and (found[2] or found[3]):
+    if found is None or device is None or min(counts) < 1 or \
+            bool(found[3]) != (device.platform == "tpu") and (found[2] or found[3]):
         raise MXNetError(f"plan: on={on!r} is no device that is known: {', '.join(DEVICES)}; several GPUs as h100x8, "
                          "TPUs with their topology, as v5e:4x4")
     return Target(on, device, tuple(counts))

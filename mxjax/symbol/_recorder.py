@@ -81,18 +81,18 @@ class Recorder:
         """
         if out is not None:
             raise MXNetError(_IN_PLACE)
-        ctx = arrays[0]._chunk.ctx if arrays else ctx or current_context()
+        place: Context = arrays[0]._chunk.ctx if arrays else ctx or current_context()
         steps = operators_of(kernel, extras)
         if kernel.eager:  # the shape depends on the values
-            made = self._now(kernel, arrays, extras, ctx)
+            made = self._now(kernel, arrays, extras, place)
         else:
             values = [a._chunk.peek() if a._view is None else a._read() for a in arrays]
             key = _KEY if kernel.uses_key else ()
             whole = as_outputs(kernel) if kernel.mutated else kernel
-            later = Later(lambda: _results(invoke(whole, arrays, extras, None, ctx)),
+            later = Later(lambda: _results(invoke(whole, arrays, extras, None, place)),
                            kernel.specs([*values, *extras, *key], True))
             kind = type(arrays[0]) if arrays else None
-            made = [wrap(promise, ctx, kind) for promise in later.promises[:kernel.num_outputs]]
+            made = [wrap(promise, place, kind) for promise in later.promises[:kernel.num_outputs]]
         inputs = [entry_of(a, kernel.name) for a in arrays]
         for op, params in steps:
             inputs = self._node(op, params, inputs)

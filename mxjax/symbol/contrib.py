@@ -84,7 +84,8 @@ def while_loop(cond: Callable[..., Symbol], func: Callable[..., tuple[Any, Any]]
     if max_iterations is None:
         raise ValueError("max_iterations should be specified")
     try:
-        max_iterations = int(max_iterations.asscalar() if hasattr(max_iterations, "asscalar") else max_iterations)
+        asscalar = getattr(max_iterations, "asscalar", None)
+        max_iterations = int(max_iterations if asscalar is None else asscalar())
     except (TypeError, ValueError):
         raise ValueError("Cannot convert max_iteration to python int") from None
     flat, form = flatten(loop_vars, Symbol, "while loop_vars")

@@ -7,7 +7,7 @@ import ctypes
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -63,6 +63,7 @@ class Symbol(_Base):
     """
 
     __slots__ = ("_outputs", "_lowered", "__weakref__")
+    split_v2: Callable[..., Any]  # see `_functions`
     __array_priority__ = 1000.0
     numpy_semantics = False  # whether it is of `mx.sym.np`
 
@@ -189,7 +190,7 @@ class Symbol(_Base):
         _keys.refuse_as_array(self._outputs, "iteration (also by *, zip, sum, max, list, unpacking)")
         return iter(self.singles())
 
-    def singles(self) -> list[Symbol]:
+    def singles(self) -> list[Self]:
         """Returns each output as a symbol, also where iteration is refused because the symbol stands for an array."""
         return [type(self)([entry]) for entry in self._outputs]
 
@@ -687,7 +688,7 @@ fromjson = load_json  # its name in MXNet 2
 
 def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, Any], name: str | None = None,
           attr: dict[str, str] | None = None, named: dict[str, Symbol] | None = None,
-          subgraphs: list[Symbol] | None = None) -> Symbol:
+          subgraphs: list[Lowered] | None = None) -> Symbol:
     """A new node.
 
     Args:
@@ -697,7 +698,7 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
         params: parameters as the user gave them (any value whose `str` parses).
         name, attr: name and attributes.
         named: inputs by name; those missing become variables "<name>_<input>".
-        subgraphs: symbols inside the node.
+        subgraphs: the graphs inside the node.
     """
     op = registry.get(op_name) if not subgraphs else bind(registry.get(op_name), subgraphs)
     given = {key: str(value) for key, value in AttrScope._current.value.get(attr).items()}
@@ -714,15 +715,14 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
             and not op.get_attr("own_count"):
         params = {**params, op.variadic: len(entries)}
     canonical = op.parse(dict(params))
-    name = NameManager._current.value.get(name, hint)
+    own: str = NameManager._current.value.get(name, hint)
     attrs = {hidden(k): v for k, v in given.items()}
     attrs.update({k: _text(op, k, v, canonical) for k, v in params.items() if v is not None or k in canonical})
-    if numbered:
-        entries = [(Node(None, f"{name}_arg{i}", dict(attrs)), 0) if entry is None else entry
-                   for i, entry in enumerate(entries)]
-    node = Node(op, name, attrs, canonical, entries, subgraphs)
+    filled: list[Entry] = [(Node(None, f"{own}_arg{i}", dict(attrs)), 0) if entry is None else entry
+                           for i, entry in enumerate(entries)]  # none is missing but among numbered ones
+    node = Node(op, own, attrs, canonical, filled, subgraphs)
     if op.input_names or not op.variadic or op.get_attr("FListInputNames") is not None:
-        _fill_inputs(node, entries, named)
+        _fill_inputs(node, filled, named)
     if _on_compose is not None:
         _on_compose(node)
     node.applied()

@@ -56,7 +56,7 @@ def rand_shape_nd(num_dim: int, dim: int = 10, allow_zero_size: bool = False) ->
     return tuple(rnd.randint(0 if allow_zero_size else 1, dim + 1, size=num_dim))
 
 
-def rand_coord_2d(x_low: int, x_high: int, y_low: int, y_high: int) -> tuple[int, int]:
+def rand_coord_2d(x_low: int, x_high: int, y_low: int, y_high: int) -> tuple[np.integer, np.integer]:
     """A random pair of coordinates."""
     return (np.random.randint(x_low, x_high, dtype=np.int64), np.random.randint(y_low, y_high, dtype=np.int64))
 
@@ -129,7 +129,8 @@ def rand_sparse_ndarray(shape: tuple, stype: str, density: float | None = None, 
         shuffle_csr_column_indices(csr)
     if modifier_func is not None:
         csr.data = assign_each(csr.data, modifier_func)
-    array = nd.sparse.csr_matrix((csr.data, csr.indices, csr.indptr), shape=shape, dtype=dtype, ctx=ctx)
+    parts = csr.data, csr.indices, csr.indptr  # pyright: ignore[reportAttributeAccessIssue]  SciPy has no stubs
+    array = nd.sparse.csr_matrix(parts, shape=shape, dtype=dtype, ctx=ctx)
     return array, (array.indptr, array.indices, array.data)
 
 

@@ -129,7 +129,7 @@ def assert_almost_equal_ignore_nan(a: Any, b: Any, rtol: Any = None, atol: Any =
     assert_almost_equal(x, y, rtol, atol, names)
 
 
-def assert_exception(f: Callable, exception_type: type, *args: Any, **kwargs: Any) -> None:
+def assert_exception(f: Callable, exception_type: type[BaseException], *args: Any, **kwargs: Any) -> None:
     """Raises AssertionError unless f(*args, **kwargs) raises `exception_type`."""
     try:
         f(*args, **kwargs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def effective_dtype(dat: Any) -> np.dtype:
 def get_tolerance(dat: Any, tol: Any, default_tol: dict) -> float:
     """`tol` as a number: as given, or by dtype, or the default for the value's dtype."""
     if isinstance(tol, numbers.Number):
-        return tol
+        return cast(float, tol)
     dtype = effective_dtype(dat)
     return (default_tol if tol is None else tol).get(dtype, 0)
 

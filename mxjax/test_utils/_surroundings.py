@@ -6,8 +6,8 @@ import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 from ..context import num_gpus
 from ..io import DataIter
@@ -61,10 +61,24 @@ def discard_stderr() -> Iterator[None]:
             os.close(saved)
 
 
+class _Described(Protocol):
+    """An iterator that tells what its batches are."""
+
+    batch_size: int
+
+    @property
+    def provide_data(self) -> Sequence[Any]: ...
+
+    @property
+    def provide_label(self) -> Sequence[Any]: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
 class DummyIter(DataIter):
     """An iterator that gives a real one's first batch for ever, to time everything but the data."""
 
-    def __init__(self, real_iter: DataIter) -> None:
+    def __init__(self, real_iter: _Described) -> None:
         super().__init__()
         self.real_iter = real_iter
         self.provide_data, self.provide_label = real_iter.provide_data, real_iter.provide_label

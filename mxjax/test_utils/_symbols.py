@@ -250,8 +250,9 @@ def check_symbolic_backward(sym: Symbol, location: Any, out_grads: Any, expected
     grads = {}
     for k, v in before.items():
         grads[k] = nd.array(v, ctx=ctx, dtype=args[k].dtype if dtype == "asnumpy" or dtype is None else dtype)
-        if (grad_stypes or {}).get(k, "default") != "default":
-            grads[k] = nd.sparse.cast_storage(grads[k], grad_stypes[k])
+        stype = (grad_stypes or {}).get(k, "default")
+        if stype != "default":
+            grads[k] = nd.sparse.cast_storage(grads[k], stype)
     before = {k: v.asnumpy() for k, v in grads.items()}
     executor = sym.bind(ctx, args=args, args_grad=grads, aux_states=_aux(sym, aux_states, ctx, dtype),
                         grad_req=requests)
@@ -405,7 +406,8 @@ def check_gluon_hybridize_consistency(net_builder: Callable, data_l: Sequence[An
                                       test_grad: bool = True, rtol: float = 1e-4, atol: float = 1e-4) -> None:
     """Checks that a Gluon network computes the same hybridized and not."""
     saved: dict[str, np.ndarray] = {}
-    first_out, first_grads = None, None
+    first_out: np.ndarray | None = None
+    first_grads: list[np.ndarray] = []
     for hybridize in (False, True):
         net = net_builder(**({"prefix": "net_"} if level.current() == 1 else {}))
         net.initialize()

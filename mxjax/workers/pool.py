@@ -191,7 +191,10 @@ class _Worker:
     def post_mortem(self) -> str:
         """Returns how the worker ended, at what, and where, if it could still say so."""
         pid, status = self.pid, self.end()
-        how = f"exited with status {status}" if status >= 0 else f"was killed by {signal.Signals(-status).name}"
+        if status is None or status >= 0:
+            how = f"exited with status {status}"
+        else:
+            how = f"was killed by {signal.Signals(-status).name}"
         what = f" while loading the samples {next(iter(self.busy.values()))}" if self.busy else ""
         self.last_words.seek(0)
         words = self.last_words.read().decode(errors="replace")
@@ -363,7 +366,9 @@ def _seeds(worker: int) -> tuple[int, int, int]:
     A seeded script is thus reproducible, no two workers draw the same numbers, and no numbers are used up here.
     """
     states = random.getstate(), np.random.get_state(legacy=False), mx_random.state(cpu())
-    return tuple(int.from_bytes(hashlib.sha256(pickle.dumps((state, worker))).digest()[:4]) for state in states)
+    first, second, third = (int.from_bytes(hashlib.sha256(pickle.dumps((state, worker))).digest()[:4])
+                            for state in states)
+    return first, second, third
 
 
 class ThreadPool:

@@ -125,8 +125,8 @@ def _answer(sock: socket.socket, number: Any, error: Exception) -> None:
     """Sends an error, with its traceback as text; as text alone where it cannot be pickled and unpickled."""
     with shortened(error):
         text = "".join(traceback.format_exception(error))
-    try:
+    sent = None
+    with contextlib.suppress(Exception):
         pickle.loads(pickle.dumps(error))
-    except Exception:
-        error = None
-    transport.send(sock, (number, error, text))
+        sent = error
+    transport.send(sock, (number, sent, text))

@@ -19,7 +19,7 @@ CELLS, BATCH = 5, 3
 
 def loops(symbol):
     """(nodes, repetitions) of each loop in a graph."""
-    return [(part.loop.period, part.loop.count) for part in Lowered(symbol._outputs)._rolled() if part.loop]
+    return [(part.loop.period, part.loop.times) for part in Lowered(symbol._outputs)._rolled() if part.loop]
 
 
 def computed(symbol, train=True, seed=5, **shapes):

@@ -207,7 +207,8 @@ def _checked(p: dict[str, Any], data: Any, parameters: Any, *states: Any) -> lis
 def _layers(p: dict[str, Any], data: Any, weights: Sequence[_Weights], states: Sequence[Any],
             keeps: bool) -> Iterator[tuple[Any, Any, list]]:
     """Runs the layers, and returns for each of them its inputs, its outputs and the results of its directions."""
-    directions, size = 1 + p["bidirectional"], p["state_size"]
+    directions: int = 1 + p["bidirectional"]
+    size: int = p["state_size"]
     for layer in range(p["num_layers"]):
         out = np.empty((*data.shape[:2], directions * size), data.dtype)
         made = []

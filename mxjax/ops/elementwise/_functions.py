@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import cast
 
 import jax
 import jax.numpy as jnp
@@ -40,7 +41,7 @@ def _power_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     out = _float_power(a, b)
     slopes = [(da, lambda: b * _float_power(a, b - 1)), (db, lambda: out * jnp.log(a))]
     terms = [d * slope() for d, slope in slopes if not isinstance(d, SymbolicZero)]
-    return out, sum(terms) if terms else jnp.zeros_like(out)
+    return out, cast(Array, sum(terms)) if terms else jnp.zeros_like(out)
 
 
 def _power(a: Array, b: Array) -> Array:

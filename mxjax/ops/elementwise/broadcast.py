@@ -86,7 +86,7 @@ def broadcast_axis(data: Array, *, axis: Shape = (), size: Shape = ()) -> Array:
         if shape[a] != 1:
             raise MXNetError(f"operator broadcast_axis: axis {a} has size {shape[a]}, only size 1 can be repeated")
         shape[a] = n
-    return broadcast(data, shape)
+    return broadcast(data, tuple(shape))
 
 
 def _like(p: dict[str, Any], x: tuple, like: tuple) -> tuple:

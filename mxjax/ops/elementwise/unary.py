@@ -162,9 +162,11 @@ def clip(data: Array, *, a_min: Scalar, a_max: Scalar) -> Array:
     """Values limited to [a_min, a_max]; NaN stays, and a value on a limit passes its gradient."""
     if jnp.issubdtype(data.dtype, jnp.integer):  # limits beyond the dtype's own must not wrap around
         limits = jnp.iinfo(data.dtype)
-        a_min, a_max = (jnp.clip(jnp.asarray(a, jnp.float32), limits.min, limits.max) for a in (a_min, a_max))
-    low, high = converted(a_min, data.dtype), converted(a_max, data.dtype)
-    return jnp.where(data > a_max, high, jnp.where(data < a_min, low, data))
+        least, most = (jnp.clip(jnp.asarray(a, jnp.float32), limits.min, limits.max) for a in (a_min, a_max))
+    else:
+        least, most = a_min, a_max
+    low, high = converted(least, data.dtype), converted(most, data.dtype)
+    return jnp.where(data > most, high, jnp.where(data < least, low, data))
 
 
 @register("smooth_l1", aliases=("_npx_smooth_l1",), infer_shape=elementwise)

@@ -26,7 +26,7 @@ def _linalg(name: str, *aliases: str, square: bool = True, **attrs: Any) -> Call
             if square and (len(shape) < 2 or shape[-1] != shape[-2]):
                 raise MXNetError(f"operator _linalg_{name}: A must be square matrices, the shape is {shape}")
             return function(*arrays, **params)
-        compute.__wrapped__ = function
+        vars(compute)["__wrapped__"] = function
         compute.__annotations__, compute.__doc__ = function.__annotations__, function.__doc__
         names = (f"linalg_{name}", *aliases) if name != "syevd" else aliases
         register(f"_linalg_{name}", aliases=names, **attrs)(compute)

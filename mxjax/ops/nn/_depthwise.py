@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from functools import partial
+from typing import cast
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +38,7 @@ def depthwise(data: Array, weight: Array, stride: Numbers, dilate: Numbers, pad:
         data = jnp.repeat(data, filters, axis=channel)
     wide = accumulation(data.dtype)
     out = _sum(stride, dilate, pad, last, data.astype(wide), jnp.squeeze(weight, channel).astype(wide))
-    return out.astype(data.dtype)
+    return cast(Array, out).astype(data.dtype)  # `custom_vjp` hides the type
 
 
 def _places(kernel: Numbers) -> Iterator[Numbers]:
@@ -62,8 +63,8 @@ def _seen(data: Array, place: Numbers, space: Numbers, stride: Numbers, dilate: 
 
 def _correlate(data: Array, weight: Array, stride: Numbers, dilate: Numbers, last: bool) -> Array:
     """Padded data with weight (channel, *kernel)."""
-    space = [(n - d * (k - 1) - 1) // s + 1 for n, d, k, s in
-             zip(data.shape[1:-1] if last else data.shape[2:], dilate, weight.shape[1:], stride, strict=True)]
+    space = tuple([(n - d * (k - 1) - 1) // s + 1 for n, d, k, s in
+                   zip(data.shape[1:-1] if last else data.shape[2:], dilate, weight.shape[1:], stride, strict=True)])
     lying = weight.shape[:1] if last else (weight.shape[0], *(1,) * len(space))
     terms = [_seen(data, place, space, stride, dilate, last) * weight[(slice(None), *place)].reshape(lying)
              for place in _places(weight.shape[1:])]

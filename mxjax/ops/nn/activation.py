@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import jax
 import jax.numpy as jnp
@@ -135,7 +135,7 @@ def leaky_relu(data: Array, gamma: Array | None = None, *,
     data: any shape, float; gamma: (channel,) or broadcastable to the first two axes -> the shape of data.
     """
     need_float("LeakyReLU", data)
-    slope, low, high = (jnp.asarray(v).astype(data.dtype) for v in (slope, lower_bound, upper_bound))
+    factor, low, high = (jnp.asarray(v).astype(data.dtype) for v in (slope, lower_bound, upper_bound))
     if act_type == "rrelu":
         if isinstance(_key, _draw.Drawn) and _train:
             slopes = _key.values
@@ -145,10 +145,10 @@ def leaky_relu(data: Array, gamma: Array | None = None, *,
             slopes = jnp.broadcast_to((low + high) / 2, data.shape)
         return _leaky(data, slopes), slopes
     if act_type == "prelu":
-        return _leaky(data, broadcast(_channel_aligned(gamma, data), data.shape))
+        return _leaky(data, broadcast(_channel_aligned(cast(Array, gamma), data), data.shape))
     if act_type == "elu":
-        return in_float(lambda x: jnp.where(x > 0, x, slope.astype(x.dtype) * jnp.expm1(jnp.where(x > 0, 0, x))), data)
-    return _leaky(data, slope) if act_type == "leaky" else in_float({"selu": _selu, "gelu": _gelu}[act_type], data)
+        return in_float(lambda x: jnp.where(x > 0, x, factor.astype(x.dtype) * jnp.expm1(jnp.where(x > 0, 0, x))), data)
+    return _leaky(data, factor) if act_type == "leaky" else in_float({"selu": _selu, "gelu": _gelu}[act_type], data)
 
 
 # The learnt slope starts at 0.25 (arXiv:1502.01852) unless the user says otherwise.

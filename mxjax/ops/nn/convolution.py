@@ -550,7 +550,8 @@ def _pooled(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
     if p["global_pool"]:
         space = (1,) * len(space)
     else:
-        space = [computed(lambda *axis: _windows(*axis, p["pooling_convention"])[0], *axis[:4])
+        space = [computed(lambda size, kernel, stride, pad: _windows(
+            size, kernel, stride, pad, p["pooling_convention"])[0], *axis[:4])
                  for axis in _geometry("Pooling", p, x)]
     return _image(p, x[0], _channels(p, x), space)
 

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -64,8 +64,8 @@ def attend(plain: Callable[[], Array], parts: Parts, give: Callable[[Array], Arr
                 query = jnp.where(alive, query, 0)  # whose scores don't count has no gradient
                 low = jnp.asarray(jnp.finfo(query.dtype).min / 2, query.dtype)
                 bias = jnp.where(mask, jnp.zeros((), query.dtype) if bias is None else bias, low)
-            out = run(query, key, value, None) if bias is None else _biased(run, query, key, value, bias)
-            return give(jnp.where(alive, out, 0) if emptied else out)
+            out: Any = run(query, key, value, None) if bias is None else _biased(run, query, key, value, bias)
+            return give(jnp.where(cast(Array, alive), out, 0) if emptied else out)
         return branch
     fitting = () if getattr(_local, "plainly", False) else KERNELS.items()
     kernels = {name: by(kernel) for name, (fits, kernel) in fitting if fits(parts)}

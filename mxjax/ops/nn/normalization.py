@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import jax
 import jax.numpy as jnp
@@ -124,6 +124,7 @@ def _summed(gradient: Array, like: Array) -> Array:
 
 
 _standardize.defvjp(_standardize_forward, _standardize_backward)
+_standardized = cast(Callable[..., tuple[Array, Array, Array, Array]], _standardize)  # `custom_vjp` hides the type
 
 
 def _along(axis: int, ndim: int, name: str, size: int, *arrays: Array) -> list[Array]:
@@ -179,7 +180,7 @@ def _batch_norm(name: str, inputs: Sequence[Array], *, axis: int, eps: float, mo
     if train and not use_global_stats:
         others = tuple(a for a in range(data.ndim) if a != axis)
         near = lax.stop_gradient(mean).astype(accumulation(data.dtype))
-        out, mean, var, scale = _standardize(data, gamma, beta, near, others, eps)
+        out, mean, var, scale = _standardized(data, gamma, beta, near, others, eps)
         moving_mean, moving_var = (
             (momentum * old.astype(new.dtype) + (1 - momentum) * lax.stop_gradient(new).reshape(-1)).astype(old.dtype)
             for old, new in [(moving_mean, mean), (moving_var, var)])
@@ -269,7 +270,7 @@ def layer_norm(data: Array, gamma: Array, beta: Array, *, axis: int = -1, eps: f
     """
     axis = normalized(axis, data.ndim)
     gamma, beta = _along(axis, data.ndim, "LayerNorm", data.shape[axis], gamma, beta)
-    out, mean, _, scale = _standardize(data, gamma, beta, None, (axis,), eps)
+    out, mean, _, scale = _standardized(data, gamma, beta, None, (axis,), eps)
     return (out, mean.astype(data.dtype), (1 / scale).astype(data.dtype)) if output_mean_var else out
 
 
@@ -299,7 +300,7 @@ def group_norm(data: Array, gamma: Array, beta: Array, *, num_groups: int = 1, e
     _need_groups("GroupNorm", data, num_groups)
     grouped = data.reshape(data.shape[0], num_groups, -1)
     gamma, beta = _along(1, 3, "GroupNorm", num_groups, gamma, beta)
-    out, mean, _, scale = _standardize(grouped, gamma, beta, None, (2,), eps)
+    out, mean, _, scale = _standardized(grouped, gamma, beta, None, (2,), eps)
     out = out.reshape(data.shape)
     if not output_mean_var:
         return out
@@ -320,7 +321,7 @@ def group_norm_by_channel(data: Array, gamma: Array, beta: Array, *, num_groups:
     _along(1, data.ndim, name, data.shape[1], gamma, beta)
     grouped = data.reshape(data.shape[0], num_groups, data.shape[1] // num_groups, -1)
     gamma, beta = (a.reshape(1, num_groups, -1, 1) for a in (gamma, beta))
-    out, mean, _, scale = _standardize(grouped, gamma, beta, None, (2, 3), eps)
+    out, mean, _, scale = _standardized(grouped, gamma, beta, None, (2, 3), eps)
     out = out.reshape(data.shape)
     if not output_mean_var:
         return out
@@ -339,7 +340,7 @@ def instance_norm(data: Array, gamma: Array, beta: Array, *, eps: float = 1e-3) 
     if level.current() == 2 and 0 in data.shape:
         return data  # MXNet 2 does not look at gamma and beta then
     gamma, beta = _along(1, data.ndim, "InstanceNorm", data.shape[1], gamma, beta)
-    return _standardize(data, gamma, beta, None, tuple(range(2, data.ndim)), eps)[0]
+    return _standardized(data, gamma, beta, None, tuple(range(2, data.ndim)), eps)[0]
 
 
 # ------------------------------------------------------------ norms without parameters
@@ -367,7 +368,7 @@ def _channel_sums(nsize: int, x: Array) -> Array:
     """Sums of the odd number of channels around each: a loop over vectors; XLA's over windows takes single numbers."""
     around = [(nsize // 2, nsize // 2) if axis == 1 else (0, 0) for axis in range(x.ndim)]
     padded = lax.optimization_barrier(jnp.pad(x, around))
-    return sum([lax.slice_in_dim(padded, i, i + x.shape[1], axis=1) for i in range(nsize)])
+    return cast(Array, sum([lax.slice_in_dim(padded, i, i + x.shape[1], axis=1) for i in range(nsize)]))
 
 
 # each number is in the sums around those that are in its own

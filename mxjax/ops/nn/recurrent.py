@@ -264,6 +264,8 @@ def rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None =
     kind = _Layer(_step(mode, _clipping(lstm_state_clip_min, lstm_state_clip_max, lstm_state_clip_nan)), mode != "gru")
     valid = None
     if use_sequence_length:
+        if sequence_length is None:
+            raise MXNetError("RNN: use_sequence_length needs the input sequence_length")
         valid = (jnp.arange(steps)[:, None] < sequence_length.astype(jnp.int32))[..., None]
     starts = [state] if mode != "lstm" else [state, state_cell]
     last: list[State] = []
@@ -274,12 +276,13 @@ def rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None =
             data = jnp.where(keep, data / (1 - p), 0)
         outputs = []
         for direction in range(directions):
-            def turned(array: Array | None, back: int = direction) -> Array | None:
-                return jnp.flip(array, 0) if back and array is not None else array
-            own = [weights.get((layer, name), [None] * 2)[direction]
-                   for name in ("i2h_weight", "h2h_weight", "i2h_bias", "h2h_bias", "h2r_weight")]
+            def turned(array: Array, back: int = direction) -> Array:
+                return jnp.flip(array, 0) if back else array
+            own = [weights[layer, name][direction] for name in ("i2h_weight", "h2h_weight", "i2h_bias", "h2h_bias")]
+            projection = weights[layer, "h2r_weight"][direction] if (layer, "h2r_weight") in weights else None
             begin = tuple(s[layer * directions + direction] for s in starts)
-            out, end = _direction(kind, turned(data), turned(valid), begin, *own)
+            counts = None if valid is None else turned(valid)
+            out, end = _direction(kind, turned(data), counts, begin, *own, h2r=projection)
             outputs.append(turned(out))
             last.append(end)
         data = jnp.concatenate(outputs, axis=-1) if bidirectional else outputs[0]

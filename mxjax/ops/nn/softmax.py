@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array, accumulation, need_float, normalized
-from ..infer import elementwise, exact, first, typed, unify
+from ..infer import elementwise, exact, first, mark, typed, unify
 from ..params import DType, Scalar, np_dtype
 from ..registry import register
 
@@ -48,7 +48,7 @@ def _lengths_aside(params: dict[str, Any], ins: list, outs: list, names: Any = (
     outs[0] = params["dtype"] or outs[0]
 
 
-_lengths_aside.wants_names = True
+mark(_lengths_aside, wants_names=True)
 
 
 _along_axis = exact(first, lambda p, x, *_: -len(x) <= p["axis"] < len(x))

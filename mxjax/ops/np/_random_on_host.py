@@ -125,7 +125,8 @@ def distribution(name: str, names: Sequence[str], shape_of: Callable[..., tuple[
             return _NOISE[name](source, count).reshape(shape)
         given = iter([np.broadcast_to(x, shape).reshape(-1) for x in inputs])
         like = inputs[0].dtype if inputs else np.float32
-        parameters = [next(given) if params[n] is None else np.float32(params[n]).astype(like) for n in names]
+        parameters: list[Any] = [next(given) if params[n] is None else np.float32(params[n]).astype(like)
+                                 for n in names]
         if inputs and not all([(p > 0).all() for p in parameters]):
             return None
         return rounded(_numbers(name, source, count, parameters), shape, dtype)

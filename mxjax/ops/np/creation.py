@@ -10,7 +10,7 @@ import numpy as np
 
 from ...base import MXNetError
 from ..common import Array, converted, gives
-from ..infer import exact, first, unify
+from ..infer import exact, first, mark, unify
 from ..params import DType, Scalar, Shape, np_dtype
 from ..registry import register
 from ..shape.creation import _length, _progression
@@ -21,7 +21,7 @@ def _made_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
     outs[:] = [unify(out, tuple(None if n is None or n < 0 else n for n in params["shape"])) for out in outs]
 
 
-_made_shapes.exact = True
+mark(_made_shapes, exact=True)
 
 MADE: dict[str, Any] = {"infer_shape": _made_shapes,
                         "FShapeKnown": lambda p: all(n is not None and n >= 0 for n in p["shape"])}

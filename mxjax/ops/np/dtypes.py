@@ -149,7 +149,7 @@ def truth(name: str, a: Array, b: Array) -> Any:
     return jnp.dtype("bool")
 
 
-def of_number(function_dtypes: Callable[..., Any]) -> Callable[[str, Array], Any]:
+def of_number(function_dtypes: Callable[..., Any]) -> Callable[..., Any]:
     """The dtype in which an array meets a number: its own; int64 for booleans; float32 for quotients of integers.
 
     Where the number is none of integers (`is_int`), integers and booleans become float64.

@@ -74,10 +74,10 @@ def _like_classic(name: str, classic: str, data: str = "x", floats: Callable[...
         no_bool(name, x)
         return function(x)
 
-    def types(params: dict[str, Any], ins: list[str | None], outs: list[str | None]) -> None:
-        ins[0] = ins[0] or outs[0]
-        outs[0] = ins[0] and (floats(np_dtype(ins[0])).name if level.current() == 2 else ins[0])
     if floats is not None:
+        def types(params: dict[str, Any], ins: list[str | None], outs: list[str | None]) -> None:
+            ins[0] = ins[0] or outs[0]
+            outs[0] = ins[0] and (floats(np_dtype(ins[0])).name if level.current() == 2 else ins[0])
         attrs["infer_type"] = types
     _unary(name, compute, op.doc.partition(",")[0], data, **attrs)
 

@@ -72,7 +72,7 @@ def boolean_mask_assign_tensor(data: Array, mask: Array, value: Array, *, start_
 
 @register("_npx_nonzero", aliases=("_npi_nonzero",), eager=True, wide=True, infer_type=gives("int64"),
           FGradient=no_gradient)
-def nonzero(x: Array) -> Array:
+def nonzero(x: Array) -> np.ndarray:
     """Positions of the nonzero elements, a row each: (count, dimensions) int64."""
     return np.argwhere(np.atleast_1d(np.asarray(x))).astype(np.int64)
 
@@ -147,7 +147,7 @@ def _unique_count(params: dict[str, Any]) -> int:
 @register("_npi_unique", eager=True, FGradient=no_gradient, wide=True, num_outputs=_unique_count,
           infer_type=gives((None, "int64", "int64", "int64")))
 def unique(data: Array, *, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
-           axis: int | None = None) -> tuple[Array, ...]:
+           axis: int | None = None) -> tuple[np.ndarray, ...]:
     """The different values in order; positions of the first ones, of each element's value, and how often each comes.
 
     With an axis its different slices are taken.
@@ -246,8 +246,8 @@ def _insertion(kind: str, eager: bool) -> None:
 
     def insert(arr: Array, *others: Array, val: float | None, start: int | None, stop: int | None, step: int | None,
                int_ind: int | None, axis: int | None) -> Array:
-        others = [o for o in others if o is not None]
-        obj = others.pop() if kind == "tensor" else None
+        there = [o for o in others if o is not None]
+        obj = there.pop() if kind == "tensor" else None
         arr, axis = _along(arr, axis)
         size = arr.shape[axis]
         places = _chosen(name, size, start, stop, step, int_ind, obj)
@@ -270,7 +270,8 @@ def _insertion(kind: str, eager: bool) -> None:
                               **dict.fromkeys(("start", "stop", "step", "int_ind", "axis"), optional)}
     insert.__doc__ = (f"The array with values (a number `val`, or an input) inserted before positions of an axis "
                       f"(None: of the flattened array) that {kind} says.")
-    register(name, inputs=names, **({"eager": True} if eager else {"eager_when": _always}),
+    attrs: dict[str, Any] = {"eager": True} if eager else {"eager_when": _always}
+    register(name, inputs=names, **attrs,
              infer_type=gives(lambda p: None, None, None, "int64"))(insert)
 
 

@@ -35,7 +35,7 @@ def _linalg(name: str, square: bool = True, **attrs: Any) -> Callable[[Callable]
                 raise MXNetError(f"operator _npi_{name}: the input must be {'square ' * square}matrices, the shape is "
                                  f"{shape}")
             return function(*arrays, **params)
-        compute.__wrapped__ = function
+        vars(compute)["__wrapped__"] = function
         compute.__annotations__, compute.__doc__ = function.__annotations__, function.__doc__
         register(f"_npi_{name}", **attrs)(compute)
         return function
@@ -118,7 +118,7 @@ def _eig(A: Array) -> tuple[Array, Array]:  # noqa: N803
 def _eig_on_host(A: Array) -> tuple[Array, Array]:  # noqa: N803
     """JAX has none for TPUs."""
     def compute(matrices: np.ndarray) -> tuple[np.ndarray, ...]:
-        return tuple([np.asarray(found.real, A.dtype) for found in np.linalg.eig(matrices)])
+        return tuple([np.asarray(np.real(found), A.dtype) for found in np.linalg.eig(matrices)])
     return jax.pure_callback(compute, (jax.ShapeDtypeStruct(A.shape[:-1], A.dtype), A), A)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from jax import lax
 from ...base import MXNetError
 from ..common import Array, gives
 from ..infer import broadcasted
-from ..params import DType, Floats, Scalar, Shape, np_dtype
+from ..params import DType, Floats, MaybeScalar, MaybeShape, Scalar, Shape, np_dtype
 from ..random import _draw
 from ..random._distributions import declared
 from ..random.from_numbers import RANDOM
@@ -99,11 +99,13 @@ def _power_of(values: Array, a: Array) -> Array:
 def _gamma_of(values: Array, a: Array, scale: Array) -> Array:
     a, scale = (jnp.broadcast_to(p, values.shape).astype(values.dtype) for p in (a, scale))
     fixed = lax.stop_gradient(scale)
-    slope = lax.stop_gradient(lax.random_gamma_grad(a, values / fixed)) * fixed
+    slope = lax.random_gamma_grad(a, values / fixed)  # pyright: ignore[reportCallIssue]  the stubs ask for a dtype
+    slope = lax.stop_gradient(slope) * fixed
     return _with_gradient(values, values / fixed * scale + slope * a)
 
 
-_LOCATION, _SCALE = {"loc": None, "scale": None}, {"scale": ">= 0"}
+_LOCATION: dict[str, float | None] = {"loc": None, "scale": None}
+_SCALE = {"scale": ">= 0"}
 _DISTRIBUTIONS: dict[str, _Distribution] = {
     "uniform": _Distribution(
         _uniform, lambda drawn, low, high: _scaled(drawn, low, high - low), {"low": None, "high": None}, {}, "float32",
@@ -158,8 +160,8 @@ def _register(name: str, distribution: _Distribution, batched: bool) -> None:
                 raise MXNetError(f"operator {op_name}: parameters of shape {shape} do not fit size={size}")
             shape = size + shape if batched else size
         return distribution.draw(_key, shape, wide, *values).astype(np_dtype(dtype))
-    numbers: dict[str, Any] = {n: (Scalar | None, default) for n, default in distribution.parameters.items()}
-    numbers["size"] = (Shape | None, None)
+    numbers: dict[str, Any] = {n: (MaybeScalar, default) for n, default in distribution.parameters.items()}
+    numbers["size"] = (MaybeShape, None)
     if name != "powerd":
         numbers["ctx"] = (str, "cpu")
     if distribution.dtype is not None:
@@ -204,7 +206,7 @@ def bernoulli(input1: Array | None = None, *, prob: Scalar | None = None, logit:
               _key: Any = None) -> Array:
     """Ones with probability `prob` (or, where `is_logit`, sigmoid(`logit`)), zeros else; it may be an array."""
     if isinstance(_key, _draw.Drawn):
-        return (input1 > _key.values).astype(np_dtype(dtype))
+        return (cast(Array, input1) > _key.values).astype(np_dtype(dtype))
     number = logit if is_logit else prob
     value = jnp.asarray(input1 if number is None else number).astype(jnp.float32)
     probability = jax.nn.sigmoid(value) if is_logit else value
@@ -220,7 +222,7 @@ def choice(input1: Array | None = None, input2: Array | None = None, *, a: int |
     if isinstance(_key, _draw.Drawn):
         return _key.values
     weights = (input2 if a is None else input1) if weighted else None
-    count = input1.shape[0] if a is None else a
+    count = cast(Array, input1).shape[0] if a is None else a
     if weights is not None and weights.shape != (count,):
         raise MXNetError(f"operator _npi_choice: p has shape {weights.shape}, it must have {count} numbers")
     shape = () if size is None else size

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import jax.numpy as jnp
 import numpy as np
 
 from ...base import MXNetError
 from ..common import Array, no_gradient, normalized, size_of
-from ..infer import UNKNOWN, broadcasted, elementwise, exact, first, known, unify
+from ..infer import UNKNOWN, broadcasted, elementwise, exact, first, known, mark, unify
+from ..infer import Shape as Known
 from ..params import Count, Floats, Scalar, Shape, Shapes
 from ..registry import register
 from ..shape.slicing import _joined_shapes, _stacked_shapes, split_v2
@@ -24,14 +25,15 @@ Dims = Sequence[int | None]
 def _completed(name: str, source: Dims, target: list[int | None], computed: int | None) -> tuple[int | None, ...]:
     """`target` with the dimension at `computed` worked out from the sizes; raises MXNetError where they do not fit."""
     mistake = MXNetError(f"operator {name}: cannot reshape an array of shape {tuple(source)} into {tuple(target)}")
-    rest = [n for i, n in enumerate(target) if i != computed]
-    if None in source or None in rest:
+    rest = tuple([n for i, n in enumerate(target) if i != computed])
+    if not known(tuple(source)) or not known(rest):
         return tuple(target)
+    size = size_of(cast(Sequence[int], source))
     if computed is not None:
-        if math.prod(rest) == 0 or size_of(source) % math.prod(rest):
+        if size_of(rest) == 0 or size % size_of(rest):
             raise mistake
-        target[computed] = size_of(source) // math.prod(rest)
-    if math.prod(target) != size_of(source):
+        target[computed] = size // size_of(rest)
+    if size_of(cast(Sequence[int], target)) != size:
         raise mistake
     return tuple(target)
 
@@ -82,7 +84,7 @@ def npx_reshaped(source: Dims, codes: Sequence[int], reverse: bool = False) -> t
                 position = len(dims)
             elif code == -5:
                 pair = dims[position], dims[position + 1]
-                out.append(None if None in pair else math.prod(pair))
+                out.append(size_of(pair) if known(pair) else None)
                 position += 2
             elif code == -6:
                 left, right, size = next(steps), next(steps), dims[position]
@@ -112,12 +114,12 @@ def _need_c_order(name: str, order: str) -> None:
 def _reshape_shapes(target: Callable[..., tuple]) -> Callable[..., None]:
     def rule(params: dict[str, Any], ins: list, outs: list) -> None:
         if ins[0] is not None and params["order"] == "C":
-            outs[0] = unify(outs[0], target(params, ins[0]))
-            if known(outs[0]) and ins[0].count(None) == 1:
+            result = outs[0] = unify(outs[0], target(params, ins[0]))
+            if known(result) and ins[0].count(None) == 1:
                 rest = math.prod(n for n in ins[0] if n is not None)
                 if rest:
-                    ins[0] = tuple(size_of(outs[0]) // rest if n is None else n for n in ins[0])
-    rule.exact = True
+                    ins[0] = tuple(size_of(result) // rest if n is None else n for n in ins[0])
+    mark(rule, exact=True)
     return rule
 
 
@@ -141,17 +143,18 @@ def npx_reshape(a: Array, *, newshape: Shape, reverse: bool = False, order: str 
 
 
 # ------------------------------------------------------------ axes
-def _transpose_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
-    ndim = len(ins[0] if ins[0] is not None else outs[0]) if ins[0] is not None or outs[0] is not None else None
-    if ndim is None:
+def _transpose_shapes(params: dict[str, Any], ins: list[Known], outs: list[Known]) -> None:
+    data, result = ins[0], outs[0]
+    like = result if data is None else data
+    if like is None:
         return
-    order = [normalized(a, ndim) for a in params["axes"]] if params["axes"] else list(range(ndim))[::-1]
-    if ins[0] is not None:
-        outs[0] = unify(outs[0], tuple(ins[0][a] for a in order))
-    ins[0] = unify(ins[0], tuple(outs[0][order.index(a)] for a in range(ndim)))
+    order = [normalized(a, len(like)) for a in params["axes"]] if params["axes"] else list(range(len(like)))[::-1]
+    if data is not None:
+        like = outs[0] = unify(result, tuple(data[a] for a in order))
+    ins[0] = unify(data, tuple(like[order.index(a)] for a in range(len(like))))
 
 
-_transpose_shapes.exact = True
+mark(_transpose_shapes, exact=True)
 
 
 @register("_np_transpose", infer_shape=_transpose_shapes)
@@ -274,7 +277,7 @@ def _concatenate_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
         _joined_shapes(1)({**params, "dim": params["axis"]}, ins, outs)
 
 
-_concatenate_shapes.exact = True
+mark(_concatenate_shapes, exact=True)
 
 
 @register("_npi_concatenate", infer_shape=_concatenate_shapes)

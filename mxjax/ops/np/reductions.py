@@ -190,8 +190,8 @@ def average(a: Array, weights: Array | None = None, *, axis: Shape | None = None
         weights = weights.reshape([-1 if i == axes[0] else 1 for i in range(a.ndim)])
     else:
         total = jnp.sum(weights, axes)
-    returned = lax.stop_gradient(total)  # as in MXNet: only the average is differentiated
-    return (jnp.sum(a * weights, axes) / total).astype(a.dtype), returned.astype(a.dtype)
+    divisor = lax.stop_gradient(total)  # as in MXNet: only the average is differentiated
+    return (jnp.sum(a * weights, axes) / total).astype(a.dtype), divisor.astype(a.dtype)
 
 
 _PERCENTS = "operator _npi_percentile: percentiles must be in [0, 100], got {}"
@@ -247,7 +247,7 @@ def _bincount_types(params: dict[str, Any], ins: list, outs: list) -> None:
 @register("_npi_bincount", eager=True, FGradient=no_gradient, infer_type=_bincount_types,
           inputs=lambda p: ["data", "weights"] if p["has_weights"] else ["data"])
 def bincount(data: Array, weights: Array | None = None, *, minlength: Annotated[int, Range(0)] = 0,
-             has_weights: bool = False) -> Array:
+             has_weights: bool = False) -> np.ndarray:
     """Returns how often each of 0, 1, 2, ... is in a vector of integers, or the sum of the weights there.
 
     The result has max(minlength, largest number + 1) elements of the dtype of the data (of the weights).

@@ -19,7 +19,8 @@ _AT_ONCE = 64  # thresholds whose levels are computed together: more would take 
           FPartialShape=lambda p, *_: (1,),
           infer_type=types("float32", "calibrate_entropy", {"hist": "float32"}, hist=("float32",),
                            hist_edges=("float32",)))
-def calibrate_entropy(hist: Array, hist_edges: Array, *, num_quantized_bins: int = 255) -> tuple[Array, Array]:
+def calibrate_entropy(hist: Array, hist_edges: Array, *,
+                      num_quantized_bins: int = 255) -> tuple[np.ndarray, np.ndarray]:
     """The threshold at which cutting off a histogram loses least information (Kullback-Leibler divergence).
 
     hist: (bins,) counts, symmetric around zero; hist_edges: (bins + 1,) -> threshold (1,), divergence (1,).

@@ -16,7 +16,7 @@ from jax import lax
 
 from ...base import MXNetError
 from ..common import Array, no_gradient
-from ..infer import exact, unify
+from ..infer import exact, mark, unify
 from ..registry import register
 
 # what the end of the range is multiplied to, as float32
@@ -56,7 +56,7 @@ def with_range(values: Array, dtype: Any, low: Any, high: Any) -> tuple[Array, A
         scale = np.float32(steps(dtype)) / edge
     data = quantized(values * scale, dtype)
     if np.dtype(dtype).kind == "u":
-        return data, *(jnp.asarray(v, jnp.float32).reshape(1) for v in (low, high))
+        return data, jnp.asarray(low, jnp.float32).reshape(1), jnp.asarray(high, jnp.float32).reshape(1)
     return data, -edge, edge
 
 
@@ -73,7 +73,7 @@ def alike(params: dict[str, Any], ins: list, outs: list) -> None:
     ins[1:], outs[1:] = [(1,)] * (len(ins) - 1), [(1,)] * (len(outs) - 1)
 
 
-alike.complete = True
+mark(alike, complete=True)
 
 
 BYTES = ("int8", "uint8")
@@ -106,7 +106,7 @@ def types(out: Any, operator: str, default: Mapping[str, str] | None = None,
         outs[:] = [t or (first if i == 0 else "float32") for i, t in enumerate(outs)]
         ins[:] = [t or (default or {}).get(name, "float32" if i else None)
                   for i, (t, name) in enumerate(zip(ins, names, strict=True))]
-    rule.wants_names = True
+    mark(rule, wants_names=True)
     return rule
 
 
@@ -151,13 +151,14 @@ def quantize_v2(data: Array, *, out_type: Literal["auto", "int8", "uint8"] = "in
     Data that are 8-bit integers already keep their numbers.
     """
     need("quantize_v2", ("float32", *BYTES), data=data)
-    known = min_calib_range is not None and max_calib_range is not None
+    given = None if min_calib_range is None or max_calib_range is None else (min_calib_range, max_calib_range)
     if data.dtype in (jnp.int8, jnp.uint8):
         most = steps(data.dtype)
-        low, high = (min_calib_range, max_calib_range) if known else (0 if data.dtype == jnp.uint8 else -most, most)
-        return data.astype(_chosen(out_type, min_calib_range)), *(jnp.full(1, v, jnp.float32) for v in (low, high))
-    low, high = (min_calib_range, max_calib_range) if known else (data.min(), data.max())
-    return with_range(data, _chosen(out_type, min_calib_range if known else None), low, high)
+        low, high = given or (0 if data.dtype == jnp.uint8 else -most, most)
+        low, high = (jnp.full(1, v, jnp.float32) for v in (low, high))
+        return data.astype(_chosen(out_type, min_calib_range)), low, high
+    low, high = given or (data.min(), data.max())
+    return with_range(data, _chosen(out_type, min_calib_range if given else None), low, high)
 
 
 @register("_contrib_quantize_asym", num_outputs=3, FGradient=no_gradient,

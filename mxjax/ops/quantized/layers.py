@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from ..._xla.processor import multiplies_bytes
 from ...base import MXNetError
 from ..by_device import BYTE_CONVOLUTION, MOST_KERNEL, by_device
 from ..common import Array, no_gradient, size_of
-from ..infer import filled, first
+from ..infer import filled, first, mark
 from ..nn._correlation import dimension_numbers
 from ..nn.convolution import (
     Layout,
@@ -329,9 +329,10 @@ def quantized_elemwise_add(lhs: Array, rhs: Array, lhs_min: Array, lhs_max: Arra
     else:
         edge = edges[0] + edges[1]
         low, high = -edge, edge
-    total = sum(a.astype(jnp.float32) * (e / edge * (steps(dtype) / steps(a.dtype)))
-                for a, e in zip((lhs, rhs), edges, strict=True))
-    return quantized(total, dtype), *(jnp.asarray(v, jnp.float32).reshape(1) for v in (low, high))
+    total = cast(Array, sum(a.astype(jnp.float32) * (e / edge * (steps(dtype) / steps(a.dtype)))
+                            for a, e in zip((lhs, rhs), edges, strict=True)))
+    low, high = (jnp.asarray(v, jnp.float32).reshape(1) for v in (low, high))
+    return quantized(total, dtype), low, high
 
 
 def _product_type(p: dict[str, Any], ins: list) -> str:
@@ -397,7 +398,7 @@ def _rnn_shapes(p: dict[str, Any], ins: list, outs: list, names: Any = ()) -> No
     ins[-2:] = [(1,), (1,)]
 
 
-_rnn_shapes.wants_names = True
+mark(_rnn_shapes, wants_names=True)
 
 
 @register("_contrib_quantized_rnn", FPartialShape=rnn_shapes, inputs=_rnn_inputs, infer_type=_rnn_types,

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..common import Array
-from ..params import DType, Scalar, Shape, np_dtype
+from ..params import MaybeDType, MaybeShape, Scalar, Shape, np_dtype
 from . import _draw
 
 
@@ -119,7 +119,7 @@ def scalars(distribution: Distribution) -> dict[str, tuple[Any, float]]:
     return {name: (Scalar, default) for name, default in distribution.parameters.items()}
 
 
-MADE_OF: dict[str, tuple[Any, Any]] = {"shape": (Shape | None, None), "ctx": (str, ""), "dtype": (DType | None, None)}
+MADE_OF: dict[str, tuple[Any, Any]] = {"shape": (MaybeShape, None), "ctx": (str, ""), "dtype": (MaybeDType, None)}
 
 
 def float_or(dtype: str | None) -> Any:

@@ -84,4 +84,5 @@ def _gamma(key: Array, alpha: Array) -> Array:
 @_gamma.defjvp
 def _gamma_tangent(primals: tuple[Array, Array], tangents: tuple[Any, Array]) -> tuple[Array, Array]:
     values = _gamma(*primals)
-    return values, tangents[1] * jax.lax.random_gamma_grad(primals[1], values)
+    slope = jax.lax.random_gamma_grad(primals[1], values)  # pyright: ignore[reportCallIssue]  the stubs want a dtype
+    return values, tangents[1] * slope

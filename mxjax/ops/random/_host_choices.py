@@ -45,7 +45,7 @@ def unique_zipfian(source: Source, range_max: int, batch: int, samples: int) -> 
     step, span = -(-batch // max(len(twisters), 1)), c_function("log")(np.float64(range_max))
     for i in range(batch if samples else 0):
         words = np.empty(0, np.uint32)
-        places = words
+        drawn = places = words
         while len(places) < samples:
             words = np.concatenate([words, twisters[i // step].take(4 * samples + 64)])
             drawn = np.floor(c_function("exp")(unit(words, True) * span) + 0.5).astype(np.int64) - 1

@@ -84,7 +84,7 @@ def _each(lanes: Twisters, rows: slice, wants: np.ndarray, wide: bool, cost: flo
         path = np.append(following, np.full((len(wants), 1), length), 1)
         flat, visited = (path + first[:, None]).reshape(-1), np.zeros(path.size, bool)
         at, before = first, None
-        while not np.array_equal(at, before):
+        while before is None or not np.array_equal(at, before):
             visited[at] = True
             at, before = flat[at], at
         good &= visited.reshape(path.shape)[:, :-1]

@@ -98,7 +98,8 @@ def random_multinomial(n: Array, p: Array, *, shape: Shape = (), dtype: DType = 
 
 
 @register("_sample_unique_zipfian", num_outputs=2, eager=True, infer_type=gives("int64"), wide=True, **RANDOM)
-def sample_unique_zipfian(*, range_max: int, shape: Shape | None = None, _key: Any = None) -> tuple[Array, Array]:
+def sample_unique_zipfian(*, range_max: int, shape: Shape | None = None,
+                          _key: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Different classes in each row, drawn with P(c) = log((c + 1.5) / (c + 0.5)) / log(range_max), nearly.
 
     They come from MXNet's source for CPUs, whatever the context. shape: (batch, samples), at most range_max samples ->

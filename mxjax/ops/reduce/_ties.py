@@ -96,7 +96,8 @@ def introsort(keys: Array) -> Array:
 
     def parted(state: tuple) -> tuple:
         level, *parts = state
-        return level + 1, *_parted(*parts, places)
+        pairs, low, high = parts
+        return level + 1, *_parted(pairs, low, high, places)
     state = 0, jnp.stack([keys.ravel(), places]), first, first + size
     _, pairs, low, high = lax.while_loop(unfinished, parted, state)
 

@@ -9,19 +9,20 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._ties import LONGEST_STABLE
 
 __all__ = ["positions"]
 
 
-def positions(keys: np.ndarray, count: int, whole: bool) -> np.ndarray:
+def positions(keys: ArrayLike, count: int, whole: bool) -> np.ndarray:
     """Positions (int32) of the `count` smallest keys (int32) of the last axis, in MXNet's order.
 
     whole: they come from a sort of all, as `std::sort` does it; else from `std::partial_sort`.
     """
-    keys = np.asarray(keys)
-    rows = keys.reshape(-1, keys.shape[-1])
+    numbers = np.asarray(keys)
+    rows = numbers.reshape(-1, numbers.shape[-1])
     found, ordered = _stable(rows)
     found = found[:, :count]
     tied = (ordered[:, 1:count + 1] == ordered[:, :-1][:, :count]).any(-1).nonzero()[0]
@@ -31,7 +32,7 @@ def positions(keys: np.ndarray, count: int, whole: bool) -> np.ndarray:
     elif tied.size:
         for row in tied:
             found[row] = _partial_sort(rows[row], count)
-    return found.reshape(*keys.shape[:-1], count)
+    return found.reshape(*numbers.shape[:-1], count)
 
 
 def _stable(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

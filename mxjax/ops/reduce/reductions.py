@@ -185,7 +185,10 @@ def cumsum(a: Array, *, axis: int | None = None,
     if out != jnp.float16:
         return jnp.cumsum(a, axis, dtype=out)
     rows = jnp.moveaxis(a.ravel() if axis is None else a, axis or 0, 0).astype(out)  # rounded one after the other
-    sums = lax.scan(lambda total, row: (total + row,) * 2, jnp.zeros(rows.shape[1:], out), rows)[1]
+    def step(total: Array, row: Array) -> tuple[Array, Array]:
+        total = total + row
+        return total, total
+    sums = lax.scan(step, jnp.zeros(rows.shape[1:], out), rows)[1]
     return jnp.moveaxis(sums, 0, axis or 0)
 
 

@@ -11,7 +11,7 @@ from jax import lax
 from ...base import MXNetError
 from ...util import is_np_shape
 from ..common import Array, converted, normalized
-from ..infer import elementwise, exact, unify
+from ..infer import elementwise, exact, mark, unify
 from ..params import DType, Scalar, Shape, np_dtype
 from ..registry import register
 
@@ -25,7 +25,7 @@ def made_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
         outs[:] = [unify(out, tuple(n if n > 0 else None for n in params["shape"])) for out in outs]
 
 
-made_shapes.exact = True
+mark(made_shapes, exact=True)
 
 
 def shape_known(params: dict[str, Any]) -> bool:
@@ -91,7 +91,7 @@ def _arange_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
         outs[0] = unify(outs[0], (_length(params["start"], params["stop"], params["step"], params["repeat"]),))
 
 
-_arange_shapes.exact = True
+mark(_arange_shapes, exact=True)
 
 
 @register("_arange", infer_shape=_arange_shapes, FShapeKnown=lambda p: not (p["infer_range"] and p["stop"] is None),

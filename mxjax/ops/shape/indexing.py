@@ -14,7 +14,7 @@ from jax.core import Tracer
 
 from ...base import MXNetError
 from ..common import Array, chosen, converted, gives, normalized, whole
-from ..infer import exact, filled, first, unify
+from ..infer import exact, filled, first, mark, unify
 from ..params import Count, DType, Floats, Scalar, Shape, np_dtype
 from ..registry import register
 from ._rows import rows
@@ -238,7 +238,7 @@ def _where_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
         outs[0] = shape
 
 
-_where_shapes.complete = True
+mark(_where_shapes, complete=True)
 
 
 @register("where", aliases=("_sparse_where",), infer_shape=_where_shapes, infer_type=chosen)
@@ -341,7 +341,8 @@ def histogram(data: Array, bins: Array | None = None, *, bin_cnt: int | None = N
         bins = jnp.linspace(*range, bin_cnt + 1, dtype=jnp.float64).astype(data.dtype)
     values = data.ravel()
     inside = (values >= bins[0]) & (values <= bins[-1])
-    if bin_cnt is not None and _far_apart(range, bin_cnt, data.dtype):  # by a product, a tenth of a search's time
+    # by a product, a tenth of a search's time
+    if bin_cnt is not None and range is not None and _far_apart(range, bin_cnt, data.dtype):
         guess = (values.astype(jnp.float64) - range[0]) * (bin_cnt / (range[1] - range[0]))
         guess = jnp.clip(guess.astype(jnp.int32), 0, bin_cnt - 1)
         place = jnp.clip(guess + (values >= bins[guess + 1]) - (values < bins[guess]), 0, bin_cnt - 1)

@@ -13,7 +13,8 @@ import numpy as np
 from ...base import MXNetError
 from ...util import is_np_shape
 from ..common import Array, gives, normalized, size_of
-from ..infer import exact, first, known, unify
+from ..infer import Shape as Known
+from ..infer import exact, first, known, mark, unify
 from ..params import Range, Scalar, Shape
 from ..registry import register
 
@@ -70,13 +71,15 @@ def reshaped(source: Dims, codes: Sequence[int], reverse: bool = False) -> tuple
         if total is not None and rest is not None and total % max(rest, 1):
             raise mistake(f"{total} elements do not divide by {rest}")
         out[computed] = None if total is None or rest is None else total // max(rest, 1)
-    if known(tuple(dims)) and known(tuple(out)) and size_of(dims) != size_of(out):
-        raise mistake(f"{size_of(dims)} elements do not make {size_of(out)}")
+    given, made = tuple(dims), tuple(out)
+    if known(given) and known(made) and size_of(given) != size_of(made):
+        raise mistake(f"{size_of(given)} elements do not make {size_of(made)}")
     return tuple(out[::-1] if reverse else out)
 
 
 def _product(dims: Dims) -> int | None:
-    return None if None in dims else math.prod(dims)
+    sizes = tuple(dims)
+    return size_of(sizes) if known(sizes) else None
 
 
 def _split(size: int | None, left: int, right: int, mistake: Any) -> list[int | None]:
@@ -114,7 +117,7 @@ def _reshape_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
             ins[0] = tuple(size_of(outs[0]) // rest if n is None else n for n in ins[0])
 
 
-_reshape_shapes.exact = True
+mark(_reshape_shapes, exact=True)
 
 
 @register("Reshape", aliases=("reshape",), infer_shape=_reshape_shapes)
@@ -177,17 +180,19 @@ def size_array(data: Array) -> Array:
 
 
 # ------------------------------------------------------------ axes
-def _transpose_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
+def _transpose_shapes(params: dict[str, Any], ins: list[Known], outs: list[Known]) -> None:
     data, result = ins[0], outs[0]
-    if data is None and result is None:
-        return
-    order = _order(params["axes"], len(result if data is None else data))
     if data is not None:
-        outs[0] = unify(result, tuple(data[a] for a in order))
-    ins[0] = unify(data, tuple(outs[0][order.index(i)] for i in range(len(order))))
+        order = _order(params["axes"], len(data))
+        result = outs[0] = unify(result, tuple(data[a] for a in order))
+    elif result is not None:
+        order = _order(params["axes"], len(result))
+    else:
+        return
+    ins[0] = unify(data, tuple(result[order.index(i)] for i in range(len(order))))
 
 
-_transpose_shapes.exact = True
+mark(_transpose_shapes, exact=True)
 
 
 def _order(axes: Sequence[int], ndim: int) -> list[int]:
@@ -216,16 +221,19 @@ def swap_axis(data: Array, *, dim1: int = 0, dim2: int = 0) -> Array:
     return jnp.swapaxes(data, normalized(dim1, data.ndim), normalized(dim2, data.ndim))
 
 
-def _expand_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
-    if ins[0] is None and outs[0] is None:
+def _expand_shapes(params: dict[str, Any], ins: list[Known], outs: list[Known]) -> None:
+    data, result = ins[0], outs[0]
+    if data is not None:
+        axis = normalized(params["axis"], len(data) + 1)
+        result = outs[0] = unify(result, (*data[:axis], 1, *data[axis:]))
+    elif result is not None:
+        axis = normalized(params["axis"], len(result))
+    else:
         return
-    axis = normalized(params["axis"], len(outs[0]) if ins[0] is None else len(ins[0]) + 1)
-    if ins[0] is not None:
-        outs[0] = unify(outs[0], (*ins[0][:axis], 1, *ins[0][axis:]))
-    ins[0] = unify(ins[0], outs[0][:axis] + outs[0][axis + 1:])
+    ins[0] = unify(data, result[:axis] + result[axis + 1:])
 
 
-_expand_shapes.exact = True
+mark(_expand_shapes, exact=True)
 
 
 @register("expand_dims", aliases=("_npi_expand_dims",), infer_shape=_expand_shapes)

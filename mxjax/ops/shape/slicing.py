@@ -10,7 +10,8 @@ import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array, converted, gives, normalized
-from ..infer import exact, unify
+from ..infer import Shape as Known
+from ..infer import exact, mark, unify
 from ..params import Range, Scalar, Shape
 from ..registry import register
 
@@ -37,7 +38,7 @@ def _slice_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
         outs[0] = unify(outs[0], _lengths(params, "slice", ins[0]))
 
 
-_slice_shapes.complete = _slice_shapes.exact = True
+mark(_slice_shapes, complete=True, exact=True)
 
 
 def _slice_part(params: dict[str, Any], shape: tuple[int, ...]) -> tuple[slice, ...]:
@@ -87,7 +88,7 @@ def _slice_axis_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
     outs[0] = unify(outs[0], tuple(shape))
 
 
-_slice_axis_shapes.complete = _slice_axis_shapes.exact = True
+mark(_slice_axis_shapes, complete=True, exact=True)
 
 
 def _slice_axis_part(params: dict[str, Any], shape: tuple[int, ...]) -> tuple[slice, ...]:
@@ -127,23 +128,24 @@ def slice_like(data: Array, shape_like: Array, *, axes: Shape = ()) -> Array:
 
 
 # ------------------------------------------------------------ splits
-def _split_channel_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
+def _split_channel_shapes(params: dict[str, Any], ins: list[Known], outs: list[Known]) -> None:
     if ins[0] is None:
         return
     count, data = params["num_outputs"], list(ins[0])
     axis = normalized(params["axis"], len(data))
     size = _section(params, tuple(data))
     keep = [] if params["squeeze_axis"] else [size]
-    piece = unify(None, (*data[:axis], *keep, *data[axis + 1:]))
+    piece: tuple[int | None, ...] = (*data[:axis], *keep, *data[axis + 1:])
     for out in outs:
         piece = unify(piece, out)
     outs[:] = [piece] * count
-    whole = count if params["squeeze_axis"] else None if piece[axis] is None else piece[axis] * count
+    own = None if params["squeeze_axis"] else piece[axis]
+    whole = count if params["squeeze_axis"] else None if own is None else own * count
     rest = piece if params["squeeze_axis"] else piece[:axis] + piece[axis + 1:]
     ins[0] = unify(tuple(data), (*rest[:axis], whole, *rest[axis:]))
 
 
-_split_channel_shapes.exact = True
+mark(_split_channel_shapes, exact=True)
 
 
 def _section(params: dict[str, Any], shape: tuple) -> int | None:
@@ -209,7 +211,8 @@ def split_v2(data: Array, *, indices: Shape, axis: int = 1, squeeze_axis: bool =
 def _joined_shapes(equal_unknowns: int) -> Callable[..., None]:
     """Rule of a concatenation; up to `equal_unknowns` inputs share what the output's size leaves."""
     def rule(params: dict[str, Any], ins: list, outs: list) -> None:
-        rest, axis = None, 0
+        rest: tuple[int | None, ...] | None = None
+        axis = 0
         for shape in [*ins, outs[0]]:
             if shape is not None:
                 axis = normalized(params["dim"], len(shape))
@@ -217,18 +220,19 @@ def _joined_shapes(equal_unknowns: int) -> Callable[..., None]:
         if rest is None:
             return
         ins[:] = [unify(shape, rest) for shape in ins]
-        outs[0] = unify(outs[0], rest)
+        before: Known = outs[0]
+        result = outs[0] = unify(before, rest)
         missing = [i for i, shape in enumerate(ins) if shape[axis] is None]
         total = sum(shape[axis] for shape in ins if shape[axis] is not None)
         if not missing:
-            outs[0] = unify(outs[0], (*rest[:axis], total, *rest[axis + 1:]))
-        elif outs[0][axis] is not None and len(missing) <= equal_unknowns:
-            share = (outs[0][axis] - total) // len(missing)
+            outs[0] = unify(result, (*rest[:axis], total, *rest[axis + 1:]))
+        elif (whole := result[axis]) is not None and len(missing) <= equal_unknowns:
+            share = (whole - total) // len(missing)
             if share < 0:
-                raise MXNetError(f"the inputs have {total} elements along axis {axis}, the output {outs[0][axis]}")
+                raise MXNetError(f"the inputs have {total} elements along axis {axis}, the output {whole}")
             for i in missing:
                 ins[i] = (*ins[i][:axis], share, *ins[i][axis + 1:])
-    rule.exact = True
+    mark(rule, exact=True)
     return rule
 
 
@@ -254,7 +258,7 @@ def _stacked_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
         outs[0] = unify(outs[0], (*shape[:axis], len(ins), *shape[axis:]))
 
 
-_stacked_shapes.exact = True
+mark(_stacked_shapes, exact=True)
 
 
 @register("stack", infer_shape=_stacked_shapes)

@@ -56,8 +56,8 @@ def _apply(rule: Rule, mixed: bool, arrays: Sequence[Array], **options: Any) -> 
 
     def update(weight: Array, grad: Array, *states: Array) -> tuple[Array, ...]:
         if mixed:
-            *states, master = states
-            new, *after = _tuple(rule(master, grad.astype(master.dtype), *states, **options))
+            *rest, master = states
+            new, *after = _tuple(rule(master, grad.astype(master.dtype), *rest, **options))
             after = [new, *after, new]
         else:
             after = _tuple(rule(weight, grad, *states, **_rounded(options, (weight, *states))))
@@ -100,7 +100,7 @@ def _single(name: str, rule: Rule, aliases: Sequence[str] = (), *, mixed: bool =
         options.update(zip(tail, inputs[len(names):], strict=True))
         return _apply(_rule, mixed, inputs[:len(names)], **options)
     _declare(compute, [*names, *tail], _options(rule))
-    compute.__doc__ = inspect.getdoc(rule) + "\n\nComputed on the float32 copy of the weight." * mixed
+    compute.__doc__ = (inspect.getdoc(rule) or "") + "\n\nComputed on the float32 copy of the weight." * mixed
     wide = names[2:] if mixed else ()
     register(name, aliases=aliases, FInPlace=in_place and functools.partial(compute, _rule=in_place),
              mutates=(*names[2:], *["grad"] * writes_gradient), arguments_changed=("grad",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import jax.numpy as jnp
 
@@ -33,7 +33,7 @@ def interpolate(rows: Array, base: Any, y: Array, x: Array, height: int, width: 
     out = 0
     for index, weight in neighbours(base, y, x, height, width, stride, inside):
         out = out + jnp.take(rows, index, axis=0, mode="clip") * weight[..., None].astype(rows.dtype)
-    return out
+    return cast(Array, out)
 
 
 def neighbours(base: Any, y: Array, x: Array, height: int, width: int, stride: int = 1,

@@ -113,7 +113,8 @@ def multibox_target(anchor: Array, label: Array, cls_pred: Array, *, overlap_thr
         classes = jnp.where(positive, chosen[:, 0] + 1, jnp.where(negative, 0, ignore_label))
         return (jnp.where(mask, offsets, 0).reshape(-1), mask.astype(dtype).reshape(-1),
                 jnp.where(real.any(), classes, ignore_label))
-    return tuple(o.astype(dtype) for o in jax.vmap(of_one)(label, cls_pred))
+    offsets, mask, classes = jax.vmap(of_one)(label, cls_pred)
+    return offsets.astype(dtype), mask.astype(dtype), classes.astype(dtype)
 
 
 def _overlap(lhs: Array, rhs: Array) -> Array:

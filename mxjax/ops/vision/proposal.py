@@ -19,9 +19,9 @@ from ._boxes import product, suppress
 def _anchors(stride: int, ratios: tuple[float, ...], scales: tuple[float, ...]) -> np.ndarray:
     """Anchors (ratios * scales, 4) by corners, both ends included, around the first cell of the feature map."""
     size, rows = float(stride), []
-    for ratio in np.float32(ratios):
+    for ratio in np.asarray(ratios, np.float32):
         width = np.floor(np.sqrt(np.floor(np.float32(size * size) / ratio)) + np.float32(0.5))
-        for scale in np.float32(scales):
+        for scale in np.asarray(scales, np.float32):
             w = width * scale
             h = np.floor(w / scale * ratio + np.float32(0.5)) * scale
             rows.append([-(w - 1) / 2, -(h - 1) / 2, (w - 1) / 2, (h - 1) / 2])

@@ -29,7 +29,7 @@ def _four(operator: str, data: Array) -> tuple[int, int]:
     if data.ndim != 4:
         raise MXNetError(f"operator {operator}: data must have the shape (batch, channel, height, width), it has "
                          f"{data.shape}")
-    return data.shape[2:]
+    return data.shape[2], data.shape[3]
 
 
 def bilinear_matrix(size: int, new: int, align_corners: bool) -> np.ndarray:

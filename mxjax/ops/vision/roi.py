@@ -98,9 +98,9 @@ def _aligned(data: Array, rois: Array, pooled_size: tuple[int, ...], spatial_sca
         raise MXNetError(f"operator ROIAlign: {data.shape[1]} channels cannot be divided among {pooled} bins")
     corner = rois[:, 1:].astype(accumulation(rois.dtype)) * spatial_scale - (0.5 if aligned else 0)
     start_x, start_y, end_x, end_y = corner.T
-    size = [end_y - start_y, end_x - start_x]
-    size = size if aligned else [jnp.maximum(s, 1) for s in size]
-    return _Samples(data, rois, pooled, sample_ratio, position_sensitive, tuple(size),
+    tall, wide = end_y - start_y, end_x - start_x
+    size = (tall, wide) if aligned else (jnp.maximum(tall, 1), jnp.maximum(wide, 1))
+    return _Samples(data, rois, pooled, sample_ratio, position_sensitive, size,
                     lambda y, x: (y + start_y[:, None, None], x + start_x[:, None, None]))
 
 
@@ -247,14 +247,17 @@ def deformable_psroi_pooling(data: Array, rois: Array, trans: Array | None = Non
         raise MXNetError(f"operator DeformablePSROIPooling: data must have {output_dim} * {group_size}² channels, not "
                          f"{data.shape[1]}")
     batch, _, height, width = data.shape
-    number, classes = len(rois), 1 if no_trans else trans.shape[1] // 2
+    if trans is None and not no_trans:
+        raise MXNetError("operator DeformablePSROIPooling: without no_trans it takes a third input, trans")
+    moves = None if no_trans else trans
+    number, classes = len(rois), 1 if moves is None else moves.shape[1] // 2
     rois = lax.stop_gradient(rois)
     y, x, tall, wide = (v[:, None, None, None] for v in _region(rois, spatial_scale, pooled_size, 0.5))
     down, right = jnp.arange(pooled_size)[:, None], jnp.arange(pooled_size)
     y, x = y + down * (tall / pooled_size), x + right * (wide / pooled_size)
-    if not no_trans:
+    if moves is not None:
         cell = np.arange(pooled_size) * (part_size or pooled_size) // pooled_size
-        moved = trans.reshape(number, classes, 2, *trans.shape[2:])[:, :, :, cell[:, None], cell] * trans_std
+        moved = moves.reshape(number, classes, 2, *moves.shape[2:])[:, :, :, cell[:, None], cell] * trans_std
         y, x = y + moved[:, :, 1] * tall, x + moved[:, :, 0] * wide
     y, x = (jnp.broadcast_to(v, (number, classes, pooled_size, pooled_size)) for v in (y, x))
     # rows of (batch, height, width, group row, group column, class), each with the channels of one class

@@ -81,12 +81,13 @@ def crop(*data: Array, num_args: Annotated[int, Range(1, 3)] = 1, offset: Shape 
 
     data: (batch, channel, height, width).  The part begins at `offset`, or lies in the middle with `center_crop`.
     """
+    image = data[0]
     size = data[1].shape[2:] if len(data) > 1 else h_w
-    room = [whole - part for whole, part in zip(data[0].shape[2:], size, strict=True)]
+    room = [whole - part for whole, part in zip(image.shape[2:], size, strict=True)]
     start = [r // 2 for r in room] if center_crop else offset
     if min(size) < 1 or not all(0 <= s <= r for s, r in zip(start, room, strict=True)):
-        raise MXNetError(f"Crop: a part of {tuple(size)} at {tuple(start)} is not inside of {data[0].shape[2:]}")
-    return data[0][:, :, start[0]:start[0] + size[0], start[1]:start[1] + size[1]]
+        raise MXNetError(f"Crop: a part of {tuple(size)} at {tuple(start)} is not inside of {image.shape[2:]}")
+    return image[:, :, start[0]:start[0] + size[0], start[1]:start[1] + size[1]]
 
 
 # ------------------------------------------------------------ sampling
@@ -169,7 +170,8 @@ def _bins(low: Array, high: Array, count: int, size: int) -> tuple[Array, Array]
     """
     part = jnp.maximum(high - low + 1, 1)[:, None] / count
     start, stop = jnp.floor(jnp.arange(count) * part), jnp.ceil(jnp.arange(1, count + 1) * part)
-    return tuple(jnp.clip(jnp.nan_to_num(edge + low[:, None]), 0, size).astype(jnp.int32) for edge in (start, stop))
+    first, last = (jnp.clip(jnp.nan_to_num(edge + low[:, None]), 0, size).astype(jnp.int32) for edge in (start, stop))
+    return first, last
 
 
 @register("ROIPooling", aliases=("_npx_roi_pooling",), infer_shape=filled(rois=lambda p, x: (None, 5)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from ...base import integer_types
 from ...numpy._create import CREATORS
@@ -18,19 +18,19 @@ speak(globals(), functions(SYMBOLIC), kind="symbols")
 __all__ = ["_Symbol", "load", "load_json", *CREATORS]
 
 
-class _Symbol(Methods, Symbol):
+class _Symbol(Methods, Symbol):  # pyright: ignore[reportIncompatibleMethodOverride]  NumPy's signatures on purpose
     """A symbol whose operators and methods are those of mx.np; `as_nd_ndarray` gives the classic one.
 
     A symbol of several outputs is indexed by output; one of a single output is sliced, as an array is.
     """
 
     __slots__ = ()
-    __hash__ = Symbol.__hash__
+    __hash__ = Symbol.__hash__  # pyright: ignore[reportAssignmentType]  as its base has it
     numpy_semantics = True
 
     def __getitem__(self, key: Any) -> _Symbol:
         if len(self._outputs) > 1:
-            return Symbol.__getitem__(self, key)
+            return cast(_Symbol, Symbol.__getitem__(self, key))
         if isinstance(key, tuple) and not key:
             return self
         begin, end, step, shape = [], [], [], []
@@ -72,7 +72,8 @@ class _Symbol(Methods, Symbol):
         """The same outputs as a classic symbol."""
         return Symbol(self._outputs)
 
-    def sort(self, axis: int | None = -1, kind: Any = None, order: Any = None) -> _Symbol:
+    def sort(  # pyright: ignore[reportIncompatibleMethodOverride]  NumPy's signature on purpose
+            self, axis: int | None = -1, kind: Any = None, order: Any = None) -> _Symbol:
         """`np.sort` of this symbol."""
         return sort(self, axis, kind, order)
 
