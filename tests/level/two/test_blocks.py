@@ -320,3 +320,12 @@ def test_cells_are_made_without_prefixes(make):
     assert not {"prefix", "params"} & set(inspect.signature(type(cell)).parameters)
     with pytest.raises(TypeError):
         type(cell)(prefix="a_")
+
+
+def test_a_train_step_finds_shapes_of_blocks_that_were_never_called():
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(4), mx.gluon.nn.Dense(2))
+    net.initialize()
+    step = mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), mx.gluon.Trainer(net.collect_params(), "sgd"))
+    assert step(mx.np.ones((8, 3)), mx.np.zeros((8, 2))).shape == (8,)
+    assert net[0].weight.shape == (4, 3)
