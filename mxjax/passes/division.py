@@ -73,4 +73,5 @@ def _exact(eqn: JaxprEqn, on_cpu: bool) -> JaxprEqn | None:
 @functools.lru_cache(maxsize=4096)
 def _call(x: tuple[int, ...], y: tuple[int, ...], dtype: Any, apart: bool, on_cpu: bool) -> JaxprEqn:
     call = functools.partial(_exact_quotient, apart=apart, on_cpu=on_cpu)
-    return jax.make_jaxpr(call)(jax.ShapeDtypeStruct(x, dtype), jax.ShapeDtypeStruct(y, dtype)).eqns[0]
+    with jax.disable_jit(False):  # which would put its operators in the place of the call
+        return jax.make_jaxpr(call)(jax.ShapeDtypeStruct(x, dtype), jax.ShapeDtypeStruct(y, dtype)).eqns[0]

@@ -81,10 +81,7 @@ def _blocks(text: str) -> list[tuple[re.Match, int | None]]:
     """The blocks to run, each with the level of its tab, or None outside of tabs."""
     found = []
     for match in _FENCE.finditer(text):
-        tab = None
-        if match[1]:
-            for tab in _TAB.finditer(text, 0, match.start()):
-                pass  # the last one
+        tab = ([None, *_TAB.finditer(text, 0, match.start())] if match[1] else [None])[-1]
         if tab and re.search(r"^\S", text[text.index("\n", tab.end()):match.start()], re.MULTILINE):
             tab = None  # a list's block, behind the tabs
         if match[2] in ("python", "bash"):
