@@ -58,6 +58,45 @@ def test_a_shell_block_shows_what_it_prints(tool, tmp_path):
     assert text.endswith("``` { .text .output }\na\n```\n")
 
 
+TABS = """```python
+import os
+level = 2 if os.environ.get("MXJAX_API") == "2" else 1
+```
+
+=== "MXNet 1.9.1"
+
+    ```python
+    for at in (level,):
+        print("one", at)
+    ```
+
+=== "MXNet 2"
+
+    ```python
+    print("two", level)
+    ```
+
+"""
+
+
+def test_blocks_in_tabs_are_run_at_their_own_level(tool, tmp_path):
+    text, count = tool("execute").execute(page(tmp_path, TABS + "```python\nprint('both')\n```\n"))
+    assert count == 4
+    assert text.count("    ``` { .text .output }\n    one 1\n    ```\n") == 1
+    assert text.count("    ``` { .text .output }\n    two 2\n    ```\n") == 1
+    assert text.count("\n``` { .text .output }\nboth\n```\n") == 1
+
+
+@pytest.mark.parametrize("more, said", [
+    ("```python\nlevel\n```\n", "block 4 is not in a tab, and prints at level 1"),
+    ("```python\n1 / (2 - level)\n```\n", "block 4 failed at level 2"),
+])
+def test_blocks_outside_of_tabs_must_do_the_same_at_both_levels(tool, tmp_path, more, said):
+    execute = tool("execute")
+    with pytest.raises(execute.Failure, match=said):
+        execute.execute(page(tmp_path, TABS + more))
+
+
 # -------------------------------------------------------------------- docstrings
 def test_google_like_docstrings(tool):
     doc = tool("docstrings").parse("""Does it.

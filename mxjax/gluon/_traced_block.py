@@ -137,6 +137,12 @@ class HybridBlock(_hybrid_block.HybridBlock):
                                f"__init__ or implement {name}.infer_shape to set the parameter shapes based on the "
                                f"first input. Parameters with unknown shapes are {shapes}")
 
+    def _deferred_infer_shape(self, *args: Any) -> None:
+        """Works out the shapes of the block's own parameters, and by tracing those of blocks in it."""
+        super()._deferred_infer_shape(*args)
+        if not all(shape_is_known(param.shape) for param in self.collect_params().values()):
+            self._graph_of(args)
+
     def _symbolic(self, args: Sequence[Any]) -> tuple[list[Symbol], Symbol]:
         """The graph of a layer's `hybrid_forward`."""
         flat, form = flatten(args, "input")

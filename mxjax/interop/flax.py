@@ -69,12 +69,10 @@ class FlaxBlock(Block):
             raise TypeError(f"FlaxBlock takes a flax.linen.Module or a flax.nnx.Module, got {type(module).__name__}")
         self._trained = [name for name, (_, trained) in values.items() if trained]
         self._states = [name for name, (_, trained) in values.items() if not trained]
-        with self.name_scope():
-            for name, (value, trained) in values.items():
-                value = np.asarray(value)
-                param = self._make_parameter(name, shape=value.shape, dtype=value.dtype, init=_Given(value),
-                                        grad_req="write" if trained else "null")
-                self._reg_params[name] = param
+        for name, (value, trained) in values.items():
+            value = np.asarray(value)
+            self._reg_params[name] = self._make_parameter(name, shape=value.shape, dtype=value.dtype,
+                                                          init=_Given(value), grad_req="write" if trained else "null")
         self._kernels: dict[bool, Kernel] = {}
         self._form: Any = None
         self.initialize()

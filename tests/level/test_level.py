@@ -18,11 +18,11 @@ def run(code, *arguments, **environment):
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("share", range(4))
-def test_at_level_2(share):
-    """The files of `two` are run by a few pytests of their own, whose processes speak MXNet 2."""
-    files = sorted(map(str, TWO.glob("test_*.py")))[share::4]
-    status, output = run("", "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *files, MXJAX_API="2")
+@pytest.mark.parametrize("file", sorted(path.name for path in TWO.glob("test_*.py")))
+def test_at_level_2(file):
+    """Each file of `two` is run by a pytest of its own, whose process speaks MXNet 2."""
+    status, output = run("", "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", str(TWO / file),
+                         MXJAX_API="2")
     assert status == 0, output
 
 

@@ -99,3 +99,10 @@ def test_the_sums_under_a_softmax_are_not_written_for_each_element():
     np.testing.assert_allclose(compiled(x), np.full(x.shape, 1 / 1024, "f"))
     [form] = [f for f in compiled.xla._forms.values() if f._cache_size()]
     assert form.lower(x).compile().memory_analysis().temp_size_in_bytes < x.nbytes / 2
+
+
+def test_calls_of_the_quotient_stay_calls_where_jit_is_off():
+    division._call.cache_clear()
+    with jax.disable_jit():
+        quotient = division._call((2, 3), (2, 1), np.dtype("float32"), True, True)
+    assert division.is_quotient(quotient) and len(quotient.outvars) == 1

@@ -5,22 +5,40 @@
 Blocks marked `python` and `bash` run in their order, in one process and one temporary folder; what they print, and the
 value of a block's last expression, is put below them. Blocks marked otherwise (`py`, `sh`, `text`) are only shown. The
 first failure ends it, with the page and the number of the block. Prints the page as it is to be rendered.
+
+A page may show code for both levels of the API in tabs:
+
+    === "MXNet 1.9.1"
+
+        ```python
+        ...
+
+    === "MXNet 2"
+
+        ```python
+        ...
+
+Such a page is run a second time by a process with `MXJAX_API=2`. A block in a tab is run at its level alone; the other
+blocks are run at both, and must print the same.
 """
 
 import ast
 import contextlib
 import io
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 import traceback
 import types
 from pathlib import Path
 from typing import Any
 
-_FENCE = re.compile(r"^```(\w+)?[^\n]*\n(.*?)^```[ \t]*\n?", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^( {4}|)```(\w+)?[^\n]*\n(.*?)^\1```[ \t]*\n?", re.MULTILINE | re.DOTALL)
+_TAB = re.compile(r'^===[!+]? "MXNet (1\.9\.1|2)"', re.MULTILINE)
 MOST = 40  # lines of output that are shown
 
 
@@ -59,36 +77,85 @@ def _shown(text: str) -> str:
     return "\n``` { .text .output }\n" + "\n".join(lines) + "\n```\n"
 
 
-def execute(page: Path) -> tuple[str, int]:
-    """The page with the output of its blocks, and how many there are.
+def _blocks(text: str) -> list[tuple[re.Match, int | None]]:
+    """The blocks to run, each with the level of its tab, or None outside of tabs."""
+    found = []
+    for match in _FENCE.finditer(text):
+        tab = ([None, *_TAB.finditer(text, 0, match.start())] if match[1] else [None])[-1]
+        if tab and re.search(r"^\S", text[text.index("\n", tab.end()):match.start()], re.MULTILINE):
+            tab = None  # a list's block, behind the tabs
+        if match[2] in ("python", "bash"):
+            found.append((match, None if not tab else 2 if tab[1] == "2" else 1))
+    return found
+
+
+def outputs(page: Path, level: int) -> dict[int, str]:
+    """Runs the page's blocks for a level in this process.
+
+    Args:
+        page: the Markdown file.
+        level: 1 or 2, the level that this process speaks. Blocks in tabs of the other one are skipped.
+
+    Returns:
+        What each block printed, by its number, from 1.
 
     Raises:
         Failure: a block raised an error or ended with another status than 0.
     """
-    text = page.read_text(encoding="utf-8")
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
-    count = 0
-
-    def with_output(match: re.Match) -> str:
-        nonlocal count
-        language, code = match[1], match[2]
-        if language not in ("python", "bash"):
-            return match[0]
-        count += 1
-        label = f"{page.name}, block {count}"
+    printed = {}
+    for number, (match, tab) in enumerate(_blocks(page.read_text(encoding="utf-8")), 1):
+        if tab not in (None, level):
+            continue
+        label = f"{page.name}, block {number}"
+        code = textwrap.dedent(match[3]) if match[1] else match[3]
         try:
-            printed = _run_python(code, vars(main), label) if language == "python" else _run_shell(code)
+            told = _run_python(code, vars(main), label) if match[2] == "python" else _run_shell(code)
         except BaseException as error:
             said = str(error) if isinstance(error, Failure) else traceback.format_exc()
-            raise Failure(f"{label} failed:\n\n{code}\n{said}") from None
-        return match[0] + _shown(printed)
-    return _FENCE.sub(with_output, text), count
+            raise Failure(f"{label} failed{' at level 2' if level == 2 else ''}:\n\n{code}\n{said}") from None
+        printed[number] = _shown(told)
+    return printed
+
+
+def _outputs_at_level_2(page: Path) -> dict[int, str]:
+    done = subprocess.run([sys.executable, __file__, str(page), "--level-2"], capture_output=True, text=True,
+                          env={**os.environ, "MXJAX_API": "2"})
+    if done.returncode:
+        raise Failure(done.stderr)
+    return {int(number): text for number, text in json.loads(done.stdout).items()}
+
+
+def execute(page: Path) -> tuple[str, int]:
+    """Runs a page at level 1, and at level 2 as well where it has a tab for it.
+
+    Returns:
+        The page with the output of its blocks, and how many blocks there are.
+
+    Raises:
+        Failure: a block failed, or a block outside of tabs prints something else at level 2.
+    """
+    text = page.read_text(encoding="utf-8")
+    blocks = _blocks(text)
+    printed = outputs(page, 1)
+    if any(tab == 2 for _, tab in blocks):
+        second = _outputs_at_level_2(page)
+        for number in printed.keys() & second.keys():
+            if printed[number] != second[number]:
+                raise Failure(f"{page.name}, block {number} is not in a tab, and prints at level 1{printed[number]}\n"
+                              f"and at level 2{second[number]}")
+        printed |= second
+    pieces, end = [], 0
+    for number, (match, _) in enumerate(blocks, 1):
+        pieces += [text[end:match.end()], textwrap.indent(printed[number], match[1])]
+        end = match.end()
+    return "".join(pieces) + text[end:], len(blocks)
 
 
 def main() -> int:
-    """Runs the page of the command line in a temporary folder."""
-    page = Path(sys.argv[1]).resolve()
+    """Runs the page of the command line in a temporary folder; with `--level-2` prints level 2's outputs as JSON."""
+    page, options = Path(sys.argv[1]).resolve(), sys.argv[2:]
     os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", "")
     output = os.dup(1)
     os.dup2(2, 1)  # what programs write past Python goes to the log
@@ -97,14 +164,18 @@ def main() -> int:
         os.environ["PWD"] = os.getcwd()
         sys.path.insert(0, folder)
         try:
-            text, count = execute(page)
+            if "--level-2" in options:
+                result = json.dumps(outputs(page, 2))
+            else:
+                text, count = execute(page)
+                result = f"{count}\n{text}"
         except Failure as failure:
             print(failure, file=sys.stderr)
             return 1
         finally:
             os.chdir("/")
     with os.fdopen(output, "w", encoding="utf-8") as file:
-        file.write(f"{count}\n{text}")
+        file.write(result)
     return 0
 
 

@@ -30,7 +30,7 @@ class LossScaler:
         """Returns whether a gradient is not finite; sets the factor for the next step."""
         grads = [p.list_grad()[0] for p in params if p.grad_req != "null"]
         with autograd.pause():
-            overflow = bool(grads) and not bool(multi_all_finite(*grads, num_arrays=len(grads)).asscalar())
+            overflow = bool(grads) and not multi_all_finite(*grads, num_arrays=len(grads)).asnumpy().all()
         self._loss_scale = self._next_loss_scale
         if overflow:
             self._next_loss_scale = self._loss_scale / 2

@@ -22,3 +22,19 @@ def test_mixed_precision_of_mx_np():
         assert wide.dtype == "float32"
     assert mx.np.matmul(x, x).dtype == "float16" and "_npi_matmul" in mx.amp.list_lp16_ops("float16")
     assert "_linalg_gemm2" not in mx.amp.list_fp32_ops("float16")
+
+
+def test_a_training_with_loss_scaling():
+    mx.amp.init("float16")
+    net = mx.gluon.nn.Dense(1, in_units=2)
+    net.initialize()
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+    mx.amp.init_trainer(trainer)
+    before = net.weight.data().asnumpy()
+    with mx.autograd.record():
+        with mx.amp.scale_loss(net(mx.np.ones((4, 2))) ** 2, trainer) as scaled:
+            mx.autograd.backward(scaled)
+    trainer.step(4)
+    assert (net.weight.data().asnumpy() != before).all()
+    net.weight.grad()[:] = float("inf")
+    assert trainer._amp_loss_scaler.has_overflow(trainer._params)

@@ -348,3 +348,12 @@ def test_parameters_are_sharded_by_their_structural_names():
     step(np.ones((4, 6)), np.ones((4, 2)))
     specs = {row.name: row.spec for row in step.shardings()}
     assert specs["1.weight"] == spec("data", None) and specs["0.weight"] == spec() and len(specs) == 4
+
+
+def test_a_train_step_finds_shapes_of_blocks_that_were_never_called():
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(4), mx.gluon.nn.Dense(2))
+    net.initialize()
+    step = mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), mx.gluon.Trainer(net.collect_params(), "sgd"))
+    assert step(mx.np.ones((8, 3)), mx.np.zeros((8, 2))).shape == (8,)
+    assert net[0].weight.shape == (4, 3)

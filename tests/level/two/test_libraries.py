@@ -137,3 +137,15 @@ def test_quantized_checkpoint():
         qsym, qargs, _ = mx.contrib.quantization.quantize_model(sym, args, {}, calib_mode="naive", calib_data=loader,
                                                                 num_calib_batches=1, quantize_mode="full")
     assert onp.dtype(qargs["w_quantize"].dtype) == "int8" and isinstance(qsym, type(sym))
+
+
+# ---------------------------------------------------------------- flax
+def test_flax_modules_are_blocks():
+    flax = pytest.importorskip("flax.linen", reason="turns modules of flax into blocks: pip install 'mxjax[flax]'")
+    from mxjax.interop.flax import FlaxBlock
+    block = FlaxBlock(flax.Dense(3), np.ones((1, 4)))
+    with autograd.record():
+        out = block(np.ones((2, 4)))
+    out.backward()
+    assert type(out) is np.ndarray and sorted(block.collect_params()) == ["bias", "kernel"]
+    assert (block.collect_params()["bias"].grad() == 2).all()
