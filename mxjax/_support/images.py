@@ -201,7 +201,7 @@ def crop(pixels: np.ndarray, x0: int, y0: int, width: int, height: int, size: Se
 
 
 def border(pixels: np.ndarray, top: int, bottom: int, left: int, right: int, kind: int = 0, value: float = 0.0,
-           values: Sequence[float] = ()) -> np.ndarray:
+           values: Sequence[float] | float = ()) -> np.ndarray:
     """An image with a border.
 
     Args:
@@ -209,6 +209,8 @@ def border(pixels: np.ndarray, top: int, bottom: int, left: int, right: int, kin
         top, bottom, left, right: the border's widths.
         kind: OpenCV's number of the kind: 0 constant, 1 mirrored, 2 mirrored without the edge, 3 the edge, 4 repeated.
         value, values: its colour, where it is constant: the same in all (three) channels, or one for each.
+            A number as `values` is that of the first channel, as in MXNet.
     """
-    colour = tuple(values) if len(values) else (value, value, value)
+    given = np.atleast_1d(values).tolist()
+    colour = tuple(given) if given else (value, value, value)
     return _shaped(cv2().copyMakeBorder(pixels, top, bottom, left, right, kind, value=colour))

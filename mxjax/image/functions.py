@@ -151,7 +151,7 @@ def copyMakeBorder(src: Any, top: int, bot: int, left: int, right: int, *args: A
 
 
 def _bordered(src: Any, top: int, bot: int, left: int, right: int, type: int = 0, value: float = 0.0,
-              values: Sequence[float] = (), out: NDArray | None = None, name: str | None = None) -> Any:
+              values: Sequence[float] | float = (), out: NDArray | None = None, name: str | None = None) -> Any:
     return like(_pixels.border(host(src), top, bot, left, right, type, value, values), src, out)
 
 

@@ -233,8 +233,8 @@ def linspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoin
         ctx: default the current context.
 
     Returns:
-        A vector of `num` numbers; with `retstep` a pair of it and (stop - start) / (num - 1), which is the distance
-        unless `endpoint` is off.
+        A vector of `num` numbers; with `retstep` a pair of it and the distance of neighbours. As in MXNet 1.9.1, level 1
+        gives (stop - start) / (num - 1) for it where `endpoint` is off, too.
 
     Raises:
         NotImplementedError: start or stop is no number; another axis.
@@ -248,7 +248,9 @@ def linspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoin
     _need_numbers(start, stop, axis)
     made = flavour.call("_npi_linspace", [], {"start": start, "stop": stop, "num": num, "endpoint": endpoint,
                                               "dtype": default_float(dtype)}, None, ctx)
-    return (made, (stop - start) / (num - 1)) if retstep else made
+    if not retstep:
+        return made
+    return made, (stop - start) / (num - 1 if endpoint or level.current() == 1 else num)
 
 
 def logspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0,

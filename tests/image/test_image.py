@@ -101,6 +101,7 @@ def test_border():
     grown = mx.img.copyMakeBorder(image, 1, 2, 3, 4, values=(7, 8, 9)).asnumpy()
     assert grown.shape == (11, 17, 3) and grown[0, 0].tolist() == [7, 8, 9]
     assert np.array_equal(grown[1:9, 3:13], pixels)
+    assert mx.img.copyMakeBorder(image, 1, 1, 1, 1, values=3.).asnumpy()[0, 0].tolist() == [3, 0, 0]
 
 
 def test_rotation():

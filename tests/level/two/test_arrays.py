@@ -92,6 +92,12 @@ def test_default_dtypes():
     assert not (npx.is_np_array() or npx.is_np_shape() or npx.is_np_default_dtype())
 
 
+def test_the_step_of_linspace_without_its_end():
+    made, step = np.linspace(2, 7, 4, endpoint=False, retstep=True)
+    assert made.tolist() == [2, 3.25, 4.5, 5.75] and step == 1.25
+    assert np.linspace(2, 7, 5, retstep=True)[1] == 1.25
+
+
 def test_operators_of_python():
     a = np.array([5, -7, 9], dtype="int32")
     assert (a // 2).asnumpy().tolist() == [2, -4, 4] and (20 // np.array([3], dtype="int32")).item() == 6
