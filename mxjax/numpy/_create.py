@@ -233,8 +233,8 @@ def linspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoin
         ctx: default the current context.
 
     Returns:
-        A vector of `num` numbers; with `retstep` a pair of it and the distance of neighbours. As in MXNet 1.9.1, level 1
-        gives (stop - start) / (num - 1) for it where `endpoint` is off, too.
+        A vector of `num` numbers; with `retstep` a pair of it and the distance of neighbours. As in MXNet 1.9.1,
+        level 1 gives (stop - start) / (num - 1) for it where `endpoint` is off, too.
 
     Raises:
         NotImplementedError: start or stop is no number; another axis.
