@@ -9,8 +9,10 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from . import level
 from .base import MXNetError, _Null
 from .ops import manual, registry
+from .ops.names_of_2 import READ
 
 __all__ = ["attach", "document", "give_methods", "lend", "lay_out", "public_name", "signature"]
 
@@ -83,7 +85,8 @@ def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], 
     def lookup(name: str) -> registry.Op | None:
         if kind == "op" and name.startswith("_") or name.startswith("__"):
             return None
-        found = registry.find(prefix + name)
+        registered = prefix + name
+        found = registry.find(READ.get(registered, registered) if level.current() == 2 else registered)
         if found is None and kind == "sparse":
             found = registry.find(name)
         return found

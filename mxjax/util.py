@@ -301,7 +301,7 @@ def dtype_from_number(number: Any) -> Any:
         return np.int64 if number < 2**63 else np.uint64
     if not isinstance(number, float):
         raise TypeError(f"a number is expected, got {type(number).__name__}")
-    far = np.isfinite(number) and abs(number) > np.finfo(np.float32).max
+    far = np.isfinite(number) and abs(number) > float(np.finfo(np.float32).max)
     return np.float64 if far or is_np_default_dtype() else np.float32
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from .. import level
 from ..ops.np.dtypes import promoted
 from ..util import check_ufunc_options, is_np_default_dtype, wrap_data_api_linalg_func
-from . import _create, _elemwise, _matrix, _reduce, fallback_linalg
-from ._dispatch import IMPERATIVE, call, is_array, is_number
+from . import _create, _elemwise, _matrix, _operators_of_2, _reduce
+from ._dispatch import call, is_array, is_number
 
 __all__ = ["argmax", "argmin", "argsort", "mean", "sort", "speak"]
 
@@ -40,6 +40,7 @@ _CLASSIC_SPREAD = "a, axis=None, dtype=None, out=None, ddof=0, keepdims=False"
 _CLASSIC: dict[str, tuple[str, dict[str, str]] | None] = {
     **dict.fromkeys(("std", "var"), (_CLASSIC_SPREAD, {})),
     "prod": ("a, axis=None, dtype=None, out=None, keepdims=False, initial=None", {}),
+    **dict.fromkeys(("linalg.eigh", "linalg.eigvalsh", "linalg.pinv")),
     "squeeze": ("x, axis=None", {"a": "x"}), **dict.fromkeys(("diag", "diagflat"), ("v, k=0", {"array": "v"})),
 }
 _SYMBOLS: dict[str, tuple[str, dict[str, str]] | None] = {
@@ -290,22 +291,6 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     return functools.reduce(promoted, given)
 
 
-def matrix_rank(M: Any, rtol: Any = None, hermitian: bool = False) -> Any:  # noqa: N803
-    """The rank of matrices: how many of their singular values are not zero, nearly.
-
-    Args:
-        M: ndarray.
-        rtol: values up to this count as zero; default the largest one, times the larger size, times the dtype's
-            epsilon.
-        hermitian: whether the matrices are Hermitian.
-
-    Returns:
-        An int64 ndarray.
-    """
-    found = fallback_linalg.matrix_rank(M, rtol, hermitian)
-    return found if is_array(found) else _create.full(IMPERATIVE, (), int(found), "int64")
-
-
 def _with_options(name: str) -> Callable[..., Any]:
     """A function of two arrays that takes NumPy's ufunc options as well, at their defaults."""
     function = getattr(_elemwise, name)
@@ -338,7 +323,8 @@ for _function in (sort, argsort):  # what is taken still is not shown
 _OWN = {**{name: _with_options(name) for name in ("floor_divide", "logical_and", "logical_or", "logical_xor")},
         "empty_like": empty_like, "sum": sum, "mean": mean, "argmax": argmax, "argmin": argmin, "sort": sort,
         "argsort": argsort, "positive": positive, "result_type": result_type, "linalg.cholesky": cholesky,
-        "linalg.matrix_rank": wrap_data_api_linalg_func(matrix_rank)}
+        **{name: wrap_data_api_linalg_func(f) if name == "linalg.matrix_rank" else f
+           for name, f in _operators_of_2.FUNCTIONS.items()}}
 
 
 def speak(namespace: dict[str, Any], functions: dict[str, Callable[..., Any]],

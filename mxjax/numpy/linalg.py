@@ -497,5 +497,5 @@ def vector_norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = Fals
     return norm(x, 2 if ord is None else ord, axis, keepdims)
 
 
-speak(globals(), {name: globals()[name] for name in ("cholesky", "eigh", "eigvalsh", "matrix_rank", "pinv")},
-      prefix="linalg.")
+BY_LEVEL = {name: globals()[name] for name in ("cholesky", "eigh", "eigvalsh", "lstsq", "matrix_rank", "pinv", "qr")}
+speak(globals(), BY_LEVEL, prefix="linalg.")

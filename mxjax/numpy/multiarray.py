@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from ._stubs.multiarray import *  # noqa: F403
 
 speak(globals(), {**functions(IMPERATIVE), "array": array, "asarray": asarray, "empty": empty,
-                  "positive": fallback.positive, "result_type": fallback.result_type}, {"pmt": fallback.pmt})
+                  **{n: getattr(fallback, n) for n in ("interp", "positive", "result_type", "rollaxis")}},
+      {"pmt": fallback.pmt})
 UFUNCS = {name: globals()[name] for name in """abs fabs add arctan2 copysign degrees hypot lcm subtract multiply
 true_divide divide negative power mod matmul absolute rint sign exp log log2 log10 expm1 sqrt square cbrt reciprocal
 invert bitwise_not remainder sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh maximum minimum

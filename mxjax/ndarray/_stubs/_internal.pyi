@@ -74,38 +74,39 @@ __all__ = [
     "_npi_gather_nd", "_npi_gcd", "_npi_gcd_scalar", "_npi_greater", "_npi_greater_equal",
     "_npi_greater_equal_scalar", "_npi_greater_scalar", "_npi_gumbel", "_npi_hamming", "_npi_hanning",
     "_npi_histogram", "_npi_hsplit", "_npi_hstack", "_npi_hypot", "_npi_hypot_scalar", "_npi_identity",
-    "_npi_indices", "_npi_insert_scalar", "_npi_insert_slice", "_npi_insert_tensor", "_npi_inv", "_npi_isfinite",
-    "_npi_isinf", "_npi_isnan", "_npi_isneginf", "_npi_isposinf", "_npi_kron", "_npi_laplace", "_npi_lcm",
-    "_npi_lcm_scalar", "_npi_ldexp", "_npi_ldexp_scalar", "_npi_less", "_npi_less_equal", "_npi_less_equal_scalar",
-    "_npi_less_scalar", "_npi_linspace", "_npi_log", "_npi_log10", "_npi_log1p", "_npi_log2", "_npi_logaddexp",
-    "_npi_logaddexp_scalar", "_npi_logical_and", "_npi_logical_and_scalar", "_npi_logical_not", "_npi_logical_or",
-    "_npi_logical_or_scalar", "_npi_logical_xor", "_npi_logical_xor_scalar", "_npi_logistic", "_npi_logspace",
-    "_npi_matmul", "_npi_max", "_npi_maximum", "_npi_maximum_scalar", "_npi_mean", "_npi_min", "_npi_minimum",
-    "_npi_minimum_scalar", "_npi_mod", "_npi_mod_scalar", "_npi_moveaxis", "_npi_multi_all_finite",
-    "_npi_multinomial", "_npi_multiply", "_npi_multiply_scalar", "_npi_mvn_fallback", "_npi_nan_to_num",
-    "_npi_negative", "_npi_nonzero", "_npi_norm", "_npi_normal", "_npi_normal_n", "_npi_not_equal",
-    "_npi_not_equal_scalar", "_npi_ones", "_npi_pad", "_npi_pareto", "_npi_percentile", "_npi_pinv",
-    "_npi_pinv_scalar_rcond", "_npi_polyval", "_npi_power", "_npi_power_scalar", "_npi_powerd", "_npi_prod",
-    "_npi_radians", "_npi_random_randint", "_npi_rarctan2_scalar", "_npi_rayleigh", "_npi_rbitwise_left_shift_scalar",
-    "_npi_rbitwise_right_shift_scalar", "_npi_rcopysign_scalar", "_npi_reciprocal", "_npi_repeat", "_npi_reshape",
-    "_npi_resize_fallback", "_npi_rfloor_divide_scalar", "_npi_rfmod_scalar", "_npi_rint", "_npi_rldexp_scalar",
-    "_npi_rmod_scalar", "_npi_rnn_param_concat", "_npi_roll", "_npi_rot90", "_npi_rpower_scalar",
-    "_npi_rsubtract_scalar", "_npi_rtrue_divide_scalar", "_npi_scatter_set_nd", "_npi_share_memory", "_npi_shuffle",
-    "_npi_sign", "_npi_sin", "_npi_sinh", "_npi_slice", "_npi_slice_assign", "_npi_slice_assign_scalar",
-    "_npi_slogdet", "_npi_solve", "_npi_sort", "_npi_split", "_npi_sqrt", "_npi_square", "_npi_squeeze", "_npi_stack",
-    "_npi_std", "_npi_subtract", "_npi_subtract_scalar", "_npi_sum", "_npi_svd", "_npi_swapaxes", "_npi_take",
-    "_npi_tan", "_npi_tanh", "_npi_tensordot", "_npi_tensordot_int_axes", "_npi_tensorinv", "_npi_tensorsolve",
-    "_npi_tile", "_npi_trace", "_npi_transpose", "_npi_tri", "_npi_tril", "_npi_tril_indices", "_npi_triu",
-    "_npi_triu_indices", "_npi_true_divide", "_npi_true_divide_scalar", "_npi_trunc", "_npi_uniform",
-    "_npi_uniform_n", "_npi_unique", "_npi_unravel_index", "_npi_unravel_index_fallback", "_npi_var", "_npi_vstack",
-    "_npi_weibull", "_npi_where", "_npi_where_lscalar", "_npi_where_rscalar", "_npi_where_scalar2", "_npi_zeros",
-    "_npx__image_adjust_lighting", "_npx__image_crop", "_npx__image_flip_left_right", "_npx__image_flip_top_bottom",
-    "_npx__image_normalize", "_npx__image_random_brightness", "_npx__image_random_color_jitter",
-    "_npx__image_random_contrast", "_npx__image_random_crop", "_npx__image_random_flip_left_right",
-    "_npx__image_random_flip_top_bottom", "_npx__image_random_hue", "_npx__image_random_lighting",
-    "_npx__image_random_resized_crop", "_npx__image_random_saturation", "_npx__image_resize", "_npx__image_to_tensor",
-    "_npx__random_categorical", "_npx__random_multinomial", "_npx_activation", "_npx_add_n", "_npx_arange_like",
-    "_npx_batch_dot", "_npx_batch_flatten", "_npx_batch_norm", "_npx_batch_norm_with_relu", "_npx_bipartite_matching",
+    "_npi_indices", "_npi_insert_scalar", "_npi_insert_slice", "_npi_insert_tensor", "_npi_interp", "_npi_inv",
+    "_npi_isfinite", "_npi_isinf", "_npi_isnan", "_npi_isneginf", "_npi_isposinf", "_npi_kron", "_npi_laplace",
+    "_npi_lcm", "_npi_lcm_scalar", "_npi_ldexp", "_npi_ldexp_scalar", "_npi_less", "_npi_less_equal",
+    "_npi_less_equal_scalar", "_npi_less_scalar", "_npi_linspace", "_npi_log", "_npi_log10", "_npi_log1p",
+    "_npi_log2", "_npi_logaddexp", "_npi_logaddexp_scalar", "_npi_logical_and", "_npi_logical_and_scalar",
+    "_npi_logical_not", "_npi_logical_or", "_npi_logical_or_scalar", "_npi_logical_xor", "_npi_logical_xor_scalar",
+    "_npi_logistic", "_npi_logspace", "_npi_lstsq", "_npi_matmul", "_npi_matrix_rank", "_npi_matrix_rank_none_tol",
+    "_npi_max", "_npi_maximum", "_npi_maximum_scalar", "_npi_mean", "_npi_min", "_npi_minimum", "_npi_minimum_scalar",
+    "_npi_mod", "_npi_mod_scalar", "_npi_moveaxis", "_npi_multi_all_finite", "_npi_multinomial", "_npi_multiply",
+    "_npi_multiply_scalar", "_npi_mvn_fallback", "_npi_nan_to_num", "_npi_negative", "_npi_nonzero", "_npi_norm",
+    "_npi_normal", "_npi_normal_n", "_npi_not_equal", "_npi_not_equal_scalar", "_npi_ones", "_npi_pad", "_npi_pareto",
+    "_npi_percentile", "_npi_pinv", "_npi_pinv_scalar_rcond", "_npi_polyval", "_npi_power", "_npi_power_scalar",
+    "_npi_powerd", "_npi_prod", "_npi_qr", "_npi_radians", "_npi_random_randint", "_npi_rarctan2_scalar",
+    "_npi_rayleigh", "_npi_rbitwise_left_shift_scalar", "_npi_rbitwise_right_shift_scalar", "_npi_rcopysign_scalar",
+    "_npi_reciprocal", "_npi_repeat", "_npi_reshape", "_npi_resize_fallback", "_npi_rfloor_divide_scalar",
+    "_npi_rfmod_scalar", "_npi_rint", "_npi_rldexp_scalar", "_npi_rmod_scalar", "_npi_rnn_param_concat", "_npi_roll",
+    "_npi_rollaxis", "_npi_rot90", "_npi_rpower_scalar", "_npi_rsubtract_scalar", "_npi_rtrue_divide_scalar",
+    "_npi_scatter_set_nd", "_npi_share_memory", "_npi_shuffle", "_npi_sign", "_npi_sin", "_npi_sinh", "_npi_slice",
+    "_npi_slice_assign", "_npi_slice_assign_scalar", "_npi_slogdet", "_npi_solve", "_npi_sort", "_npi_split",
+    "_npi_sqrt", "_npi_square", "_npi_squeeze", "_npi_stack", "_npi_std", "_npi_subtract", "_npi_subtract_scalar",
+    "_npi_sum", "_npi_svd", "_npi_swapaxes", "_npi_take", "_npi_tan", "_npi_tanh", "_npi_tensordot",
+    "_npi_tensordot_int_axes", "_npi_tensorinv", "_npi_tensorsolve", "_npi_tile", "_npi_trace", "_npi_transpose",
+    "_npi_tri", "_npi_tril", "_npi_tril_indices", "_npi_triu", "_npi_triu_indices", "_npi_true_divide",
+    "_npi_true_divide_scalar", "_npi_trunc", "_npi_uniform", "_npi_uniform_n", "_npi_unique", "_npi_unravel_index",
+    "_npi_unravel_index_fallback", "_npi_var", "_npi_vstack", "_npi_weibull", "_npi_where", "_npi_where_lscalar",
+    "_npi_where_rscalar", "_npi_where_scalar2", "_npi_zeros", "_npx__image_adjust_lighting", "_npx__image_crop",
+    "_npx__image_flip_left_right", "_npx__image_flip_top_bottom", "_npx__image_normalize",
+    "_npx__image_random_brightness", "_npx__image_random_color_jitter", "_npx__image_random_contrast",
+    "_npx__image_random_crop", "_npx__image_random_flip_left_right", "_npx__image_random_flip_top_bottom",
+    "_npx__image_random_hue", "_npx__image_random_lighting", "_npx__image_random_resized_crop",
+    "_npx__image_random_saturation", "_npx__image_resize", "_npx__image_to_tensor", "_npx__random_categorical",
+    "_npx__random_multinomial", "_npx_activation", "_npx_add_n", "_npx_arange_like", "_npx_batch_dot",
+    "_npx_batch_flatten", "_npx_batch_norm", "_npx_batch_norm_with_relu", "_npx_bipartite_matching",
     "_npx_box_decode", "_npx_box_encode", "_npx_box_iou", "_npx_box_nms", "_npx_broadcast_greater",
     "_npx_broadcast_like", "_npx_cast", "_npx_cond", "_npx_constraint_check", "_npx_contrib_calibrate_entropy",
     "_npx_contrib_quantize", "_npx_contrib_quantize_v2", "_npx_convolution", "_npx_ctc_loss", "_npx_deconvolution",
@@ -2028,6 +2029,13 @@ def _npi_insert_tensor(
     """The array with values (a number `val`, or an input) inserted before positions of an axis (None: of the
     flattened array) that tensor says."""
 
+def _npi_interp(
+    xp: NDArray | None = ..., fp: NDArray | None = ..., x: NDArray | None = ..., left: float | None = ...,
+    right: float | None = ..., period: float | None = ..., x_scalar: float = ..., x_is_scalar: bool = ...,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray:
+    """Interpolates linearly between the points (xp, fp): float64 of the shape of x."""
+
 def _npi_isfinite(
     x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
@@ -2200,11 +2208,30 @@ def _npi_logspace(
 ) -> NDArray:
     """`num` numbers from base**start to base**stop whose logarithms are evenly spaced."""
 
+def _npi_lstsq(
+    A: NDArray | None = ..., B: NDArray | None = ..., rcond: float = ..., finfoEps32: float = ...,
+    finfoEps64: float = ..., new_default: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    name: str | None = ...,
+) -> list[NDArray]:
+    """Solves A·X = B by least squares."""
+
 def _npi_matmul(
     a: NDArray | None = ..., b: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Matrix products over the last two axes, the others broadcast; vectors count as rows and columns."""
+
+def _npi_matrix_rank(
+    M: NDArray | None = ..., tol: NDArray | None = ..., hermitian: bool = ..., finfoEps32: float = ...,
+    finfoEps64: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray:
+    """Counts the singular values above `tol`, a number or one for each matrix: (..., m, n) -> (...), int64."""
+
+def _npi_matrix_rank_none_tol(
+    M: NDArray | None = ..., hermitian: bool = ..., finfoEps32: float = ..., finfoEps64: float = ...,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray:
+    """Counts the singular values that differ from zero: (..., m, n) -> (...), int64."""
 
 def _npi_maximum(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -2381,6 +2408,11 @@ def _npi_powerd(
     """Random numbers, of powers on [0, 1] with exponent a - 1. Parameters that are None are inputs; size: shape of
     the draws (None: the parameters' shape)."""
 
+def _npi_qr(
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> list[NDArray]:
+    """Returns Q (..., m, k) with orthonormal columns and the upper triangular R (..., k, n) with A = Q·R."""
+
 def _npi_radians(
     x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
@@ -2474,6 +2506,12 @@ def _npi_rnn_param_concat(
     name: str | None = ...,
 ) -> NDArray:
     """Concat for the parameters of a fused RNN: one or two unknown input sizes follow from the output's."""
+
+def _npi_rollaxis(
+    a: NDArray | None = ..., axis: int = ..., start: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Moves an axis until it stands before axis `start`."""
 
 def _npi_rot90(
     data: NDArray | None = ..., k: int = ..., axes: int | Sequence[int] | None = ...,

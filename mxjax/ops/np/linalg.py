@@ -199,6 +199,67 @@ def tensorsolve(a: Array, b: Array, *, a_axes: Shape | None = ()) -> Array:
     return jnp.linalg.solve(a.reshape(count, count), b.ravel()).reshape(shape)
 
 
+# ------------------------------------------------------------ factors and ranks of any matrices
+def _qr_shapes(p: dict[str, Any], a: tuple) -> list[tuple]:
+    *batch, m, n = a
+    return [(*batch, m, min(m, n)), (*batch, min(m, n), n)]
+
+
+@register("_npi_qr", wide=True, num_outputs=2, infer_type=_wide_types, FPartialShape=_qr_shapes)
+def qr(A: Array) -> tuple[Array, Array]:
+    """Returns Q (..., m, k) with orthonormal columns and the upper triangular R (..., k, n) with A = Q·R.
+
+    A: (..., m, n); k is the smaller of m and n.
+    """
+    if A.ndim < 2:
+        raise MXNetError(f"operator _npi_qr: the input must be matrices, the shape is {A.shape}")
+    rows = A.shape[-2]
+    wide = _wide(A)
+    q, r = jnp.linalg.qr(wide[..., :rows])
+    # the leading square determines Q, so JAX's derivative of square matrices serves wide ones
+    return q, jnp.concatenate([r, _t(q) @ wide[..., rows:]], -1) if A.shape[-1] > rows else r
+
+
+@_linalg("matrix_rank", square=False, FGradient=no_gradient, infer_type=gives("int64", None, None), wide=True,
+         FPartialShape=lambda p, a, tol: a[:-2])
+def matrix_rank(M: Array, tol: Array, *, hermitian: bool = False, finfoEps32: float = 0.0,  # noqa: N803
+                finfoEps64: float = 0.0) -> Array:  # noqa: N803
+    """Counts the singular values above `tol`, a number or one for each matrix: (..., m, n) -> (...), int64."""
+    return jnp.sum(jnp.linalg.svd(M, compute_uv=False) > tol[..., None], -1, dtype=jnp.int64)
+
+
+@_linalg("matrix_rank_none_tol", square=False, FGradient=no_gradient, infer_type=gives("int64", None), wide=True,
+         FPartialShape=lambda p, a: a[:-2])
+def matrix_rank_none_tol(M: Array, *, hermitian: bool = False, finfoEps32: float = 0.0,  # noqa: N803
+                         finfoEps64: float = 0.0) -> Array:  # noqa: N803
+    """Counts the singular values that differ from zero: (..., m, n) -> (...), int64.
+
+    The limit is the largest one times the larger size times the dtype's epsilon.
+    """
+    values = jnp.linalg.svd(M, compute_uv=False)
+    limit = jnp.max(values, -1, keepdims=True, initial=0) * max(M.shape[-2:]) * jnp.finfo(M.dtype).eps
+    return jnp.sum(values > limit, -1, dtype=jnp.int64)
+
+
+@register("_npi_lstsq", eager=True, FGradient=no_gradient, wide=True, num_outputs=4,
+          infer_type=gives((None, None, "int64", None), None, None))
+def lstsq(A: Array, B: Array, *, rcond: float = -1.0, finfoEps32: float = 0.0,  # noqa: N803
+          finfoEps64: float = 0.0, new_default: bool = False) -> tuple[np.ndarray, ...]:  # noqa: N803
+    """Solves A·X = B by least squares.
+
+    A: (m, n); B: (m,) or (m, k); new_default: the limit of singular values is the epsilon times the larger size.
+
+    Returns X, the squared residuals (empty unless A has full rank and m > n), the rank and the singular values.
+    """
+    if not is_float(A.dtype) or A.dtype.itemsize < 4:
+        raise MXNetError(f"operator _npi_lstsq takes float32 or float64 matrices, got {A.dtype}")
+    if A.ndim != 2 or B.ndim not in (1, 2) or A.shape[0] != B.shape[0]:
+        raise MXNetError(f"operator _npi_lstsq: A must be a matrix and B have as many rows, the shapes are {A.shape} "
+                         f"and {B.shape}")
+    x, rest, rank, values = np.linalg.lstsq(np.asarray(A), np.asarray(B), None if new_default else rcond)
+    return x, rest, np.asarray(rank, np.int64), values
+
+
 # ------------------------------------------------------------ norms
 def _root(squares: Array) -> Array:
     """The square root, with derivative zero at zero."""

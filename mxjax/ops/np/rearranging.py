@@ -171,6 +171,16 @@ def moveaxis(a: Array, *, source: Shape, destination: Shape) -> Array:
     return jnp.moveaxis(a, source, destination)
 
 
+@register("_npi_rollaxis")
+def rollaxis(a: Array, *, axis: int, start: int = 0) -> Array:
+    """Moves an axis until it stands before axis `start`."""
+    if not -a.ndim <= axis < a.ndim:
+        raise MXNetError(f"operator _npi_rollaxis: axis must be in [{-a.ndim}, {a.ndim - 1}], got {axis}")
+    if not -a.ndim <= start <= a.ndim:
+        raise MXNetError(f"operator _npi_rollaxis: start must be in [{-a.ndim}, {a.ndim}], got {start}")
+    return jnp.rollaxis(a, axis, start)
+
+
 def _squeezed(p: dict[str, Any], x: tuple) -> tuple:
     """The shape without axes of size 1 (FPartialShape)."""
     axes = [i for i, n in enumerate(x) if n == 1] if p["axis"] is None else axes_of("_np_squeeze", p["axis"], len(x))

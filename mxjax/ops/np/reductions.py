@@ -194,6 +194,33 @@ def average(a: Array, weights: Array | None = None, *, axis: Shape | None = None
     return (jnp.sum(a * weights, axes) / total).astype(a.dtype), divisor.astype(a.dtype)
 
 
+class PointError(MXNetError, ValueError):
+    """Points that cannot be interpolated between: MXNet's error and a ValueError."""
+
+
+def _check_points(xp: tuple, fp: tuple, period: float | None) -> None:
+    """Raises an error for points that `interp` cannot use."""
+    if len(xp) != 1 or xp != fp:
+        raise PointError(f"operator _npi_interp: xp and fp must be vectors of one length, the shapes are {xp} and {fp}")
+    if not xp[0]:
+        raise PointError("operator _npi_interp: array of sample points is empty")
+    if period == 0:
+        raise MXNetError("operator _npi_interp: period must be a non-zero value")
+
+
+@register("_npi_interp", FGradient=no_gradient, wide=True, infer_type=gives("float64"),
+          inputs=lambda p: ["xp", "fp"] if p["x_is_scalar"] else ["xp", "fp", "x"])
+def interp(xp: Array, fp: Array, x: Array | None = None, *, left: float | None = None, right: float | None = None,
+           period: float | None = None, x_scalar: float = 0.0, x_is_scalar: bool = False) -> Array:
+    """Interpolates linearly between the points (xp, fp): float64 of the shape of x.
+
+    left, right: results below and above xp; default the ends of fp.  period: of x and xp, which need not rise then.
+    """
+    _check_points(xp.shape, fp.shape, period)
+    place = jnp.asarray(x_scalar, jnp.float64) if x is None else x.astype(jnp.float64)
+    return jnp.interp(place, xp.astype(jnp.float64), fp.astype(jnp.float64), left, right, period)
+
+
 _PERCENTS = "operator _npi_percentile: percentiles must be in [0, 100], got {}"
 
 

@@ -198,3 +198,60 @@ def test_files_of_numpy(tmp_path):
         npx.save(folder + "/c.npy", [np.ones(2)])
     with pytest.raises(TypeError):
         npx.savez(folder + "/c.npz", 1)
+
+
+def test_factors_ranks_and_interpolation_are_operators():
+    rng = numpy.random.RandomState(0)
+    tall, wide = (np.array(rng.randn(*shape).astype("float32")) for shape in ((4, 3), (2, 3, 5)))
+    for a in (tall, wide):
+        a.attach_grad()
+        with mx.autograd.record():
+            q, r = np.linalg.qr(a)
+            y = np.matmul(q, r)
+        y.backward(a * 2)
+        numpy.testing.assert_allclose(y.asnumpy(), a.asnumpy(), atol=1e-5)
+        numpy.testing.assert_allclose(a.grad.asnumpy(), 2 * a.asnumpy(), atol=1e-4)  # as Q·R is A
+        assert abs(r[..., 1, 0].asnumpy()).max() == 0
+    target = np.array(rng.randn(4).astype("float32"))
+    for ours, expected in zip(np.linalg.lstsq(tall, target, rcond=None),
+                              numpy.linalg.lstsq(tall.asnumpy(), target.asnumpy(), rcond=None), strict=True):
+        numpy.testing.assert_allclose(ours.asnumpy(), expected, rtol=1e-5)
+    assert np.linalg.matrix_rank(wide).asnumpy().tolist() == [3, 3]
+    assert np.linalg.matrix_rank(tall, rtol=10.0) == 0 and np.linalg.matrix_rank(np.zeros(3)) == 0
+    with mx.autograd.record():  # the functions of level 1 refuse
+        moved = np.rollaxis(tall, 1)
+        points = np.interp(np.array([0.5, -1, 9]), np.array([0, 1, 2]), np.array([0, 3, 4]))
+    moved.backward(moved * 3)
+    numpy.testing.assert_allclose(tall.grad.asnumpy(), 3 * tall.asnumpy())
+    assert points.dtype == "float64" and points.asnumpy().tolist() == [1.5, 0, 4]
+    assert np.interp(1.5, np.array([0, 1, 2]), np.array([0, 3, 4]), period=2) == 1.5
+    for wrong in (lambda: np.interp(tall, np.array([1]), np.array([])), lambda: np.rollaxis(tall, 2),
+                  lambda: np.linalg.qr(np.ones(3)), lambda: np.linalg.lstsq(tall, np.ones(3))):
+        with pytest.raises(mx.MXNetError):
+            wrong()
+    with pytest.raises(NotImplementedError):
+        np.linalg.qr(tall, mode="r")
+
+
+def test_factors_and_ranks_in_symbols_and_traced_blocks():
+    class Block(mx.gluon.HybridBlock):
+        def forward(self, x):
+            q, r = np.linalg.qr(x)
+            return np.matmul(q, r), np.linalg.matrix_rank(x), np.linalg.lstsq(x, np.ones(4))[0], np.rollaxis(x, 1)
+
+    block, x = Block(), np.array([[1, 2], [3, 4], [5, 6], [7, 9]])
+    expected = block(x)
+    block.hybridize()
+    for ours, plain in zip(block(x), expected, strict=True):
+        numpy.testing.assert_allclose(ours.asnumpy(), plain.asnumpy(), rtol=1e-5)
+    a = mx.sym.var("a").as_np_ndarray()
+    assert mx.sym.np.linalg.matrix_rank(a).eval(a=x)[0] == 2
+    assert mx.sym.np.rollaxis(a, 1).eval(a=x)[0].shape == (2, 4)
+    lower = np.array([[2, 9], [1, 2]])  # mx.nd.np keeps 1.x's second argument, mx.np has `upper`
+    assert mx.nd.np.linalg.eigvalsh(lower, "L").asnumpy().tolist() == [1, 3]
+    assert np.linalg.eigvalsh(lower, upper=False).asnumpy().tolist() == [1, 3]
+
+
+def test_classic_multinomial_counts():
+    counts = mx.nd.sample_multinomial(mx.nd.array([6, 2]), mx.nd.array([[0, 1, 0], [1, 0, 0]]))
+    assert counts.asnumpy().tolist() == [[0, 6, 0], [2, 0, 0]]

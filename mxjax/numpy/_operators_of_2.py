@@ -1,0 +1,140 @@
+"""Functions that NumPy computes at level 1 and an operator computes at level 2: recorded, traced and on any device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _create, _reduce
+from ._dispatch import IMPERATIVE, call, is_number
+
+__all__ = ["FUNCTIONS"]
+
+
+def interp(x: Any, xp: Any, fp: Any, left: float | None = None, right: float | None = None,
+           period: float | None = None) -> Any:
+    """Interpolates linearly between points.
+
+    Args:
+        x: ndarray, symbol or number: where to interpolate.
+        xp, fp: ndarrays or symbols (n,): the points; `xp` rises unless a `period` is given.
+        left, right: results below and above `xp`; default the ends of `fp`.
+        period: of `x` and `xp`.
+
+    Returns:
+        A float64 ndarray of the shape of `x`. Its gradient is zero, as in MXNet.
+
+    Raises:
+        ValueError: `xp` and `fp` differ in length or are empty.
+        MXNetError: `period` is zero.
+
+    Example:
+        >>> mx.np.interp(mx.np.array([0.5, 9]), mx.np.array([0, 1]), mx.np.array([0, 3]))
+        array([1.5, 3. ], dtype=float64)
+    """
+    options = {"left": left, "right": right, "period": period}
+    if is_number(x):
+        return call("_npi_interp", [xp, fp], x_scalar=float(x), x_is_scalar=True, **options)
+    return call("_npi_interp", [xp, fp, x], **options)
+
+
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    """Moves an axis until it stands before another one.
+
+    Args:
+        a: ndarray or symbol.
+        axis: the axis to move.
+        start: the axis before which it then stands; `a.ndim` for the end.
+
+    Returns:
+        An ndarray with the axes in that order.
+
+    Raises:
+        MXNetError: `axis` or `start` is out of range.
+
+    Example:
+        >>> mx.np.rollaxis(mx.np.zeros((1, 2, 3)), 2).shape
+        (3, 1, 2)
+    """
+    return call("_npi_rollaxis", [a], axis=axis, start=start)
+
+
+def qr(a: Any, mode: str = "reduced") -> tuple[Any, Any]:
+    """Factors matrices into one with orthonormal columns and an upper triangular one.
+
+    Args:
+        a: ndarray or symbol (..., m, n).
+        mode: only "reduced".
+
+    Returns:
+        Q (..., m, k) and R (..., k, n), where k is the smaller of m and n.
+
+    Raises:
+        NotImplementedError: another mode.
+        MXNetError: `a` has fewer than two axes.
+
+    Example:
+        >>> q, r = mx.np.linalg.qr(mx.np.array([[3, 1], [4, 2]]))
+        >>> r.shape
+        (2, 2)
+    """
+    if mode is not None and mode != "reduced":
+        raise NotImplementedError(f"linalg.qr: only mode='reduced' is implemented, got {mode!r}")
+    q, r = call("_npi_qr", [a])
+    return q, r
+
+
+def lstsq(a: Any, b: Any, rcond: Any = "warn") -> tuple[Any, Any, Any, Any]:
+    """Solves a·x = b by least squares.
+
+    Args:
+        a: ndarray or symbol (m, n).
+        b: ndarray or symbol (m,) or (m, k).
+        rcond: singular values up to this part of the largest one count as zero; None: the dtype's epsilon times the
+            larger of m and n; -1 or "warn": the epsilon.
+
+    Returns:
+        The solution (n,) or (n, k); the sums of squared residuals, empty unless the rank is n and m > n; the rank; the
+        singular values of `a`. Gradients are zero, as in MXNet.
+
+    Raises:
+        MXNetError: the shapes do not fit, or the dtype is not float32 or float64.
+
+    Example:
+        >>> x, rest, rank, values = mx.np.linalg.lstsq(mx.np.array([[1], [1]]), mx.np.array([1, 3]), rcond=None)
+        >>> x
+        array([2.])
+    """
+    default = rcond is None
+    limit = -1.0 if default or rcond == "warn" else float(rcond)
+    return tuple(call("_npi_lstsq", [a, b], rcond=limit, new_default=default))
+
+
+def matrix_rank(M: Any, rtol: Any = None, hermitian: bool = False) -> Any:  # noqa: N803
+    """Counts the singular values of matrices that are not nearly zero.
+
+    Args:
+        M: ndarray or symbol (..., m, n); of an ndarray with fewer axes the rank is whether an element is not zero.
+        rtol: values up to this count as zero, a number or an array with one for each matrix; default the largest one,
+            times the larger size, times the dtype's epsilon.
+        hermitian: whether the matrices are Hermitian.
+
+    Returns:
+        An int64 ndarray (...).
+
+    Raises:
+        MXNetError: the dtype is not float32 or float64.
+
+    Example:
+        >>> mx.np.linalg.matrix_rank(mx.np.array([[1, 2], [2, 4]]))
+        array(1, dtype=int64)
+    """
+    if IMPERATIVE.is_array(M) and M.ndim < 2:
+        return _reduce.any(M != 0).astype("int64")
+    if rtol is None:
+        return call("_npi_matrix_rank_none_tol", [M], hermitian=hermitian)
+    tol = _create.full(IMPERATIVE, (), rtol, "float64") if is_number(rtol) and IMPERATIVE.is_array(M) else rtol
+    return call("_npi_matrix_rank", [M, tol], hermitian=hermitian)
+
+
+FUNCTIONS = {"interp": interp, "rollaxis": rollaxis, "linalg.qr": qr, "linalg.lstsq": lstsq,
+             "linalg.matrix_rank": matrix_rank}
