@@ -21,8 +21,8 @@ class _Form:
 
 def _contexts(protocol):
     state = {"device_typeid": 1, "device_id": 1, "_old_ctx": None}
-    return pickle.dumps(_Form(copyreg.__newobj__, (mx.Context,), state) if protocol else
-                        _Form(copyreg._reconstructor, (mx.Context, object, None), state), protocol)
+    how = (copyreg._reconstructor, (mx.Context, object, None)) if protocol < 2 else (mx.Context.__new__, (mx.Context,))
+    return pickle.dumps(_Form(*how, state), protocol)
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 4])
