@@ -83,7 +83,7 @@ def _builder(given: argparse.Namespace) -> Any:
     def build() -> Any:
         from ..serving.server import Application  # in the replica alone: a process has one
         import_code(given.imported)
-        application = Application(models_of(given), limits_of(given))
+        application = Application(models_of(given)[0], limits_of(given))
         application.warm()
         return application.app
     return build
