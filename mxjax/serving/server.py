@@ -10,6 +10,7 @@ import json
 import logging
 import re
 import signal
+import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,9 +40,16 @@ from .batching import Batcher, Overloaded, TooLate
 from .handler import Handler, UnknownType
 from .served import Served
 
-__all__ = ["Application", "Limits", "serve"]
+__all__ = ["GRPC_METHODS", "GRPC_SERVICER", "Application", "Limits", "serve"]
 
 _FORM = b"application/x-www-form-urlencoded"
+# the protocol over gRPC: its methods, and where the function is that adds them to a server
+GRPC_METHODS = ("ServerLive", "ServerReady", "ServerMetadata", "ModelReady", "ModelMetadata", "ModelInfer",
+                "RepositoryModelLoad", "RepositoryModelUnload")
+GRPC_SERVICER = f"{__name__}.add_to_grpc"
+add_to_grpc = _grpc_services.add_GRPCInferenceServiceServicer_to_server
+# Ray pickles messages for other processes, and kserve's name a module by which nobody finds them
+sys.modules.setdefault(_messages.ServerLiveRequest.__module__, _messages)
 _log = logging.getLogger("mxjax.serving")
 _WHICH = ["model", "version"]
 _ROWS = Histogram("mxjax_batch_rows", "rows of a batch, without those it is filled up with", _WHICH,
@@ -522,6 +530,18 @@ async def _refused(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"error": str(error)}, status, {"Retry-After": "1"} if status == 503 else None)
 
 
+class _Ending:
+    """A gRPC context whose `abort` sets the status and raises, for contexts that have none."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    async def abort(self, code: Any, details: str = "") -> None:
+        self._context.set_code(code)
+        self._context.set_details(details)
+        raise MXNetError(details)
+
+
 class Application:
     """Models behind the protocol over HTTP, for a server to run; a process has one.
 
@@ -535,7 +555,8 @@ class Application:
 
     def __init__(self, models: Sequence[Served | Handler], limits: Limits,
                  loaders: Mapping[str, Callable[[], Sequence[Served]]] | None = None) -> None:
-        self.app, handlers, repository = app, [], _Repository()
+        self.app, self._limits, handlers, repository = app, limits, [], _Repository()
+        app.state.models = self
         for one in models:
             if isinstance(one, Handler):
                 handlers.append(_Handler(one, limits))
@@ -555,6 +576,29 @@ class Application:
     async def _ping(self) -> Response:
         """Answers SageMaker's question whether the service is ready."""
         return Response(status_code=200 if await self.plane.ready() else 503)
+
+    @property
+    def servicer(self) -> _Servicer:
+        """Returns the answers over gRPC, for a server that reports exceptions as statuses."""
+        return _Servicer(self.plane, self.extension)
+
+    async def answer_grpc(self, method: str, request: Any, context: Any) -> Any:
+        """Answers a request over gRPC that something else than a server of `grpc` has taken.
+
+        Args:
+            method: one of `GRPC_METHODS`.
+            request: the method's message.
+            context: it has `invocation_metadata`, `set_code` and `set_details`.
+
+        Raises:
+            MXNetError: the request is refused; the context says why.
+        """
+        try:
+            if request.ByteSize() > self._limits.max_bytes:
+                raise ResourceExhausted(f"a request may have {self._limits.max_bytes} bytes")
+            return await getattr(self.servicer, method)(request, context)
+        except Exception as error:
+            await ExceptionToStatusInterceptor().handle_exception(error, request, _Ending(context), method)
 
     def warm(self) -> None:
         """Compiles all models; it is ready afterwards."""
@@ -649,7 +693,6 @@ def _grpc_server(application: Application, address: str, most: int) -> Any:
     from grpc import aio  # a while, and only where it is asked for
     server = aio.server(interceptors=(ExceptionToStatusInterceptor(),),
                         options=[("grpc.max_receive_message_length", most), ("grpc.max_send_message_length", most)])
-    _grpc_services.add_GRPCInferenceServiceServicer_to_server(
-        _Servicer(application.plane, application.extension), server)
+    add_to_grpc(application.servicer, server)
     server.add_insecure_port(address)
     return server

@@ -32,7 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", action="append", default=[], metavar="NAME=DTYPE", help="float32 where not given")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at; 0.0.0.0 for all")
     parser.add_argument("--port", type=int, default=8080, help="of HTTP")
-    parser.add_argument("--grpc-port", type=int, default=8081, help="of gRPC; 0 for none")
+    parser.add_argument("--grpc-port", type=int, help="of gRPC; 0 for none; default 8081, with --on ray none, since "
+                        "Ray's gRPC proxies listen at all addresses")
     parser.add_argument("--ctx", "--device", default="cpu", help="where models run: cpu, gpu(0), tpu(0)")
     parser.add_argument("--warm", default="1,2,4,8,16,32", metavar="N,N,...",
                         help="batch sizes to compile first, and to fill batches up to; 0 for none")
@@ -44,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--linger", type=float, default=1.0, help="seconds from SIGTERM, when the service says that it "
                         "is not ready, to the end of new connections")
     parser.add_argument("--grace", type=int, default=30, help="seconds that requests get to be answered at the end")
-    parser.add_argument("--allow-load", action="store_true", help="clients may unload these models, and load them again "
+    parser.add_argument("--allow-load", action="store_true", help="clients may unload these models and load them again "
                         "from the files as they are then")
     parser.add_argument("--no-cache", action="store_true", help="do not keep compiled programs in files")
     parser.add_argument("--on", choices=("here", "ray"), default="here",
@@ -176,6 +177,7 @@ def main(given: argparse.Namespace) -> int:
         from .serve_ray import serve_on_ray  # as well
         return serve_on_ray(given, limits)
     from ..serving.server import serve  # the extra "serve"
-    serve(models, limits, host=given.host, port=given.port, grpc_port=given.grpc_port or None, linger=given.linger,
+    grpc_port = 8081 if given.grpc_port is None else given.grpc_port
+    serve(models, limits, host=given.host, port=given.port, grpc_port=grpc_port or None, linger=given.linger,
           grace=given.grace, loaders=loaders if given.allow_load else None)
     return 0
