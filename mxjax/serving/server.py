@@ -14,7 +14,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import kserve
 import numpy as np
@@ -530,11 +530,19 @@ async def _refused(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"error": str(error)}, status, {"Retry-After": "1"} if status == 503 else None)
 
 
-class _Ending:
-    """A gRPC context whose `abort` sets the status and raises, for contexts that have none."""
+class _Metadatum(NamedTuple):
+    key: str
+    value: str
+
+
+class _Context:
+    """Ray's context of a gRPC request as kserve uses one of `grpc`: with `abort`, and with names in its metadata."""
 
     def __init__(self, context: Any) -> None:
         self._context = context
+
+    def invocation_metadata(self) -> list[_Metadatum]:
+        return [_Metadatum(*pair) for pair in self._context.invocation_metadata()]
 
     async def abort(self, code: Any, details: str = "") -> None:
         self._context.set_code(code)
@@ -593,12 +601,13 @@ class Application:
         Raises:
             MXNetError: the request is refused; the context says why.
         """
+        context = _Context(context)
         try:
             if request.ByteSize() > self._limits.max_bytes:
                 raise ResourceExhausted(f"a request may have {self._limits.max_bytes} bytes")
             return await getattr(self.servicer, method)(request, context)
         except Exception as error:
-            await ExceptionToStatusInterceptor().handle_exception(error, request, _Ending(context), method)
+            await ExceptionToStatusInterceptor().handle_exception(error, request, context, method)
 
     def warm(self) -> None:
         """Compiles all models; it is ready afterwards."""
