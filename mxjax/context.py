@@ -59,7 +59,9 @@ class Context(metaclass=_ContextType):
 
     __slots__ = ("device_typeid", "device_id")
 
-    def __new__(cls, device_type: str | Context, device_id: int = 0) -> Context:
+    def __new__(cls, device_type: str | Context | None = None, device_id: int = 0) -> Context:
+        if device_type is None:
+            return super().__new__(cls)  # an object of its own: `__setstate__` follows
         if isinstance(device_type, Context):
             return device_type
         if device_type not in cls.devstr2type:
@@ -71,6 +73,9 @@ class Context(metaclass=_ContextType):
             found.device_typeid, found.device_id = key
             found = cls._known.setdefault(key, found)
         return found
+
+    def __init__(self, device_type: str | Context, device_id: int = 0) -> None:
+        pass  # `__new__` did it; only unpickling does without a device type
 
     @property
     def device_type(self) -> str:
@@ -126,7 +131,18 @@ class Context(metaclass=_ContextType):
         self._scope.current = self._scope.outer.pop()
 
     def __reduce__(self) -> tuple:
-        return Context, (self.device_type, self.device_id)
+        # by a function, since the class may have a name that other processes do not know: see `interop/_alias.py`
+        return _unpickle, (self.device_type, self.device_id)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Takes over MXNet's own pickled form: the attributes of an object that `__new__` made without arguments."""
+        self.device_typeid, self.device_id = int(state["device_typeid"]), int(state["device_id"])
+        if self.device_typeid not in self.devtype2str:
+            raise NotOneOf(f"unknown device type {self.device_typeid}; known: {', '.join(self.devstr2type)}")
+
+
+def _unpickle(device_type: str, device_id: int) -> Context:
+    return Context(device_type, device_id)
 
 
 Device = Context  # its name in MXNet 2

@@ -104,7 +104,8 @@ class NDArray(_Base):
             source = taken(handle, NDArray)
             handle, self._view, self._cache = source._chunk, source._view, (-1, None)
             self._entry, self._grad = source._entry, source._grad
-        self._chunk = handle if isinstance(handle, Chunk) else Chunk(handle, context_of(handle))
+        if handle is not None:  # None: MXNet's pickles call `__setstate__` next
+            self._chunk = handle if isinstance(handle, Chunk) else Chunk(handle, context_of(handle))
 
     # ------------------------------------------------------------ what it is
     @property

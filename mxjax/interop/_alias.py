@@ -70,9 +70,13 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         module.__spec__, module.__loader__ = self._kept
-        for name in _LOADED if module.__name__ == "mxjax" else ():
+        if module.__name__ != "mxjax":
+            return
+        for name in _LOADED:
             # not by importing mxnet.x: a thread that does so holds its lock already, and waits for this import to end
             sys.modules.setdefault(f"mxnet.{name}", importlib.import_module(f"mxjax.{name}"))
+        # libraries write this name into files, and read no other: gluonts compares it with a list
+        importlib.import_module("mxjax.context").Context.__module__ = "mxnet.context"
 
     def get_code(self, name: str) -> types.CodeType | None:
         """Returns the code that `python -m mxnet.x` runs."""

@@ -228,7 +228,8 @@ def module_of(path: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"mxjax_served_{re.sub(r'[^a-zA-Z0-9]', '_', path)}", path)
     module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        # not by Python's compiled files: they are taken for new where a file changes twice within a second
+        exec(spec.loader.source_to_code(spec.loader.get_data(path), path), vars(module))
     except FileNotFoundError as error:
         raise MXNetError(f"there is no such model: {error}") from None
     return module

@@ -10,19 +10,22 @@ import json
 import logging
 import re
 import signal
+import sys
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import kserve
 import numpy as np
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
-from grpc_interceptor.exceptions import DeadlineExceeded, InvalidArgument, ResourceExhausted
+from google.protobuf.unknown_fields import UnknownFieldSet
+from grpc_interceptor.exceptions import DeadlineExceeded, InvalidArgument, PermissionDenied, ResourceExhausted
 from kserve.errors import InvalidInput, ModelNotFound, ModelNotReady, ServerNotReady
 from kserve.model_server import app
 from kserve.protocol.dataplane import DataPlane
+from kserve.protocol.grpc import grpc_predict_v2_pb2 as _messages
 from kserve.protocol.grpc import grpc_predict_v2_pb2_grpc as _grpc_services
 from kserve.protocol.grpc.interceptors import ExceptionToStatusInterceptor
 from kserve.protocol.grpc.servicer import InferenceServicer
@@ -32,13 +35,21 @@ from kserve.protocol.rest.server import RESTServer
 from kserve.utils.numpy_codec import from_np_dtype, to_np_dtype
 from prometheus_client import Counter, Gauge, Histogram
 
+from ..base import MXNetError
 from .batching import Batcher, Overloaded, TooLate
 from .handler import Handler, UnknownType
 from .served import Served
 
-__all__ = ["Application", "Limits", "serve"]
+__all__ = ["GRPC_METHODS", "GRPC_SERVICER", "Application", "Limits", "serve"]
 
 _FORM = b"application/x-www-form-urlencoded"
+# the protocol over gRPC: its methods, and where the function is that adds them to a server
+GRPC_METHODS = ("ServerLive", "ServerReady", "ServerMetadata", "ModelReady", "ModelMetadata", "ModelInfer",
+                "RepositoryModelLoad", "RepositoryModelUnload")
+GRPC_SERVICER = f"{__name__}.add_to_grpc"
+add_to_grpc = _grpc_services.add_GRPCInferenceServiceServicer_to_server
+# Ray pickles messages for other processes, and kserve's name a module by which nobody finds them
+sys.modules.setdefault(_messages.ServerLiveRequest.__module__, _messages)
 _log = logging.getLogger("mxjax.serving")
 _WHICH = ["model", "version"]
 _ROWS = Histogram("mxjax_batch_rows", "rows of a batch, without those it is filled up with", _WHICH,
@@ -120,10 +131,18 @@ class _Model(kserve.Model):
             rows.observe(count)
             requests.observe(together)
             filled.inc(more)
-        self.batcher = batcher = Batcher(served, limits.max_batch, limits.max_delay, limits.queue_size, limits.timeout,
-                                         limits.sizes, note)
-        _WAITING.labels(*self._labels).set_function(lambda: batcher.waiting)
-        _COMPILED.labels(*self._labels).set_function(lambda: served.compiled)
+        self.batcher = Batcher(served, limits.max_batch, limits.max_delay, limits.queue_size, limits.timeout,
+                               limits.sizes, note)
+
+    def measure(self) -> None:
+        """Has the metrics of its name and version tell of this model."""
+        _WAITING.labels(*self._labels).set_function(lambda: self.batcher.waiting)
+        _COMPILED.labels(*self._labels).set_function(lambda: self.served.compiled)
+
+    def forget(self) -> None:
+        """Ends the metrics of its name and version."""
+        _WAITING.remove(*self._labels)
+        _COMPILED.remove(*self._labels)
 
     def warm(self) -> None:
         """Compiles the model; it is ready afterwards."""
@@ -176,6 +195,16 @@ class _Repository(kserve.ModelRepository):
     def add(self, model: _Model) -> None:
         """Adds a model, as the newest of its name."""
         self.versions.setdefault(model.name, {})[model.served.version] = model
+        model.measure()
+
+    def exchange(self, name: str, models: Sequence[_Model]) -> list[_Model]:
+        """Puts other versions of a model, or none, in the place of its present ones, which are returned."""
+        before = list(self.versions.pop(name, {}).values())
+        for model in before:
+            model.forget()
+        for model in models:
+            self.add(model)
+        return before
 
     def get_models(self) -> dict[str, _Model]:
         """Returns the newest version of each model."""
@@ -200,13 +229,18 @@ class _Plane(DataPlane):
 
     ending = False
 
-    def __init__(self, repository: _Repository, models: Sequence[_Model | _Handler]) -> None:
+    def __init__(self, repository: _Repository, handlers: Sequence[_Handler]) -> None:
         super().__init__(model_registry=repository)
-        self._models = models
+        self._handlers = handlers
+
+    @property
+    def models(self) -> list[_Model | _Handler]:
+        """Returns everything that is served now."""
+        return [*(m for versions in self.model_registry.versions.values() for m in versions.values()), *self._handlers]
 
     async def ready(self) -> bool:
         """Says whether requests should come here."""
-        return not self.ending and all(model.ready for model in self._models)
+        return not self.ending and all(model.ready for model in self.models)
 
     async def model_metadata(self, model_name: str) -> dict[str, Any]:
         """Returns inputs, outputs and versions of a model."""
@@ -224,6 +258,117 @@ class _Plane(DataPlane):
             return super().decode_inference_request(body, headers, model_name)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise InvalidInput(f"the request cannot be read: {type(error).__name__}: {error}") from None
+
+
+class NotAllowed(MXNetError):
+    """A request wants to load or unload a model, which this service does not do."""
+
+
+class _Extension(ModelRepositoryExtension):
+    """Loads and unloads models, one after the other. A request names a model, and never where its files are.
+
+    Args:
+        plane: it knows the models.
+        loaders: by name of a model, a function that reads its files and returns its versions; None: nothing is loaded.
+        limits: of the models.
+    """
+
+    def __init__(self, plane: _Plane, loaders: Mapping[str, Callable[[], Sequence[Served]]] | None,
+                 limits: Limits) -> None:
+        super().__init__(model_registry=plane.model_registry)
+        self._plane, self._loaders, self._limits, self._one = plane, loaders, limits, asyncio.Lock()
+
+    async def index(self, filter_ready: bool | None = False) -> list[dict[str, str]]:
+        """Returns name, version and state of each model, of those that are unloaded as well."""
+        versions = self._model_registry.versions
+        made = [{"name": name, "version": version, "state": "READY" if model.ready else "LOADING", "reason": ""}
+                for name, models in versions.items() for version, model in models.items()]
+        made += [{"name": name, "version": "", "state": "UNAVAILABLE", "reason": "unloaded"}
+                 for name in self._loaders or () if name not in versions]
+        return [one for one in made if one["state"] == "READY" or not filter_ready]
+
+    async def load(self, model_name: str) -> None:
+        """Reads a model's files again; the requests go to what they hold once that is compiled.
+
+        Raises:
+            NotAllowed: models are not to be loaded.
+            ModelNotFound: there is no such model.
+            InvalidInput: its files cannot be read or served. What was served is served further on.
+        """
+        loader = self._loader(model_name)
+        async with self._one:
+            models: list[_Model] = []
+            try:
+                for served in await asyncio.to_thread(loader):
+                    models.append(_Model(served, self._limits))
+                    await asyncio.to_thread(models[-1].warm)
+            except Exception as error:  # a model's file may raise anything
+                for model in models:
+                    model.batcher.close()
+                raise InvalidInput(f"model {model_name} cannot be loaded: {type(error).__name__}: {error}") from error
+            await self._end(self._model_registry.exchange(model_name, models))
+
+    async def unload(self, model_name: str) -> None:
+        """Removes a model, and returns when its last request is answered.
+
+        Raises:
+            NotAllowed: models are not to be unloaded.
+            ModelNotFound: there is no such model.
+        """
+        self._loader(model_name)
+        async with self._one:
+            await self._end(self._model_registry.exchange(model_name, ()))
+
+    def _loader(self, name: str) -> Callable[[], Sequence[Served]]:
+        if self._loaders is None:
+            raise NotAllowed("this service loads and unloads no models: start it with --allow-load")
+        if self._plane.ending:
+            raise ServerNotReady()
+        if name not in self._loaders:
+            raise ModelNotFound(name)
+        return self._loaders[name]
+
+    async def _end(self, models: Sequence[_Model]) -> None:
+        await asyncio.gather(*(model.batcher.drain() for model in models))
+        for model in models:
+            model.batcher.close()
+
+    # ------------------------------------------------------------ over HTTP
+    async def http_index(self, request: Request) -> list[dict[str, str]]:
+        """Answers a request for the index."""
+        return await self.index((await _said(request)).get("ready", False))
+
+    async def http_load(self, model_name: str, request: Request) -> dict[str, Any]:
+        """Answers a request to load a model."""
+        if (await _said(request)).get("parameters"):
+            raise InvalidInput(_NO_PARAMETERS)
+        await self.load(model_name)
+        return {"name": model_name, "load": True}
+
+    async def http_unload(self, model_name: str) -> dict[str, Any]:
+        """Answers a request to unload a model."""
+        await self.unload(model_name)
+        return {"name": model_name, "unload": True}
+
+    def add_to(self, routes: Any) -> None:
+        """Adds its endpoints to an application, before kserve's, which know no index and read no request."""
+        routes.add_api_route("/v2/repository/index", self.http_index, methods=["GET", "POST"])
+        routes.add_api_route("/v2/repository/models/{model_name}/load", self.http_load, methods=["POST"])
+        routes.add_api_route("/v2/repository/models/{model_name}/unload", self.http_unload, methods=["POST"])
+
+
+_NO_PARAMETERS = "a model is loaded as the command line says; a request to load it has no parameters"
+
+
+async def _said(request: Request) -> dict[str, Any]:
+    """The object of JSON that a request may have."""
+    try:
+        said = json.loads(await request.body() or b"{}")
+    except ValueError as error:
+        raise InvalidInput(f"the request is no JSON: {error}") from None
+    if not isinstance(said, dict):
+        raise InvalidInput(f"the request must be an object of JSON, got {type(said).__name__}")
+    return said
 
 
 def _with_bytes(body: bytes, headers: Any, model_name: str) -> InferRequest:
@@ -297,6 +442,38 @@ class _Servicer(InferenceServicer):
         _VERSION.set(request.model_version)
         return await super().ModelInfer(request, context)
 
+    async def RepositoryModelLoad(self, request: Any, context: Any) -> Any:
+        name = self._model_of(request)
+        if any(field.field_number == _PARAMETERS for field in UnknownFieldSet(request)):
+            raise InvalidInput(_NO_PARAMETERS)
+        with _refusals_of_grpc():
+            await self._mode_repository_extension.load(name)
+        return _messages.RepositoryModelLoadResponse(model_name=name, isLoaded=True)
+
+    async def RepositoryModelUnload(self, request: Any, context: Any) -> Any:
+        name = self._model_of(request)
+        with _refusals_of_grpc():
+            await self._mode_repository_extension.unload(name)
+        return _messages.RepositoryModelUnloadResponse(model_name=name, isUnloaded=True)
+
+    @staticmethod
+    def _model_of(request: Any) -> str:
+        """The model that a request to load or unload names: in kserve's field, or in the one of Triton's clients."""
+        names = [field.data for field in UnknownFieldSet(request) if field.field_number == _TRITON_NAME]
+        return request.model_name or b"".join(n for n in names if isinstance(n, bytes)).decode(errors="replace")
+
+
+# of Triton's requests to load and unload, which kserve's messages do not have
+_TRITON_NAME, _PARAMETERS = 2, 3
+
+
+@contextlib.contextmanager
+def _refusals_of_grpc() -> Iterator[None]:
+    try:
+        yield
+    except NotAllowed as error:
+        raise PermissionDenied(str(error)) from None
+
 
 class _Edge:
     """Checks each HTTP request before kserve reads it, and completes its response.
@@ -343,7 +520,7 @@ class _Edge:
 
 # kserve logs a traceback of each, and so of each probe of a service that is not ready yet
 _REFUSALS = {InvalidInput: 400, ModelNotFound: 404, ModelNotReady: 503, ServerNotReady: 503, Overloaded: 503,
-             TooLate: 504}
+             TooLate: 504, NotAllowed: 403}
 
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:
@@ -351,6 +528,26 @@ async def _refused(request: Request, error: Exception) -> JSONResponse:
     status = next(status for kind, status in _REFUSALS.items() if isinstance(error, kind))
     _log.info("%d at %s: %s", status, request.url.path, error)
     return JSONResponse({"error": str(error)}, status, {"Retry-After": "1"} if status == 503 else None)
+
+
+class _Metadatum(NamedTuple):
+    key: str
+    value: str
+
+
+class _Context:
+    """Ray's context of a gRPC request as kserve uses one of `grpc`: with `abort`, and with names in its metadata."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    def invocation_metadata(self) -> list[_Metadatum]:
+        return [_Metadatum(*pair) for pair in self._context.invocation_metadata()]
+
+    async def abort(self, code: Any, details: str = "") -> None:
+        self._context.set_code(code)
+        self._context.set_details(details)
+        raise MXNetError(details)
 
 
 class Application:
@@ -361,19 +558,22 @@ class Application:
     Args:
         models: what is served; of several versions of a model the newest last.
         limits: how requests are treated.
+        loaders: by name, functions that load the versions of a model; clients may then load and unload these models.
     """
 
-    def __init__(self, models: Sequence[Served | Handler], limits: Limits) -> None:
-        self.app, self._made, repository = app, [], _Repository()
+    def __init__(self, models: Sequence[Served | Handler], limits: Limits,
+                 loaders: Mapping[str, Callable[[], Sequence[Served]]] | None = None) -> None:
+        self.app, self._limits, handlers, repository = app, limits, [], _Repository()
+        app.state.models = self
         for one in models:
-            model = _Handler(one, limits) if isinstance(one, Handler) else _Model(one, limits)
-            self._made.append(model)
-            if isinstance(model, _Model):
-                repository.add(model)
+            if isinstance(one, Handler):
+                handlers.append(_Handler(one, limits))
+                app.add_api_route("/invocations", handlers[-1].invocations, methods=["POST"])
             else:
-                app.add_api_route("/invocations", model.invocations, methods=["POST"])
-        self.plane = _Plane(repository, self._made)
-        self.extension = ModelRepositoryExtension(model_registry=repository)
+                repository.add(_Model(one, limits))
+        self.plane = _Plane(repository, handlers)
+        self.extension = _Extension(self.plane, loaders, limits)
+        self.extension.add_to(app)
         app.add_api_route("/ping", self._ping, methods=["GET"])
         self.rest = RESTServer("kserve.model_server:app", self.plane, self.extension, 0)
         self.rest.create_application()
@@ -385,23 +585,48 @@ class Application:
         """Answers SageMaker's question whether the service is ready."""
         return Response(status_code=200 if await self.plane.ready() else 503)
 
+    @property
+    def servicer(self) -> _Servicer:
+        """Returns the answers over gRPC, for a server that reports exceptions as statuses."""
+        return _Servicer(self.plane, self.extension)
+
+    async def answer_grpc(self, method: str, request: Any, context: Any) -> Any:
+        """Answers a request over gRPC that something else than a server of `grpc` has taken.
+
+        Args:
+            method: one of `GRPC_METHODS`.
+            request: the method's message.
+            context: it has `invocation_metadata`, `set_code` and `set_details`.
+
+        Raises:
+            MXNetError: the request is refused; the context says why.
+        """
+        context = _Context(context)
+        try:
+            if request.ByteSize() > self._limits.max_bytes:
+                raise ResourceExhausted(f"a request may have {self._limits.max_bytes} bytes")
+            return await getattr(self.servicer, method)(request, context)
+        except Exception as error:
+            await ExceptionToStatusInterceptor().handle_exception(error, request, context, method)
+
     def warm(self) -> None:
         """Compiles all models; it is ready afterwards."""
-        for model in self._made:
+        for model in self.plane.models:
             model.warm()
 
     async def drain(self) -> None:
         """Returns when all requests are answered; there are no new ones."""
-        await asyncio.gather(*(model.batcher.drain() for model in self._made))
+        await asyncio.gather(*(model.batcher.drain() for model in self.plane.models))
 
     def close(self) -> None:
         """Ends the threads."""
-        for model in self._made:
+        for model in self.plane.models:
             model.batcher.close()
 
 
 def serve(models: Sequence[Served | Handler], limits: Limits, *, host: str = "127.0.0.1", port: int = 8080,
-          grpc_port: int | None = 8081, linger: float = 1.0, grace: int = 30) -> None:
+          grpc_port: int | None = 8081, linger: float = 1.0, grace: int = 30,
+          loaders: Mapping[str, Callable[[], Sequence[Served]]] | None = None) -> None:
     """Serves models until SIGTERM or SIGINT; requests that are there then are answered.
 
     Args:
@@ -411,13 +636,15 @@ def serve(models: Sequence[Served | Handler], limits: Limits, *, host: str = "12
         port, grpc_port: ports of HTTP and gRPC; None: no gRPC.
         linger: seconds from SIGTERM, when the service says that it is not ready, to the end of new connections.
         grace: seconds that requests get to be answered at the end.
+        loaders: by name, functions that load the versions of a model; clients may then load and unload these models.
     """
-    asyncio.run(_serve(models, limits, host, port, grpc_port, linger, grace))
+    asyncio.run(_serve(models, limits, loaders, host, port, grpc_port, linger, grace))
 
 
-async def _serve(models: Sequence[Served | Handler], limits: Limits, host: str, port: int, grpc_port: int | None,
-                 linger: float, grace: int) -> None:
-    application = Application(models, limits)
+async def _serve(models: Sequence[Served | Handler], limits: Limits,
+                 loaders: Mapping[str, Callable[[], Sequence[Served]]] | None, host: str, port: int,
+                 grpc_port: int | None, linger: float, grace: int) -> None:
+    application = Application(models, limits, loaders)
     plane, rest = application.plane, application.rest
     rest.config.host, rest.config.port, rest.config.timeout_graceful_shutdown = host, port, grace
     server = None
@@ -475,7 +702,6 @@ def _grpc_server(application: Application, address: str, most: int) -> Any:
     from grpc import aio  # a while, and only where it is asked for
     server = aio.server(interceptors=(ExceptionToStatusInterceptor(),),
                         options=[("grpc.max_receive_message_length", most), ("grpc.max_send_message_length", most)])
-    _grpc_services.add_GRPCInferenceServiceServicer_to_server(
-        _Servicer(application.plane, application.extension), server)
+    add_to_grpc(application.servicer, server)
     server.add_insecure_port(address)
     return server

@@ -71,7 +71,7 @@ class Symbol(_Base):
         """Takes a list of entries (node, output number), or a pointer from a function of `mx.base._LIB`."""
         if isinstance(handle, ctypes.c_void_p):
             handle = taken(handle, Symbol)._outputs
-        self._outputs: list[Entry] = list(handle)
+        self._outputs: list[Entry] = list(handle or ())  # None: MXNet's pickles call `__setstate__` next
         self._lowered: Lowered | None = None
 
     @property

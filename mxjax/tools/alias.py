@@ -32,9 +32,11 @@ VERSIONS = {api: f"{version}+mxjax.1" for api, version in level.VERSIONS.items()
 VERSION = VERSIONS[1]
 _OURS = "+mxjax."
 _FOR_CHILDREN = pathlib.Path(__file__).parents[1] / "interop" / "for_children"
-_MODULES = {"mxnet/__init__.py": _FOR_CHILDREN.parent / "stand_in" / "mxnet" / "__init__.py",
-            "_mxnet_finder.py": _FOR_CHILDREN.parent / "stand_in" / "_mxnet_finder.py",
+_STAND_IN = _FOR_CHILDREN.parent / "stand_in"
+_MODULES = {"mxnet/__init__.py": _STAND_IN / "mxnet" / "__init__.py",
+            "_mxnet_finder.py": _STAND_IN / "_mxnet_finder.py",
             "mxnet_predict.py": _FOR_CHILDREN / "mxnet_predict.py"}
+_AT_START = _STAND_IN / "_mxnet_finder.pth"
 _DIST_INFO = {api: f"mxnet-{version}.dist-info" for api, version in VERSIONS.items()}
 _CHOICE = b"install_mxnet_alias()"  # in the module's text, and what it says for MXNet 2
 _CHOICE_2 = b'install_mxnet_alias(api=int(__import__("os").environ.get("MXJAX_API") or 2))'
@@ -217,7 +219,7 @@ def _contents(api: int) -> dict[str, bytes]:
         f"MXNet {level.VERSIONS[api]}, by mxjax\nLicense-Expression: Apache-2.0\nRequires-Python: >=3.11\n".encode(),
         f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: mxjax\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         f"{info}/INSTALLER": b"mxjax\n", f"{info}/top_level.txt": b"mxnet\nmxnet_predict\n", **modules,
-        "_mxnet_finder.pth": b"import _mxnet_finder\n"}
+        _AT_START.name: _AT_START.read_bytes()}
     record = "".join(f"{name},sha256={_digest(content)},{len(content)}\n" for name, content in rest.items())
     return {f"{info}/RECORD": f"{record}{info}/RECORD,,\n".encode(), **rest}
 

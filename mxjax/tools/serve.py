@@ -9,13 +9,15 @@ batch. SIGTERM ends the service after the last answer.
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from ..base import MXNetError
-from ..context import Context
+from ..context import Context, cpu
 from ._model import pairs
 
 __all__ = ["add_arguments", "limits_of", "main", "models_of", "replicas"]
@@ -30,8 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", action="append", default=[], metavar="NAME=DTYPE", help="float32 where not given")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at; 0.0.0.0 for all")
     parser.add_argument("--port", type=int, default=8080, help="of HTTP")
-    parser.add_argument("--grpc-port", type=int, default=8081, help="of gRPC; 0 for none")
-    parser.add_argument("--ctx", default="cpu", help="where models run: cpu, gpu(0), tpu(0)")
+    parser.add_argument("--grpc-port", type=int, help="of gRPC; 0 for none; default 8081, with --on ray none, since "
+                        "Ray's gRPC proxies listen at all addresses")
+    parser.add_argument("--ctx", "--device", default="cpu", help="where models run: cpu, gpu(0), tpu(0)")
     parser.add_argument("--warm", default="1,2,4,8,16,32", metavar="N,N,...",
                         help="batch sizes to compile first, and to fill batches up to; 0 for none")
     parser.add_argument("--max-batch", type=int, default=32, help="most rows of a batch")
@@ -42,6 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--linger", type=float, default=1.0, help="seconds from SIGTERM, when the service says that it "
                         "is not ready, to the end of new connections")
     parser.add_argument("--grace", type=int, default=30, help="seconds that requests get to be answered at the end")
+    parser.add_argument("--allow-load", action="store_true", help="clients may unload these models and load them again "
+                        "from the files as they are then")
     parser.add_argument("--no-cache", action="store_true", help="do not keep compiled programs in files")
     parser.add_argument("--on", choices=("here", "ray"), default="here",
                         help="ray: replicas on a Ray cluster, over HTTP")
@@ -53,32 +58,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "which KServe runs this command in a container of IMAGE, with the files at URI")
 
 
-def models_of(given: argparse.Namespace) -> list[Any]:
-    """Loads the models that the arguments name; of several versions the newest last.
+def models_of(given: argparse.Namespace, ctx: Context | None = None) -> tuple[list[Any], dict[str, Callable]]:
+    """Loads the models that the arguments name.
+
+    Args:
+        given: the command's arguments.
+        ctx: where the models are instead of where the arguments say.
+
+    Returns:
+        The models, of several versions the newest last; and by name, functions that load a model's versions again.
 
     Raises:
-        MXNetError: there is no such model, two have one name, or no model has an input that is named.
+        MXNetError: there is no such model or device, two have one name, or no model has an input that is named.
     """
     # which changes nothing but when XLA compiles: a warm service must not do so later
     os.environ["MXNET_ENFORCE_DETERMINISM"] = "1"
     from ..runtime import use_cache  # after that: it loads what asks for the variable
-    from ..serving import Handler, Served, is_handler, versions_of  # as well
+    from ..serving import Handler, Served, is_handler  # as well
     if not given.no_cache:
         try:
             use_cache()
         except MXNetError as error:
             print(f"serve: {error}", file=sys.stderr)
     shapes = {name: _numbers(f"--shape {name}", text) for name, text in pairs("--shape", given.shape).items()}
-    dtypes, ctx, models, names = pairs("--dtype", given.dtype), _context(given.ctx), [], set()
+    dtypes, asked = pairs("--dtype", given.dtype), _context(given.ctx)
+    ctx = ctx or asked
+    ctx.jax_device  # noqa: B018  a device that is not there is an error now, also for models that run no graph
+    models: list[Any] = []
+    loaders: dict[str, Callable] = {}
+    names = set()
     for text in given.models:
         name, source = re.fullmatch(r"(?:([\w.-]+)=)?(.*)", text).groups()
         if is_handler(source):
             found = [Handler(source, name)]
         else:
-            versions = versions_of(source)
-            if "" not in versions:
-                name = name or os.path.basename(os.path.abspath(source))
-            found = [Served(path, name, ctx, shapes, dtypes, version, True) for version, path in versions.items()]
+            found = _versions(source, name, ctx, shapes, dtypes)
+            loaders[found[0].name] = functools.partial(_versions, source, found[0].name, ctx, shapes, dtypes)
         if found[0].name in names:
             raise MXNetError(f"two models have the name {found[0].name}: put NAME= before them")
         names.add(found[0].name)
@@ -91,7 +106,17 @@ def models_of(given: argparse.Namespace) -> list[Any]:
     if unknown:
         raise MXNetError(f"--shape or --dtype: no model has an input {', '.join(unknown)}; there are "
                          f"{', '.join(sorted(there)) or 'none'}")
-    return models
+    return models, loaders
+
+
+def _versions(source: str, name: str | None, ctx: Context, shapes: dict[str, tuple[int, ...]],
+              dtypes: dict[str, str]) -> list[Any]:
+    """Loads all versions of a model."""
+    from ..serving import Served, versions_of  # after MXNET_ENFORCE_DETERMINISM
+    versions = versions_of(source)
+    if "" not in versions:
+        name = name or os.path.basename(os.path.abspath(source))
+    return [Served(path, name, ctx, shapes, dtypes, version, True) for version, path in versions.items()]
 
 
 def limits_of(given: argparse.Namespace) -> Any:
@@ -137,18 +162,22 @@ def _context(text: str) -> Context:
 
 def main(given: argparse.Namespace) -> int:
     """Runs the command with its parsed arguments; returns the exit status."""
-    models = models_of(given)
+    # for elsewhere they are loaded only to find mistakes, and the device need not be here
+    models, loaders = models_of(given, cpu() if given.manifest or given.on == "ray" else None)
     if given.manifest:
         from .serve_manifest import manifest  # which imports this module
         print(manifest(given, models), end="")
         return 0
     if given.on == "here" and given.replicas != "1":
         raise MXNetError("--replicas is for --on ray and --manifest")
+    if given.on == "ray" and given.allow_load:
+        raise MXNetError("--allow-load is for one process: with --on ray a request reaches one replica only")
     limits = limits_of(given)
     if given.on == "ray":
         from .serve_ray import serve_on_ray  # as well
         return serve_on_ray(given, limits)
     from ..serving.server import serve  # the extra "serve"
-    serve(models, limits, host=given.host, port=given.port, grpc_port=given.grpc_port or None, linger=given.linger,
-          grace=given.grace)
+    grpc_port = 8081 if given.grpc_port is None else given.grpc_port
+    serve(models, limits, host=given.host, port=given.port, grpc_port=grpc_port or None, linger=given.linger,
+          grace=given.grace, loaders=loaders if given.allow_load else None)
     return 0

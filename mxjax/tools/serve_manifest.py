@@ -70,7 +70,7 @@ def _container(given: argparse.Namespace, image: str, name: str) -> dict[str, An
 
 def _options(given: argparse.Namespace) -> list[str]:
     """The options that a container needs, too."""
-    made = ["--no-cache"] if given.no_cache else []
+    made = [f"--{flag.replace('_', '-')}" for flag in ("no_cache", "allow_load") if getattr(given, flag)]
     made += [word for option in ("shape", "dtype") for text in getattr(given, option) for word in (f"--{option}", text)]
     for option in ("ctx", "warm", "max_batch", "max_delay_ms", "queue", "timeout", "max_request_mb", "linger", "grace"):
         made += [f"--{option.replace('_', '-')}", f"{getattr(given, option)}"]

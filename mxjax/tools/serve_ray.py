@@ -44,17 +44,18 @@ def serve_on_ray(given: argparse.Namespace, limits: Any) -> int:
     local: dict[str, Any] = {}
     if address == "local":  # as many as are needed, even more than there are cores, as without Ray
         local = {"include_dashboard": False, "num_cpus": max(replicas(given.replicas)[1], os.cpu_count() or 1)}
+    methods, grpc_options = _over_grpc(given)
     done = threading.Event()
     join(ray, address, "serve", runtime_env={"env_vars": {"MXNET_ENFORCE_DETERMINISM": "1"}}, **local)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: done.set())
     try:
-        serve.start(http_options={"host": given.host, "port": given.port})
+        serve.start(http_options={"host": given.host, "port": given.port}, grpc_options=grpc_options)
         replica = serve.deployment(
             name="models", ray_actor_options={"num_cpus": 1, "num_gpus": int(given.ctx.startswith("gpu"))},
             # the replica refuses what is too much: only it knows its queue
             max_ongoing_requests=limits.queue_size + limits.max_batch, graceful_shutdown_timeout_s=given.grace,
-            **scaling)(serve.ingress(_builder(given))())
+            **scaling)(serve.ingress(_builder(given))(type("Models", (), methods)))
         try:
             serve.run(replica.bind(), name=_NAME, route_prefix="/")
         except Exception as error:
@@ -78,12 +79,28 @@ def _scaling(text: str, batch: int) -> dict[str, Any]:
     return {"autoscaling_config": {"min_replicas": low, "max_replicas": high, "target_ongoing_requests": batch}}
 
 
+def _over_grpc(given: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The methods of a replica that answer over gRPC, and the options of Ray's gRPC proxies; none without a port."""
+    if not given.grpc_port:
+        return {}, None
+    from ..serving.server import GRPC_METHODS, GRPC_SERVICER  # the extra "serve"
+    return {name: _answering(name) for name in GRPC_METHODS}, {
+        "port": given.grpc_port, "grpc_servicer_functions": [GRPC_SERVICER]}
+
+
+def _answering(method: str) -> Any:
+    async def answer(self: Any, request: Any, grpc_context: Any) -> Any:  # Ray Serve looks for this name
+        from ..serving.server import app  # in the replica alone: a process has one
+        return await app.state.models.answer_grpc(method, request, grpc_context)
+    return answer
+
+
 def _builder(given: argparse.Namespace) -> Any:
     """A function that makes the application in a replica. Ray Serve takes functions alone, and sends this one there."""
     def build() -> Any:
         from ..serving.server import Application  # in the replica alone: a process has one
         import_code(given.imported)
-        application = Application(models_of(given), limits_of(given))
+        application = Application(models_of(given)[0], limits_of(given))
         application.warm()
         return application.app
     return build

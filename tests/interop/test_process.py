@@ -244,6 +244,9 @@ import mxnet as mx
 import mxnet.nd.contrib
 for function in (mx.np.random.uniform, mx.np.ones, mx.sym.np.ones, mx.npx.random.bernoulli, mx.gluon.nn.Dense):
     assert pickle.loads(pickle.dumps(function)) is function
+# libraries write this name into files; other processes need not know it
+assert f"{mx.Context.__module__}.{mx.Context.__qualname__}" == "mxnet.context.Context"
+assert pydoc.locate("mxnet.context.Context") is mx.Context and b"mxnet" not in pickle.dumps(mx.cpu(1))
 """)
     done = run("-m", "mxjax", "run", str(script))
     assert done.stdout == ("['function', 'type', 'function', 'function', 'NoneType', 'NoneType', 'NoneType']\n"

@@ -57,7 +57,7 @@ def given(tmp_path):
 
 def test_the_manifest_runs_the_same_command(given):
     arguments = given("--max-batch", "8", "--shape", "x=1,2", "--replicas", "1:4", "--ctx", "gpu(0)")
-    runtime, service = yaml.safe_load_all(manifest(arguments, serve.models_of(given())))
+    runtime, service = yaml.safe_load_all(manifest(arguments, serve.models_of(given())[0]))
     [container] = runtime["spec"]["containers"]
     assert container["image"] == "images/mxjax:1" and container["command"] == ["python", "-m", "mxjax"]
     parser = argparse.ArgumentParser()
@@ -79,7 +79,7 @@ def test_the_manifest_runs_the_same_command(given):
 
 @pytest.mark.skipif(importlib.util.find_spec("kserve") is None, reason='needs the extra "serve"')
 def test_kserves_classes_know_all_of_it(given):
-    documents = list(yaml.safe_load_all(manifest(given(), serve.models_of(given()))))
+    documents = list(yaml.safe_load_all(manifest(given(), serve.models_of(given())[0])))
 
     def read():
         return subprocess.run([sys.executable, "-c", READ], input=json.dumps(documents), capture_output=True,
@@ -93,4 +93,4 @@ def test_what_no_manifest_is_for(given, tmp_path):
     arguments = given()
     arguments.models.append(f"other={tmp_path}/twice.py")
     with pytest.raises(MXNetError, match="has one model, got Twice_2, other"):
-        manifest(arguments, serve.models_of(arguments))
+        manifest(arguments, serve.models_of(arguments)[0])

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from mxjax.base import MXNetError
@@ -53,13 +54,15 @@ def service(tmp_path_factory):
     for version in ("1", "2"):
         (folder / "twice" / version).mkdir(parents=True)
         (folder / "twice" / version / "model.py").write_text(MODEL)
-    with socket.socket() as one:
+    with socket.socket() as one, socket.socket() as other:
         one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
+        other.bind(("127.0.0.1", 0))
+        port, grpc_port = one.getsockname()[1], other.getsockname()[1]
     with open(folder / "log", "w") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "mxjax", "serve", str(folder / "twice"), "--warm", "4,8", "--max-batch", "8", "--on",
-             "ray", "--address", "local", "--replicas", "2:3", "--max-request-mb", "0.01", "--port", str(port)],
+             "ray", "--address", "local", "--replicas", "2:3", "--max-request-mb", "0.01", "--port", str(port),
+             "--grpc-port", str(grpc_port)],
             stdout=log, stderr=subprocess.STDOUT)
     try:
         for _ in range(600):
@@ -67,7 +70,7 @@ def service(tmp_path_factory):
             if f"ready at 127.0.0.1:{port}" in (folder / "log").read_text():
                 break
             time.sleep(0.5)
-        yield process, port
+        yield process, port, grpc_port
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
@@ -92,9 +95,33 @@ def _infer(port, value, path=""):
     return outputs["seen"]
 
 
+def _over_grpc(port):
+    client = pytest.importorskip("tritonclient.grpc", reason="needs tritonclient[grpc]")
+    one = client.InferenceServerClient(f"127.0.0.1:{port}")
+
+    def infer(rows, width=2, **more):
+        given = client.InferInput("x", (rows, width), "FP32")
+        given.set_data_from_numpy(np.ones((rows, width), "float32"))
+        return one.infer("twice", [given], **more)
+    assert one.is_server_live() and one.is_server_ready() and one.is_model_ready("twice", "1")
+    assert list(one.get_model_metadata("twice").versions) == ["1", "2"]
+    for version in ("1", "2", ""):
+        answer = infer(3, model_version=version)
+        assert answer.as_numpy("twice").tolist() == [[2, 2]] * 3
+        assert answer.get_response().model_version == (version or "2")
+    for mistake, message in ((lambda: infer(1, 3), r"INVALID_ARGUMENT.*shape \[-1, 2\], got \[1, 3\]"),
+                             (lambda: infer(1, model_version="3"), "NOT_FOUND.*version 3"),
+                             (lambda: infer(5000), "RESOURCE_EXHAUSTED.*10485 bytes"),
+                             (lambda: one.load_model("twice"), "PERMISSION_DENIED.*--allow-load")):
+        with pytest.raises(Exception, match=message):
+            mistake()
+    one.close()
+
+
 @pytest.mark.timeout(600)
 def test_replicas_answer_as_the_service_alone_does(service):
-    process, port = service
+    process, port, grpc_port = service
+    _over_grpc(grpc_port)
     assert json.loads(_ask(port, "GET", "/v2/models/twice")[1])["versions"] == ["1", "2"]
     assert _ask(port, "GET", "/v2/models/twice/versions/3")[0] == 404
     assert _ask(port, "POST", "/v2/models/twice/infer", "x" * 20000)[0] == 413

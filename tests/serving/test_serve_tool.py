@@ -22,7 +22,7 @@ def _parsed(*words):
 
 
 def _models(*words):
-    return serve.models_of(_parsed(*map(str, words)))
+    return serve.models_of(_parsed(*map(str, words)))[0]
 
 
 @pytest.fixture
@@ -50,11 +50,23 @@ def test_names_and_versions(files):
     (["{0}/twice.py", "--shape", "image=1,2"], "no model has an input image; there are x"),
     (["{0}/twice.py", "--shape", "x=1,a"], "--shape x must be numbers with commas between, got '1,a'"),
     (["{0}/twice.py", "--ctx", "gpu(a)"], "--ctx must be like"),
+    (["{0}/twice.py", "--device", "gpu(7)"], r"gpu\(7\)"),
     (["{0}/none"], "no such model"),
 ])
 def test_mistakes(files, words, message):
     with pytest.raises(MXNetError, match=message):
         _models(*(word.format(files) for word in words))
+
+
+def test_a_model_is_loaded_again_as_it_is_then(files):
+    models, loaders = serve.models_of(_parsed(f"{files}/versions", f"a={files}/twice.py", f"{files}/one.py"))
+    assert sorted(loaders) == ["a", "versions"] and [m.version for m in loaders["versions"]()] == ["9", "10"]
+    (files / "versions" / "11").mkdir()
+    (files / "versions" / "11" / "model.py").write_text(TWICE)
+    assert [(m.name, m.version) for m in loaders["versions"]()] == [
+        ("versions", "9"), ("versions", "10"), ("versions", "11")]
+    with pytest.raises(MXNetError, match="--allow-load is for one process"):
+        serve.main(_parsed(f"{files}/twice.py", "--on", "ray", "--allow-load"))
 
 
 def test_replicas_are_for_ray(files):

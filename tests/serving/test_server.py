@@ -42,6 +42,14 @@ def model_fn(model_dir):
 """
 
 
+CHANGING = """
+class Model:
+    shapes, output_names = {{"y": (1, 2)}}, ["z"]
+    def predict(self, inputs):
+        return {{"z": inputs["y"] + {}}}
+"""
+
+
 class _Server:
     """A server process with a model of 4 inputs and 3 outputs, and others."""
 
@@ -99,7 +107,10 @@ def server(tmp_path_factory):
             f"    def predict(self, inputs):\n        return {{'y': inputs['x'] * {version}}}\n")
     (folder / "code").mkdir()
     (folder / "code" / "inference.py").write_text(HANDLER)
-    one = _Server(folder, "--max-request-mb", "0.1", others=[str(folder / "factor"), str(folder / "code/inference.py")])
+    (folder / "changing.py").write_text(CHANGING.format(1))
+    one = _Server(folder, "--max-request-mb", "0.1", "--allow-load",
+                  others=[str(folder / "factor"), str(folder / "code/inference.py"), str(folder / "changing.py")])
+    one.changing = folder / "changing.py"
     try:
         assert set(one.until_ready()) <= {503, 200}
         yield one
@@ -202,7 +213,7 @@ def test_garbage_harms_nobody(server):
 
 
 def test_versions_over_http(server):
-    assert set(json.loads(server.ask("GET", "/v2/models")[1])["models"]) == {"mlp", "factor"}
+    assert set(json.loads(server.ask("GET", "/v2/models")[1])["models"]) == {"mlp", "factor", "changing"}
     for path in ("", "/versions/9"):
         said = json.loads(server.ask("GET", f"/v2/models/factor{path}")[1])
         assert (said["name"], said["versions"]) == ("factor", ["9", "10"])
@@ -231,6 +242,82 @@ def test_versions_over_grpc(server):
     with pytest.raises(Exception, match="factor, version 8, does not exist"):
         one.infer("factor", [given], model_version="8")
     one.close()
+
+
+def _changing(one):
+    given = client.InferInput("y", (1, 2), "FP32")
+    given.set_data_from_numpy(np.zeros((1, 2), "float32"))
+    return one.infer("changing", [given]).as_numpy("z")[0, 0]
+
+
+def test_a_model_is_loaded_again_while_it_answers(server):
+    over_http = client.InferenceServerClient(f"127.0.0.1:{server.port}")
+    over_grpc = grpc_client.InferenceServerClient(f"127.0.0.1:{server.grpc}")
+    seen, failures, done = [], [], threading.Event()
+
+    def ask():
+        one = client.InferenceServerClient(f"127.0.0.1:{server.port}")
+        try:
+            while not done.is_set():
+                seen.append(_changing(one))
+        except Exception as error:
+            failures.append(error)
+        finally:
+            one.close()
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number, one in enumerate([over_http, over_grpc] * 5, 2):
+            server.changing.write_text(CHANGING.format(number))
+            one.load_model("changing")
+            assert _changing(over_http) == number
+        server.changing.write_text("import nothing_of_this_name")
+        for one in (over_http, over_grpc):
+            with pytest.raises(Exception, match="changing cannot be loaded: ModuleNotFoundError"):
+                one.load_model("changing")
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join(60)
+    assert not failures and _changing(over_http) == 11.0 and set(seen) <= set(range(1, 12))
+    assert 'mxjax_compiled_forms{model="changing",version=""}' in server.ask("GET", "/metrics")[1].decode()
+    over_http.close()
+    over_grpc.close()
+
+
+def test_a_model_is_unloaded(server):
+    over_http = client.InferenceServerClient(f"127.0.0.1:{server.port}")
+    over_grpc = grpc_client.InferenceServerClient(f"127.0.0.1:{server.grpc}")
+    server.changing.write_text(CHANGING.format(3))
+    for one in (over_http, over_grpc):
+        one.unload_model("changing")
+        assert not over_http.is_model_ready("changing") and over_http.is_server_ready()
+        with pytest.raises(Exception, match="changing does not exist"):
+            _changing(over_http)
+        states = {(m["name"], m["version"]): m["state"] for m in over_http.get_model_repository_index()}
+        assert states == {("mlp", ""): "READY", ("factor", "9"): "READY", ("factor", "10"): "READY",
+                          ("changing", ""): "UNAVAILABLE"}
+        assert 'model="changing",version=""} 0' not in server.ask("GET", "/metrics")[1].decode().split(
+            "# HELP mxjax_waiting_requests")[1].split("#")[0]
+        one.load_model("changing")
+        assert over_http.is_model_ready("changing") and _changing(over_http) == 3
+    over_http.close()
+    over_grpc.close()
+
+
+def test_only_what_the_command_line_names_is_loaded(server):
+    over_grpc = grpc_client.InferenceServerClient(f"127.0.0.1:{server.grpc}")
+    for name in ("other", "inference", "..%2Fchanging"):
+        assert server.ask("POST", f"/v2/repository/models/{name}/load")[0] == 404
+    assert server.ask("POST", "/v2/repository/models/other/unload")[0] == 404
+    for body in ('{"parameters": {"config": "{}"}}', "[]", "{"):
+        assert server.ask("POST", "/v2/repository/models/changing/load", body)[0] == 400
+    with pytest.raises(Exception, match="NOT_FOUND"):
+        over_grpc.load_model("other")
+    with pytest.raises(Exception, match="INVALID_ARGUMENT.*has no parameters"):
+        over_grpc.load_model("changing", config="{}")
+    over_grpc.close()
 
 
 def test_a_file_with_the_functions_of_sagemaker(server):
@@ -265,6 +352,11 @@ def test_metrics(server):
 def test_the_end_loses_no_answer(tmp_path):
     one = _Server(tmp_path)
     one.until_ready()
+    for what in ("load", "unload"):  # without --allow-load
+        status, answer = one.ask("POST", f"/v2/repository/models/mlp/{what}")
+        assert status == 403 and "--allow-load" in answer.decode()
+    with pytest.raises(Exception, match="PERMISSION_DENIED.*--allow-load"):
+        grpc_client.InferenceServerClient(f"127.0.0.1:{one.grpc}").unload_model("mlp")
     answers, failures = [], []
 
     def ask(seed):

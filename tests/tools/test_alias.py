@@ -123,16 +123,22 @@ def is_here(library):
     return library is None or importlib.util.find_spec(library) is not None
 
 
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory):
-    """The Python of an environment that has all of this one's, and the stand-in."""
-    folder = tmp_path_factory.mktemp("environment")
+def new_environment(folder):
+    """The Python of a new environment that has all of this one's, and its folder of modules."""
     venv.EnvBuilder(symlinks=os.name != "nt").create(folder)
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     done = call(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", folder=folder)
     modules = pathlib.Path(done.stdout.strip())
     paths = [str(ROOT), *(path for path in sys.path if pathlib.Path(path).name == "site-packages")]
     (modules / "others.pth").write_text("\n".join(paths) + "\n")
+    return python, modules
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """The Python of an environment that has all of this one's, and the stand-in."""
+    folder = tmp_path_factory.mktemp("environment")
+    python, modules = new_environment(folder)
     done = call(python, "-m", "mxjax", "alias", "install", folder=folder)
     assert done.returncode == 0 and str(modules) in done.stdout, done.stderr
     return python
@@ -145,18 +151,22 @@ def call(python, *arguments, folder):
                           env=surroundings)
 
 
-@pytest.fixture(scope="module")
-def answers(environment, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("situations")
+def answers_in(environment, folder, situations):
+    """What a script answers in these situations."""
     module = folder / "some_module.py"
     module.write_text(WORK + "if __name__ == '__main__':\n    print(work(2))\n")
     script = folder / "script.py"
     script.write_text(f"MODULE = {WORK!r}\n{WORK}\n{SCRIPT}")
-    done = call(environment, script, module, *(name for name, (library, _) in SITUATIONS.items() if is_here(library)),
-                folder=folder)
+    done = call(environment, script, module, *situations, folder=folder)
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
     line, = [line for line in done.stdout.splitlines() if line.startswith("ANSWERS ")]
     return json.loads(line.removeprefix("ANSWERS "))
+
+
+@pytest.fixture(scope="module")
+def answers(environment, tmp_path_factory):
+    return answers_in(environment, tmp_path_factory.mktemp("situations"),
+                      [name for name, (library, _) in SITUATIONS.items() if is_here(library)])
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
@@ -395,7 +405,7 @@ def test_without_mxjax_it_says_what_is_missing(tmp_path):
         "here: install it, or uninstall mxnet"
 
 
-def test_the_wheel_has_the_same_files(tmp_path):
+def test_the_wheel_has_the_same_files_and_is_found(tmp_path):
     pytest.importorskip("setuptools", minversion="77")
     source = ROOT / "packaging" / "mxnet"
     if not source.exists():
@@ -408,11 +418,16 @@ def test_the_wheel_has_the_same_files(tmp_path):
     found, = importlib.metadata.distributions(name="mxnet", path=[str(copy / done.stdout.split()[-1])])
     assert found.version == alias.VERSION
     alias.install(tmp_path / "site")
+    python, modules = new_environment(tmp_path / "environment")
     with zipfile.ZipFile(copy / done.stdout.split()[-1]) as wheel:
         names = [name for name in wheel.namelist() if ".dist-info/" not in name]
-        assert sorted(names) == ["mxnet/__init__.py", "mxnet_predict.py"]
+        assert sorted(names) == ["_mxnet_finder.pth", "_mxnet_finder.py", "mxnet/__init__.py", "mxnet_predict.py"]
         for name in names:
             assert wheel.read(name) == (tmp_path / "site" / name).read_bytes()
+        wheel.extractall(modules)
+    # the situations that need what is loaded at the start of a process
+    some = ["-m", "unpickling", "find_spec", "metadata"]
+    assert answers_in(python, tmp_path, some) == {name: SITUATIONS[name][1] for name in some}
 
 
 def test_a_stand_in_for_mxnet_2(tmp_path):

@@ -1,0 +1,1 @@
+../../mxjax/interop/stand_in/_mxnet_finder.py
