@@ -30,6 +30,7 @@ BORROWED = {"benchmarks/RESULTS.md": "how/results.md", "SECURITY.md": "how/secur
             "mxjax/README.md": "how/architecture.md", "mxjax/tools/errors.md": "errors.md"}
 _LINK = re.compile(r"(?<!!)\[([^\]\n]*(?:\n[^\]\n]*)?)\]\(([^)\s]+)\)")
 _EXAMPLE = re.compile(r"<!-- example (\S+) -->\n")
+_DRAWING = re.compile(r"<!-- drawing (assets/[\w-]+\.svg) -->")
 _log = logging.getLogger("mkdocs.hooks.docs")
 _state: dict[str, Any] = {"runs": {}}
 _SURROUNDINGS = {"JAX_PLATFORMS": "cpu", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -116,6 +117,11 @@ def _pictures(src: str, files: Files, config: Any) -> list[str]:
     return found
 
 
+def _drawing(path: Path) -> str:
+    """A drawing as part of the page, so that it has the colours of the site's light or dark scheme."""
+    return f'<div class="drawing">\n{path.read_text(encoding="utf-8").strip()}\n</div>'
+
+
 def _examples() -> dict[str, str]:
     """The examples made for classes with what they print, by full name."""
     if "printed" not in _state:
@@ -147,6 +153,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         shown = _pictures(src, files, config)
         _log.info(f"{src}: {count} blocks run" + f", {len(shown)} pictures" * bool(shown))
         markdown = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
+    markdown = _DRAWING.sub(lambda match: _drawing(Path(config.docs_dir) / match[1]), markdown)
     if src == "gallery/index.md":
         last = {name: shown[-1].removeprefix("gallery/") for name in _state["gallery"]
                 if (shown := _pictures(f"gallery/{name}.md", files, config))}
