@@ -145,8 +145,8 @@ def test_a_notebook_and_a_script_of_an_example(tool, tmp_path):
     assert [(cell["cell_type"], "".join(cell["source"])) for cell in cells] == [
         ("markdown", "# A *title*\n\nFirst sentence. Second one."), ("code", "x = 1"), ("markdown", "## More"),
         ("code", "plt.plot(x)")]
-    assert gallery.script(example) == ("# %% [markdown]\n# # A *title*\n#\n# First sentence. Second one.\n\n# %%\nx = 1\n\n"
-                                       "# %% [markdown]\n# ## More\n\n# %%\nplt.plot(x)\n\nplt.show()\n")
+    assert gallery.script(example) == ("# %% [markdown]\n# # A *title*\n#\n# First sentence. Second one.\n\n"
+                                       "# %%\nx = 1\n\n# %% [markdown]\n# ## More\n\n# %%\nplt.plot(x)\n\nplt.show()\n")
     assert "(page.ipynb), [Python script](page.py)" in gallery.with_downloads(example.text, "page")
 
 

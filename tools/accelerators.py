@@ -219,8 +219,8 @@ def run(targets: list, calls: list, known: dict, jobs: int, take) -> None:
 def table(targets: list, calls: list, known: dict) -> str:
     """What came of the calls, as Markdown."""
     lines = ["# Operators on accelerators", "",
-             "XLA's compilers compiled the calls of every operator for devices that the machine does not have, forward and "
-             "backward in one",
+             "XLA's compilers compiled the calls of every operator for devices that the machine does not have, "
+             "forward and backward in one",
              "program. `make accelerators` generates this page. The page does not say how fast the programs are.", "",
              "## How many operators compile", "",
              "| target | operators | compiled | on the host | do not compile |", "|---|---|---|---|---|"]
@@ -244,8 +244,8 @@ def table(targets: list, calls: list, known: dict) -> str:
                     exceptions.append(f"| {target} | `{name}` | {call[1]} | {what}{said.splitlines()[0][:160]} |")
     hosts = {call[0]: known[key(t, call)]["host"] for t in targets for call in calls
              if "host" in known.get(key(t, call), ())}
-    lines += ["", "## Operators that do not compile", ""] + (["| target | operator | inputs | why |", "|---|---|---|---|", *exceptions]
-                                       if exceptions else ["None."])
+    lines += ["", "## Operators that do not compile", ""]
+    lines += ["| target | operator | inputs | why |", "|---|---|---|---|", *exceptions] if exceptions else ["None."]
     lines += ["", "## Operators that run on the host", "", "| operator | why |", "|---|---|"]
     lines += [f"| `{name}` | {why} |" for name, why in sorted(hosts.items())]
     return "\n".join(lines) + "\n"

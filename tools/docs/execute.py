@@ -91,7 +91,7 @@ def _pictures(page: Path, already: int, folder: Path | None) -> str:
         figure = pyplot.figure(number)
         title = figure.get_suptitle() or ", ".join(filter(None, (axes.get_title() for axes in figure.axes)))
         if not title:
-            raise Failure(f"{page.name}, figure {count}: it has no title, which is its text for people who cannot see it")
+            raise Failure(f"{page.name}, figure {count}: it has no title, which is its text for screen readers")
         figure.savefig(folder / f"{page.stem}-{count}.png", dpi=DPI, bbox_inches="tight")
         width = round(figure.get_figwidth() * 100)
         shown.append(f"\n![{title}](images/{page.stem}-{count}.png){{ .picture width={width} }}\n")

@@ -92,7 +92,8 @@ def cards(index: str, found: Mapping[str, Example], pictures: Mapping[str, str])
     for name in {*listed, *found}:
         if listed.count(name) != 1 or name not in found or name not in pictures:
             raise ValueError(f"the gallery lists {name!r} {listed.count(name)} times; such a page is "
-                             f"{'' if name in found else 'not '}there, with {'a' if name in pictures else 'no'} picture")
+                             f"{'' if name in found else 'not '}there, with {'a' if name in pictures else 'no'} "
+                             "picture")
 
     def group(match: re.Match) -> str:
         return '<ul class="gallery">\n' + "".join(_card(found[name], pictures[name]) for name in match[1].split()) + \
