@@ -221,7 +221,7 @@ def table(targets: list, calls: list, known: dict) -> str:
     lines = ["# Operators on accelerators", "",
              "XLA's compilers compiled the calls of every operator for devices that the machine does not have, "
              "forward and backward in one",
-             "program. `make accelerators` generates this page. The page does not say how fast the programs are.", "",
+             "program. `make accelerators` generates this page. It says nothing about the time that they take.", "",
              "## How many operators compile", "",
              "| target | operators | compiled | on the host | do not compile |", "|---|---|---|---|---|"]
     exceptions = []
