@@ -97,6 +97,79 @@ def test_blocks_outside_of_tabs_must_do_the_same_at_both_levels(tool, tmp_path, 
         execute.execute(page(tmp_path, TABS + more))
 
 
+def test_pictures_are_shown_below_the_code_that_draws_them(tool, tmp_path):
+    pytest.importorskip("matplotlib").use("agg")
+    draws = "import matplotlib.pyplot as plt\nfigure = plt.figure(figsize=(2, 1))\n"
+    named = page(tmp_path, f"```python\n{draws}title = figure.suptitle('A line')\n```\n")
+    text, _ = tool("execute").execute(named, tmp_path)
+    assert text.endswith("```\n\n![A line](images/page-1.png){ .picture width=200 }\n")
+    assert (tmp_path / "page-1.png").read_bytes().startswith(b"\x89PNG")
+    execute = tool("execute")
+    with pytest.raises(execute.Failure, match="figure 1: it has no title"):
+        execute.execute(page(tmp_path, f"```python\n{draws}```\n"), tmp_path)
+    importlib.import_module("matplotlib.pyplot").close("all")
+
+
+# -------------------------------------------------------------------- the gallery
+EXAMPLE = ("---\nexecute: true\n---\n# A *title*\n\nFirst sentence. Second [one](../a.md).\n\n```python\nx = 1\n```\n\n"
+           "## More\n\n```python\nplt.plot(x)\n```\n")
+
+
+def test_the_gallery_lists_each_example_once(tool):
+    gallery, folder = tool("gallery"), ROOT / "docs" / "gallery"
+    found = gallery.examples(folder)
+    index = (folder / "index.md").read_text(encoding="utf-8")
+    assert len(found) >= 12
+    text = gallery.cards(index, found, {name: f"images/{name}-1.png" for name in found})
+    assert text.count("<li>") == len(found) and "<!-- examples" not in text
+    menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert [name for name in found if menu.count(f"gallery/{name}.md") != 1] == []
+
+
+def test_examples_are_programs_with_a_picture(tool):
+    for name, example in tool("gallery").examples(ROOT / "docs" / "gallery").items():
+        program = tool("gallery").script(example)
+        compile(program, name, "exec")
+        assert program.endswith("plt.show()\n") and len(example.summary) < 160, name
+        cells = json.loads(tool("gallery").notebook(example))["cells"]
+        assert "".join(cells[0]["source"]).startswith("# ") and all(
+            cell["cell_type"] in ("markdown", "code") and cell["source"] for cell in cells), name
+        assert len({cell["id"] for cell in cells}) == len(cells), name
+
+
+def test_a_notebook_and_a_script_of_an_example(tool, tmp_path):
+    gallery = tool("gallery")
+    example = gallery.read(page(tmp_path, EXAMPLE))
+    assert example[:3] == ("page", "A *title*", "First sentence.")
+    cells = json.loads(gallery.notebook(example))["cells"]
+    assert [(cell["cell_type"], "".join(cell["source"])) for cell in cells] == [
+        ("markdown", "# A *title*\n\nFirst sentence. Second one."), ("code", "x = 1"), ("markdown", "## More"),
+        ("code", "plt.plot(x)")]
+    assert gallery.script(example) == ("# %% [markdown]\n# # A *title*\n#\n# First sentence. Second one.\n\n"
+                                       "# %%\nx = 1\n\n# %% [markdown]\n# ## More\n\n# %%\nplt.plot(x)\n\nplt.show()\n")
+    assert "(page.ipynb), [Python script](page.py)" in gallery.with_downloads(example.text, "page")
+
+
+@pytest.mark.parametrize("text, said", [
+    ("No heading\n", "begins with a heading and a paragraph"),
+    (EXAMPLE + "\n```bash\nls\n```\n", "Python code outside of tabs only"),
+])
+def test_pages_that_are_no_examples(tool, tmp_path, text, said):
+    with pytest.raises(ValueError, match=said):
+        tool("gallery").read(page(tmp_path, text))
+
+
+@pytest.mark.parametrize("index, pictures, said", [
+    ("", {"page": "1.png"}, "'page' 0 times"), ("<!-- examples: page page -->", {"page": "1.png"}, "'page' 2 times"),
+    ("<!-- examples: page other -->", {"page": "1.png"}, "'other' 1 times; such a page is not there"),
+    ("<!-- examples: page -->", {}, "with no picture"),
+])
+def test_lists_that_do_not_fit_the_examples(tool, tmp_path, index, pictures, said):
+    gallery = tool("gallery")
+    with pytest.raises(ValueError, match=said):
+        gallery.cards(index, {"page": gallery.read(page(tmp_path, EXAMPLE))}, pictures)
+
+
 # -------------------------------------------------------------------- docstrings
 def test_google_like_docstrings(tool):
     doc = tool("docstrings").parse("""Does it.
@@ -357,6 +430,14 @@ def test_a_tutorial_shows_what_its_code_prints(browser, address):
     browser.get(f"{address}/tutorials/autograd.html")
     outputs = [block.text for block in browser.find_elements(By.CSS_SELECTOR, ".output code")]
     assert any("[ 3. 12. 27.]" in text for text in outputs), outputs
+
+
+def test_the_gallerys_downloads_and_pictures_are_there(address, tool):
+    built = (SITE / "gallery" / "index.html").read_text(encoding="utf-8")
+    for name in tool("gallery").examples(ROOT / "docs" / "gallery"):
+        picture = re.search(rf'href="{name}.html"><img src="(images/{name}-\d+.png)"', built)
+        assert picture and (SITE / "gallery" / picture[1]).stat().st_size > 5000, name
+        assert (SITE / "gallery" / f"{name}.ipynb").is_file() and (SITE / "gallery" / f"{name}.py").is_file()
 
 
 def test_nothing_is_fetched_from_elsewhere(browser, address):

@@ -101,7 +101,7 @@ def program_of(call: list) -> tuple:
     name, inputs, params, train = call
     op = registry.get(name)
     if op.get_attr("FHost") is not None:
-        return None, "it is Python's or OpenCV's work on the host"
+        return None, "Python or OpenCV computes it"
     if name in HOLDING:
         graph, shapes = graphs()[name]
         function = JaxFunction(graph)
@@ -110,7 +110,7 @@ def program_of(call: list) -> tuple:
     values = op.parse(arguments(op, params, len(inputs)))
     kernel = prepare(op, values, len(inputs), train)
     if kernel.eager:
-        return None, "its result's shape, or whether it is allowed, depends on values"
+        return None, "the shape of its result, or whether the call is valid, depends on values"
     wide = kernel.wide or any(t in WIDE for _, t in inputs)
     extras = [np.asarray(e) for e in kernel.extras(values, wide)]
     keys = [jax.ShapeDtypeStruct((2,), "uint32"), jax.ShapeDtypeStruct((), "uint32")] if kernel.uses_key else []
@@ -219,9 +219,11 @@ def run(targets: list, calls: list, known: dict, jobs: int, take) -> None:
 def table(targets: list, calls: list, known: dict) -> str:
     """What came of the calls, as Markdown."""
     lines = ["# Operators on accelerators", "",
-             "Every operator's calls, compiled by XLA's own compilers for devices that were not there: forward and",
-             "backward in one program. Made by `make accelerators`; it says nothing of a kernel's speed.", "",
-             "| target | operators | compiled | on the host | refused |", "|---|---|---|---|---|"]
+             "XLA's compilers compiled the calls of every operator for devices that the machine does not have, "
+             "forward and backward in one",
+             "program. `make accelerators` generates this page. It says nothing about the time that they take.", "",
+             "## How many operators compile", "",
+             "| target | operators | compiled | on the host | do not compile |", "|---|---|---|---|---|"]
     exceptions = []
     for target in targets:
         outcomes = collections.defaultdict(list)
@@ -242,9 +244,9 @@ def table(targets: list, calls: list, known: dict) -> str:
                     exceptions.append(f"| {target} | `{name}` | {call[1]} | {what}{said.splitlines()[0][:160]} |")
     hosts = {call[0]: known[key(t, call)]["host"] for t in targets for call in calls
              if "host" in known.get(key(t, call), ())}
-    lines += ["", "## Refused", ""] + (["| target | operator | inputs | why |", "|---|---|---|---|", *exceptions]
-                                       if exceptions else ["Nothing."])
-    lines += ["", "## On the host", "", "| operator | why |", "|---|---|"]
+    lines += ["", "## Operators that do not compile", ""]
+    lines += ["| target | operator | inputs | why |", "|---|---|---|---|", *exceptions] if exceptions else ["None."]
+    lines += ["", "## Operators that run on the host", "", "| operator | why |", "|---|---|"]
     lines += [f"| `{name}` | {why} |" for name, why in sorted(hosts.items())]
     return "\n".join(lines) + "\n"
 
@@ -279,7 +281,7 @@ def main() -> int:
     text = table(targets, calls, known)
     if given.table:
         Path(given.table).write_text(text, encoding="utf-8")
-    print(text.split("\n## On the host")[0])
+    print(text.split("\n## Operators that run on the host")[0])
     return 0
 
 
