@@ -79,6 +79,14 @@ class Precondition(MXNetError, AssertionError):
     code = "call-order"
 
 
+class Unfit(MXNetError, AssertionError):
+    """An argument does not fit, which MXNet asserts that it does."""
+
+
+class UnknownArgument(MXNetError, TypeError):
+    """A function has no argument of this name: a TypeError in Python, an operator's error in MXNet."""
+
+
 class NotOneOf(MXNetError, KeyError, ValueError):
     """A name is none of a few, which MXNet looks up in a dictionary or refuses; the message says which there are."""
 

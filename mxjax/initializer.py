@@ -15,6 +15,7 @@ import numpy as np
 from . import random, registry
 from ._random.streams import source
 from ._rnn_packing import GATES, Packing, joined, packed_shapes, pieces
+from .base import Unfit
 from .eager.array_types import wrap
 from .eager.promise import put
 from .ndarray import NDArray, load
@@ -223,10 +224,10 @@ class Load:
         if name in self.param:
             loaded = self.param[name]
             if arr.shape != loaded.shape:
-                raise ValueError(f"parameter {name} has shape {arr.shape}, but {loaded.shape} was loaded for it")
+                raise Unfit(f"parameter {name} has shape {arr.shape}, but {loaded.shape} was loaded for it")
             arr[:] = loaded
         elif self.default_init is None:
-            raise ValueError(f"parameter {name} is not among the loaded ones, and there is no default initializer")
+            raise Unfit(f"parameter {name} is not among the loaded ones, and there is no default initializer")
         else:
             self.default_init(name, arr)
         if self.verbose:
@@ -468,7 +469,8 @@ class LSTMBias(Initializer):
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
         hidden = arr.shape[0] // 4
-        arr[:] = np.repeat(np.array([0, self.forget_bias, 0, 0], np.float32), hidden)
+        arr[:] = 0
+        arr[hidden:2 * hidden] = self.forget_bias
 
 
 @register

@@ -83,10 +83,10 @@ class Monitor:
     def toc_print(self) -> None:
         """Stop collecting and log what was seen."""
         for step, name, text in self.toc():
-            logging.info("Batch: %7d %30s %s", step, name, text)
+            logging.info("Batch: %7d %-30s %s", step, name, text)
 
 
 def _text(stats: NDArray | list[NDArray]) -> str:
     """Values separated by tabs; one of shape (1,) as a number."""
     stats = stats if isinstance(stats, list) else [stats]
-    return "".join(f"{s.asscalar() if s.shape == (1,) else s.asnumpy()}\t" for s in stats)
+    return "".join(f"{s.asscalar() if s.shape == (1,) else s.asnumpy()!s}\t" for s in stats)

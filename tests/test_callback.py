@@ -57,3 +57,16 @@ def test_checkpoint_periods(monkeypatch):
         callback.do_checkpoint("p", period=2)(epoch, "sym", {}, {})
         callback.module_checkpoint(Saving(), "m", period=3, save_optimizer_states=True)(epoch)
     assert saved == [("p", 2, "sym", {}, {}), ("m", 3, True), ("p", 4, "sym", {}, {})]
+
+
+def test_the_lines_of_a_monitor(caplog):
+    data = mx.sym.var("data")
+    executor = (data * 2).simple_bind(mx.cpu(), data=(1,))
+    monitor = mx.mon.Monitor(1, stat_func=lambda x: x)
+    monitor.install(executor)
+    executor.arg_dict["data"][:] = 0.1
+    monitor.tic()
+    executor.forward()
+    with caplog.at_level("INFO"):
+        monitor.toc_print()
+    assert f"Batch:       1 {'data':30} 0.1\t" in [record.getMessage() for record in caplog.records]

@@ -79,6 +79,7 @@ def test_bilinear():
 
 def test_lstm_bias():
     assert filled(I.LSTMBias(2.0), "x_weight", (8,)).tolist() == [0, 0, 2, 2, 0, 0, 0, 0]
+    assert filled(I.LSTMBias(2.0), "x_weight", (4, 2)).tolist() == [[0, 0], [2, 2], [0, 0], [0, 0]]
 
 
 def test_load_and_mixed():
@@ -87,7 +88,7 @@ def test_load_and_mixed():
     init(InitDesc("a"), a)
     init(InitDesc("c_weight"), other)
     assert a.asnumpy().tolist() == [1, 1] and other.asnumpy().tolist() == [4, 4]
-    with pytest.raises(ValueError, match="parameter b has shape .*loaded"):
+    with pytest.raises(AssertionError, match="parameter b has shape .*loaded"):
         init("b", a)
     mixed = I.Mixed([".*bias", ".*"], [I.Zero(), I.Constant(2)])
     mixed(InitDesc("a_weight"), a)

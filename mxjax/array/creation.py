@@ -18,7 +18,7 @@ from .._support.images import decode
 from .._support.signals import later_signals
 from .._xla.capacity import refuse_result
 from .._xla.process import forked, live_arrays, waits
-from ..base import MXNetError, integer_types, numeric_types
+from ..base import MXNetError, UnknownArgument, integer_types, numeric_types
 from ..context import Context, as_context, chosen, current_context, devices_in_use, takes_device
 from ..eager import after_fork  # noqa: F401  the first is for what it does
 from ..eager.array_types import Storage, storage, storages, wrap
@@ -117,7 +117,7 @@ def _into(result: NDArray, kwargs: dict[str, Any]) -> NDArray:
     for unused in ("name", "__layout__"):  # what symbols of the same call would have
         kwargs.pop(unused, None)
     if kwargs:
-        raise TypeError(f"unknown arguments: {', '.join(kwargs)}")
+        raise UnknownArgument(f"unknown arguments: {', '.join(kwargs)}")
     if out is None:
         return result
     out[:] = result

@@ -262,7 +262,8 @@ class BaseSparseNDArray(NDArray):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if not (isinstance(key, slice) and key == slice(None)):
-            raise ValueError(f"a {self.stype} array can only be assigned as a whole: a[:] = value")
+            kind = ValueError if isinstance(key, slice) else TypeError
+            raise kind(f"a {self.stype} array can only be assigned as a whole: a[:] = value")
         if isinstance(value, NDArray):
             value.copyto(self)
         elif self.stype == "row_sparse" and isinstance(value, numeric_types):  # as MXNet: every row, also of zeros

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import level
 from .. import ndarray as nd
+from ..base import Unfit
 from .base import _Stepwise, register
 
 if TYPE_CHECKING:
@@ -35,12 +36,13 @@ class GroupAdaGrad(_Stepwise):
 
     def create_state(self, index: Any, weight: NDArray) -> NDArray:
         if len(weight.shape) != 2:
-            raise ValueError(f"GroupAdaGrad needs weights of 2 dimensions; parameter {index} has shape {weight.shape}")
+            raise Unfit(f"GroupAdaGrad needs weights of 2 dimensions; parameter {index} has shape "
+                               f"{weight.shape}")
         return nd.zeros((weight.shape[0], 1), weight.context, dtype=weight.dtype, stype=weight.stype)
 
     def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
         if wd != 0:
-            raise ValueError(f"GroupAdaGrad does not support weight decay, got wd={wd}")
+            raise Unfit(f"GroupAdaGrad does not support weight decay, got wd={wd}")
         if grad.stype == "row_sparse":
             nd.contrib.group_adagrad_update(weight, grad, state, out=weight, lr=lr, epsilon=self.float_stable_eps,
                                             **self._grad_options())

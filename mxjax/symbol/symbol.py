@@ -65,6 +65,7 @@ class Symbol(_Base):
     __slots__ = ("_outputs", "_lowered", "__weakref__")
     split_v2: Callable[..., Any]  # see `_functions`
     __array_priority__ = 1000.0
+    __array_ufunc__ = None  # NumPy's operators leave symbols to those of this class
     numpy_semantics = False  # whether it is of `mx.sym.np`
 
     def __init__(self, handle: Any) -> None:

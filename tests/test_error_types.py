@@ -1,0 +1,36 @@
+"""The types of errors that scripts catch, beside MXNet's."""
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+
+
+def _row_of_a_sparse_array():
+    mx.nd.sparse.row_sparse_array(([[1, 2.0]], [1]), shape=(3, 2))[1] = mx.nd.ones((1, 2))
+
+
+@pytest.mark.parametrize("kind, call", [
+    (AssertionError, lambda: mx.init.Load({"arg:a": mx.nd.ones(2)})("b", mx.nd.ones(2))),
+    (AssertionError, lambda: mx.init.Load({"arg:a": mx.nd.ones(2)})("a", mx.nd.ones(3))),
+    (AssertionError, lambda: mx.optimizer.contrib.GroupAdaGrad().create_state(0, mx.nd.ones(2))),
+    (TypeError, lambda: mx.sym.var("a") + np.ones(2)),
+    (TypeError, lambda: np.ones(2) + mx.sym.var("a")),
+    (TypeError, lambda: mx.sym.var("a") + "x"),
+    (TypeError, _row_of_a_sparse_array),
+    (mx.MXNetError, lambda: mx.nd.zeros(2, foo=1)),
+    (mx.MXNetError, lambda: mx.nd.load("nowhere")),
+    (ValueError, lambda: mx.optimizer.create("foo")),
+    (AssertionError, lambda: mx.metric.create("foo")),
+    (KeyError, lambda: mx.Context("foo")),
+    (AssertionError, lambda: mx.mod.Module(mx.sym.var("data") * 2, label_names=None).forward(None)),
+])
+def test_kinds(kind, call):
+    with pytest.raises(kind):
+        call()
+
+
+def test_numpy_numbers_and_symbols():
+    a = mx.sym.var("a")
+    for product in (np.float32(2) * a, a * np.float32(2), np.int64(2) * a):
+        assert product.eval(a=mx.nd.array([3]))[0].asscalar() == 6
