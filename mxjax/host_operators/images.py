@@ -91,12 +91,27 @@ def _resize_all(data: np.ndarray, width: int, height: int, interp: int) -> np.nd
 def _check_crop(operator: str, data: np.ndarray, width: int, height: int, interp: int) -> None:
     _check_method(operator, interp)
     _check_images(operator, data)
+    _check_size(operator, width, height)
+
+
+def _check_size(operator: str, width: int, height: int) -> None:
     if min(width, height) < 1:
         raise MXNetError(f"operator {operator}: width and height must be positive, got {width} and {height}")
 
 
-@_on_pixels("_image_random_crop", ("_npx__image_random_crop",), draws=True, FPartialShape=lambda p, x: (
-    *x[:-3], p["height"], p["width"], x[-1]))
+def _check_places(xrange: tuple[float, ...], yrange: tuple[float, ...]) -> None:
+    for name, bounds in (("xrange", xrange), ("yrange", yrange)):
+        if len(bounds) != 2 or not 0 <= bounds[0] <= bounds[1] <= 1:
+            raise MXNetError(f"operator random_crop: {name} must be two rising numbers in [0, 1], got {bounds}")
+
+
+def _cropped_at_random(p: dict[str, Any], x: tuple) -> tuple:
+    _check_size("random_crop", p["width"], p["height"])
+    _check_places(p["xrange"], p["yrange"])
+    return *x[:-3], p["height"], p["width"], x[-1]
+
+
+@_on_pixels("_image_random_crop", ("_npx__image_random_crop",), draws=True, FPartialShape=_cropped_at_random)
 def random_crop(data: np.ndarray, *, xrange: Floats = (0.0, 1.0), yrange: Floats = (0.0, 1.0), width: int, height: int,
                 interp: int = 1, _uniform: Any = None) -> np.ndarray:
     """A rectangle at a random place, the same of all images of a batch; enlarged where an image is too small.
@@ -108,6 +123,7 @@ def random_crop(data: np.ndarray, *, xrange: Floats = (0.0, 1.0), yrange: Floats
         interp: as in `resize`.
     """
     _check_crop("random_crop", data, width, height, interp)
+    _check_places(xrange, yrange)
     rows, columns = data.shape[-3:-1]
     high, wide = min(height, rows), min(width, columns)
     x = int((xrange[0] + _uniform() * (xrange[1] - xrange[0])) * (columns - wide))
@@ -115,8 +131,13 @@ def random_crop(data: np.ndarray, *, xrange: Floats = (0.0, 1.0), yrange: Floats
     return _resize_all(data[..., y:y + high, x:x + wide, :], width, height, interp)
 
 
+def _resized_at_random(p: dict[str, Any], x: tuple) -> tuple:
+    _check_size("random_resized_crop", p["width"], p["height"])
+    return *x[:-3], p["height"], p["width"], x[-1]
+
+
 @_on_pixels("_image_random_resized_crop", ("_npx__image_random_resized_crop",), draws=True,
-            FPartialShape=lambda p, x: (*x[:-3], p["height"], p["width"], x[-1]))
+            FPartialShape=_resized_at_random)
 def random_resized_crop(data: np.ndarray, *, width: int, height: int, area: Floats = (0.08, 1.0),
                         ratio: Floats = (0.75, 4 / 3), interp: int = 1, max_trial: int = 10,
                         _uniform: Any = None) -> np.ndarray:
@@ -131,6 +152,9 @@ def random_resized_crop(data: np.ndarray, *, width: int, height: int, area: Floa
         max_trial: how many attempts are made.
     """
     _check_crop("random_resized_crop", data, width, height, interp)
+    for name, bounds in (("area", area), ("ratio", ratio)):
+        if len(bounds) != 2 or not max(bounds) > 0 or name == "ratio" and not min(bounds) > 0:
+            raise MXNetError(f"operator random_resized_crop: {name} must be two positive numbers, got {bounds}")
     rows, columns = data.shape[-3:-1]
     low, most = math.log(ratio[0]), math.log(ratio[1])
     for _ in range(max_trial):

@@ -61,6 +61,24 @@ def test_random_crops_draw_as_mxnet_does():
         assert (r[0, 0] % 50, r[0, 0] // 50, r[0, -1] - r[0, 0], (r[-1, 0] - r[0, 0]) // 50) == place
 
 
+def test_layers_and_crops_refuse_what_is_out_of_range():
+    import pytest
+
+    import mxjax as mx
+    x, data, image = mx.np.ones((4, 4, 3), dtype="uint8"), mx.sym.var("data"), mx.npx.image
+    layer = mx.gluon.nn.LayerNorm(axis=-3)
+    layer.initialize()
+    with pytest.raises(ValueError, match="axis -3 is out of range"):
+        layer(mx.np.ones((2, 3)))
+    for crop in (lambda: image.random_crop(x, (0.8, 0.2), (0, 1), 2, 2),
+                 lambda: image.random_resized_crop(x, width=2, height=2, area=(0.0, 0.0)),
+                 lambda: image.random_resized_crop(x, width=2, height=2, ratio=(-1.0, 1.0)),
+                 lambda: mx.sym.image.random_crop(data, xrange=(0, 2), width=2, height=2)._simple_bind(
+                     ctx=mx.cpu(), data=(4, 4, 3))):
+        with pytest.raises(mx.MXNetError, match="must be two"):
+            crop()
+
+
 def test_estimator_and_model_zoo_take_devices():
     import inspect
 
