@@ -343,7 +343,8 @@ class _Norm(HybridBlock):
             return
         shape, axis = args[0].shape, self._kwargs.get("axis", 1)
         if not -len(shape) <= axis < len(shape):
-            raise ValueError(f"{type(self).__name__}: axis {axis} is out of range for an array of {len(shape)} dimensions")
+            raise ValueError(f"{type(self).__name__}: axis {axis} is out of range for an array of {len(shape)} "
+                             "dimensions")
         channels = shape[axis]
         for param in self._reg_params.values():
             param.shape = (channels,)
