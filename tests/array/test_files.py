@@ -138,6 +138,28 @@ def test_from_a_buffer():
         mx.nd.load_frombuffer(12)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "uint8", "int8", "int32", "int64", "bool"])
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1,), (2, 3)])
+def test_every_shape_and_dtype_in_every_format(tmp_path, shape, dtype):
+    kind = np.dtype(dtype)
+    values = np.zeros(shape, dtype)
+    if values.size and kind.kind in "iu":  # the ends of the integers' range
+        values.flat[0], values.flat[-1] = np.iinfo(kind).min, np.iinfo(kind).max
+    elif values.size:
+        values.flat[0] = 1
+    with mx.util.np_shape(True), mx.util.np_array(True):
+        array = mx.np.array(values, dtype=dtype)
+        for name in ("x.npz", "x.params"):
+            path = str(tmp_path / name)
+            if name.endswith("npz"):
+                mx.npx.savez(path, a=array)
+            else:
+                mx.npx.save(path, {"a": array})
+            again = mx.npx.load(path)["a"]
+            assert again.dtype == dtype and again.shape == shape, name
+            np.testing.assert_array_equal(again.asnumpy(), values)
+
+
 def test_npz(tmp_path):
     path = str(tmp_path / "x.npz")
     np.savez(path, a=np.arange(3), b=np.ones((2, 2), "float16"))

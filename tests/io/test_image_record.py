@@ -192,6 +192,13 @@ def test_what_a_seed_of_augmentations_draws(make, path, indexed, options, expect
     np.testing.assert_allclose([*found, columns @ np.arange(16)], expected, rtol=2e-4)
 
 
+@pytest.mark.parametrize("method", [0, 1, 2, 3, 4, 9, 10])
+def test_every_method_of_interpolation(make, method):
+    whole, enlarged = (next(make(inter_method=method, **options)).data[0].asnumpy() for options in ({}, {"resize": 40}))
+    assert enlarged.shape == whole.shape and 0 < enlarged.mean() < 255
+    assert not np.array_equal(enlarged, whole)
+
+
 def test_resized_crops(make):
     batch = next(make(random_resized_crop=True, min_random_area=0.2, max_random_area=0.6, max_aspect_ratio=0.3))
     assert batch.data[0].shape == (4, 3, 16, 16)

@@ -152,6 +152,8 @@ def test_histogram():
     counts, bins = call("_histogram", data, bin_cnt=3, range=(0, 3))
     assert counts.dtype == np.int64 and counts.tolist() == [2, 1, 2] and bins.tolist() == [0, 1, 2, 3]
     assert call("_histogram", data, np.array([0, 1, 2.5], "float32"))[0].tolist() == [2, 2]
+    counts, edges = mx.nd.histogram(mx.nd.array(data))
+    assert counts.asnumpy().tolist() == [1, 1, 0, 1, 0, 0, 1, 0, 0, 1] and edges.shape == (11,)
 
 
 def test_sequences():
