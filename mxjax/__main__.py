@@ -18,15 +18,15 @@ from ._support import settings
 
 __all__ = ["main"]
 
-_TOOLS = {"doctor": "tell what a script or saved graph uses that differs here, is missing, or would be slow",
-          "explain": "tell cause and cure of an error, by the address at the end of its message",
+_TOOLS = {"doctor": "report what a script or saved graph uses that differs, is missing or would be slow",
+          "explain": "explain an error by the code at the end of its message: cause and cure",
           "launch": "run a script in several worker processes, here or on several hosts",
           "convert": "write a saved model as ONNX, PyTorch or flax source, StableHLO, a JAX program or arrays",
           "serve": "answer requests with saved models, over HTTP and gRPC",
-          "plan": "tell what a saved model needs and does on accelerators that are not here",
+          "plan": "predict memory, time and operations of a saved model on accelerators that this host lacks",
           "inspect": "show layers, parameters, operations and memory of a saved model",
           "rec": "write record files as WebDataset shards, ArrayRecord or a folder of files",
-          "im2rec": "make image lists and pack pictures into record files",
+          "im2rec": "make image lists and pack images into record files",
           "alias": "make `import mxnet` mean mxjax in a whole environment, and undo it",
           "cache": "show, clear or pack the compiled programs that are kept in files",
           "stubs": "write the type stubs of functions made from the operator registry"}
@@ -40,6 +40,13 @@ _OPTIONAL = {"flax": ("flax", "flax modules as blocks, and back"), "optax": ("op
              "orbax-checkpoint": ("checkpoint", "checkpoints of training steps"),
              "safetensors": ("safetensors", "checking safetensors files"),
              "array-record": ("arrayrecord", "records for grain"), "ray": ("ray", "jobs on Ray clusters")}
+
+
+class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Shows the defaults that say something."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return super()._get_help_string(action) if action.default not in (None, False, True, "", []) else action.help
 
 
 def _info() -> None:
@@ -74,23 +81,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"mxjax {libinfo.__mxjax_version__} (the API of MXNet "
                         f"{libinfo.__version__})")
     commands = parser.add_subparsers(dest="command_name", required=True)
-    run = commands.add_parser("run", help="run a script whose `import mxnet` then means mxjax")
+    run = commands.add_parser("run", help="run a script; its `import mxnet` imports mxjax")
     run.add_argument("--no-cache", action="store_true", help="do not keep compiled programs in files")
     run.add_argument("--api", type=int, choices=(1, 2),
                      help="the level of MXNet's API: 1 (MXNet 1.9.1, the default) or 2 (MXNet 2.0)")
-    run.add_argument("-m", action="store_true", dest="module", help="the script is a module's name, such as pydoc")
+    run.add_argument("-m", action="store_true", dest="module", help="SCRIPT is the name of a module, such as pydoc")
     run.add_argument("script")
     run.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the script")
     commands.add_parser("info", help="print versions, devices, features, and what is missing")
     argv = sys.argv[1:] if argv is None else list(argv)
     for name, text in _TOOLS.items():
         tool = commands.add_parser(name, help=text, description=text,
-                                   formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+                                   formatter_class=_Formatter)
         if argv[:1] == [name]:
             importlib.import_module(f"mxjax.tools.{name}").add_arguments(tool)
             if name in _OF_MODELS:
                 tool.add_argument("--import", action="append", default=[], dest="imported", metavar="MODULE|FILE.py",
-                                  help="code to import first, e.g. that registers operators; once for each")
+                                  help="code to import first, such as custom operators; may be repeated")
     given = parser.parse_args(argv)
     if given.command_name == "info":
         _info()

@@ -13,11 +13,11 @@ __all__ = ["add_arguments", "main"]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
     parser.add_argument("what", nargs="?", choices=("show", "clear", "pack"), default="show",
-                        help="clear removes them all, of other machines and versions too; pack writes those of this "
-                        "machine into FILE, which MXJAX_CACHE_DIR=FILE uses on machines of this kind (programs are "
-                        "machine code: use only files that you trust)")
+                        help="clear removes all of them, those of other machines and versions included; pack "
+                        "writes those of this machine into FILE, which MXJAX_CACHE_DIR=FILE uses on machines of this "
+                        "kind (programs are machine code: use only files that you trust)")
     parser.add_argument("file", metavar="FILE", nargs="?", help="for pack")
-    parser.add_argument("--dir", metavar="FOLDER", help="another folder than MXJAX_CACHE_DIR, or the user's")
+    parser.add_argument("--dir", metavar="FOLDER", help="the folder, instead of MXJAX_CACHE_DIR or the user's cache")
 
 
 def main(given: argparse.Namespace) -> int:

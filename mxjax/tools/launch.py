@@ -347,20 +347,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-s", "--num-servers", type=int, default=0, help="number of server processes (for dist_async)")
     parser.add_argument("-H", "--hostfile", help="file with a host a line (`host slots=2`), reached by ssh")
     parser.add_argument("--on", choices=("local", "ray"), default="local",
-                        help="where: here (or on the hosts of -H by ssh), or on a Ray cluster")
+                        help="where to run: on this machine (or the hosts of -H, by ssh), or on a Ray cluster")
     parser.add_argument("--address", default="", help="the Ray cluster: auto, local or HOST:PORT (what RAY_ADDRESS "
                         "says, else a new local one)")
     parser.add_argument("--cpus", "--cpus-per-worker", type=int, default=0,
                         help="cores for each worker on this machine, or CPUs of Ray")
     parser.add_argument("--gpus", "--gpus-per-worker", type=int, default=0, help="GPUs for each worker")
     parser.add_argument("--env", action="append", default=[], help="NAME=VALUE for all processes; may be repeated")
-    parser.add_argument("--grace", type=float, default=20, help="seconds for the others to end after a failure (20)")
-    parser.add_argument("--timeout", type=float, default=0, help="seconds for the whole job (no limit)")
-    parser.add_argument("--keep-going", action="store_true", help="let the others go on when a worker fails")
-    parser.add_argument("--restarts", type=int, default=0, help="so often the job is started again when a worker has "
-                        "failed; with servers or --keep-going that worker alone")
+    parser.add_argument("--grace", type=float, default=20,
+                        help="seconds that the other processes get to end after a failure")
+    parser.add_argument("--timeout", type=float, default=0, help="time limit of the whole job in seconds; 0 for none")
+    parser.add_argument("--keep-going", action="store_true", help="let the other workers continue when one fails")
+    parser.add_argument("--restarts", type=int, default=0, help="how often the job is restarted after a worker "
+                        "has failed; with servers or --keep-going, how often that worker is")
     parser.add_argument("--make-token", action="store_true",
-                        help="only write a secret to your own file, for jobs of other launchers on several hosts")
+                        help="write a secret to a file of yours and exit; for jobs of other launchers on several hosts")
     parser.add_argument("--no-cache", action="store_true", help="do not keep compiled programs in files")
     parser.add_argument("--ssh", default="ssh -tt -o BatchMode=yes", help="the command that reaches a host")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the script and its arguments")

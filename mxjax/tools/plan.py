@@ -26,8 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--on", required=True, metavar="DEVICES",
                         help="h100, h200, a100, l4, h100x8; v5e:1x1 ... v5e:16x16, v6e:2x2 ...")
     parser.add_argument("--train", choices=("sgd", "adam"), help="plan a step of training instead of a prediction")
-    parser.add_argument("--dtype", default="float32", help="of the inputs, and of what follows from it")
-    parser.add_argument("--batch", metavar="N|largest", help="another batch, or the largest that a device has room for")
+    parser.add_argument("--dtype", default="float32", help="dtype of the inputs and of what is computed from them")
+    parser.add_argument("--batch", metavar="N|largest", help="another batch size, or the largest that fits on a device")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 

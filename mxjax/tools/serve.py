@@ -29,19 +29,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "[NAME=]FOLDER or [NAME=]FILE.py")
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=1,N,...",
                         help="shape of an input with a batch of 1, for all models that have it; once for each input")
-    parser.add_argument("--dtype", action="append", default=[], metavar="NAME=DTYPE", help="float32 where not given")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen at; 0.0.0.0 for all")
+    parser.add_argument("--dtype", action="append", default=[], metavar="NAME=DTYPE",
+                        help="dtype of an input; default float32")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on; 0.0.0.0 for all interfaces")
     parser.add_argument("--port", type=int, default=8080, help="of HTTP")
     parser.add_argument("--grpc-port", type=int, help="of gRPC; 0 for none; default 8081, with --on ray none, since "
                         "Ray's gRPC proxies listen at all addresses")
     parser.add_argument("--ctx", "--device", default="cpu", help="where models run: cpu, gpu(0), tpu(0)")
     parser.add_argument("--warm", default="1,2,4,8,16,32", metavar="N,N,...",
                         help="batch sizes to compile first, and to fill batches up to; 0 for none")
-    parser.add_argument("--max-batch", type=int, default=32, help="most rows of a batch")
-    parser.add_argument("--max-delay-ms", type=float, default=2.0, help="how long a request waits for others")
-    parser.add_argument("--queue", type=int, default=1024, help="most requests that wait; further ones get status 503")
+    parser.add_argument("--max-batch", type=int, default=32, help="maximum number of rows in a batch")
+    parser.add_argument("--max-delay-ms", type=float, default=2.0,
+                        help="how long a request waits for others to share its batch")
+    parser.add_argument("--queue", type=int, default=1024,
+                        help="maximum number of waiting requests; further ones get status 503")
     parser.add_argument("--timeout", type=float, default=30.0, help="seconds until a request gets status 504")
-    parser.add_argument("--max-request-mb", type=float, default=64, help="most megabytes of a request")
+    parser.add_argument("--max-request-mb", type=float, default=64, help="maximum size of a request in megabytes")
     parser.add_argument("--linger", type=float, default=1.0, help="seconds from SIGTERM, when the service says that it "
                         "is not ready, to the end of new connections")
     parser.add_argument("--grace", type=int, default=30, help="seconds that requests get to be answered at the end")
