@@ -206,7 +206,7 @@ class _ByProb(Distribution):
 
 
 def _event_dim(distribution: Distribution) -> int:
-    """How many axes are one value.
+    """Returns the number of axes that are one value.
 
     Raises:
         TypeError: the distribution does not tell.
