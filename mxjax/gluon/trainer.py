@@ -138,11 +138,12 @@ class Trainer:
 
     def _init_params(self) -> None:
         """Gives the store the values of the parameters that have some by now."""
-        waiting: list[Parameter] = []
         store = self._kvstore
+        if store is None:
+            self._params_to_init = []
+            return
+        waiting = []
         for param in self._params_to_init:
-            if store is None:
-                break
             if param._deferred_init:
                 waiting.append(param)
                 continue
