@@ -428,3 +428,26 @@ def test_gradients_of_weights_with_other_uses_are_whole(of):
     executor.backward()
     assert executor.grad_dict["w"].stype == "default"
     assert executor.grad_dict["w"].asnumpy().tolist() == [[1, 1], [2, 2], [1, 1], [3, 3]]
+
+
+def test_what_is_not_there_yet_is_an_early_error():
+    loss = mx.mod.PythonLossModule(grad_func=lambda scores, labels: scores - labels)
+    loss.bind([("data", (2, 1))], [("softmax_label", (2, 1))])
+    for call, first in ((loss.get_outputs, "forward"), (loss.get_input_grads, "backward"),
+                        (loss.backward, "forward with is_train=True")):
+        with pytest.raises(MXNetError, match=f"PythonLossModule: call {first} first"):
+            call()
+    for batch, missing in ((mx.io.DataBatch(data=[]), "data"), (mx.io.DataBatch([mx.nd.ones((2, 1))]), "a label")):
+        with pytest.raises(ValueError, match=f"a batch without {missing}"):
+            loss.forward(batch, is_train=True)
+    module = mx.mod.Module(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2), label_names=None)
+    module.bind([("data", (2, 3))], for_training=False)
+    module.init_params()
+    module.init_optimizer()
+    with pytest.raises(MXNetError, match="for_training=True"):
+        module.update()
+    with pytest.raises(ValueError, match="without data"):
+        module.forward(mx.io.DataBatch(data=None))
+    module.bind([mx.io.DataDesc("data", (2, 3), layout="TC")], force_rebind=True)
+    with pytest.raises(ValueError, match="no input's layout has an N"):
+        module.init_optimizer(force_init=True)

@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).parents[1]
-LEFT_OUT = ("contrib", "executor_manager.py", "gluon", "image", "interop", "io", "kvstore", "model.py", "module",
+LEFT_OUT = ("contrib", "executor_manager.py", "image", "interop", "io", "kvstore", "model.py", "module",
             "numpy", "onnx", "optimizer", "rnn", "serving", "tools")
 
 

@@ -21,7 +21,7 @@ from ..util import is_np_array
 from . import _summary
 from ._formats import check_np
 from ._parameter import Parameter, ParameterDict, load_named, save_each
-from .utils import HookHandle, _brief_print_list, _indent
+from .utils import HookHandle, _brief_print_list, _indent, any_arguments
 
 __all__ = ["Block", "_BlockScope"]
 
@@ -48,7 +48,7 @@ class _BlockScope:
         current = getattr(_BlockScope._current, "value", None)
         if prefix is None:
             if current is None:
-                prefix = _name.NameManager._current.value.get(None, hint) + "_"
+                prefix = f"{_name.NameManager._current.value.get(None, hint)}_"
             else:
                 number = current._counter.get(hint, 0)
                 current._counter[hint] = number + 1
@@ -357,6 +357,7 @@ class Block:
         """The reverse of `_describe_graph`."""
 
     # ------------------------------------------------------------ running
+    @any_arguments
     def __call__(self, *args: Any) -> Any:
         """Runs the block: hooks and `forward`."""
         for hook in self._forward_pre_hooks.values():
@@ -368,6 +369,7 @@ class Block:
             check_np(out)
         return out
 
+    @any_arguments
     def forward(self, *args: Any) -> Any:
         """Computes the block's outputs from NDArrays; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define forward")

@@ -40,9 +40,8 @@ _FORMAT = 1
 def save(step: TrainStep, writer: Writer, directory: str | os.PathLike[str], number: int | None, data: Any,
          keep: int | None, wait: bool) -> None:
     """See `TrainStep.save`."""
-    if number is None:
-        number = step._trainer._optimizer.num_update
-    for name, value, least in (("step", number, 0), ("keep", 1 if keep is None else keep, 1)):
+    count: int = step._trainer._optimizer.num_update if number is None else number
+    for name, value, least in (("step", count, 0), ("keep", 1 if keep is None else keep, 1)):
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
             raise ValueError(f"TrainStep.save: {name} must be an integer, {least} or more, got {value!r}")
     own = _own(data)
@@ -51,7 +50,7 @@ def save(step: TrainStep, writer: Writer, directory: str | os.PathLike[str], num
     state = {"mxjax": __mxjax_version__, "format": _FORMAT, **_shared(step),
              **{group: {name: [list(a.shape), np.dtype(a.dtype).name] for name, a in named.items()}
                 for group, named in arrays.items()}}
-    writer.write(directory, int(number), {group: {name: _value(a) for name, a in named.items()}
+    writer.write(directory, int(count), {group: {name: _value(a) for name, a in named.items()}
                                           for group, named in arrays.items()}, own, state, keep)
     if wait:
         writer.wait()
@@ -109,7 +108,7 @@ def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
     for name, param in params.items():
         if param._data is None:
             param._imagine(param.list_device()[0])
-        _set(param._data[0], read["parameters"][name])
+        _set(param._arrays()[0], read["parameters"][name])
     updater, optimizer = trainer._updaters[0], trainer._optimizer
     updater.states.clear()
     updater.states_synced.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..level import current, fix
 
@@ -14,6 +14,6 @@ else:
 __all__ = ["Block", "named"]
 
 
-def named(prefix: str | None) -> dict[str, str | None]:
+def named(prefix: str | None) -> dict[str, Any]:
     """Returns the arguments of a block whose parameters' names begin with `prefix`, where blocks have prefixes."""
     return {"prefix": prefix} if current() == 1 else {}

@@ -26,6 +26,7 @@ from ._formats import check_np, flatten, kinds, regroup
 from ._jax_function import block_to_jax
 from ._parameter import DeferredInitializationError, ParameterDict, save_each
 from .parameter import Parameter
+from .utils import any_arguments
 
 __all__ = ["HybridBlock"]
 
@@ -60,7 +61,8 @@ class HybridBlock(Block):
         super().__init__(prefix=prefix, params=params)
         self._clear_cached_op()
         self._again: str | None = None  # what backward passes keep of it where they compute it once more
-        self._in_format = self._out_format = None
+        self._in_format: Any = None  # as `flatten` has it: a list once the graph is made
+        self._out_format: Any = None
         self._active = False
         self._flags: list[tuple[str, Any]] = []
         self._callback: Callable | None = None
@@ -87,7 +89,7 @@ class HybridBlock(Block):
 
     def _clear_cached_op(self) -> None:
         """Forgets the graph: it is made again at the next call."""
-        self._cached_graph: tuple = ()
+        self._cached_graph: tuple[list[Symbol], Symbol] | tuple[()] = ()
         self._cached_op: nd.CachedOp | None = None
         self._cached_op_args: list[tuple[bool, Any]] = []
         self._flat_inputs = 0  # how many arrays side by side the graph takes; 0: not just these
@@ -143,7 +145,7 @@ class HybridBlock(Block):
 
     def _rematerialize(self, remat: bool | str) -> None:
         """Says which blocks of this one backward passes compute once more."""
-        policy = {True: "nothing_saveable", False: None}.get(remat, remat) if isinstance(remat, (bool, str)) else ""
+        policy = ("nothing_saveable" if remat else None) if isinstance(remat, bool) else remat
         if policy is not None and policy not in POLICIES:
             raise ValueError(f"hybridize: remat must be True, False or one of {', '.join(POLICIES)}; got {remat!r}")
 
@@ -163,7 +165,7 @@ class HybridBlock(Block):
         """Marks operators as those of a block that backward passes compute once more, if this is one."""
         if self._again is None:
             return nullcontext()
-        return AttrScope(force_mirroring="True", mirror_stage=name, __mirror_policy__=self._again)
+        return AttrScope(force_mirroring="True", mirror_stage=str(name), __mirror_policy__=self._again)
 
     def optimize_for(self, x: Any, *args: Any, backend: str | None = None, clear: bool = False,
                      static_alloc: bool = False, static_shape: bool = False, inline_limit: int = 2,
@@ -230,10 +232,10 @@ class HybridBlock(Block):
                                   symbol.Group(outputs, type(outputs[0])))
         return self._cached_graph
 
-    def _build_cache(self, *args: Any) -> None:
+    def _build_cache(self, *args: Any) -> nd.CachedOp:
         """Makes the graph and the compiled operator, finishing initializations that waited for shapes."""
         data, out = self._get_graph(*args)
-        places = {variable.name: i for i, variable in enumerate(data)}
+        places = {_name_of(variable): i for i, variable in enumerate(data)}
         inputs = out.list_inputs()
         params = {p._key: p for is_arg, p in self._cached_op_args if not is_arg} or self._by_variable()
         unknown = next((name for name in inputs if name not in params and name not in places), None)
@@ -253,20 +255,27 @@ class HybridBlock(Block):
             for param in used:
                 param._finish_deferred_init()
         if self._backend:
-            out, params = self._optimized(out, params, places, flatten(args, "input")[0])
+            out, params = self._optimized(self._backend, out, params, places, flatten(args, "input")[0])
             self._cached_graph = data, out
             inputs = out.list_inputs()
         self._cached_op_args = [(True, places[name]) if name in places else (False, params[name]) for name in inputs]
         indices = {kind: [i for i, (is_arg, _) in enumerate(self._cached_op_args) if is_arg == kind]
                    for kind in (True, False)}
-        self._cached_op = nd.CachedOp(out, [("data_indices", indices[True]), ("param_indices", indices[False]),
-                                            *self._flags])
-        flat = isinstance(self._in_format, list) and not any(self._in_format) and not self._callback
-        self._flat_inputs = len(self._in_format) if flat and not self._cached_op.by_steps else 0
+        op = nd.CachedOp(out, [("data_indices", indices[True]), ("param_indices", indices[False]), *self._flags])
+        form = self._in_format
+        flat = not any(form) and not self._callback and not op.by_steps
+        self._cached_op, self._flat_inputs = op, len(form) if flat else 0
+        return op
+
+    def _known_graph(self) -> tuple[list[Symbol], Symbol]:
+        """(input variables, output symbol) of the graph there is."""
+        if not self._cached_graph:
+            raise RuntimeError(f"{type(self).__name__} has no graph yet: hybridize it and call it once")
+        return self._cached_graph
 
     def _named_graph(self) -> tuple[list[Symbol], Symbol, dict[str, Parameter]]:
         """(input variables, output symbol, parameters) of the graph there is, by the names that users know."""
-        return *self._cached_graph, self._by_variable()
+        return *self._known_graph(), self._by_variable()
 
     def _graph_of(self, inputs: Sequence[Any]) -> tuple[list[Symbol], Symbol]:
         """(input variables, output symbol) for these arrays, or lists of them."""
@@ -280,8 +289,8 @@ class HybridBlock(Block):
         """The parameters of all blocks in this one, by the names that they have in graphs."""
         return dict(self.collect_params().items())
 
-    def _optimized(self, out: Symbol, params: dict[str, Parameter], places: dict[str, int],
-                   args: list[Any]) -> tuple[Symbol, dict[str, Parameter]]:
+    def _optimized(self, backend: str, out: Symbol, params: dict[str, Parameter],
+                   places: dict[str, int], args: list[Any]) -> tuple[Symbol, dict[str, Parameter]]:
         """The graph as the backend wants it, and the parameters, with those that the backend made."""
         given = {name: args[i] for name, i in places.items() if isinstance(args[i], NDArray)}
 
@@ -290,7 +299,7 @@ class HybridBlock(Block):
                     if name in given or name in params}
         arg_dict, aux_dict = values(out.list_arguments()), values(out.list_auxiliary_states())
         ctx = next((array.context for array in given.values()), None)
-        out = out.optimize_for(self._backend, arg_dict, aux_dict, ctx, **self._backend_opts)
+        out = out.optimize_for(backend, arg_dict, aux_dict, ctx, **self._backend_opts)
         made = {**arg_dict, **aux_dict}
         for name in out.list_inputs():
             if name not in params and name not in places:
@@ -321,7 +330,7 @@ class HybridBlock(Block):
     def _set_inferred(self, graph: tuple[list[Symbol], Symbol], function: str, attr: str, args: Sequence[Any]) -> None:
         inputs, out = graph
         given = [arg for arg in flatten(args, "input")[0] if arg is not None]
-        known = {variable.name: getattr(arg, attr) for variable, arg in zip(inputs, given, strict=False)}
+        known = {_name_of(variable): getattr(arg, attr) for variable, arg in zip(inputs, given, strict=False)}
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             arg_attrs, _, aux_attrs = getattr(out, function)(**known)
@@ -400,15 +409,16 @@ class HybridBlock(Block):
                              f"{contexts}")
 
     def _call_cached_op(self, *args: Any) -> Any:
-        if self._cached_op is None:
-            self._build_cache(*args)
+        op = self._cached_op
+        if op is None:
+            op = self._build_cache(*args)
         if self._callback:
-            self._cached_op._register_op_hook(self._callback, self._monitor_all)
+            op._register_op_hook(self._callback, self._monitor_all)
         flat, form = flatten(args, "input")
         if form != self._in_format:
             self._check_format(form)
         given = [arg for arg in flat if arg is not None]
-        out = self._cached_op(*[given[p] if is_arg else p.data() for is_arg, p in self._cached_op_args])
+        out = op(*[given[p] if is_arg else p.data() for is_arg, p in self._cached_op_args])
         return regroup([out] if isinstance(out, NDArray) else out, self._out_format)
 
     def _check_format(self, form: list[Any]) -> None:
@@ -418,6 +428,7 @@ class HybridBlock(Block):
             raise ValueError("The argument structure of HybridBlock does not match the cached version. Stored format "
                              f"= {known}, input format = {form}")
 
+    @any_arguments
     def forward(self, x: Any, *args: Any) -> Any:
         """Runs `hybrid_forward` on arrays or symbols, or the compiled graph."""
         given, ctx = (x, *args), None
@@ -436,8 +447,8 @@ class HybridBlock(Block):
                 with self._scope, self._stage(stage), ArrayScope(True):
                     return self.hybrid_forward(symbol, x, *args, **params)
             ctx = contexts[0]
-        elif self._active and len(given) == self._flat_inputs:
-            return self._call_flat(given, ctx)
+        elif self._active and len(given) == self._flat_inputs and (op := self._cached_op) is not None:
+            return self._call_flat(op, given, ctx)
         with ctx:
             if self._active:
                 return self._call_cached_op(x, *args)
@@ -456,7 +467,7 @@ class HybridBlock(Block):
                     params[name] = param.data(ctx)
             return self.hybrid_forward(nd, x, *args, **params)
 
-    def _call_flat(self, given: tuple[NDArray, ...], ctx: Context) -> Any:
+    def _call_flat(self, op: nd.CachedOp, given: tuple[NDArray, ...], ctx: Context) -> Any:
         """Runs the compiled graph on arrays side by side, as the first call had them."""
         values = []
         for is_arg, what in self._cached_op_args:
@@ -469,9 +480,10 @@ class HybridBlock(Block):
             else:
                 with ctx:
                     values.append(what.data())
-        out = self._cached_op(*values)
+        out = op(*values)
         return out if self._out_format == 0 else regroup([out] if isinstance(out, NDArray) else out, self._out_format)
 
+    @any_arguments
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
         """Computes the block's outputs; subclasses define it.
 
@@ -490,10 +502,16 @@ def _made(name: str, dtype: Any) -> Parameter:
     return param
 
 
-def _repeated(block: Block) -> list[Block]:
+def _name_of(variable: Symbol) -> str:
+    """Returns the name of a graph's variable."""
+    return variable.list_inputs()[0]
+
+
+def _repeated(block: HybridBlock) -> list[HybridBlock]:
     """Returns the parts that a block repeats: blocks with children, in a sequence or of one class; the innermost
     sequences count."""
-    found, parts = [], [child for child in block._child_blocks() if child._children]
+    found: list[HybridBlock] = []
+    parts = [child for child in block._child_blocks() if isinstance(child, HybridBlock) and child._children]
     for child in parts:
         unit = len(parts) > 1 if block._in_turn else \
             not child._in_turn and [type(part) for part in parts].count(type(child)) > 1

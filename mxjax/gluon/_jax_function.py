@@ -116,5 +116,5 @@ def export_block(block: Any, path: str | os.PathLike, *inputs: Any, train: bool 
         written = exported.serialize()
     except ImportError as error:
         raise ImportError("export_block needs flatbuffers: pip install 'mxjax[export]'") from error
-    write_file(path, written)
+    write_file(path, bytes(written))
     return os.fspath(path)

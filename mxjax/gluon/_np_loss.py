@@ -9,6 +9,7 @@ from .. import numpy as np
 from .. import numpy_extension as npx
 from ..base import numeric_types
 from .block import HybridBlock
+from .utils import any_arguments
 
 __all__ = ["CTCLoss", "CosineEmbeddingLoss", "HingeLoss", "HuberLoss", "KLDivLoss", "L1Loss", "L2Loss", "LogisticLoss",
            "Loss", "PoissonNLLLoss", "SDMLLoss", "SigmoidBCELoss", "SigmoidBinaryCrossEntropyLoss", "SoftmaxCELoss",
@@ -41,6 +42,7 @@ class Loss(HybridBlock):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
 
+    @any_arguments
     def forward(self, x: Any, *args: Any) -> Any:
         """The loss of each example; a subclass defines it."""
         raise NotImplementedError(f"{type(self).__name__} must define forward")
@@ -68,7 +70,8 @@ class L2Loss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
 
     def forward(self, pred: Any, label: Any, sample_weight: Any = None) -> Any:
-        loss = _weighted(np.square(npx.reshape_like(label, pred) - pred), self._weight / 2, sample_weight)
+        weight = 1.0 if self._weight is None else self._weight
+        loss = _weighted(np.square(npx.reshape_like(label, pred) - pred), weight / 2, sample_weight)
         return np.mean(loss, axis=self._others(loss))
 
 

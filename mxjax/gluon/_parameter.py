@@ -100,6 +100,7 @@ class Parameter:
         array([6.], dtype=float32)
     """
 
+    _own_name: str | None = None  # of its variable, where a graph has another (MXNet 2)
     _own_arrays = False  # whether a class makes something else of what is stored, as weight dropout does
 
     def __init_subclass__(cls, own_arrays: bool | None = None, **kwargs: Any) -> None:
@@ -114,7 +115,7 @@ class Parameter:
                  grad_stype: str = "default") -> None:
         self.name = name
         self.lr_mult, self.wd_mult, self.init = lr_mult, wd_mult, init
-        self._shape = (shape,) if isinstance(shape, int) else shape
+        self._shape: Sequence[int] | None = (shape,) if isinstance(shape, int) else shape
         self._dtype = dtype
         self._differentiable, self._allow_deferred_init = differentiable, allow_deferred_init
         self._var: Symbol | None = None
@@ -123,8 +124,8 @@ class Parameter:
         self._ctx_list: list[Context] | None = None
         self._ctx_map: list[list[int | None]] | None = None
         self._trainer: Trainer | None = None
-        self._deferred_init: _Deferred | tuple = ()
-        self._grad_req: str | None = None
+        self._deferred_init: _Deferred | tuple[()] = ()
+        self._grad_req = ""
         self.sharding: Any = None
         self.grad_req = grad_req
         for given, what in ((grad_stype, "grad_stype"), (stype, "stype")):
@@ -150,9 +151,11 @@ class Parameter:
         if req == self._grad_req:
             return
         self._grad_req = req
+        if self._data is None:
+            return
         if req == "null" and self._grad is not None:
             self._grad, self._data = None, [array.detach() for array in self._data]
-        elif self._data is not None:
+        else:
             self._init_grad()
 
     @property
@@ -168,7 +171,7 @@ class Parameter:
     def shape(self) -> tuple[int, ...] | None:
         """Shape; unknown dimensions are 0 (-1 under NumPy shape semantics). Setting it may only fill these in."""
         if self._shape is None or not is_np_shape():
-            return self._shape
+            return self._shape  # pyright: ignore[reportReturnType]  a list, where the user gave one, as in MXNet
         return tuple(size if size else -1 for size in self._shape)
 
     @shape.setter
@@ -238,21 +241,31 @@ class Parameter:
             return
         init, ctx, default_init, data = self._deferred_init
         self._deferred_init = ()
-        if not shape_is_known(self.shape):
-            raise AssertionError(f"Cannot initialize Parameter {self.name!r} because its shape is not known: "
-                                 f"{self.shape}. Please specify in_units, in_channels, etc for `Block`s.")
+        shape = self._known_shape()
         with autograd.pause():
             if data is None:
-                data = _flavoured(zeros_later(self.shape, cpu(), self.dtype) if self._stype == "default" else
-                                  nd.zeros(self.shape, cpu(), self.dtype, self._stype))
+                data = _flavoured(zeros_later(shape, cpu(), self.dtype) if self._stype == "default" else
+                                  nd.zeros(shape, cpu(), self.dtype, self._stype))
                 initializer.create(default_init)(initializer.InitDesc(self.name, {"__init__": init}), data)
             self._init_impl(data, ctx)
+
+    def _known_shape(self) -> tuple[int, ...]:
+        """The shape.
+
+        Raises:
+            AssertionError: it is not known yet.
+        """
+        shape = self.shape
+        if not shape_is_known(shape):
+            raise AssertionError(f"Cannot initialize Parameter {self.name!r} because its shape is not known: "
+                                 f"{shape}. Please specify in_units, in_channels, etc for `Block`s.")
+        return shape
 
     def _imagine(self, ctx: Context) -> None:
         """Has a value of zeros, which take memory when somebody looks."""
         self._ctx_list = [ctx]
         self._ctx_map = _places(self._ctx_list)
-        self._data = [_flavoured(zeros_later(self.shape, ctx, self.dtype))]
+        self._data = [_flavoured(zeros_later(self._known_shape(), ctx, self.dtype))]
         self._deferred_init = ()
         self._init_grad()
 
@@ -265,7 +278,7 @@ class Parameter:
 
     def _init_grad(self) -> None:
         """Makes gradient arrays and tells autograd of them."""
-        if self.grad_req == "null":
+        if self.grad_req == "null" or self._data is None:
             self._grad = None
             return
         self._grad = [_flavoured(zeros_later(d.shape, d.context, d.dtype) if self._grad_stype == "default" else
@@ -356,7 +369,7 @@ class Parameter:
                 if len(arrays) == 1:
                     return arrays[0]
                 ctx = current_context()
-            row = self._ctx_map[ctx.device_typeid & 1]
+            row = (self._ctx_map or _places(()))[ctx.device_typeid & 1]
             index = row[ctx.device_id] if ctx.device_id < len(row) else None
             if index is not None:
                 return arrays[index]
@@ -372,6 +385,10 @@ class Parameter:
             f"Parameter {self.name!r} has not been initialized: call the block's initialize() first. "
             "Block.collect_params() has all parameters, for a Trainer too; Block.params lacks those of "
             "children."))
+
+    def _arrays(self) -> list[NDArray]:
+        """The arrays on all contexts as they are stored, whatever `data` makes of them."""
+        return self._check_and_get(self._data, list)
 
     def _need_stype(self, method: str, stype: str, instead: str) -> None:
         if self._stype != stype:
@@ -400,11 +417,12 @@ class Parameter:
         """Arrays with these rows as the trainer's store has them."""
         if not isinstance(row_id, NDArray):
             raise TypeError(f"row_id must be an NDArray, got {type(row_id).__name__}")
-        if not self._its_trainer():
+        trainer = self._its_trainer()
+        if not trainer:
             raise RuntimeError(f"Cannot get row_sparse data for Parameter {self.name!r} when no Trainer is created "
                                "with it.")
         results = self._check_and_get(arrays, ctx)
-        self._its_trainer()._row_sparse_pull(self, results, row_id)
+        trainer._row_sparse_pull(self, results, row_id)
         return results
 
     def row_sparse_data(self, row_id: NDArray) -> NDArray:
@@ -441,7 +459,7 @@ class Parameter:
         Raises:
             RuntimeError: it has not been initialized.
         """
-        if self._data is not None:
+        if self._data is not None and self._ctx_list is not None:
             return self._ctx_list
         if self._deferred_init:
             return self._deferred_init.ctx
@@ -474,9 +492,12 @@ class Parameter:
         """The mean over the contexts, on the CPU."""
         ctx = cpu()
         if self._stype != "default":
-            data = nd.zeros(self.shape, ctx, stype="row_sparse")
-            self._its_trainer()._row_sparse_pull(self, data, nd.arange(0, self.shape[0], dtype="int64", ctx=ctx),
-                                           full_idx=True)
+            trainer, shape = self._its_trainer(), self._known_shape()
+            if not trainer:
+                raise RuntimeError(f"Cannot read the rows of Parameter {self.name!r}, which is {self._stype}, when no "
+                                   "Trainer is created with it.")
+            data = nd.zeros(shape, ctx, stype="row_sparse")
+            trainer._row_sparse_pull(self, data, nd.arange(0, shape[0], dtype="int64", ctx=ctx), full_idx=True)
             return data
         arrays = [array.copyto(ctx) for array in self.list_data()]
         for array in self.list_data():
@@ -635,7 +656,7 @@ class ParameterDict:
                 raise AssertionError(f"Parameter {name!r} already exists but it is not a constant.")
             if param.shape != value.shape or (param.value.asnumpy() != value).any():
                 raise AssertionError(f"Constant {name!r} already exists but has another value")
-        return param
+        return param  # pyright: ignore[reportReturnType]  without a value MXNet returns any parameter
 
     def update(self, other: ParameterDict | dict[str, Parameter]) -> None:
         """Takes over all parameters of another dict.

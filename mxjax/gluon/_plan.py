@@ -75,10 +75,10 @@ def plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: int
 def _plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: int | None, parameters: list[Parameter],
              sharding: Sharding, mesh: dict[str, int]) -> Plan:
     trainer, devices = step._trainer, target(on)
-    arrays = {"parameters": [p._data[0] for p in parameters if p.grad_req != "null"],
+    arrays = {"parameters": [p._arrays()[0] for p in parameters if p.grad_req != "null"],
               "optimizer states": [s for updater in trainer._updaters for state in updater.states.values()
                                    for s in arrays_of(state)],
-              "auxiliary states": [p._data[0] for p in parameters if p.grad_req == "null"],
+              "auxiliary states": [p._arrays()[0] for p in parameters if p.grad_req == "null"],
               "inputs": list(inputs), "gradients": [g for p in parameters if p._grad for g in p._grad]}
     chunks = {kind: list(dict.fromkeys(a._chunk for a in every)) for kind, every in arrays.items()}
     held = {id(_now(chunk)): (kind, chunk) for kind, every in chunks.items() for chunk in every}

@@ -46,7 +46,7 @@ class Watch:
         self._prepared = trainer._updaters[0]._prepared
         self._params = list({id(p): p for block in self._blocks for _, p in block._cached_op_args
                              if not isinstance(p, int)}.values())
-        arrays = [p._data[0] for p in self._params] + self._prepared.states
+        arrays = [p._data[0] for p in self._params] + (self._prepared.states if self._prepared is not None else [])
         self._chunks = list(dict.fromkeys(a._chunk for a in arrays))
         self._sources: dict[int, Any] = {id(chunk.read()): chunk for chunk in self._chunks}
         self._sources.update({id(a._read()): i for i, a in enumerate(inputs)})
@@ -103,7 +103,7 @@ class Replay:
     def __init__(self, blocks: Sequence[HybridBlock], trainer: Trainer, prepared: Any, params: Sequence[Any],
                  kernel: Any, sources: Sequence[Any], targets: Sequence[Any], free: Sequence[int], wide: bool,
                  form: Any, kinds: Sequence[type]) -> None:
-        self._blocks, self._ops = blocks, [block._cached_op for block in blocks]
+        self._blocks, self._ops = blocks, [op for block in blocks if (op := block._cached_op) is not None]
         self._trainer, self._prepared, self._optimizer = trainer, prepared, trainer._optimizer
         self._params = [(p, p._data[0], p._grad_req) for p in params]
         self._trained = [p._grad_req for p in trainer._params]
@@ -124,7 +124,7 @@ class Replay:
                          if isinstance(t, Chunk)]
         self._out = sorted([(t, k, kinds[t]) for k, t in enumerate(targets) if isinstance(t, int)])
         self._fixed = [(block._cached_op_args[place][1]._data[0], number)
-                       for block in blocks for place, number in block._cached_op.fixed
+                       for block, op in zip(blocks, self._ops, strict=True) for place, number in op.fixed
                        if not isinstance(block._cached_op_args[place][1], int)]
         self._random = next((op for op in self._ops if op.lowered.random), None)
         self._drawing = self._random.drawing if self._random is not None else None

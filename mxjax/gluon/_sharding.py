@@ -65,7 +65,7 @@ class Sharding:
         if not (rule in ("replicated", "fsdp") if isinstance(rule, str) else isinstance(rule, Mapping)):
             raise ValueError(f'TrainStep: sharding must be "replicated", "fsdp" or {{regular expression: '
                              f'PartitionSpec}}, got {rule!r}')
-        self._mesh, self.rule, self._axis = plain(mesh), rule, axis
+        self._mesh, self.rule, self.axis = plain(mesh), rule, axis
         self._rules = [(re.compile(k), v) for k, v in rule.items()] if isinstance(rule, Mapping) else []
         self._known: dict[tuple, NamedSharding] = {}
         self._blocks = [block for block in blocks if hasattr(block, "collect_params")]
@@ -96,23 +96,25 @@ class Sharding:
             given = next((spec for pattern, spec in self._rules if pattern.search(self.name_of(param))), None)
         if given is not None:
             return self._checked(param, given)
-        parts = self._mesh.shape[self._axis]
-        if self.rule == "replicated" or param._stype != "default" or math.prod(param.shape) < _SMALL or parts == 1:
+        parts = self._mesh.shape[self.axis]
+        if self.rule == "replicated" or param._stype != "default" or parts == 1:
             return PartitionSpec()
-        fitting = [i for i, n in enumerate(param.shape) if n % parts == 0]
+        shape = param._known_shape()
+        fitting = [i for i, n in enumerate(shape) if n % parts == 0] if math.prod(shape) >= _SMALL else []
         if not fitting:
             return PartitionSpec()
-        longest = max(fitting, key=lambda i: param.shape[i])
-        return PartitionSpec(*[self._axis if i == longest else None for i in range(longest + 1)])
+        longest = max(fitting, key=lambda i: shape[i])
+        return PartitionSpec(*[self.axis if i == longest else None for i in range(longest + 1)])
 
     def _checked(self, param: Parameter, given: Any) -> PartitionSpec:
         spec = given if isinstance(given, PartitionSpec) else PartitionSpec(*given)
-        told = (f"the sharding {spec} of parameter {self.name_of(param)!r} does not fit its shape {param.shape} and "
+        shape = param._known_shape()
+        told = (f"the sharding {spec} of parameter {self.name_of(param)!r} does not fit its shape {shape} and "
                 f"the mesh {dict(self._mesh.shape)}: ")
-        if len(spec) > len(param.shape):
+        if len(spec) > len(shape):
             raise ValueError(f"{told}it has more entries than the shape has axes")
         seen: set[str] = set()
-        for length, names in zip(param.shape, spec, strict=False):
+        for length, names in zip(shape, spec, strict=False):
             parts = 1
             for name in names if isinstance(names, tuple) else (names,):
                 if name is None:
@@ -141,7 +143,7 @@ class Sharding:
         updater, places = trainer._updaters[0], trainer._param2idx
         for param in self.split(params):
             sharding = self.of(param)
-            yield param._data[0]._chunk, sharding
+            yield param._arrays()[0]._chunk, sharding
             if param._key in places:
                 for state in arrays(updater.states.get(places[param._key])):
                     if state.shape == param.shape:
@@ -151,9 +153,9 @@ class Sharding:
         """See `TrainStep.shardings`."""
         rows = Shardings()
         for param in params:
-            sharding = self.of(param)
-            size = math.prod(sharding.shard_shape(tuple(param.shape))) * np.dtype(param.data().dtype).itemsize
-            rows.append(_Row(self.name_of(param), tuple(param.shape), np.dtype(param.dtype).name, sharding.spec, size))
+            sharding, shape = self.of(param), tuple(param._known_shape())
+            size = math.prod(sharding.shard_shape(shape)) * np.dtype(param.data().dtype).itemsize
+            rows.append(_Row(self.name_of(param), shape, np.dtype(param.dtype).name, sharding.spec, size))
         return rows
 
 

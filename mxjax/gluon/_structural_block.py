@@ -14,7 +14,7 @@ import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from ..ndarray import NDArray
 from ..util import is_np_array, is_np_shape, np_shape
 from . import _block
 from ._parameter import load_named, save_each
-from .parameter import Parameter
+from ._structural_parameter import Parameter
 from .utils import _brief_print_list
 
 __all__ = ["Block"]
@@ -85,10 +85,10 @@ class _Child:
 
     __slots__ = ("_block",)
 
-    def __init__(self, block: _block.Block) -> None:
+    def __init__(self, block: Block) -> None:
         self._block = block
 
-    def __call__(self) -> _block.Block:
+    def __call__(self) -> Block:
         return self._block
 
 
@@ -134,7 +134,7 @@ class Block(_block.Block):
         self._prefix = None
         self._scope: Any = nullcontext()  # where layers of MXNet 1.x have name scopes
         self._children: OrderedDict[str, _Child] = OrderedDict()  # type: ignore[assignment]
-        self._reg_params: dict[str, Parameter] = {}
+        self._reg_params: dict[str, Parameter] = {}  # type: ignore[assignment]
         self._forward_hooks: OrderedDict[int, Callable] = OrderedDict()
         self._forward_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
 
@@ -163,9 +163,10 @@ class Block(_block.Block):
 
     def register_child(self, block: _block.Block, name: str | None = None) -> None:
         """Makes a block a child of this one; assigning it as an attribute does the same."""
-        self._children[str(len(self._children)) if name is None else name] = _Child(block)
+        self._children[str(len(self._children)) if name is None else name] = \
+            _Child(block)  # pyright: ignore[reportArgumentType]  all blocks of this level are of this class
 
-    def _child_items(self) -> list[tuple[str, _block.Block]]:
+    def _child_items(self) -> list[tuple[str, Block]]:
         return [(name, child()) for name, child in self._children.items()]
 
     # ------------------------------------------------------------ parameters
@@ -186,7 +187,7 @@ class Block(_block.Block):
             select: regular expression; only names that match (from their beginning), e.g. ".*weight|.*bias".
         """
         self._warn_of_hidden_blocks()
-        params = self._collect_params_with_prefix()
+        params = cast(dict[str, Parameter], self._collect_params_with_prefix())  # all of this level
         if select is None:
             return params
         pattern = re.compile(select)
@@ -339,7 +340,7 @@ class Block(_block.Block):
         name = f"{type(self).__name__.lower()}{count[0]}"
         count[0] += 1
         model = {**self._describe_graph(), "params": {name: p._uuid for name, p in self._reg_params.items()}}
-        model.update(child._described(count) for child in self._child_blocks())
+        model.update(child._described(count) for _, child in self._child_items())
         return name, model
 
     def load(self, prefix: str) -> None:
@@ -355,7 +356,7 @@ class Block(_block.Block):
         self._restore_graph(model)
         for name, uuid in model["params"].items():
             self._reg_params[name]._rename(uuid)
-        for child in self._child_blocks():
+        for _, child in self._child_items():
             child._restored(model, count)
 
 

@@ -43,7 +43,6 @@ class Parameter(_parameter.Parameter, own_arrays=False):
 
     def __init__(self, name: str = "weight", *args: Any, **kwargs: Any) -> None:
         self._uuid = str(uuid.uuid4())
-        self._own_name: str | None = None  # of its variable, where a graph has another
         super().__init__(name, *args, **kwargs)
 
     def __repr__(self) -> str:

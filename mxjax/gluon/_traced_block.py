@@ -29,7 +29,7 @@ from ._block import Block
 from ._formats import check_np, flatten, kinds, regroup
 from ._structural_block import save_arrays
 from .parameter import Parameter
-from .utils import shape_is_known
+from .utils import any_arguments, shape_is_known
 
 __all__ = ["HybridBlock"]
 
@@ -85,9 +85,10 @@ class HybridBlock(_hybrid_block.HybridBlock):
             self._active = False
         super().cast(dtype)
 
-    def hybridize(self, active: bool = True, partition_if_dynamic: bool = True, static_alloc: bool = False,
-                  static_shape: bool = False, inline_limit: int = 2, forward_bulk_size: int | None = None,
-                  backward_bulk_size: int | None = None, remat: bool | str | None = None) -> None:
+    def hybridize(  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet 2's arguments
+            self, active: bool = True, partition_if_dynamic: bool = True, static_alloc: bool = False,
+            static_shape: bool = False, inline_limit: int = 2, forward_bulk_size: int | None = None,
+            backward_bulk_size: int | None = None, remat: bool | str | None = None) -> None:
         """Has the block, and all blocks in it, run as compiled graphs (or, with `active` off, imperatively again).
 
         Args:
@@ -137,12 +138,6 @@ class HybridBlock(_hybrid_block.HybridBlock):
                                f"__init__ or implement {name}.infer_shape to set the parameter shapes based on the "
                                f"first input. Parameters with unknown shapes are {shapes}")
 
-    def _deferred_infer_shape(self, *args: Any) -> None:
-        """Works out the shapes of the block's own parameters, and by tracing those of blocks in it."""
-        super()._deferred_infer_shape(*args)
-        if not all(shape_is_known(param.shape) for param in self.collect_params().values()):
-            self._graph_of(args)
-
     def _symbolic(self, args: Sequence[Any]) -> tuple[list[Symbol], Symbol]:
         """The graph of a layer's `hybrid_forward`."""
         flat, form = flatten(args, "input")
@@ -168,8 +163,8 @@ class HybridBlock(_hybrid_block.HybridBlock):
         return type(self).__call__ is HybridBlock.__call__ and self._runs_one_graph
 
     def _named_graph(self) -> tuple[list[Symbol], Symbol, dict[str, Parameter]]:
-        inputs, out = self._cached_graph
-        params = self.collect_params()
+        inputs, out = self._known_graph()
+        params = dict(self.collect_params().items())
         return inputs, out.renamed({param._key: name for name, param in reversed(params.items())}), params
 
     def _graph_of(self, inputs: Sequence[Any]) -> tuple[list[Symbol], Symbol]:
@@ -224,7 +219,7 @@ class HybridBlock(_hybrid_block.HybridBlock):
             raise RuntimeError(addressed(
                 "Please first call block.hybridize() and then run forward with this block at least "
                 "once before calling export."))
-        structural = {param._key: name for name, param in reversed(self.collect_params().items())}
+        structural = {param._key: name for name, param in reversed(dict(self.collect_params().items()).items())}
         out = self._named_graph()[1]
         auxiliary = set(out.list_auxiliary_states())
         params = {}
@@ -248,6 +243,7 @@ class HybridBlock(_hybrid_block.HybridBlock):
             param.reset_device(device)
 
     # ------------------------------------------------------------ running
+    @any_arguments
     def __call__(self, x: Any, *args: Any) -> Any:
         """Runs the block: hooks and `forward`, or its compiled graph.
 
@@ -274,11 +270,13 @@ class HybridBlock(_hybrid_block.HybridBlock):
         self._infer_own_shapes(*given)
         if not self._active or traced:
             return Block.__call__(self, *given)
-        if all(isinstance(array, NDArray) for array in given) and len(given) == self._flat_inputs:
-            return self._call_flat(given, contexts[0])
+        op = self._cached_op
+        if op is not None and len(given) == self._flat_inputs and all(isinstance(array, NDArray) for array in given):
+            return self._call_flat(op, given, contexts[0])
         with contexts[0]:
             return self._call_cached_op(*given)
 
+    @any_arguments
     def forward(self, x: Any, *args: Any) -> Any:
         """Computes the block's outputs from arrays; subclasses define it.
 

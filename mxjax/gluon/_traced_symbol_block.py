@@ -14,9 +14,9 @@ from ..symbol import Symbol
 from ..util import is_np_array
 from . import _hybrid_block
 from ._formats import flatten, regroup
+from ._structural_parameter import Parameter
 from ._symbol_block import GraphBlock
 from ._traced_block import HybridBlock
-from .parameter import Parameter
 
 __all__ = ["SymbolBlock"]
 
@@ -70,15 +70,16 @@ class SymbolBlock(GraphBlock, HybridBlock):
         unused = (params or {}).keys() - types.keys()
         if unused:
             raise ValueError(f"{unused} params are unused by the model.")
-        self._reg_params = dict(params or {})
+        known = dict(params or {})
         for name, (req, dtype) in types.items():
-            param = self._reg_params.get(name)
+            param = known.get(name)
             if param is None:
-                param = self._reg_params[name] = Parameter(name, grad_req=req, allow_deferred_init=True, dtype=dtype)
+                param = known[name] = Parameter(name, grad_req=req, allow_deferred_init=True, dtype=dtype)
             else:
                 param._check_and_setattr(allow_deferred_init=True, dtype=dtype)
             if param._var is None:
                 param._own_name = name
+        self._reg_params = {**known}
 
     def _infer_own_shapes(self, *args: Any) -> None:
         """Leaves shapes to the graph."""
@@ -111,10 +112,11 @@ class SymbolBlock(GraphBlock, HybridBlock):
     def _traced_call(self, *args: Any) -> Any:
         recorder, state.recorder = state.recorder, None
         try:
-            if self._cached_op is None:
-                self._build_cache(*args)
+            op = self._cached_op
+            if op is None:
+                op = self._build_cache(*args)
         finally:
             state.recorder = recorder
         given = [a for a in flatten(args, "input")[0] if a is not None]
         arrays = [given[what] if is_arg else what.data() for is_arg, what in self._cached_op_args]
-        return regroup(recorder.inline(self._cached_op, arrays), self._out_format)
+        return regroup(recorder.inline(op, arrays), self._out_format)

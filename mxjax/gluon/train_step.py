@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -106,8 +106,10 @@ class TrainStep:
             raise ValueError(f"TrainStep: the mesh {dict(mesh.shape)} has no axis {axis!r}")
         if clip_norm is not None and not clip_norm > 0:
             raise ValueError(f"TrainStep: clip_norm must be positive, got {clip_norm!r}")
-        self._axis = axis or (mesh.axis_names[0] if mesh is not None else None)
-        self._sharding = Sharding(mesh, sharding, self._axis, (net, loss)) if mesh is not None else None
+        self._axis, self._sharding = axis, None
+        if mesh is not None:
+            self._axis = first = axis or cast(str, mesh.axis_names[0])
+            self._sharding = Sharding(mesh, sharding, first, (net, loss))
         if not (isinstance(accumulate, int) and accumulate > 0):
             raise ValueError(f"TrainStep: accumulate must be a number of parts, 1 or more, got {accumulate!r}")
         self._accumulate, self._clip_norm = accumulate, clip_norm
@@ -137,7 +139,7 @@ class TrainStep:
         """
         signature = _signature(inputs)
         replay = self._replays.get(signature)
-        if replay is not None:
+        if replay is not None and signature is not None:
             done = replay(inputs, batch_size or signature[0].shape[0])
             if done is not None:
                 return done[0]
@@ -145,14 +147,14 @@ class TrainStep:
         self._check(inputs)
         self._initialize(inputs)
         trainer, watch = self._trainer, None
-        if self._mesh is None:
+        if self._mesh is None or self._sharding is None:
             trace = Trace(1 << 30, trials=0)
             if signature in self._seen and self._accumulate == 1 and \
                     Watch.possible(self._net, self._loss, trainer, inputs):
                 watch = Watch(self._net, self._loss, trainer, inputs)
         else:
             self._sharding.place(trainer, self._split)
-            trace = MeshTrace(self._mesh, self._axis)
+            trace = MeshTrace(self._mesh, self._sharding.axis)
         parts = [[trace.spread(a) for a in part] for part in self._divided(inputs)]  # kept: they are not given away
         out = self._record(trace, parts, batch_size)
         if watch is not None:
@@ -317,9 +319,10 @@ class TrainStep:
         with Collecting(trace):
             try:
                 out = self._gradients_of(parts)
-                for param in self._split if isinstance(trace, MeshTrace) else ():
-                    for grad in param._grad or ():  # where somebody looks at it before the update
-                        trace.lay(grad._chunk, self._sharding.of(param))
+                if isinstance(trace, MeshTrace) and self._sharding is not None:
+                    for param in self._split:
+                        for grad in param._grad or ():  # where somebody looks at it before the update
+                            trace.lay(grad._chunk, self._sharding.of(param))
                 trace.updating()
                 if self._clip_norm is not None:
                     grads = [grad for p in trainer._params if p.grad_req != "null" for grad in p.list_grad()]
@@ -342,7 +345,7 @@ class TrainStep:
                 out = self._net(*part) if self._loss is None else self._loss(self._net(*part[:-1]), part[-1])
             autograd.backward(flatten(out, "output")[0])
             outs.append(out)
-        return out if len(parts) == 1 else _joined(outs, [part[0].shape[0] for part in parts])
+        return outs[0] if len(parts) == 1 else _joined(outs, [part[0].shape[0] for part in parts])
 
     def shardings(self) -> Shardings:
         """Returns how each parameter lies on the mesh: a list of (name, shape, dtype, spec, bytes on each device).
@@ -382,12 +385,12 @@ class TrainStep:
     def _mark(self, req: str) -> None:
         """Says what backward passes do to the gradients of parameters whose grad_req is "write"."""
         for param in self._trainer._params:
-            if param.grad_req == "write":
+            if param.grad_req == "write" and param._data is not None and param._grad is not None:
                 autograd.mark_variables(param._data, param._grad, req)
 
     def _params(self) -> list[Parameter]:
         """The trainer's parameters, and the others of the network and the loss."""
-        blocks = [block for block in (self._net, self._loss) if hasattr(block, "collect_params")]
+        blocks: list[Any] = [block for block in (self._net, self._loss) if hasattr(block, "collect_params")]
         found = [*self._trainer._params, *[p for block in blocks for p in block.collect_params().values()]]
         return list({id(param): param for param in found}.values())
 
@@ -418,14 +421,14 @@ class TrainStep:
                     if self._sharding is not None:  # before the next one takes memory
                         self._sharding.place(trainer, [param])
         trainer._prepare()
-        if self._mesh is not None and not self._begun:
-            self._begin_alike()
+        if self._mesh is not None and self._sharding is not None and not self._begun:
+            self._begin_alike(self._mesh)
             self._split = self._sharding.split(self._params())
         self._begun = True
         for param in self._states():
             if self._sharding is not None:  # before the next one takes memory
                 self._sharding.place(trainer, [param])
-                forget(param._data[0]._chunk)
+                forget(param._arrays()[0]._chunk)
 
     def _infer(self, inputs: Sequence[NDArray]) -> None:
         """Has parameters know their shapes; what can only be run gets their values as well."""
@@ -442,16 +445,17 @@ class TrainStep:
         trainer = self._trainer
         for i, param in enumerate(trainer._params):
             if param.grad_req != "null" and not trainer._update_on_kvstore:
-                trainer._updaters[0]._prepare([i], [param._data[0]])
+                trainer._updaters[0]._prepare([i], [param._arrays()[0]])
                 yield param
 
-    def _begin_alike(self) -> None:
+    def _begin_alike(self, mesh: jax.sharding.Mesh) -> None:
         """Gives all processes of the mesh the parameters of the first."""
-        if len({device.process_index for device in self._mesh.devices.flat}) == 1:
+        if len({device.process_index for device in mesh.devices.flat}) == 1:
             return
-        if self._trainer._distributed:
+        store = self._trainer._kvstore
+        if store is not None and self._trainer._distributed:
             raise ValueError("TrainStep: a program on a mesh of several processes sums over them by itself; make the "
-                             f"trainer with kvstore=None, not {self._trainer._kvstore.type!r}")
+                             f"trainer with kvstore=None, not {store.type!r}")
         for param in self._trainer._params:
             for array in param.list_data():
                 if not getattr(array._chunk.peek(), "stays", False):  # parts were made everywhere of the same numbers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from .. import kvstore as kvs
 from .. import level
@@ -118,9 +118,9 @@ class Trainer:
                 if store is not None and not isinstance(store, kvs.KVStore):
                     raise ValueError(f"Cannot use {type(store)} for multi-device training with sparse gradients")
                 must, on_store = "sparse gradients are present" if distributed else None, distributed
-            elif distributed and "async" in store.type:
+            elif store is not None and distributed and "async" in store.type:
                 must, on_store = "training in async mode", True
-            if must and wanted is False:
+            if store is not None and must and wanted is False:
                 raise ValueError(f"Cannot set update_on_kvstore=False on the {store.type} kvstore: {must}.")
             on_store = on_store if wanted is None else wanted
             if on_store and store is not None and not store.is_capable(kvs.KVStoreBase.OPTIMIZER):
@@ -138,16 +138,20 @@ class Trainer:
 
     def _init_params(self) -> None:
         """Gives the store the values of the parameters that have some by now."""
+        store = self._kvstore
+        if store is None:
+            self._params_to_init = []
+            return
         waiting = []
-        for param in self._params_to_init if self._kvstore is not None else ():
+        for param in self._params_to_init:
             if param._deferred_init:
                 waiting.append(param)
                 continue
             arrays, index = param._check_and_get(param._data, list), self._param2idx[param._key]
             if param._stype == "default":
-                self._kvstore.broadcast(index, arrays[0], arrays)
+                store.broadcast(index, arrays[0], arrays)
             else:
-                self._kvstore.init(index, arrays[0])
+                self._sparse_store().init(index, arrays[0])
         self._params_to_init = waiting
 
     def _prepare(self) -> None:
@@ -156,16 +160,20 @@ class Trainer:
         if self._params_to_init:
             self._init_params()
 
+    def _sparse_store(self) -> kvs.KVStore:
+        """The store where there are sparse parameters or gradients, for which `_init_kvstore` took no other kind."""
+        return cast(kvs.KVStore, self._kvstore)
+
     def _row_sparse_pull(self, parameter: Parameter, out: Any, row_id: NDArray, full_idx: bool = False) -> None:
         """Fetches rows of a sparse parameter from the store (`full_idx`: all of them)."""
         self._prepare()
-        index = self._param2idx[parameter._key]
+        index, store = self._param2idx[parameter._key], self._sparse_store()
         if full_idx and not self._distributed:
             if row_id.size != out.shape[0]:
                 raise AssertionError(f"{row_id.size} row numbers for {out.shape[0]} rows")
-            self._kvstore.pull(index, out=out, priority=-index, ignore_sparse=False)
+            store.pull(index, out=out, priority=-index, ignore_sparse=False)
         else:
-            self._kvstore.row_sparse_pull(index, out=out, row_ids=row_id, priority=-index)
+            store.row_sparse_pull(index, out=out, row_ids=row_id, priority=-index)
 
     # ------------------------------------------------------------ the optimizer
     @property
@@ -245,12 +253,12 @@ class Trainer:
                 continue
             grads = param.list_grad()
             if param._stype != "default":
-                self._kvstore.push(i, grads, priority=-i)
+                self._sparse_store().push(i, grads, priority=-i)
                 continue
             wanted = param.list_data() if self._update_on_kvstore else grads
             if param._grad_stype != "default":
-                self._kvstore.push(i, grads, priority=-i)
-                self._kvstore.pull(i, wanted, priority=-i, ignore_sparse=self._distributed)
+                self._sparse_store().push(i, grads, priority=-i)
+                self._sparse_store().pull(i, wanted, priority=-i, ignore_sparse=bool(self._distributed))
                 continue
             keys.append(i)
             sent.append(grads)
@@ -269,10 +277,9 @@ class Trainer:
         for i, param in enumerate(self._params):
             if param._grad_req == "null":
                 continue
-            if param._data is None or param._own_arrays:
+            arrays, gradients = param._data, param._grad
+            if arrays is None or gradients is None or param._own_arrays:
                 arrays, gradients = param.list_data(), param.list_grad()  # or that says why there are none
-            else:
-                arrays, gradients = param._data, param._grad
             fresh = 0
             for array in arrays:
                 if array._entry is not None and array._entry[0].fresh:
@@ -291,7 +298,8 @@ class Trainer:
         if indices:
             for updater, (grads, weights) in zip(self._updaters, columns, strict=True):
                 for array in weights:
-                    array._entry[0].fresh = False
+                    if array._entry is not None:
+                        array._entry[0].fresh = False
                 updater(indices, grads, weights)
 
         for i, param in partly if updates else ():
@@ -307,7 +315,9 @@ class Trainer:
 
     def _update_fresh(self, index: int, param: Parameter) -> None:
         """Updates a parameter on the contexts where its gradient is fresh."""
-        arrays, grads = (param.list_data(), param.list_grad()) if param._own_arrays else (param._data, param._grad)
+        arrays, grads = param._data, param._grad
+        if arrays is None or grads is None or param._own_arrays:
+            arrays, grads = param.list_data(), param.list_grad()
         for updater, array, grad in zip(self._updaters, arrays, grads, strict=True):
             if array._fresh_grad:
                 array._fresh_grad = False
@@ -321,7 +331,7 @@ class Trainer:
         that cannot be pickled, the file is as it was.
         """
         self._prepare()
-        if self._update_on_kvstore:
+        if self._kvstore is not None and self._update_on_kvstore:
             if self._params_to_init:
                 raise AssertionError("Cannot save trainer states when some parameters are not yet initialized in "
                                      "kvstore.")
@@ -337,9 +347,9 @@ class Trainer:
             MXNetError: the file is damaged or holds anything but optimizer states.
         """
         self._prepare()
-        if self._update_on_kvstore:
+        if self._kvstore is not None and self._update_on_kvstore:
             self._kvstore.load_optimizer_states(fname)
-            self._optimizer = self._kvstore._updater.optimizer
+            self._optimizer = cast(Any, self._kvstore)._updater.optimizer
         else:
             with reading(fname, "optimizer states"):
                 with open(fname, "rb") as file:

@@ -7,7 +7,7 @@ import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from ..util import is_np_array, is_np_shape
 
 __all__ = ["HookHandle", "check_sha1", "clip_global_norm", "download", "replace_file", "shape_is_known",
            "split_and_load", "split_data", "split_rnn_params"]
+
+Result = TypeVar("Result")
 
 
 # -------------------------------------------------------------------- batches
@@ -116,7 +118,7 @@ class HookHandle:
     """The handle of a registered hook: `detach()` (or leaving its `with` block) removes the hook."""
 
     def __init__(self) -> None:
-        self._hooks_dict_ref: weakref.ref | None = None
+        self._hooks_dict_ref: weakref.ref[OrderedDict] | None = None
         self._id: int | None = None
 
     def attach(self, hooks_dict: OrderedDict, hook: Callable) -> None:
@@ -129,12 +131,16 @@ class HookHandle:
 
     def detach(self) -> None:
         """Removes the hook; does nothing the second time."""
-        hooks = self._hooks_dict_ref()
+        hooks = self._hooks()
         if hooks is not None:
             hooks.pop(self._id, None)
 
+    def _hooks(self) -> OrderedDict | None:
+        """The hooks that it is attached to; None where there are none, or no longer."""
+        return None if self._hooks_dict_ref is None else self._hooks_dict_ref()
+
     def __getstate__(self) -> tuple:
-        return self._hooks_dict_ref(), self._id
+        return self._hooks(), self._id
 
     def __setstate__(self, state: tuple) -> None:
         self._hooks_dict_ref = weakref.ref(OrderedDict() if state[0] is None else state[0])
@@ -147,7 +153,12 @@ class HookHandle:
         self.detach()
 
 
-def shape_is_known(shape: Sequence[int] | None) -> bool:
+def any_arguments(method: Callable[..., Result]) -> Callable[..., Result]:
+    """Returns a method as it is; for type checkers it takes any arguments, so that subclasses' may take others."""
+    return method
+
+
+def shape_is_known(shape: Sequence[int] | None) -> TypeGuard[tuple[int, ...]]:
     """Returns whether all dimensions of a shape are known; unknown ones are 0, or -1 under NumPy shape semantics."""
     if shape is None:
         return False

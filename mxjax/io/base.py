@@ -30,6 +30,9 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
         32
     """
 
+    dtype: Any
+    layout: str | None
+
     def __new__(cls, name: str, shape: tuple[int, ...], dtype: Any = np.float32,
                 layout: str | None = "NCHW") -> DataDesc:
         desc = super().__new__(cls, name, shape)

@@ -233,7 +233,7 @@ class BaseModule:
             data_batch = next(batches, None)
             if data_batch is None:
                 raise ValueError("train_data has no batch")
-            nbatch = 0
+            nbatch, results = 0, []
             with progress(f"epoch {epoch}", unit="batch") as bar:
                 while data_batch is not None:
                     if monitor is not None:

@@ -37,6 +37,8 @@ class BucketingModule(BaseModule):
             `Module`.
     """
 
+    _curr_module: Module  # from `bind` on, which methods ask for first; None until then
+
     def __init__(self, sym_gen: Callable[[Any], tuple[Symbol, Sequence[str], Sequence[str]]],
                  default_bucket_key: Any = None, logger: Any = logging, context: Context | list[Context] = cpu(),
                  work_load_list: Sequence[float] | None = None, fixed_param_names: Sequence[str] | None = None,
@@ -62,7 +64,7 @@ class BucketingModule(BaseModule):
     def _reset_bind(self) -> None:
         self.binded = False
         self._buckets: dict[Any, Module] = {}
-        self._curr_module: Module | None = None
+        self._curr_module = None  # pyright: ignore[reportAttributeAccessIssue]
         self._curr_bucket_key: Any = None
 
     def _call_sym_gen(self, key: Any) -> tuple[Symbol, Sequence[str], Sequence[str]]:
@@ -116,10 +118,11 @@ class BucketingModule(BaseModule):
             arg_params, aux_params: parameters and auxiliary states by name.
             sym_gen, default_bucket_key, **kwargs: as in the constructor.
         """
-        for name, value in (("sym_dict", sym_dict), ("sym_gen", sym_gen), ("default_bucket_key", default_bucket_key),
-                            ("arg_params", arg_params), ("aux_params", aux_params)):
-            if value is None:
-                raise ValueError(f"loading a BucketingModule needs {name}")
+        given = {"sym_dict": sym_dict, "sym_gen": sym_gen, "default_bucket_key": default_bucket_key,
+                 "arg_params": arg_params, "aux_params": aux_params}
+        if sym_dict is None or sym_gen is None or arg_params is None or aux_params is None or None in given.values():
+            missing = next(name for name, value in given.items() if value is None)
+            raise ValueError(f"loading a BucketingModule needs {missing}")
         module = BucketingModule(sym_gen, default_bucket_key, **kwargs)
         for key, symbol in sym_dict.items():
             _, data_names, label_names = module._call_sym_gen(key)
@@ -134,7 +137,7 @@ class BucketingModule(BaseModule):
     # ------------------------------------------------------------------ what it is
     @property
     def data_names(self) -> list[str]:
-        return self._curr_module.data_names if self.binded else self._call_sym_gen(self._default_bucket_key)[1]
+        return self._curr_module.data_names if self.binded else list(self._call_sym_gen(self._default_bucket_key)[1])
 
     @property
     def output_names(self) -> list[str]:
@@ -161,7 +164,7 @@ class BucketingModule(BaseModule):
     def symbol(self) -> Symbol:
         """The network of the current bucket."""
         self._require("binded")
-        return self._curr_module.symbol
+        return self._curr_module._symbol
 
     # ------------------------------------------------------------------ parameters
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:

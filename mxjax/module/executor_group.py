@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ndarray as nd
+from ..base import Precondition
 from ..context import Context
 from ..io import DataDesc
 from ..io.base import described
@@ -174,7 +175,7 @@ class DataParallelExecutorGroup:
             inputs = self._sliced(data_shapes, self.data_layouts, i)
             inputs += self._sliced(label_shapes or [], self.label_layouts, i)
             inputs = [desc for desc in inputs if desc.name in self.arg_names]
-            if reshape:
+            if reshape and self._default_execs is not None:
                 self.execs[i] = self._default_execs[i].reshape(allow_up_sizing=True, **_shapes(inputs))
             else:
                 self.execs.append(self._bind_ith(i, inputs, shared_group))
@@ -245,7 +246,8 @@ class DataParallelExecutorGroup:
                 target = params[name]
                 mean = block[0]
                 if len(block) > 1:
-                    mean = sum(array.copyto(target.context) for array in block) / len(block)
+                    copies = [array.copyto(target.context) for array in block]
+                    mean = sum(copies[1:], copies[0]) / len(block)
                 mean.astype(target.dtype, copy=False).copyto(target)
 
     def get_states(self, merge_multi_context: bool = True) -> list[list[NDArray]]:
@@ -309,9 +311,10 @@ class DataParallelExecutorGroup:
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
         """Gradients with respect to the data; unmerged, a list by device for each."""
-        if not merge_multi_context:
-            return self.input_grad_arrays
-        return _merge_multi_context(self.input_grad_arrays, self.data_layouts)
+        grads = self.input_grad_arrays
+        if grads is None:
+            raise Precondition("the gradients of the inputs need bind with inputs_need_grad=True")
+        return _merge_multi_context(grads, self.data_layouts) if merge_multi_context else grads
 
     def backward(self, out_grads: list[NDArray] | None = None) -> None:
         """Compute gradients, from those with respect to the merged outputs where these are not losses."""

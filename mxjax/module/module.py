@@ -11,6 +11,7 @@ from .. import ndarray as nd
 from .. import optimizer as opt
 from .._checkpoints import load_checkpoint
 from .._support.files import reading, together, write_file
+from ..base import Precondition
 from ..context import Context, chosen, cpu
 from ..initializer import InitDesc
 from ..io import DataDesc
@@ -51,6 +52,14 @@ class Module(BaseModule):
         (4, 2)
     """
 
+    # these are there once the flags say so, which methods ask first; until then they are None, as in MXNet
+    _symbol: Symbol
+    _arg_params: dict[str, NDArray]
+    _aux_params: dict[str, NDArray]
+    _updater: opt.Updater  # where the store does not update
+    _exec_group: DataParallelExecutorGroup
+    _data_shapes: list[DataDesc]
+
     def __init__(self, symbol: Symbol, data_names: Sequence[str] | None = ("data",),
                  label_names: Sequence[str] | None = ("softmax_label",), logger: Any = logging,
                  context: Context | list[Context] = cpu(), work_load_list: Sequence[float] | None = None,
@@ -62,7 +71,7 @@ class Module(BaseModule):
         if len(self._work_load_list) != len(self._context):
             raise ValueError(f"work_load_list has {len(self._work_load_list)} entries for {len(self._context)} devices")
         self._group2ctxs = group2ctxs
-        self._symbol = symbol
+        self._symbol = symbol  # pyright: ignore[reportIncompatibleVariableOverride]  a Module always has one
         self._data_names = list(data_names or ())
         self._label_names = list(label_names or ())
         self._state_names = list(state_names or ())
@@ -74,22 +83,20 @@ class Module(BaseModule):
         self._param_names = [name for name in symbol.list_arguments() if name not in inputs]
         self._aux_names = symbol.list_auxiliary_states()
         self._output_names = symbol.list_outputs()
-        self._arg_params: dict[str, NDArray] | None = None
-        self._aux_params: dict[str, NDArray] | None = None
+        self._arg_params = self._aux_params = None  # pyright: ignore[reportAttributeAccessIssue]
         self._params_dirty = False  # the devices have newer parameters than _arg_params
         self._compression_params = compression_params
         self._optimizer: opt.Optimizer | None = None
         self._kvstore: Any = None
         self._update_on_kvstore = False
-        self._updater: opt.Updater | None = None
+        self._updater = None  # pyright: ignore[reportAttributeAccessIssue]
         self._preload_opt_states: str | None = None
         self._grad_req: Any = None
         self._reset_bind()
 
     def _reset_bind(self) -> None:
         self.binded = False
-        self._exec_group: DataParallelExecutorGroup | None = None
-        self._data_shapes: list[DataDesc] | None = None
+        self._exec_group = self._data_shapes = None  # pyright: ignore[reportAttributeAccessIssue]
         self._label_shapes: list[DataDesc] | None = None
 
     # ------------------------------------------------------------------ checkpoints
@@ -233,7 +240,7 @@ class Module(BaseModule):
 
     # ------------------------------------------------------------------ binding
     def bind(self, data_shapes: Any, label_shapes: Any = None, for_training: bool = True,
-             inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: Module | None = None,
+             inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: BaseModule | None = None,
              grad_req: Any = "write") -> None:
         if force_rebind:
             if self.binded and self.params_initialized:
@@ -261,7 +268,7 @@ class Module(BaseModule):
             self._param_names, for_training, inputs_need_grad, shared_group, self.logger, self._fixed_param_names,
             grad_req, self._state_names, self._group2ctxs)
         self.binded = True
-        if shared_module is not None:
+        if isinstance(shared_module, Module):
             self.params_initialized = True
             self._arg_params, self._aux_params = shared_module._arg_params, shared_module._aux_params
             if shared_module.optimizer_initialized:
@@ -293,6 +300,8 @@ class Module(BaseModule):
         kvstore, on_store = _create_kvstore(kvstore, len(self._context), self._arg_params)
         names = self._exec_group.param_names
         samples = self._exec_group.batch_size
+        if samples is None:
+            raise ValueError("init_optimizer: gradients are divided by the batch size, but no input's layout has an N")
         if kvstore and "dist" in kvstore.type and "_sync" in kvstore.type:
             samples *= kvstore.num_workers
         copies = 1 if on_store else len(self._context)  # an updater has a state for each device's copy
@@ -309,7 +318,7 @@ class Module(BaseModule):
             if not optimizer.idx2name:
                 optimizer.idx2name = idx2name
         self._optimizer, self._kvstore, self._update_on_kvstore = optimizer, kvstore, on_store
-        self._updater = None if on_store else opt.get_updater(optimizer)
+        self._updater = None if on_store else opt.get_updater(optimizer)  # pyright: ignore[reportAttributeAccessIssue]
         if kvstore:
             if self._compression_params:
                 kvstore.set_gradient_compression(self._compression_params)
@@ -352,10 +361,13 @@ class Module(BaseModule):
         if not batches:
             raise ValueError("forward was given an empty list of batches")
         shapes = []
-        for array in batches[0].data:
+        data = batches[0].data
+        if data is None:
+            raise ValueError("forward was given a batch without data")
+        for array in data:
             shapes.append(tuple(array.shape))
         for batch in batches[1:]:
-            if [tuple(array.shape) for array in batch.data] != shapes:
+            if [tuple(array.shape) for array in batch.data or ()] != shapes:
                 raise ValueError("the batches of a list must have equal shapes")
         if len(batches) > 1:
             shapes = [(len(batches) * shape[0], *shape[1:]) for shape in shapes]
@@ -371,10 +383,10 @@ class Module(BaseModule):
         data = getattr(batch, "provide_data", None) or [
             DataDesc(desc.name, shape, desc.dtype, desc.layout)
             for desc, shape in zip(self._data_shapes, shapes, strict=True)]
-        label = getattr(batch, "provide_label", None)
-        if not label and getattr(batch, "label", None):
+        label, labels = getattr(batch, "provide_label", None), getattr(batch, "label", None)
+        if not label and labels:
             label = [DataDesc(desc.name, array.shape, desc.dtype, desc.layout)
-                     for desc, array in zip(self._label_shapes or (), batch.label, strict=False)]
+                     for desc, array in zip(self._label_shapes or (), labels, strict=False)]
         self.reshape(data, label or None)
 
     def backward(self, out_grads: list[NDArray] | None = None) -> None:
@@ -386,12 +398,14 @@ class Module(BaseModule):
         if not (self.binded and self.params_initialized and self.optimizer_initialized):
             self._require("binded", "params_initialized", "optimizer_initialized")
         self._params_dirty = True
-        group = self._exec_group
+        group, gradients = self._exec_group, self._exec_group.grad_arrays
+        if gradients is None:
+            raise Precondition(f"{type(self).__name__}: call bind with for_training=True first")
         if self._update_on_kvstore:
-            _update_params_on_kvstore(group.param_arrays, group.grad_arrays, self._kvstore, group.param_names)
+            _update_params_on_kvstore(group.param_arrays, gradients, self._kvstore, group.param_names)
         elif self._kvstore is None and len(self._context) == 1:
             indices, grads, params = [], [], []
-            for i, (param, grad) in enumerate(zip(group.param_arrays, group.grad_arrays, strict=True)):
+            for i, (param, grad) in enumerate(zip(group.param_arrays, gradients, strict=True)):
                 if grad[0] is not None:
                     indices.append(i)
                     grads.append(grad[0])
@@ -399,7 +413,7 @@ class Module(BaseModule):
             if indices:
                 self._updater(indices, grads, params)
         else:
-            _update_params(group.param_arrays, group.grad_arrays, self._updater, len(self._context), self._kvstore,
+            _update_params(group.param_arrays, gradients, self._updater, len(self._context), self._kvstore,
                            group.param_names)
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import ndarray as nd
+from ..base import Precondition
 from .base_module import _LEARNING_RATE, _UNIFORM, BaseModule
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class PythonModule(BaseModule):
         super().__init__(logger=logger)
         self._data_names = list(data_names)
         self._label_names = None if label_names is None else list(label_names)
-        self._output_names = output_names
+        self._output_names = list(output_names)
         self._data_shapes: Any = None
         self._label_shapes: Any = None
         self._output_shapes: Any = None
@@ -134,11 +135,17 @@ class PythonLossModule(PythonModule):
         return [(f"{self._name}_output", self._data_shapes[0][1])]
 
     def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
+        if not data_batch.data:
+            raise ValueError(f"{type(self).__name__}.forward was given a batch without data")
         self._scores = data_batch.data[0]
         if self.for_training if is_train is None else is_train:
+            if not data_batch.label:
+                raise ValueError(f"{type(self).__name__}.forward was given a batch without a label")
             self._labels = data_batch.label[0]
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[NDArray]:
+        if self._scores is None:
+            raise Precondition(f"{type(self).__name__}: call forward first")
         return [self._scores]
 
     def backward(self, out_grads: list[NDArray] | None = None) -> None:
@@ -151,10 +158,14 @@ class PythonLossModule(PythonModule):
         """Compute `_scores_grad` from `_scores` and `_labels`; for subclasses without a `grad_func`."""
         if self._grad_func is None:
             raise NotImplementedError(f"{type(self).__name__} needs a grad_func or its own _backward_impl")
+        if self._scores is None or self._labels is None:
+            raise Precondition(f"{type(self).__name__}: call forward with is_train=True first")
         grad = self._grad_func(self._scores, self._labels)
         self._scores_grad = grad if isinstance(grad, nd.NDArray) else nd.array(grad)
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[NDArray]:
+        if self._scores_grad is None:
+            raise Precondition(f"{type(self).__name__}: call backward first")
         return [self._scores_grad]
 
     def install_monitor(self, mon: Any) -> None:

@@ -6,10 +6,11 @@ import copy
 import logging
 from typing import TYPE_CHECKING, Any
 
+from ..io import DataDesc
 from .base_module import _LEARNING_RATE, _UNIFORM, BaseModule
 
 if TYPE_CHECKING:
-    from ..io import DataBatch, DataDesc
+    from ..io import DataBatch
     from ..metric import EvalMetric
     from ..ndarray import NDArray
 
@@ -140,7 +141,7 @@ class SequentialModule(BaseModule):
             module.forward(data_batch, is_train=is_train)
             if module is not self._modules[-1]:
                 data_batch.data = module.get_outputs()
-                data_batch.provide_data = [(name, x.shape) for name, x in
+                data_batch.provide_data = [DataDesc(name, x.shape) for name, x in
                                            zip(module.output_names, data_batch.data, strict=True)]
 
     def backward(self, out_grads: list[NDArray] | None = None) -> None:

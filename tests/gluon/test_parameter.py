@@ -164,3 +164,11 @@ def test_a_subclass_makes_something_of_its_values(hybridize):
         step(x, mx.nd.zeros((2, 1)))
         values = values - 0.3 * (2 * out * x.asnumpy() / 2).mean(0)
         np.testing.assert_allclose(weight._data[0].asnumpy(), values, rtol=1e-5)
+
+
+def test_rows_of_a_sparse_parameter_need_a_trainer(tmp_path):
+    net = gluon.nn.Dense(2, in_units=3)
+    net.weight._stype = "row_sparse"
+    net.initialize()
+    with pytest.raises(RuntimeError, match="no Trainer is created"):
+        net.save_parameters(str(tmp_path / "net.params"))

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
-__all__ = ["has_state", "need_state"]
+__all__ = ["Resumable", "has_state", "need_state"]
+
+
+class Resumable(Protocol):
+    """A sampler whose rounds can be resumed."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns where the round stands."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Has the next iteration go on from there."""
 
 
 def _without(sampler: Any) -> Any:
@@ -23,9 +34,10 @@ def has_state(sampler: Any) -> bool:
     return _without(sampler) is None
 
 
-def need_state(sampler: Any) -> None:
-    """Raises TypeError where a sampler has no state; names it."""
+def need_state(sampler: Any) -> Resumable:
+    """Returns the sampler; raises TypeError where it, or the one within it, has no state, and names that."""
     found = _without(sampler)
     if found is not None:
         raise TypeError(f"{type(found).__name__} has no state_dict() and load_state_dict() for its own order, so what "
                         "uses it cannot be resumed: define both, or use a sampler of gluon.data")
+    return sampler

@@ -34,20 +34,22 @@ class Stream:
 
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
-        self._next, self._samples = -1, None
+        self._next = -1
+        self._samples: Iterator[Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_dataset": self._dataset, "_next": -1, "_samples": None}
 
     def __getitem__(self, number: int) -> Any:
-        if number == 0 or number != self._next:
-            samples = iter(self._dataset)
-            if samples is self._dataset and self._samples is not None:
-                raise TypeError(f"{type(samples).__name__} is an iterator, which gives its samples once: give the "
+        samples = self._samples
+        if samples is None or number == 0 or number != self._next:
+            begun = iter(self._dataset)
+            if begun is self._dataset and samples is not None:
+                raise TypeError(f"{type(begun).__name__} is an iterator, which gives its samples once: give the "
                                 "DataLoader an object whose __iter__ begins anew")
-            self._samples = itertools.islice(samples, number, None)
+            samples = self._samples = itertools.islice(begun, number, None)
         self._next = -1  # where it raises: what has failed must not look like the end
-        sample = next(self._samples, End())
+        sample = next(samples, End())
         self._next = number + 1
         return sample
 
@@ -77,7 +79,7 @@ class StreamBatches(Sampler):
     """
 
     def __init__(self, batch_size: int) -> None:
-        self._size, self._position, self._loaded = batch_size, 0, False
+        self.size, self._position, self._loaded = batch_size, 0, False
 
     def __iter__(self) -> Iterator[list[int]]:
         if not self._loaded:
@@ -88,7 +90,7 @@ class StreamBatches(Sampler):
     def _numbers(self) -> Iterator[list[int]]:
         while True:
             first = self._position
-            self._position += self._size
+            self._position += self.size
             yield list(range(first, self._position))
 
     def __len__(self) -> int:
@@ -100,7 +102,7 @@ class StreamBatches(Sampler):
 
     def state_dict(self) -> dict[str, Any]:
         """Returns how many samples of the round were given out."""
-        return {"kind": "stream", "batch_size": self._size, "position": self._position}
+        return {"kind": "stream", "batch_size": self.size, "position": self._position}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Have the next iteration go on from where `state_dict` was called.
@@ -108,6 +110,6 @@ class StreamBatches(Sampler):
         Raises:
             ValueError: it is of something else, or of another batch size.
         """
-        check_state("stream", state, {"kind": "stream", "batch_size": self._size}, ("position",))
+        check_state("stream", state, {"kind": "stream", "batch_size": self.size}, ("position",))
         self._position = check_count("stream", "position", state["position"], 2 ** 62)
         self._loaded = True

@@ -124,12 +124,13 @@ class Group:
         if isinstance(fn, list | tuple):
             if args:
                 raise AssertionError("Group takes functions one by one or as a list, not both")
-            self._fn = tuple(fn)
+            given: tuple[Any, ...] = tuple(fn)
         else:
-            self._fn = (fn, *args)
-        for i, one in enumerate(self._fn):
+            given = (fn, *args)
+        for i, one in enumerate(given):
             if not callable(one):
                 raise AssertionError(f"Group: function {i} is a {type(one).__name__}, which cannot be called")
+        self._fn: tuple[Callable[[Sequence[Any]], Any], ...] = given
 
     def __call__(self, data: Sequence[Any]) -> tuple[Any, ...]:
         if len(data[0]) != len(self._fn):

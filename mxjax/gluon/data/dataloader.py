@@ -126,7 +126,7 @@ class _Batches:
             with same_round():  # samples may be looked at one by one
                 batch = loader._placed(loader._batchify_fn([loader._dataset[i] for i in indices]))
             if isinstance(batch, End):
-                loader._batch_sampler.finish()
+                loader._finish()
                 return
             self.progress.state = state
             yield batch
@@ -135,7 +135,8 @@ class _Batches:
 class _BatchesAhead(_Batches):
     """The batches of one round, loaded by a pool ahead of their use; the sampler is as far ahead."""
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: DataLoader, pool: ThreadPool | ProcessPool) -> None:
+        self._pool = pool
         self._pending: list[tuple[Any, Any]] = []  # what the pool calls a batch, and the sampler's state behind it
         super().__init__(loader)
         self._order = self.progress.begin()
@@ -145,11 +146,11 @@ class _BatchesAhead(_Batches):
     def _load_next(self) -> None:
         indices = next(self._order, None)
         if indices is not None:
-            self._pending.append((self._loader._worker_pool.submit(indices), self.progress.now()))
+            self._pending.append((self._pool.submit(indices), self.progress.now()))
 
     def __del__(self) -> None:
         for number, _ in self._pending:
-            self._loader._worker_pool.drop(number)
+            self._pool.drop(number)
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -161,16 +162,16 @@ class _BatchesAhead(_Batches):
             raise StopIteration
         number, state = self._pending.pop(0)
         try:
-            batch = loader._worker_pool.get(number, loader._timeout)
+            batch = self._pool.get(number, loader._timeout)
         except multiprocessing.TimeoutError:
             raise multiprocessing.TimeoutError(
-                f"a DataLoader worker {loader._worker_pool.kind} gave no batch within {loader._timeout} seconds: the "
+                f"a DataLoader worker {self._pool.kind} gave no batch within {loader._timeout} seconds: the "
                 "data set or its transforms are slow (raise timeout=) or hang") from None
         if isinstance(batch, End):
             for number, _ in self._pending:
-                loader._worker_pool.drop(number)
+                self._pool.drop(number)
             self._pending, self._order = [], iter(())
-            loader._batch_sampler.finish()
+            loader._finish()
             raise StopIteration
         self.progress.state = state
         return loader._placed(batch)
@@ -221,17 +222,19 @@ class DataLoader:
                  batchify_fn: Callable | None = None, num_workers: int = 0, pin_memory: bool = False,
                  pin_device_id: int = 0, prefetch: int | None = None, thread_pool: bool = False, timeout: float = 120,
                  auto_reload: bool = False, try_nopython: bool | None = None) -> None:
-        self._worker_pool = None
+        self._worker_pool: ThreadPool | ProcessPool | None = None
         if timeout <= 0:
             raise AssertionError(f"timeout must be positive, got {timeout}")
-        self._dataset, self._timeout, self._thread_pool = dataset, timeout, thread_pool
+        self._dataset: Any = dataset
+        self._timeout, self._thread_pool = timeout, thread_pool
         self._pin_memory, self._pin_device_id = pin_memory, pin_device_id
         self._batchify_fn = batchify_fn or default_batchify_fn
         self._num_workers = max(num_workers, 0)
         if is_stream(dataset):
-            self._batch_sampler = _stream_batches(dataset, batch_size, shuffle, sampler, last_batch, batch_sampler)
+            batches = _stream_batches(dataset, batch_size, shuffle, sampler, last_batch, batch_sampler)
+            self._batch_sampler: Sampler = batches
             self._dataset = dataset = Stream(dataset)
-            self._batchify_fn = StreamBatchify(self._batchify_fn, batch_size, last_batch or "keep")
+            self._batchify_fn = StreamBatchify(self._batchify_fn, batches.size, last_batch or "keep")
             self._num_workers = min(self._num_workers, 1)
         else:
             self._batch_sampler = _batch_sampler(dataset, batch_size, shuffle, sampler, last_batch, batch_sampler)
@@ -246,13 +249,19 @@ class DataLoader:
         if auto_reload:
             self.refresh()
 
+    def _finish(self) -> None:
+        """Says that a data set which can only be iterated over has come to its end."""
+        if isinstance(self._batch_sampler, StreamBatches):
+            self._batch_sampler.finish()
+
     def _placed(self, batch: Any) -> Any:
         return _as_in_context(batch, cpu_pinned(self._pin_device_id)) if self._pin_memory else batch
 
     def __iter__(self) -> Iterator[Any]:
-        if self._iter is None or self._iter.progress.is_stale():
-            self.refresh()
-        batches, self._iter = self._iter, None  # used once
+        batches = self._iter
+        if batches is None or batches.progress.is_stale():
+            batches = self._begun()
+        self._iter = None  # used once
         self._round = batches.progress
         yield from batches
         self._round = None
@@ -264,7 +273,11 @@ class DataLoader:
 
     def refresh(self) -> None:
         """Begin to load the next round's first batches."""
-        self._iter = (_BatchesAhead if self._num_workers else _Batches)(self)
+        self._iter = self._begun()
+
+    def _begun(self) -> _Batches:
+        """The batches of a new round."""
+        return _Batches(self) if self._worker_pool is None else _BatchesAhead(self, self._worker_pool)
 
     def clean(self) -> None:
         """Forget what was loaded ahead for the next round."""
@@ -292,11 +305,11 @@ class DataLoader:
             >>> len(rest), sorted(rest[0] + first.asnumpy().tolist())
             (1, [1, 2, 3, 4])
         """
-        need_state(self._batch_sampler)
+        sampler = need_state(self._batch_sampler)
         for progress in (self._round, self._iter and self._iter.progress):
             if progress is not None and progress.state is not None and not progress.is_stale():
                 return {**self._settings(), "sampler": progress.state}
-        return {**self._settings(), "sampler": self._batch_sampler.state_dict()}
+        return {**self._settings(), "sampler": sampler.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Have the next iteration give the batches that were left when `state_dict` was called; then rounds as ever.
@@ -309,9 +322,9 @@ class DataLoader:
             TypeError: a sampler has no `load_state_dict`; names it.
             ValueError: the state is of another length or other settings; says what differs.
         """
-        need_state(self._batch_sampler)
+        sampler = need_state(self._batch_sampler)
         check_state("DataLoader", state, self._settings(), ("sampler",))
-        self._batch_sampler.load_state_dict(state["sampler"])
+        sampler.load_state_dict(state["sampler"])
         self._round = None
         self.clean()  # and nothing is begun ahead: the sampler may still be told which round it is
 

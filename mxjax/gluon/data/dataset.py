@@ -138,14 +138,14 @@ class ArrayDataset(Dataset):
     def __init__(self, *args: Any) -> None:
         if not args:
             raise AssertionError("ArrayDataset needs at least one array")
-        args = [part for data in args for part in _parts(data)]
-        self._length = len(args[0])
-        for i, data in enumerate(args):
+        parts = [part for data in args for part in _parts(data)]
+        self._length = len(parts[0])
+        for i, data in enumerate(parts):
             if len(data) != self._length:
                 raise AssertionError(f"all arrays must have the same length: the first one has {self._length}, number "
                                      f"{i + 1} has {len(data)}")
         # numbers come out of a NumPy array at once, one by one out of an NDArray
-        self._data = [data.asnumpy() if isinstance(data, NDArray) and data.ndim == 1 else data for data in args]
+        self._data = [data.asnumpy() if isinstance(data, NDArray) and data.ndim == 1 else data for data in parts]
 
     def __getitem__(self, idx: Any) -> Any:
         if len(self._data) == 1:
@@ -197,9 +197,11 @@ class _DownloadedDataset(Dataset):
         transform: function(image, label) applied to each sample, or None.
     """
 
+    _data: Any = None
+    _label: Any = None
+
     def __init__(self, root: str | os.PathLike[str], transform: Callable | None) -> None:
         self._transform = transform
-        self._data = self._label = None
         self._root = os.path.expanduser(root)
         os.makedirs(self._root, exist_ok=True)
         self._get_data()

@@ -53,7 +53,7 @@ class DistributedSampler(_Resumable):
         if (num_parts is None) != (part_index is None):
             raise ValueError("num_parts and part_index are given together or not at all, got "
                              f"{num_parts} and {part_index}")
-        if num_parts is None:
+        if num_parts is None or part_index is None:
             num_parts, part_index = _place()
         if not 0 <= part_index < num_parts:
             raise ValueError(f"part_index must be from 0 to {num_parts - 1}, got {part_index} of {num_parts} parts")

@@ -43,7 +43,7 @@ class _Resumable(Sampler, abc.ABC):
         """Returns the settings that must be equal for a state to fit."""
 
     @abc.abstractmethod
-    def _order(self) -> Sequence[Any]:
+    def _order(self) -> Sequence[Any] | np.ndarray:
         """The indices of the current round."""
 
     def _begin(self) -> None:
@@ -145,7 +145,7 @@ class RandomSampler(_Resumable):
         self._indices = np.arange(self._length)
         np.random.shuffle(self._indices)
 
-    def _order(self) -> Sequence[int]:
+    def _order(self) -> np.ndarray:
         return self._indices
 
     def _this_round(self) -> dict[str, Any]:
@@ -166,7 +166,8 @@ class RandomSampler(_Resumable):
             return True
         random = np.random.RandomState()
         try:
-            random.set_state(("MT19937", np.frombuffer(bytes.fromhex(state["drawn_by"]), "<u4"), state["drawn_at"]))
+            key = np.frombuffer(bytes.fromhex(state["drawn_by"]), "<u4")
+            random.set_state(("MT19937", key, state["drawn_at"], 0, 0.0))
         except (TypeError, ValueError) as error:
             raise ValueError(f"RandomSampler: this state's generator is damaged: {error}") from error
         self._drawn_by = random.get_state(legacy=False)
@@ -274,7 +275,7 @@ class BatchSampler(Sampler):
         """
         need_state(self)
         return {**self._settings(), "kept": plain(self._prev), "over": self._over,
-                "sampler": self._sampler.state_dict()}
+                "sampler": need_state(self._sampler).state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Have the next iteration go on from where `state_dict` was called; further ones begin new rounds.
@@ -288,7 +289,7 @@ class BatchSampler(Sampler):
         """
         need_state(self)
         check_state(type(self).__name__, state, self._settings(), ("kept", "over", "sampler"))
-        self._sampler.load_state_dict(state["sampler"])
+        need_state(self._sampler).load_state_dict(state["sampler"])
         self._prev, self._over, self._loaded = list(state["kept"]), bool(state["over"]), True
 
 

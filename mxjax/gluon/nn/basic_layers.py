@@ -14,7 +14,8 @@ from ...ops.params import np_dtype
 from .._chosen_block import named
 from .._parameter import ParameterDict
 from ..block import Block, HybridBlock
-from ..utils import _indent
+from ..parameter import Parameter
+from ..utils import _indent, any_arguments
 from .activations import Activation
 
 __all__ = ["BatchNorm", "BatchNormReLU", "Dense", "Dropout", "Embedding", "Flatten", "GroupNorm", "HybridLambda",
@@ -28,7 +29,7 @@ def _listed(options: dict[str, Any]) -> str:
 
 
 # -------------------------------------------------------------------- containers
-class _Stack:
+class _Stack(Block):
     """The common part of both sequential containers."""
 
     _passes_on = True
@@ -53,7 +54,8 @@ class _Stack:
         for block in self._child_blocks():
             x, args = block(x, *args), ()
             if isinstance(x, (tuple, list)):
-                x, *args = x
+                x, *more = x
+                args = tuple(more)
         return (x, *args) if args else x
 
     if _LEVEL == 2:
@@ -86,6 +88,7 @@ class Sequential(_Stack, Block):
         (2, Dense(None -> 2, linear))
     """
 
+    @any_arguments
     def forward(self, x: Any, *args: Any) -> Any:
         """The last block's output; in MXNet 2 blocks may take and give several arrays."""
         return self._run(x, *args)
@@ -112,6 +115,7 @@ class HybridSequential(_Stack, HybridBlock):
 
     _in_turn = True
 
+    @any_arguments
     def hybrid_forward(self, F: Any, x: Any, *args: Any) -> Any:  # noqa: N803
         """The last block's output; in MXNet 2 blocks may take and give several arrays."""
         return self._run(x, *args)
@@ -135,15 +139,17 @@ class Lambda(Block):
 
     def __init__(self, function: str | Callable, prefix: str | None = None) -> None:
         super().__init__(prefix=prefix)
+        self._func_impl: Callable[..., Any]
         if isinstance(function, str) and _LEVEL == 2:
-            function = _of_numpy(function)
+            self._func_impl = _of_numpy(function)
         elif isinstance(function, str):
             if not hasattr(nd, function):
                 raise AssertionError(f"Function name {function} is not found in ndarray.")
-            function = getattr(nd, function)
-        elif not callable(function):
+            self._func_impl = getattr(nd, function)
+        elif callable(function):
+            self._func_impl = function
+        else:
             raise ValueError(f"Unrecognized function in lambda: {function} of type {type(function)}")
-        self._func_impl = function
 
     def forward(self, *args: Any) -> Any:
         """The function of the inputs."""
@@ -239,7 +245,7 @@ class Dense(HybridBlock):
         return out if self.act is None else self.act(out)
 
     def __repr__(self) -> str:
-        units, in_units = self.weight.shape
+        units, in_units = self.weight.shape or (0, 0)
         return f"{type(self).__name__}({in_units or None} -> {units}, {self.act or 'linear'})"
 
 
@@ -331,6 +337,9 @@ class Flatten(HybridBlock):
 class _Norm(HybridBlock):
     """The common part of normalization layers: scale (gamma), offset (beta), and how they show themselves."""
 
+    _kwargs: dict[str, Any]
+    gamma: Parameter
+
     def _make(self, name: str, size: int, init: Any, trained: bool = True, **options: Any) -> Any:
         """The parameter `name` of `size` values, changed in training if `trained`."""
         return self._make_parameter(name, grad_req="write" if trained else "null", shape=(size,), init=init,
@@ -350,7 +359,7 @@ class _Norm(HybridBlock):
             param.shape = (channels,)
 
     def _shown_channels(self) -> str:
-        return f", in_channels={self.gamma.shape[0]}"
+        return f", in_channels={(self.gamma.shape or (0,))[0]}"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({_listed(self._kwargs)}{self._shown_channels()})"
@@ -386,7 +395,7 @@ class _BatchNorm(_Norm):
         return operator(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
     def _shown_channels(self) -> str:
-        return f", in_channels={self.gamma.shape[0] or None}"
+        return f", in_channels={(self.gamma.shape or (0,))[0] or None}"
 
 
 class BatchNorm(_BatchNorm):

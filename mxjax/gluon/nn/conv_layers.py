@@ -71,7 +71,7 @@ class _Conv(HybridBlock):
         return out if self.act is None else self.act(out)
 
     def __repr__(self) -> str:
-        options, rank, shape = self._kwargs, len(self._kwargs["kernel"]), self.weight.shape
+        options, rank, shape = self._kwargs, len(self._kwargs["kernel"]), self.weight.shape or (0, 0)
         parts = [f"{shape[1] or None} -> {shape[0]}", f"kernel_size={options['kernel']}", f"stride={options['stride']}"]
         parts += [f"padding={options['pad']}"] * (options["pad"] != (0,) * rank)
         parts += [f"dilation={options['dilate']}"] * (options["dilate"] != (1,) * rank)

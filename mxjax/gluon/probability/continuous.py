@@ -109,15 +109,25 @@ class Laplace(_LocScale):
         return 1 + np.log(2 * self.scale)
 
 
-class Cauchy(_LocScale):
+class _NoMoments(Distribution):
+    """The common part of distributions that have neither mean nor variance."""
+
+    @property
+    def mean(self) -> Any:
+        return math.nan
+
+    @property
+    def variance(self) -> Any:
+        return math.nan
+
+
+class Cauchy(_NoMoments, _LocScale):
     """The Cauchy distribution, which has neither mean nor variance.
 
     Args:
         loc, scale: median, and half the distance of the quartiles.
         validate_args: as in `Distribution`.
     """
-
-    mean = variance = math.nan
 
     def _log_prob(self, value: Any) -> Any:
         return -math.log(math.pi) - np.log(self.scale) - np.log1p(self._standard(value) ** 2)
@@ -437,7 +447,7 @@ class StudentT(_LocScale):
         return np.log(self.scale) + half * (_digamma(half) - _digamma(self.df / 2)) + 0.5 * np.log(self.df) + log_beta
 
 
-class _Half(TransformedDistribution):
+class _Half(TransformedDistribution[_LocScale]):
     """The absolute value of a distribution that is symmetric about 0."""
 
     has_grad = True
@@ -490,7 +500,7 @@ class HalfNormal(_Half):
         return self.scale ** 2 * (1 - 2 / math.pi)
 
 
-class HalfCauchy(_Half):
+class HalfCauchy(_NoMoments, _Half):
     """The absolute value of a Cauchy variable, which has neither mean nor variance.
 
     Args:
@@ -499,10 +509,9 @@ class HalfCauchy(_Half):
     """
 
     _kind = Cauchy
-    mean = variance = math.nan
 
 
-class Pareto(TransformedDistribution):
+class Pareto(TransformedDistribution[Exponential]):
     """The Pareto distribution: P(x > value) = (scale / value)^alpha.
 
     Args:
@@ -518,7 +527,8 @@ class Pareto(TransformedDistribution):
         super().__init__(Exponential(1 / alpha), [ExpTransform(), AffineTransform(0, scale)], validate_args)
 
     def broadcast_to(self, batch_shape: Any) -> Pareto:
-        return Pareto(*[np.broadcast_to(x, batch_shape) for x in (self.alpha, self.scale)], self._validate_args)
+        return Pareto(*[np.broadcast_to(x, batch_shape) for x in (self.alpha, self.scale)],
+                      validate_args=self._validate_args)
 
     @dependent_property
     def support(self) -> Any:  # type: ignore[override]
@@ -542,7 +552,7 @@ class Pareto(TransformedDistribution):
         return np.log(self.scale / self.alpha) + 1 / self.alpha + 1
 
 
-class Weibull(TransformedDistribution):
+class Weibull(TransformedDistribution[Exponential]):
     """The Weibull distribution: P(x > value) = exp(-(value / scale)^concentration).
 
     Args:
@@ -560,7 +570,7 @@ class Weibull(TransformedDistribution):
 
     def broadcast_to(self, batch_shape: Any) -> Weibull:
         return Weibull(*[np.broadcast_to(x, batch_shape) for x in (self.concentration, self.scale)],
-                       self._validate_args)
+                       validate_args=self._validate_args)
 
     def sample(self, size: Any = None) -> Any:
         u = _uniform_like(self.concentration + self.scale, size)
@@ -600,7 +610,7 @@ class _LogitRelaxedBernoulli(_ByProb):
         return np.log(self.T) + difference - 2 * _softplus(difference)
 
 
-class RelaxedBernoulli(TransformedDistribution):
+class RelaxedBernoulli(TransformedDistribution[_LogitRelaxedBernoulli]):
     """A Bernoulli variable made continuous, so that samples have gradients. Maddison et al., 2017, arXiv:1611.00712.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy
 
@@ -15,6 +15,8 @@ from .transformation import Transformation
 from .utils import _is_number, _shape, logit2prob, np, prob2logit, sum_right_most
 
 __all__ = ["Distribution", "ExponentialFamily", "Independent", "TransformedDistribution"]
+
+Base = TypeVar("Base", bound="Distribution")
 
 
 class Distribution:
@@ -203,6 +205,17 @@ class _ByProb(Distribution):
         return given
 
 
+def _event_dim(distribution: Distribution) -> int:
+    """Returns the number of axes that are one value.
+
+    Raises:
+        TypeError: the distribution does not tell.
+    """
+    if distribution.event_dim is None:
+        raise TypeError(f"{type(distribution).__name__} has no event_dim: give it to Distribution.__init__")
+    return distribution.event_dim
+
+
 class Independent(Distribution):
     """A distribution of arrays: axes of a distribution's batch become part of the value.
 
@@ -216,7 +229,7 @@ class Independent(Distribution):
                  validate_args: bool | None = None) -> None:
         self.base_dist = base_distribution
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-        super().__init__(reinterpreted_batch_ndims + base_distribution.event_dim, validate_args)
+        super().__init__(reinterpreted_batch_ndims + _event_dim(base_distribution), validate_args)
 
     @property
     def _batch_shape(self) -> tuple[int, ...]:
@@ -261,7 +274,7 @@ class Independent(Distribution):
         return self.base_dist.enumerate_support()
 
 
-class TransformedDistribution(Distribution):
+class TransformedDistribution(Distribution, Generic[Base]):
     """The distribution of a function of a random variable.
 
     Args:
@@ -270,11 +283,11 @@ class TransformedDistribution(Distribution):
         validate_args: as in `Distribution`.
     """
 
-    def __init__(self, base_dist: Distribution, transforms: Transformation | list[Transformation],
+    def __init__(self, base_dist: Base, transforms: Transformation | list[Transformation],
                  validate_args: bool | None = None) -> None:
         self._base_dist = base_dist
         self._transforms = [transforms] if isinstance(transforms, Transformation) else list(transforms)
-        super().__init__(max([base_dist.event_dim, *[t.event_dim for t in self._transforms]]), validate_args)
+        super().__init__(max([_event_dim(base_dist), *[t.event_dim for t in self._transforms]]), validate_args)
 
     @property
     def _batch_shape(self) -> tuple[int, ...]:
@@ -297,9 +310,9 @@ class TransformedDistribution(Distribution):
         total = 0.0
         for transform in reversed(self._transforms):
             x = transform.inv(value)
-            total = total - sum_right_most(transform.log_det_jacobian(x, value), self.event_dim - transform.event_dim)
+            total = total - sum_right_most(transform.log_det_jacobian(x, value), _event_dim(self) - transform.event_dim)
             value = x
-        return total + sum_right_most(self._base_dist.log_prob(value), self.event_dim - self._base_dist.event_dim)
+        return total + sum_right_most(self._base_dist.log_prob(value), _event_dim(self) - _event_dim(self._base_dist))
 
     @property
     def _sign(self) -> Any:

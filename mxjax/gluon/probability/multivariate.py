@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from .constraint import LowerCholesky, Positive, PositiveDefinite, Real, Simplex
 from .discrete import _LogRelaxed
@@ -138,7 +138,7 @@ def _times(matrix: Any, vector: Any) -> Any:
     return (matrix * np.expand_dims(vector, -2)).sum(axis=-1)
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(TransformedDistribution[_LogRelaxed]):
     """A one-hot class made continuous, so that samples have gradients. Jang et al., 2017, arXiv:1611.01144.
 
     Args:
@@ -156,7 +156,7 @@ class RelaxedOneHotCategorical(TransformedDistribution):
         super().__init__(_LogRelaxed(T, num_events, prob, logit, validate_args), ExpTransform(), validate_args)
 
     def broadcast_to(self, batch_shape: Any) -> RelaxedOneHotCategorical:
-        base = self._base_dist.broadcast_to(batch_shape)
+        base = cast(_LogRelaxed, self._base_dist.broadcast_to(batch_shape))
         return RelaxedOneHotCategorical(self.T, base.num_events, logit=base.logit)
 
     @property

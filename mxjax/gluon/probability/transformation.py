@@ -96,7 +96,7 @@ class ComposeTransform(Transformation):
         self.bijective = all(part.bijective for part in self._parts)
 
     @cached_property
-    def sign(self) -> Any:
+    def sign(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]  a property, too
         """The product of the parts' signs."""
         sign = 1
         for part in self._parts:
@@ -122,11 +122,13 @@ class ComposeTransform(Transformation):
         return total
 
 
-class ExpTransform(Transformation):
-    """exp(x)."""
-
+class _Increasing(Transformation):
     bijective = True
-    sign = 1
+    sign: Any = 1  # pyright: ignore[reportIncompatibleMethodOverride]  no property, so that classes have it, too
+
+
+class ExpTransform(_Increasing):
+    """exp(x)."""
 
     def _forward_compute(self, x: Any) -> Any:
         return np.exp(x)
@@ -166,15 +168,12 @@ class AffineTransform(Transformation):
         return sum_right_most(np.ones_like(x) * np.log(np.abs(self._scale)), self.event_dim)
 
 
-class PowerTransform(Transformation):
+class PowerTransform(_Increasing):
     """x ** exponent, for x > 0.
 
     Args:
         exponent: array or number.
     """
-
-    bijective = True
-    sign = 1
 
     def __init__(self, exponent: Any) -> None:
         self._exponent = exponent
@@ -189,11 +188,8 @@ class PowerTransform(Transformation):
         return np.log(np.abs(self._exponent * y / x))
 
 
-class SigmoidTransform(Transformation):
+class SigmoidTransform(_Increasing):
     """1 / (1 + exp(-x))."""
-
-    bijective = True
-    sign = 1
 
     def _forward_compute(self, x: Any) -> Any:
         return _clip_prob(npx.sigmoid(x))
@@ -265,9 +261,10 @@ transform_to = domain_map()
 
 def _to_interval(constraint: Any) -> Transformation:
     low, high = constraint._lower_bound, constraint._upper_bound
+    width = high - low
     if isinstance(low, Number) and isinstance(high, Number) and (low, high) == (0, 1):
         return SigmoidTransform()
-    return ComposeTransform([SigmoidTransform(), AffineTransform(low, high - low)])
+    return ComposeTransform([SigmoidTransform(), AffineTransform(low, width)])
 
 
 def _to_above(constraint: Any) -> Transformation:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ... import ndarray as nd
 from ... import symbol
 from ...base import _as_list
+from ...ndarray import NDArray
 from ...symbol import Symbol
 from ..parameter import tensor_types
 
@@ -38,24 +39,29 @@ def format_sequence(length: int | None, inputs: Any, layout: str, merge: bool | 
     if inputs is None:
         raise AssertionError("unroll(inputs=None) has been deprecated. Please create input variables outside unroll.")
     axis = layout.find("T")
-    single = isinstance(inputs, tensor_types)
-    symbolic = isinstance(inputs if single else inputs[0], Symbol)
-    F = symbol if symbolic else nd  # noqa: N806
-    if symbolic:
-        if single and merge is False and len(inputs.list_outputs()) != 1:
+    single, steps, batch_size = True, None, 0
+    if isinstance(inputs, Symbol):
+        if merge is False and len(inputs.list_outputs()) != 1:
             raise AssertionError("unroll doesn't allow grouped symbol as input. Please convert to list with "
                                  "list(inputs) first or let unroll handle splitting.")
-        batch_size = 0
+    elif isinstance(inputs, NDArray):
+        steps, batch_size = inputs.shape[axis], inputs.shape[layout.find("N")]
     else:
-        batch_size = inputs.shape[layout.find("N")] if single else inputs[0].shape[0]
-    steps = None if symbolic and single else inputs.shape[axis] if single else len(inputs)
+        single, steps = False, len(inputs)
+        batch_size = 0 if isinstance(inputs[0], Symbol) else inputs[0].shape[0]
+    F = _namespace(inputs if single else inputs[0])  # noqa: N806
     if length is not None and steps not in (None, length) and (merge is False or not single):
         raise AssertionError(f"unroll of {length} steps got a sequence of {steps}")
     if single and merge is False:
-        inputs = _steps(F, inputs, steps or length, axis)
+        inputs = _steps(F, inputs, steps or length or 0, axis)
     elif not single and merge is True:
         inputs = F.stack(*inputs, axis=axis)
     return Formatted(inputs, axis, F, batch_size)
+
+
+def _namespace(data: Any) -> Any:
+    """The operators on a symbol, or on an array."""
+    return symbol if isinstance(data, Symbol) else nd
 
 
 def _steps(F: Any, data: Any, count: int, axis: int) -> list[Any]:  # noqa: N803
@@ -76,7 +82,7 @@ def reverse(sequence: Sequence[Any], length: int, valid_length: Any = None) -> l
     """A list of steps backwards, each example within its valid length."""
     if valid_length is None:
         return list(reversed(sequence))
-    F = symbol if isinstance(sequence[0], Symbol) else nd  # noqa: N806
+    F = _namespace(sequence[0])  # noqa: N806
     turned = F.SequenceReverse(F.stack(*sequence, axis=0), sequence_length=valid_length, use_sequence_length=True)
     return _steps(F, turned, length, 0)
 
@@ -87,5 +93,5 @@ def begin_state(cell: Any, F: Any, given: Any, inputs: Any, batch_size: int) -> 
         return given
     if F is symbol:
         return cell.begin_state(func=F.zeros, batch_size=batch_size)
-    with (inputs if isinstance(inputs, tensor_types) else inputs[0]).context:
+    with inputs.context if isinstance(inputs, NDArray) else inputs[0].context:
         return cell.begin_state(func=F.zeros, batch_size=batch_size)

@@ -10,6 +10,7 @@ from typing import Any
 
 from .._parameter import ParameterDict
 from ..nn.conv_layers import Size, _sizes
+from ..parameter import Parameter
 from .rnn_cell import HybridRecurrentCell
 
 __all__ = ["Conv1DGRUCell", "Conv1DLSTMCell", "Conv1DRNNCell", "Conv2DGRUCell", "Conv2DLSTMCell", "Conv2DRNNCell",
@@ -23,6 +24,7 @@ class _ConvCell(HybridRecurrentCell):
 
     _gates = 1
     _num_states = 1
+    i2h_weight: Parameter
 
     def _make(self, rank: int, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Size, h2h_kernel: Size,
               i2h_pad: Size, i2h_dilate: Size, h2h_dilate: Size, initializers: dict[str, Any], conv_layout: str,
@@ -59,7 +61,7 @@ class _ConvCell(HybridRecurrentCell):
                 for _ in range(self._num_states)]
 
     def __repr__(self) -> str:
-        shape = self.i2h_weight.shape
+        shape = self.i2h_weight.shape or (0, 0)
         channels = shape[1 if self._channel_axis == 1 else -1] or None
         return f"{type(self).__name__}({channels} -> {shape[0]}, {self._activation}, {self._conv_layout})"
 
@@ -126,7 +128,7 @@ class _ConvGRU(_ConvCell):
         return output, [output]
 
 
-def _of_rank(name: str, kind: type, rank: int) -> type:
+def _of_rank(name: str, kind: type[_ConvCell], rank: int) -> type:
     """The class of cells of a kind in `rank` dimensions."""
     def __init__(self: Any, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Size,  # noqa: N807
                  h2h_kernel: Size, i2h_pad: Size = (0,) * rank, i2h_dilate: Size = (1,) * rank,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 from ... import ndarray as nd
 from ... import symbol
@@ -14,7 +14,8 @@ from .._chosen_block import named
 from .._parameter import ParameterDict, tensor_types
 from ..block import Block, HybridBlock
 from ..nn import LeakyReLU
-from ..utils import _indent
+from ..parameter import Parameter
+from ..utils import _indent, any_arguments
 from ._sequence import begin_state as _begin_state
 from ._sequence import format_sequence, mask, reverse
 
@@ -37,10 +38,14 @@ class RecurrentCell(Block):
         self._modified = False
         self.reset()
 
+    def _cells(self) -> list[RecurrentCell]:
+        """The cells directly in this one."""
+        return self._child_blocks()  # pyright: ignore[reportReturnType]  a cell's children are cells
+
     def reset(self) -> None:
         """Begins a new sequence: the counters in the operators' names start again."""
         self._init_counter = self._counter = -1
-        for cell in self._child_blocks():
+        for cell in self._cells():
             cell.reset()
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
@@ -158,6 +163,7 @@ class _GatedCell(HybridRecurrentCell):
 
     _gates = 1
     _num_states = 1
+    i2h_weight: Parameter
 
     def _make(self, hidden_size: int, input_size: int, i2h_weight_initializer: Any, h2h_weight_initializer: Any,
               i2h_bias_initializer: Any, h2h_bias_initializer: Any) -> None:
@@ -178,7 +184,7 @@ class _GatedCell(HybridRecurrentCell):
         self.i2h_weight.shape = (self._gates * self._hidden_size, length)
 
     def __repr__(self) -> str:
-        rows, columns = self.i2h_weight.shape
+        rows, columns = self.i2h_weight.shape or (0, 0)
         return f"{type(self).__name__}({columns or None} -> {rows})"
 
     def _project(self, F: Any, inputs: Any, state: Any, i2h_weight: Any, h2h_weight: Any,  # noqa: N803
@@ -340,22 +346,23 @@ class GRUCell(_GatedCell):
 
 
 # -------------------------------------------------------------------- combinations
-class _Combined:
+class _Combined(RecurrentCell):
     """The common part of cells that contain others: their states are all those cells' states, in order."""
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Shape and layout of each state."""
-        return [info for cell in self._child_blocks() for info in cell.state_info(batch_size)]
+        return [info for cell in self._cells() for info in cell.state_info(batch_size)]
 
+    @any_arguments
     def begin_state(self, **kwargs: Any) -> list[Any]:
         """States to begin with; arguments as in `RecurrentCell.begin_state`."""
         self._check_not_modified()
-        return [state for cell in self._child_blocks() for state in cell.begin_state(**kwargs)]
+        return [state for cell in self._cells() for state in cell.begin_state(**kwargs)]
 
-    def _with_states(self, states: Any) -> Iterable[tuple[Any, list[Any]]]:
+    def _with_states(self, states: Any) -> Iterable[tuple[RecurrentCell, list[Any]]]:
         """Each cell with the part of the states that belongs to it."""
         begin = 0
-        for cell in self._child_blocks():
+        for cell in self._cells():
             count = len(cell.state_info())
             yield cell, states[begin:begin + count]
             begin += count
@@ -367,10 +374,10 @@ class _Stack(_Combined):
     def infer_shape(self, *args: Any) -> None:
         """Works out the parameters' shapes; in MXNet 2 from (any number, the inputs, whether it is bidirectional)."""
         if isinstance(args[0], int):
-            for layer, cell in enumerate(self._child_blocks()):
-                cell.infer_shape(layer, args[1], False)
-        else:
-            super().infer_shape(*args)
+            for layer, cell in enumerate(self._cells()):
+                cast(HybridRecurrentCell, cell).infer_shape(layer, args[1], False)
+        else:  # only those that are hybrid have another
+            super().infer_shape(*args)  # pyright: ignore[reportAttributeAccessIssue]
 
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix=prefix, params=params)
@@ -384,7 +391,7 @@ class _Stack(_Combined):
         self.register_child(cell)
 
     def __getitem__(self, i: int) -> RecurrentCell:
-        return dict(self._child_items())[str(i)]
+        return cast(RecurrentCell, dict(self._child_items())[str(i)])
 
     def __len__(self) -> int:
         return len(self._children)
@@ -588,6 +595,7 @@ class ModifierCell(HybridRecurrentCell):
         """Shape and layout of each of the base cell's states."""
         return self.base_cell.state_info(batch_size)
 
+    @any_arguments
     def begin_state(self, func: Callable = symbol.zeros, **kwargs: Any) -> list[Any]:
         """The base cell's states to begin with; arguments as in `RecurrentCell.begin_state`."""
         self._check_not_modified()

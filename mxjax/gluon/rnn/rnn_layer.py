@@ -28,6 +28,8 @@ _PARAMETER = re.compile(r"(l|r)(\d+)_(i2h|h2h|h2r)_(weight|bias)\Z")
 class _RNNLayer(HybridBlock):
     """A stack of recurrent layers in one or both directions."""
 
+    l0_i2h_weight: Parameter  # of MXNet 1.x's
+
     def __init__(self, hidden_size: int, num_layers: int, layout: str, dropout: float, bidirectional: bool,
                  input_size: int, i2h_weight_initializer: Any, h2h_weight_initializer: Any, i2h_bias_initializer: Any,
                  h2h_bias_initializer: Any, mode: str, projection_size: int | None, h2r_weight_initializer: Any,
@@ -90,7 +92,7 @@ class _RNNLayer(HybridBlock):
         setattr(self, name, param)
 
     def __repr__(self) -> str:
-        columns = self._input_size if _LEVEL == 2 else self.l0_i2h_weight.shape[1]
+        columns = self._input_size if _LEVEL == 2 else (self.l0_i2h_weight.shape or (0, 0))[1]
         parts = [f"{columns or None} -> {self._hidden_size}", self._layout]
         parts += [f"num_layers={self._num_layers}"] * (self._num_layers != 1)
         parts += [f"dropout={self._dropout}"] * (self._dropout != 0)
@@ -104,7 +106,11 @@ class _RNNLayer(HybridBlock):
         prefix += "." if prefix else ""
         found = {}
         for name, param in self._reg_params.items():
-            side, layer, gate, kind = _PARAMETER.match(name).groups()
+            match = _PARAMETER.match(name)
+            if match is None:  # a subclass's own
+                found[prefix + name] = param
+                continue
+            side, layer, gate, kind = match.groups()
             cell = f".{side}_cell" if self._dir == 2 else ""
             found[f"{prefix}_unfused.{layer}{cell}.{gate}_{kind}"] = param
         for name, child in self._child_items():

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...base import _as_list
 from .._parameter import ParameterDict, tensor_types
+from ..parameter import Parameter
 from ._sequence import begin_state as _begin_state
 from ._sequence import format_sequence, mask
 from .rnn_cell import BidirectionalCell, HybridRecurrentCell, ModifierCell, RecurrentCell, SequentialRNNCell
@@ -109,6 +110,8 @@ class LSTMPCell(HybridRecurrentCell):
         ((1, 2), [(1, 2), (1, 3)])
     """
 
+    i2h_weight: Parameter
+
     def __init__(self, hidden_size: int, projection_size: int, i2h_weight_initializer: Any = None,
                  h2h_weight_initializer: Any = None, h2r_weight_initializer: Any = None,
                  i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros", input_size: int = 0,
@@ -132,7 +135,7 @@ class LSTMPCell(HybridRecurrentCell):
         return "lstmp"
 
     def __repr__(self) -> str:
-        rows, columns = self.i2h_weight.shape
+        rows, columns = self.i2h_weight.shape or (0, 0)
         return f"{type(self).__name__}({columns or None} -> {rows} -> {self._projection_size})"
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any,  # noqa: N803

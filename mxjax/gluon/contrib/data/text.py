@@ -35,7 +35,7 @@ class _WikiText(dataset._DownloadedDataset):
         if segment not in self._files:
             raise ValueError(f"segment must be one of {', '.join(self._files)}; got {segment!r}")
         self._segment, self._seq_len = segment, seq_len
-        self._vocab, self._counter = vocab, None
+        self._vocab, self._counter = vocab, Counter[str]()
         super().__init__(root, None)
 
     @property

@@ -325,7 +325,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd, TrainEnd):
         self.trained_epoch = self.trained_batch = -1
         self.max_checkpoints, self.resume_from_checkpoint = max_checkpoints, resume_from_checkpoint
         self.saved_checkpoints: list[str] = []
-        if save_best:
+        if save_best and monitor is not None:
             self.monitor_op = _better(mode, monitor, "CheckpointHandler")
             self.best = _worst(self.monitor_op)
 
@@ -399,11 +399,11 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd, TrainEnd):
             for ending in (".params", ".states"):
                 if os.path.exists(self._path(oldest + ending)):
                     os.remove(self._path(oldest + ending))
-        if self.save_best:
-            self._save_best(estimator)
+        if self.save_best and self.monitor is not None:
+            self._save_best(estimator, self.monitor)
 
-    def _save_best(self, estimator: Any) -> None:
-        name, value = _monitored(self.monitor)
+    def _save_best(self, estimator: Any, monitor: EvalMetric) -> None:
+        name, value = _monitored(monitor)
         if np.isnan(value):
             return
         if not self.monitor_op(value, self.best):

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 from .... import level, ndarray
 from ....base import data_dir
+from ....context import Context
 from ....device import with_device
 from ...block import HybridBlock
+from ...nn import HybridSequential
 from ..model_store import get_model_file
 
 __all__ = ["Classifier", "ROOT", "computes", "named", "scope", "trained", "variant", "with_device"]
 
 _API = level.fix("mxjax.gluon")
+Net = TypeVar("Net", bound=HybridBlock)
 
 ROOT = os.path.join(data_dir(), "models")
 
@@ -47,12 +50,15 @@ def computes(kind: type) -> type:
 class Classifier(HybridBlock):
     """A network made of `features` and `output`: x (batch, 3, height, width) -> (batch, classes)."""
 
+    features: HybridSequential
+    output: HybridBlock
+
     def _compute(self, F: Any, x: Any) -> Any:  # noqa: N803
         """Scores of the classes."""
         return self.output(self.features(x))
 
 
-def trained(net: HybridBlock, name: str, pretrained: bool, ctx: Any, root: str) -> HybridBlock:
+def trained(net: Net, name: str, pretrained: bool, ctx: Context | Sequence[Context] | None, root: str) -> Net:
     """The network, with trained parameters if `pretrained`."""
     if pretrained:
         net.load_parameters(get_model_file(name, root=root), ctx=ctx)

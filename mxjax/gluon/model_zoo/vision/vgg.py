@@ -28,7 +28,7 @@ class VGG(Classifier):
     def __init__(self, layers: Sequence[int], filters: Sequence[int], classes: int = 1000, batch_norm: bool = False,
                  **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        dense = {"weight_initializer": "normal", "bias_initializer": "zeros"}
+        dense: dict[str, Any] = {"weight_initializer": "normal", "bias_initializer": "zeros"}
         with self._scope:
             self.features = nn.HybridSequential(**named(""))
             for count, channels in zip(layers, filters, strict=True):

@@ -12,8 +12,20 @@ from ..... import numpy as np
 from ....block import Block, HybridBlock
 from ....data import DataLoader
 from ....data.batchify import Group, Pad, Stack
-from ....data.vision import transforms
 from ....data.vision.datasets import ImageListDataset, ImageRecordDataset
+from ....data.vision.transforms.composed import Cast
+from ....data.vision.transforms.image import (
+    CenterCrop,
+    Normalize,
+    RandomColorJitter,
+    RandomCrop,
+    RandomFlipLeftRight,
+    RandomGray,
+    RandomLighting,
+    RandomResizedCrop,
+    Resize,
+    ToTensor,
+)
 from ....nn import HybridSequential, Sequential
 from .transforms.bbox import bbox
 
@@ -27,11 +39,11 @@ def _colours(brightness: float, contrast: float, saturation: float, hue: float, 
     """Returns random changes of colours, those that are asked for."""
     made: list[Block] = []
     if brightness or contrast or saturation or hue:
-        made.append(transforms.RandomColorJitter(brightness, contrast, saturation, hue))
+        made.append(RandomColorJitter(brightness, contrast, saturation, hue))
     if pca_noise > 0:
-        made.append(transforms.RandomLighting(pca_noise))
+        made.append(RandomLighting(pca_noise))
     if rand_gray > 0:
-        made.append(transforms.RandomGray(rand_gray))
+        made.append(RandomGray(rand_gray))
     return made
 
 
@@ -41,10 +53,10 @@ def _to_tensor(mean: Any, std: Any, dtype: str) -> list[Block]:
     for name, value in (("mean", mean), ("std", std)):
         if value is not None and not isinstance(value, tuple | list):
             raise AssertionError(f"{name} must be True or a number for each channel, got {value!r}")
-    made: list[Block] = [transforms.ToTensor()]
+    made: list[Block] = [ToTensor()]
     if mean is not None or std is not None:
-        made.append(transforms.Normalize(0.0 if mean is None else mean, 1.0 if std is None else std))
-    return [*made, transforms.Cast(dtype)]
+        made.append(Normalize(0.0 if mean is None else mean, 1.0 if std is None else std))
+    return [*made, Cast(dtype)]
 
 
 def _method(inter_method: int) -> int:
@@ -77,15 +89,14 @@ def create_image_augment(data_shape: Sequence[int], resize: int = 0, rand_crop: 
     if rand_resize and not rand_crop:
         raise AssertionError("rand_resize needs rand_crop")
     method, size = _method(inter_method), (data_shape[2], data_shape[1])
-    crop = transforms.RandomResizedCrop if rand_resize else \
-        transforms.RandomCrop if rand_crop else transforms.CenterCrop
+    crop = RandomResizedCrop if rand_resize else RandomCrop if rand_crop else CenterCrop
     made = HybridSequential()
     if resize > 0:
-        made.add(transforms.Resize(resize, interpolation=method))
+        made.add(Resize(resize, interpolation=method))
     made.add(crop(size, interpolation=method))
     if rand_mirror:
-        made.add(transforms.RandomFlipLeftRight(0.5))
-    made.add(transforms.Cast(), *_colours(brightness, contrast, saturation, hue, pca_noise, rand_gray),
+        made.add(RandomFlipLeftRight(0.5))
+    made.add(Cast(), *_colours(brightness, contrast, saturation, hue, pca_noise, rand_gray),
              *_to_tensor(mean, std, dtype))
     return made
 

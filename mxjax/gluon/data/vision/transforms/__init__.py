@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..... import image, level
 from .....base import numeric_types
@@ -127,7 +127,7 @@ class RandomFlipTopBottom(ImageOp):
         super().__init__()
 
 
-def _size(size: Any) -> tuple[int, int]:
+def _size(size: Any) -> tuple[Any, Any]:
     return (size, size) if isinstance(size, numeric_types) else size
 
 
@@ -184,7 +184,7 @@ class RandomApply(Sequential):
         return x if self.p < random.random() else self.transforms(x)
 
 
-if level.fix("mxjax.gluon") == 2:  # the same names, as MXNet 2 has them
+if not TYPE_CHECKING and level.fix("mxjax.gluon") == 2:  # checkers see level 1: the same names, as MXNet 2 has them
     from . import composed, image
     from .composed import *  # noqa: F403
     from .image import *  # noqa: F403

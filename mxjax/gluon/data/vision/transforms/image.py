@@ -14,7 +14,7 @@ __all__ = [*_both.__all__, "CenterCrop", "RandomCrop", "RandomFlipLeftRight", "R
            "RandomResizedCrop"]
 
 
-def _size(size: Any) -> tuple[int, int]:
+def _size(size: Any) -> tuple[Any, ...]:
     return (size, size) if isinstance(size, numeric_types) else tuple(size)
 
 
