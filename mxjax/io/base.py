@@ -30,6 +30,9 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
         32
     """
 
+    dtype: Any
+    layout: str | None
+
     def __new__(cls, name: str, shape: tuple[int, ...], dtype: Any = np.float32,
                 layout: str | None = "NCHW") -> DataDesc:
         desc = super().__new__(cls, name, shape)
@@ -106,6 +109,10 @@ class DataIter:
     Args:
         batch_size: samples in a batch.
     """
+
+    provide_data: Sequence[tuple[Any, ...]]  # DataDesc, or name, shape and perhaps dtype and layout
+    provide_label: Sequence[tuple[Any, ...]]
+    default_bucket_key: Any  # of iterators whose batches have bucket keys
 
     def __init__(self, batch_size: int = 0) -> None:
         self.batch_size = batch_size
