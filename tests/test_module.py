@@ -428,3 +428,12 @@ def test_gradients_of_weights_with_other_uses_are_whole(of):
     executor.backward()
     assert executor.grad_dict["w"].stype == "default"
     assert executor.grad_dict["w"].asnumpy().tolist() == [[1, 1], [2, 2], [1, 1], [3, 3]]
+
+
+def test_feed_forward_says_what_is_missing():
+    with pytest.warns(DeprecationWarning):
+        model = mx.model.FeedForward(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1))
+    with pytest.raises(TypeError, match="num_epoch"):
+        model.fit(np.zeros((2, 3)), np.zeros(2))
+    with pytest.raises(ValueError, match="no parameters to save"):
+        model.save("unused", 1)
