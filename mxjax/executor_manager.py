@@ -42,13 +42,15 @@ class DataParallelExecutorGroup:
         shared_group: group whose parameters and memory are used.
 
     Raises:
-        ValueError: two variables have one name.
+        ValueError: two variables have one name, or a batch does not say its shapes.
     """
 
     def __init__(self, sym: Symbol, arg_names: list[str], param_names: list[str], ctx: list[Context],
                  slices: list[slice], train_data: DataIter | DataBatch,
                  shared_group: DataParallelExecutorGroup | None = None) -> None:
         _check_arguments(sym)
+        if train_data.provide_data is None or train_data.provide_label is None:
+            raise ValueError("a batch whose bucket is new must say its shapes: provide_data and provide_label")
         data, labels = ([desc if isinstance(desc, DataDesc) else DataDesc(*desc) for desc in descs]
                         for descs in (train_data.provide_data, train_data.provide_label))
         self.param_idx = [i for i, name in enumerate(arg_names) if name in param_names]
@@ -61,14 +63,18 @@ class DataParallelExecutorGroup:
         self.data_names, self.label_names, self.aux_names = group.data_names, group.label_names, group.aux_names
         self.data_arrays = [list(zip(slices, arrays, strict=True)) for arrays in group.data_arrays]
         self.label_arrays = [list(zip(slices, arrays, strict=False)) for arrays in group.label_arrays]
-        self.param_arrays, self.grad_arrays, self.aux_arrays = group.param_arrays, group.grad_arrays, group.aux_arrays
+        self.param_arrays, self.aux_arrays = group.param_arrays, group.aux_arrays
+        self.grad_arrays = group.grad_arrays or []  # the group is bound for training, so it has them
 
     def load_data_batch(self, data_batch: DataBatch) -> None:
         """Copies each device's part of a batch to it.
 
         Raises:
             AssertionError: the batch has another length.
+            ValueError: the batch has no data.
         """
+        if data_batch.data is None:
+            raise ValueError("load_data_batch was given a batch without data")
         for source, targets in zip([*data_batch.data, *(data_batch.label or ())],
                                    [*self.data_arrays, *self.label_arrays], strict=False):
             if targets and targets[-1][0].stop != source.shape[0]:
@@ -109,7 +115,8 @@ class DataParallelExecutorManager:
                  param_names: list[str], aux_names: list[str], work_load_list: list[float] | None = None,
                  logger: Any = None, sym_gen: Callable[[Any], Symbol] | None = None) -> None:
         (logger or logging).info("Start training with %s", ctx)
-        work_load_list = [1] * len(ctx) if work_load_list is None else work_load_list
+        if work_load_list is None:
+            work_load_list = [1.0] * len(ctx)
         if not isinstance(work_load_list, list) or len(work_load_list) != len(ctx):
             raise AssertionError(f"Invalid settings for work load: {work_load_list} for {len(ctx)} devices")
         self.slices = _split_input_slice(train_data.batch_size, work_load_list)
@@ -166,14 +173,20 @@ class DataParallelExecutorManager:
             self.curr_execgrp = self.execgrp_bucket[key]
         self.curr_execgrp.load_data_batch(data_batch)
 
+    def _loaded(self) -> DataParallelExecutorGroup:
+        """Returns the executors of the loaded batch."""
+        if self.curr_execgrp is None:
+            raise RuntimeError("no batch is loaded: call load_data_batch first")
+        return self.curr_execgrp
+
     def forward(self, is_train: bool = False) -> None:
         """Computes the outputs of the loaded batch."""
-        self.curr_execgrp.forward(is_train=is_train)
+        self._loaded().forward(is_train=is_train)
 
     def backward(self) -> None:
         """Computes the gradients."""
-        self.curr_execgrp.backward()
+        self._loaded().backward()
 
     def update_metric(self, metric: EvalMetric, labels: Sequence[Any], pre_sliced: bool = False) -> None:
         """Counts the outputs of the loaded batch."""
-        self.curr_execgrp.update_metric(metric, labels, pre_sliced)
+        self._loaded().update_metric(metric, labels, pre_sliced)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from .kvstore.training import _update_params_on_kvstore as _update_params_on_kvs
 from .module import BucketingModule, Module
 from .module.base_module import _call_all
 from .ndarray import NDArray, zeros
+from .symbol import Symbol
 
 __all__ = ["BatchEndParam", "FeedForward", "load_checkpoint", "load_params", "save_checkpoint"]
 
@@ -46,13 +48,18 @@ class FeedForward:
         **kwargs: arguments of the optimizer.
     """
 
-    def __init__(self, symbol: Any, ctx: Any = None, num_epoch: int | None = None, epoch_size: int | None = None,
-                 optimizer: Any = "sgd", initializer: Any = Uniform(0.01), numpy_batch_size: int = 128,
+    def __init__(self, symbol: Symbol | Callable[[Any], Symbol], ctx: Any = None,
+                 num_epoch: int | None = None, epoch_size: int | None = None, optimizer: Any = "sgd",
+                 initializer: Any = Uniform(0.01), numpy_batch_size: int = 128,
                  arg_params: dict[str, NDArray] | None = None, aux_params: dict[str, NDArray] | None = None,
                  allow_extra_params: bool = False, begin_epoch: int = 0, **kwargs: Any) -> None:
         warnings.warn("FeedForward is deprecated; use mx.mod.Module", DeprecationWarning, stacklevel=2)
-        self.sym_gen = symbol if callable(symbol) and not hasattr(symbol, "list_arguments") else None
-        self.symbol = None if self.sym_gen else symbol
+        self.sym_gen: Callable[[Any], Symbol] | None = None
+        self.symbol: Symbol | None = None
+        if isinstance(symbol, Symbol) or not callable(symbol):
+            self.symbol = symbol
+        else:
+            self.sym_gen = symbol
         self.ctx = [cpu()] if ctx is None else [ctx] if isinstance(ctx, Context) else list(ctx)
         self.num_epoch = num_epoch
         self.epoch_size = epoch_size
@@ -90,23 +97,32 @@ class FeedForward:
         data, label = (np.array(x) if isinstance(x, list) else x for x in eval_data)
         return self._iterator(data, label, is_train=True)
 
+    def _network(self) -> Symbol:
+        """Returns the network, or for buckets the one of the last bucket key asked for."""
+        if self.symbol is None:
+            raise ValueError("FeedForward has no network: it was given None for a symbol")
+        return self.symbol
+
     def _module(self, data: io.DataIter, with_labels: bool) -> BucketingModule | Module:
         data_names = [desc[0] for desc in data.provide_data]
-        if self.sym_gen is not None and (with_labels or self.symbol is None):
+        sym_gen = self.sym_gen
+        if sym_gen is not None and (with_labels or self.symbol is None):
             label_names = [desc[0] for desc in data.provide_label or ()]
-            return BucketingModule(lambda key: (self.sym_gen(key), data_names, label_names),
+            return BucketingModule(lambda key: (sym_gen(key), data_names, label_names),
                                    data.default_bucket_key, context=self.ctx)
-        names = self.symbol.list_arguments()
+        symbol = self._network()
+        names = symbol.list_arguments()
         labels = [desc for desc in data.provide_label or () if desc[0] in names]
         if with_labels:
-            return Module(self.symbol, data_names, [desc[0] for desc in labels], context=self.ctx)
+            return Module(symbol, data_names, [desc[0] for desc in labels], context=self.ctx)
         # what is neither data nor a parameter is a label, whatever the iterator calls it, if it has any
         known = {desc[0]: tuple(desc[1]) for desc in (*data.provide_data, *labels)}
-        inputs = zip(names, self.symbol.infer_shape_partial(**known)[0], strict=True)
+        inputs = zip(names, symbol.infer_shape_partial(**known)[0], strict=True)
         labels = [(name, shape) for name, shape in inputs if name not in (*data_names, *(self.arg_params or ()))]
-        module = Module(self.symbol, data_names, [name for name, _ in labels], context=self.ctx)
+        module = Module(symbol, data_names, [name for name, _ in labels], context=self.ctx)
         module.bind(data.provide_data, labels or None, for_training=False)
-        module.set_params(self.arg_params, self.aux_params or {}, allow_extra=self.allow_extra_params)
+        module.init_params(None, self.arg_params, self.aux_params or {}, force_init=True,
+                           allow_extra=self.allow_extra_params)
         return module
 
     def predict(self, X: Any, num_batch: int | None = None, return_data: bool = False,  # noqa: N803
@@ -128,14 +144,14 @@ class FeedForward:
             real = data.batch_size - (batch.pad or 0)
             columns[0].append([out.asnumpy() for out in outputs])
             if return_data:
-                columns[1].append([x[0:real].asnumpy() for x in batch.data])
-                columns[2].append([x[0:real].asnumpy() for x in batch.label])
+                columns[1].append([x[0:real].asnumpy() for x in batch.data or ()])
+                columns[2].append([x[0:real].asnumpy() for x in batch.label or ()])
         merged = [[np.concatenate(parts) for parts in zip(*column, strict=True)] for column in columns]
         single = [arrays[0] if len(arrays) == 1 else arrays for arrays in merged]
         return tuple(single) if return_data else single[0]
 
     def score(self, X: Any, eval_metric: Any = "acc", num_batch: int | None = None,  # noqa: N803
-              batch_end_callback: Any = None, reset: bool = True) -> float:
+              batch_end_callback: Any = None, reset: bool = True) -> float | list[float]:
         """The value of a metric.
 
         Args:
@@ -165,7 +181,12 @@ class FeedForward:
             logger: takes the lines about the training; default `logging`.
             work_load_list: kept for MXNet's sake.
             monitor: a Monitor.
+
+        Raises:
+            TypeError: the constructor was given no number of epochs.
         """
+        if self.num_epoch is None:
+            raise TypeError("fit needs a number of epochs: give the constructor num_epoch")
         data, eval_data = self._iterator(X, y, is_train=True), self._eval_iterator(eval_data)
         module = self._module(data, True)
         module.bind(data.provide_data, data.provide_label)
@@ -233,11 +254,12 @@ class FeedForward:
         """
         if self.sym_gen is not None:
             self.symbol = self.sym_gen(data.default_bucket_key)
+        symbol = self._network()
         inputs = [desc if isinstance(desc, io.DataDesc) else io.DataDesc(*desc)
                   for desc in (*data.provide_data, *(data.provide_label or ()))]
-        names = (self.symbol.list_arguments(), self.symbol.list_auxiliary_states())
-        shapes = self.symbol.infer_shape(**{desc.name: desc.shape for desc in inputs if desc.name in names[0]})
-        types = self.symbol.infer_type(**{desc.name: desc.dtype for desc in inputs if desc.name in names[0]})
+        names = (symbol.list_arguments(), symbol.list_auxiliary_states())
+        shapes = symbol.infer_shape(**{desc.name: desc.shape for desc in inputs if desc.name in names[0]})
+        types = symbol.infer_type(**{desc.name: desc.dtype for desc in inputs if desc.name in names[0]})
         skipped = {desc.name for desc in inputs}
         results: list[dict[str, NDArray]] = []
         for own, known, place in ((names[0], self.arg_params, 0), (names[1], self.aux_params, 2)):
@@ -254,11 +276,17 @@ class FeedForward:
         return results[0], results[1]
 
     def save(self, prefix: str, epoch: int | None = None, remove_amp_cast: bool = True) -> None:
-        """Save as `save_checkpoint` does; `epoch` is the number of epochs to train by default."""
+        """Save as `save_checkpoint` does; `epoch` is the number of epochs to train by default.
+
+        Raises:
+            ValueError: there is no number of an epoch, or the model has no parameters yet.
+        """
         epoch = self.num_epoch if epoch is None else epoch
         if epoch is None:
             raise ValueError("which epoch? Neither save nor the constructor was given a number")
-        save_checkpoint(prefix, epoch, self.symbol, self.arg_params, self.aux_params, remove_amp_cast)
+        if self.arg_params is None:
+            raise ValueError("the model has no parameters to save: fit it, or give the constructor arg_params")
+        save_checkpoint(prefix, epoch, self.symbol, self.arg_params, self.aux_params or {}, remove_amp_cast)
 
     @staticmethod
     def load(prefix: str, epoch: int, ctx: Any = None, **kwargs: Any) -> FeedForward:

@@ -305,3 +305,10 @@ def test_pulled_rows_come_once_and_zeros_where_nothing_is_stored(wanted, rows):
     store.row_sparse_pull("w", out=out, row_ids=mx.nd.array(wanted))
     assert out.indices.asnumpy().tolist() == rows
     assert out.data.asnumpy().tolist() == dense[rows].tolist()
+
+
+def test_states_of_an_updater_without_any(tmp_path):
+    store = mx.kv.create("local")
+    store._set_updater(lambda key, grad, weight: None)
+    with pytest.raises(mx.MXNetError, match="no optimizer"):
+        store.save_optimizer_states(str(tmp_path / "states"))

@@ -451,3 +451,12 @@ def test_what_is_not_there_yet_is_an_early_error():
     module.bind([mx.io.DataDesc("data", (2, 3), layout="TC")], force_rebind=True)
     with pytest.raises(ValueError, match="no input's layout has an N"):
         module.init_optimizer(force_init=True)
+
+
+def test_feed_forward_says_what_is_missing():
+    with pytest.warns(DeprecationWarning):
+        model = mx.model.FeedForward(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1))
+    with pytest.raises(TypeError, match="num_epoch"):
+        model.fit(np.zeros((2, 3)), np.zeros(2))
+    with pytest.raises(ValueError, match="no parameters to save"):
+        model.save("unused", 1)

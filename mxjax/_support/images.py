@@ -36,7 +36,7 @@ def cv2() -> Any:
     return module
 
 
-def decode(data: bytes | np.ndarray, flag: int = 1, to_rgb: bool = True) -> np.ndarray:
+def decode(data: bytes | bytearray | memoryview | np.ndarray, flag: int = 1, to_rgb: bool = True) -> np.ndarray:
     """An image file's content as pixels.
 
     Args:

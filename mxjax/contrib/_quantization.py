@@ -184,6 +184,8 @@ def _collect(sym: Symbol, params: _Params, data: Iterable[DataBatch], inputs: Se
                            {k: v for k, v in params.items() if k in bound.aux_dict})
     examples = batches = 0
     for batch in data:
+        if not batch.data:
+            raise ValueError("a batch to calibrate with has no data")
         given = {d.name: value for d, value in zip(inputs, batch.data, strict=False) if d.name in wanted}
         for name, value in zip(names, bound.forward(False, **given), strict=True):
             collect(name, value)
@@ -299,7 +301,7 @@ def quantize_model(sym: Symbol, arg_params: _Params, aux_params: _Params, data_n
     qsym, layers = _quantize_symbol(sym, ctx, excluded_sym_names, _excluded_ops(excluded_op_names, calibrates),
                                     list(arg_params), quantized_dtype, quantize_mode, quantize_granularity)
     table: _Table = {}
-    if calibrates:
+    if calibrates and isinstance(calib_data, DataIter):  # others are refused above
         collector = _collector(calib_mode, quantized_dtype, layers, None, logger)
         _collect(sym, {**arg_params, **aux_params}, calib_data, described(calib_data.provide_data), layers,
                  collector.collect, num_calib_examples, ctx, logger)
@@ -408,7 +410,7 @@ def _first(data: Any) -> list[tuple[tuple[int, ...], Any]]:
     """Shapes and dtypes of the arrays in a batch, labels perhaps included."""
     if isinstance(data, DataIter):
         return [(tuple(d.shape), d.dtype) for d in described(data.provide_data)]
-    return [(a.shape, a.dtype) for a in next(iter(_batches(data))).data]
+    return [(a.shape, a.dtype) for a in next(iter(_batches(data))).data or ()]
 
 
 def _traced(network: HybridBlock, specs: list[tuple[tuple[int, ...], Any]]) -> tuple[list[str], Symbol]:
@@ -423,7 +425,7 @@ def _traced(network: HybridBlock, specs: list[tuple[tuple[int, ...], Any]]) -> t
             if count == 1:
                 raise
     inputs, out, _ = network._named_graph()
-    return [variable.name for variable in inputs], out
+    return [variable.list_outputs()[0] for variable in inputs], out
 
 
 def quantize_net_v2(network: HybridBlock, quantized_dtype: str = "auto", quantize_mode: str = "full",
@@ -489,7 +491,7 @@ def _float_graph(network: HybridBlock, specs: list[tuple[tuple[int, ...], Any]],
     args, auxs = ({k: params[k] for k in kind if k in params} for kind in kinds)
     excluded = list(exclude_layers or ())
     excluded += [name for name in (layer.name for layer in sym.get_internals())
-                 if any(match in name for match in exclude_layers_match or ())]
+                 if name is not None and any(match in name for match in exclude_layers_match or ())]
     if logger:
         logger.info("These layers have been excluded %s", excluded)
     return names, *_by_channel(sym, args, auxs, excluded, exclude_operators)

@@ -182,20 +182,20 @@ def quantize_model(sym: Symbol, arg_params: _Params, aux_params: _Params, data_n
         qsym, qargs, auxs = mx.contrib.quant.quantize_model(sym, args, auxs, calib_mode="naive", calib_data=loader)
     """
     warnings.warn("quantize_model is deprecated: use quantize_net with Gluon models", stacklevel=2)
-    calibrates = _one._calibrates(calib_mode)
-    if calibrates:
+    batches = None
+    if _one._calibrates(calib_mode):
         if calib_mode not in ("naive", "entropy"):
             raise ValueError(f"unknown calibration mode {calib_mode} received, expected `none`, `naive`, or `entropy`")
         if calib_data is None:
             raise ValueError(f"calib_data must be provided when calib_mode={calib_mode}")
-        calib_data = _loader(calib_data, calib_mode)
+        batches = _loader(calib_data, calib_mode)
     sym = _one._loaded(sym)
     qsym, qargs, auxs, collector, layers = quantize_graph(
         sym, arg_params, aux_params, device, excluded_sym_names, excluded_op_names, calib_mode, quantized_dtype,
         quantize_mode, quantize_granularity, None, logger)
-    if not calibrates:
+    if batches is None or collector is None:
         return _for_arrays(_one._exact(qsym)), qargs, auxs
-    _statistics(sym, {**arg_params, **aux_params}, data_names, calib_data, layers, collector, num_calib_batches, device,
+    _statistics(sym, {**arg_params, **aux_params}, data_names, batches, layers, collector, num_calib_batches, device,
                 logger)
     return calib_graph(qsym, arg_params, auxs, collector, calib_mode, logger)
 

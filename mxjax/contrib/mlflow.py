@@ -30,10 +30,10 @@ _DATA, _INPUTS = "data", "inputs.json"
 
 def _mlflow() -> Any:
     try:
-        import mlflow  # an extra
-        import mlflow.artifacts
-        import mlflow.models
-        import mlflow.pyfunc
+        import mlflow  # pyright: ignore[reportMissingImports]  an extra
+        import mlflow.artifacts  # pyright: ignore[reportMissingImports]
+        import mlflow.models  # pyright: ignore[reportMissingImports]
+        import mlflow.pyfunc  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise MXNetError(f"mx.contrib.mlflow needs MLflow ({error}): pip install 'mxjax[mlflow]'") from None
     return mlflow

@@ -102,7 +102,8 @@ class GluonClassifier(ClassifierMixin, _Gluon):
         Raises:
             ValueError: as scikit-learn's estimators.
         """
-        x, y = validate_data(self, X, y, dtype=np.float32, allow_nd=True)
+        checked: Any = validate_data(self, X, y, dtype=np.float32, allow_nd=True)
+        x, y = checked
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         self._fit(x, numbers.astype(np.float32))
@@ -146,7 +147,8 @@ class GluonRegressor(RegressorMixin, _Gluon):
         Raises:
             ValueError: as scikit-learn's estimators.
         """
-        x, y = validate_data(self, X, y, dtype=np.float32, allow_nd=True, multi_output=True, y_numeric=True)
+        checked: Any = validate_data(self, X, y, dtype=np.float32, allow_nd=True, multi_output=True, y_numeric=True)
+        x, y = checked
         self._flat = y.ndim == 1
         self._fit(x, y.astype(np.float32))
         return self

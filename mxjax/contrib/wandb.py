@@ -30,7 +30,7 @@ class WandbCallback(MetricLogger):
     def __init__(self, run: Any = None, prefix: str | None = None, **how: Any) -> None:
         super().__init__(prefix, **how)
         try:
-            import wandb  # an extra
+            import wandb  # pyright: ignore[reportMissingImports]  an extra
         except ImportError:
             raise MXNetError("WandbCallback needs wandb: pip install 'mxjax[wandb]'") from None
         self._wandb, self._run = wandb, run

@@ -82,7 +82,7 @@ class SequentialAug(Augmenter):
         ts: the augmenters.
     """
 
-    def __init__(self, ts: Sequence[Augmenter]) -> None:
+    def __init__(self, ts: list[Augmenter]) -> None:
         super().__init__()
         self.ts = ts
 
@@ -137,7 +137,8 @@ class ForceResizeAug(Augmenter):
         self.size, self.interp = size, interp
 
     def _change(self, pixels: np.ndarray) -> np.ndarray:
-        return _pixels.resize(pixels, *self.size, self.interp)
+        width, height = self.size
+        return _pixels.resize(pixels, width, height, self.interp)
 
 
 class RandomCropAug(ForceResizeAug):

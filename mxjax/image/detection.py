@@ -120,7 +120,7 @@ class DetHorizontalFlipAug(DetAugmenter):
         return src, label
 
 
-def _range(value: Any) -> Sequence[float]:
+def _range(value: float | Sequence[float]) -> Sequence[float]:
     """Bounds; a number is both."""
     return (value, value) if isinstance(value, numeric_types) else value
 
@@ -166,7 +166,9 @@ class DetRandomCropAug(DetAugmenter):
         if self.enabled and height > 0 and width > 0:
             for _ in range(self.max_attempts):
                 box = self._propose(height, width)
-                remaining = None if box is None else self._remaining(label, box, height, width)
+                if box is None:
+                    continue
+                remaining = self._remaining(label, box, height, width)
                 if remaining is not None:
                     return fixed_crop(src, *box), remaining
         return src, label
@@ -418,7 +420,8 @@ class ImageDetIter(ImageIter):
         label[row, :len(objects)] = objects
         return True
 
-    def augmentation_transform(self, data: Any, label: np.ndarray) -> tuple[Any, np.ndarray]:
+    def augmentation_transform(  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet's signature
+            self, data: Any, label: np.ndarray) -> tuple[Any, np.ndarray]:
         """An image and its label after the augmenters."""
         for augmenter in self.auglist:
             data, label = augmenter(data, label)

@@ -48,8 +48,8 @@ def like(values: np.ndarray, src: Any, out: NDArray | None = None) -> Any:
     return _from_host(np.ascontiguousarray(values), src.context, type(src))
 
 
-def _decoded(data: bytes | np.ndarray, flag: int = 1, to_rgb: bool = True, out: NDArray | None = None,
-             name: str | None = None) -> NDArray:
+def _decoded(data: bytes | bytearray | memoryview | np.ndarray, flag: int = 1, to_rgb: bool = True,
+             out: NDArray | None = None, name: str | None = None) -> NDArray:
     pixels = _pixels.decode(data, int(flag), bool(to_rgb))
     return like(pixels, None, out) if out is not None else _from_host(pixels, cpu(), array_class())
 
@@ -225,7 +225,7 @@ def random_size_crop(src: Any, size: Sequence[int], area: Any, ratio: tuple[floa
     """
     area = renamed_area(area, kwargs, "random_size_crop")
     h, w = src.shape[:2]
-    bounds = (area, 1.0) if isinstance(area, numeric_types) else area
+    bounds: Any = (area, 1.0) if isinstance(area, numeric_types) else area
     for _ in range(10):
         target = random.uniform(bounds[0], bounds[1]) * h * w
         proportion = np.exp(random.uniform(np.log(ratio[0]), np.log(ratio[1])))

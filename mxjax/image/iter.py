@@ -6,7 +6,7 @@ import logging
 import os
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -78,11 +78,12 @@ class ImageIter(DataIter):
         self.provide_data = [(data_name, (batch_size, *data_shape))]
         self.provide_label = [(label_name, (batch_size, label_width) if label_width > 1 else (batch_size,))]
         self.shuffle = shuffle
-        self.seq = self.imgidx if self.imgrec is not None else list(self.imglist)
-        if self.seq is None and (shuffle or num_parts > 1):
-            raise AssertionError("shuffle and num_parts need the record file's index: path_imgidx")
+        self.seq = self.imgidx if self.imgrec is not None else list(self.imglist or ())
         self._part = num_parts, part_index
-        if num_parts > 1:
+        if self.seq is None:
+            if shuffle or num_parts > 1:
+                raise AssertionError("shuffle and num_parts need the record file's index: path_imgidx")
+        elif num_parts > 1:
             if not 0 <= part_index < num_parts:
                 raise AssertionError(f"part_index must be in [0, {num_parts}), got {part_index}")
             whole = len(self.seq) - len(self.seq) % num_parts or len(self.seq)
@@ -91,6 +92,14 @@ class ImageIter(DataIter):
         self.last_batch_handle = last_batch_handle
         self.num_image = None if self.seq is None else len(self.seq)
         self.hard_reset()
+
+    @property
+    def _records(self) -> recordio.MXRecordIO:
+        """The record file, which an iterator without an order of images reads one record after the other."""
+        if self.imgrec is None:
+            raise RuntimeError(f"{type(self).__name__} has neither an order of images nor a record file: "
+                               "its seq and its imgrec are None")
+        return self.imgrec
 
     def _read_list(self, path: str) -> dict[Any, tuple[np.ndarray, str]]:
         """An image list from a file: label and path by number."""
@@ -136,11 +145,11 @@ class ImageIter(DataIter):
         if not self._allow_read:
             raise StopIteration
         again = self.last_batch_handle != "discard"
-        if self.seq is None:
-            record = self.imgrec.read()
+        if self.seq is None or self.num_image is None:
+            record = self._records.read()
             if record is None:
                 if again:
-                    self.imgrec.reset()
+                    self._records.reset()
                 raise StopIteration
             header, image = recordio.unpack(record)
             return header.label, image
@@ -150,11 +159,14 @@ class ImageIter(DataIter):
             raise StopIteration
         key = self.seq[self.cur]
         self.cur += 1
-        if self.imgrec is None:
+        label = None
+        if self.imglist is not None:
             label, name = self.imglist[key]
-            return label, self.read_image(name)
-        header, image = recordio.unpack(self.imgrec.read_idx(key))
-        return header.label if self.imglist is None else self.imglist[key][0], image
+            if self.imgrec is None:
+                return label, self.read_image(name)
+        # a record file whose images have an order has an index
+        header, image = recordio.unpack(cast(recordio.MXIndexedRecordIO, self._records).read_idx(key))
+        return header.label if label is None else label, image
 
     def _fill(self, data: np.ndarray, label: np.ndarray, row: int, sample: Any) -> bool:
         """Puts a sample into a batch's row; False where it is invalid and skipped."""
@@ -190,10 +202,10 @@ class ImageIter(DataIter):
 
     def next(self) -> DataBatch:
         """The next batch."""
+        begin = self._position()
         if self._cache is not None:
             data, label, count = self._cache
         else:
-            begin = self._position()
             data, label = np.zeros((self.batch_size, *self.data_shape), np.float32), self._empty_label()
             count = self._batchify(data, label)
         pad = self.batch_size - count
@@ -213,10 +225,10 @@ class ImageIter(DataIter):
     def _position(self) -> int:
         """Returns where the next sample is: its number in the order, or its offset in a record file without an index.
         """
-        return self.imgrec.handle.tell() if self.seq is None else self.cur
+        return self._records.handle.tell() if self.seq is None else self.cur
 
     def _settings(self) -> dict[str, Any]:
-        length = {"bytes": os.path.getsize(self.imgrec.uri)} if self.seq is None else {"length": self.num_image}
+        length = {"bytes": os.path.getsize(self._records.uri)} if self.seq is None else {"length": self.num_image}
         return {"kind": type(self).__name__, **length, "batch_size": self.batch_size, "shuffle": bool(self.shuffle),
                 "last_batch_handle": self.last_batch_handle, "num_parts": self._part[0], "part_index": self._part[1]}
 
@@ -249,9 +261,10 @@ class ImageIter(DataIter):
         name = type(self).__name__
         check_state(name, state, self._settings(), ("position", "allow_read", "cached", "order"))
         order, cached = state["order"] if self.shuffle else self.seq, state["cached"]
-        if self.shuffle and (not isinstance(order, list) or sorted(map(str, order)) != sorted(map(str, self.seq))):
+        if self.shuffle and (not isinstance(order, list) or
+                             sorted(map(str, order)) != sorted(map(str, self.seq or ()))):
             raise ValueError(f"{name}: order of this state is not one of the images here")
-        if cached is not None and self.seq is not None and not set(cached) <= set(order):
+        if cached is not None and self.seq is not None and not set(cached) <= set(order or ()):
             raise ValueError(f"{name}: cached of this state has images that are not here")
         position = check_count(name, "position", state["position"], state.get("bytes", self.num_image))
         self._cache = None
@@ -268,8 +281,8 @@ class ImageIter(DataIter):
     def _go_to(self, order: list[Any] | None, position: int) -> None:
         """Has the next sample be one of an order, or the one at an offset."""
         self._allow_read = True
-        if self.seq is None:
-            self.imgrec.handle.seek(position)
+        if order is None:
+            self._records.handle.seek(position)
         else:
             self.seq, self.num_image, self.cur = order, len(order), position
 
@@ -303,11 +316,11 @@ class ImageIter(DataIter):
     def _current(self) -> str:
         """The name of the last sample read."""
         if self.seq is None:
-            return f"in {self.imgrec.uri}, before offset {self.imgrec.handle.tell()}"
-        key = self.seq[(self.cur or self.num_image) - 1]
+            return f"in {self._records.uri}, before offset {self._records.handle.tell()}"
+        key = self.seq[self.cur - 1]  # the last one's where `cur` is back at 0
         if self.imglist is not None:
             return f"filename: {self.imglist[key][1]}"
-        return f"index: {key} of {self.imgrec.uri}"
+        return f"index: {key} of {self._records.uri}"
 
     def read_image(self, fname: str) -> bytes:
         """The bytes of an image file."""

@@ -80,7 +80,8 @@ class _Loader(importlib.abc.Loader):
 
     def get_code(self, name: str) -> types.CodeType | None:
         """Returns the code that `python -m mxnet.x` runs."""
-        return self._kept[1].get_code(self._module.__name__)
+        loader = self._kept[1]
+        return None if loader is None else loader.get_code(self._module.__name__)
 
 
 def _module(real: str) -> types.ModuleType | None:

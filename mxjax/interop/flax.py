@@ -73,7 +73,7 @@ class FlaxBlock(Block):
             value = np.asarray(value)
             self._reg_params[name] = self._make_parameter(name, shape=value.shape, dtype=value.dtype,
                                                           init=_Given(value), grad_req="write" if trained else "null")
-        self._kernels: dict[bool, Kernel] = {}
+        self._kernels: dict[tuple[bool, int], Kernel] = {}
         self._form: Any = None
         self.initialize()
 
@@ -146,7 +146,7 @@ def _linen_parts(module: linen.Module, inputs: tuple, options: Options) -> tuple
     examples = [jnp.zeros(x.shape, jnp.dtype(x.dtype)) for x in inputs]
     seed, count = next_key(inputs[0].context) if isinstance(inputs[0], NDArray) else next_key(current_context())
     rng = jax.random.fold_in(jax.random.wrap_key_data(jnp.asarray(seed)), count)
-    keys = dict(zip(("params", "dropout"), jax.random.split(rng), strict=True))
+    keys: dict[str, Any] = dict(zip(("params", "dropout"), jax.random.split(rng), strict=True))
     found = traverse_util.flatten_dict(module.init(keys, *examples, **options(False)), sep=".")
     mutable = sorted({name.split(".")[0] for name in found} - {"params"})
     # parameters go without "params.", other collections keep their name
@@ -257,6 +257,8 @@ def to_nnx(block: HybridBlock, *inputs: Any) -> nnx.Module:
     if not inputs:
         raise MXNetError("to_nnx: an nnx module is built from example inputs: to_nnx(block, x)")
     values = [a.to_jax() if isinstance(a, NDArray) else a for a in inputs]
-    return nnx.bridge.ToNNX(to_linen(block, *inputs), rngs=nnx.Rngs(0)).lazy_init(*values)
+    module = nnx.bridge.ToNNX(to_linen(block, *inputs), rngs=nnx.Rngs(0))
+    module.lazy_init(*values)
+    return module
 
 

@@ -110,6 +110,10 @@ class DataIter:
         batch_size: samples in a batch.
     """
 
+    provide_data: Sequence[tuple[Any, ...]]  # DataDesc, or name, shape and perhaps dtype and layout
+    provide_label: Sequence[tuple[Any, ...]]
+    default_bucket_key: Any  # of iterators whose batches have bucket keys
+
     def __init__(self, batch_size: int = 0) -> None:
         self.batch_size = batch_size
 

@@ -165,6 +165,8 @@ def _await_name(host: str, timeout: float) -> None:
 def _first_node(nodes: str) -> str:
     """The first host of a list as SLURM writes it: "a[03-05,9],b" -> "a03"."""
     match = re.match(r"([^,\[]+)(?:\[([^\],-]+))?", nodes)
+    if match is None:
+        raise MXNetError(f"the environment's list of nodes begins with no host's name: {nodes!r}")
     return match[1] + (match[2] or "")
 
 
@@ -415,15 +417,20 @@ class Cluster:
                 raise self.explain(MXNetError(f"worker {self.rank}: the scheduler is lost: {error}")) from None
             with self._news:
                 self._wait(lambda: self._inbox or self.gone and not self.tolerant, end - time.monotonic())
-                if self._inbox is None:
+                answer = self._answer()
+                if answer is None:
                     self.check()
                     raise MXNetError(f"worker {self.rank}: " + ("the job has ended" if self._deaf else
                                      f"the others did not come to {name!r} within {timeout:g} s"))
-                header, together = self._inbox
+        header, together = answer
         if header["op"] == "confused":
             raise MXNetError(f"worker {self.rank}: {header['reason']}; all must make the same calls in the same order")
         rest = iter(together)
         return [[next(rest) for _ in range(count)] for count in header["counts"]]
+
+    def _answer(self) -> tuple[dict[str, Any], list[np.ndarray]] | None:
+        """Returns what the scheduler has said to the gathering at hand; another thread receives it."""
+        return self._inbox
 
     def barrier(self) -> None:
         """Waits until all workers are here."""

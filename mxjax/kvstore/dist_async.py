@@ -141,12 +141,13 @@ class DistAsyncKVStore(_Dist):
             shards = self._shards(k)
             if isinstance(total, Reduced):
                 buffer = next(iter(total.copies.values()))
-                pack = self._wire is not None and self._wire.takes(buffer.dtype)
-                whole = None if pack else np.asarray(buffer)
+                if self._wire is not None and self._wire.takes(buffer.dtype):
+                    for server, begin, end in shards:
+                        self._send(k, server, "packed", [np.asarray(self._wire.pack((k, server), buffer[begin:end]))])
+                    continue
+                whole = np.asarray(buffer)
                 for server, begin, end in shards:
-                    part = np.asarray(self._wire.pack((k, server), buffer[begin:end])) if pack else \
-                        whole[begin:end] if whole.ndim else whole
-                    self._send(k, server, "packed" if pack else "dense", [part])
+                    self._send(k, server, "dense", [whole[begin:end] if whole.ndim else whole])
             else:
                 total = total.tostype("row_sparse").ascending()
                 indices, data = total.indices.asnumpy(), total.data.asnumpy()

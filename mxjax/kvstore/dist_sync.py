@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._xla.transfer import moved
-from ..array.sparse import row_sparse_array
+from ..array.sparse import RowSparseNDArray, row_sparse_array
 from ..eager.array_types import wrap
 from ..ndarray import NDArray
 from . import cluster
@@ -105,31 +105,34 @@ class DistSyncKVStore(_Dist):
             dense = [v for v in values if v.stype == "default"]
             for value, buffer in zip(dense, self._workers.broadcast([v._read() for v in dense]), strict=True):
                 value._write(_on(buffer, value))
-            values = [v if v.stype == "default" else self._first_workers(v) for v in values]
+            values = [v if v.stype == "default" else self._first_workers(self._workers, v) for v in values]
         self._values.update(zip(keys, values, strict=True))
 
-    def _first_workers(self, value: NDArray) -> NDArray:
+    @staticmethod
+    def _first_workers(workers: Workers, value: NDArray) -> NDArray:
         """Worker 0's row_sparse (or csr) array."""
         dense = value.tostype("default")
-        return wrap(_on(self._workers.broadcast([dense._read()])[0], dense), value.context).tostype(value.stype)
+        return wrap(_on(workers.broadcast([dense._read()])[0], dense), value.context).tostype(value.stype)
 
     def _reduce(self, keys: list[Any], rows: list[list[NDArray]]) -> list[Any]:
         """The sum over the devices of all workers for each key."""
         sums = super()._reduce(keys, rows)
-        if self._workers is None:
+        workers, wire = self._workers, self._wire
+        if workers is None:
             return sums
         self._agree_once(keys, rows)
         dense = [i for i, total in enumerate(sums) if isinstance(total, Reduced)]
         values = [sums[i].on(rows[i][0].context.jax_device) for i in dense]
-        packed = [self._wire is not None and self._wire.takes(v.dtype) for v in values]
-        plain = iter(self._workers.all_reduce([v for v, p in zip(values, packed, strict=True) if not p]))
-        quantized = iter(self._quantized([(keys[i], v) for i, v, p in zip(dense, values, packed, strict=True) if p]))
+        packed = [wire is not None and wire.takes(v.dtype) for v in values]
+        plain = iter(workers.all_reduce([v for v, p in zip(values, packed, strict=True) if not p]))
+        quantized = iter(self._quantized(workers, wire, [
+            (keys[i], v) for i, v, p in zip(dense, values, packed, strict=True) if p]))
         for i, is_packed in zip(dense, packed, strict=True):
             total = next(quantized) if is_packed else next(plain)
-            sums[i] = Reduced({self._workers.device: total}, sums[i].ctx)
+            sums[i] = Reduced({workers.device: total}, sums[i].ctx)
         for i, total in enumerate(sums):
             if not isinstance(total, Reduced):
-                sums[i] = self._sum_of_rows(total)
+                sums[i] = self._sum_of_rows(workers, total)
         return sums
 
     def _agree_once(self, keys: list[Any], rows: list[list[NDArray]]) -> None:
@@ -139,32 +142,34 @@ class DistSyncKVStore(_Dist):
             self._agree("kvstore push", keys, [row[0] for row in rows])
             self._agreed.add(form)
 
-    def _quantized(self, given: list[tuple[Any, Any]]) -> list[Any]:
+    @staticmethod
+    def _quantized(workers: Workers, wire: Compression | None, given: list[tuple[Any, Any]]) -> list[Any]:
         """Sums of gradients that go over the network as packed bits, all keys in one message."""
-        if not given:
+        if wire is None or not given:
             return []
-        packed = [self._wire.pack(key, value) for key, value in given]
-        signs = self._workers.combine(jnp.concatenate(packed), self._wire.sum_signs)
+        packed = [wire.pack(key, value) for key, value in given]
+        signs = workers.combine(jnp.concatenate(packed), wire.sum_signs)
         ends = np.cumsum([len(p) for p in packed])
-        return [self._wire.values_of(part, value.shape, value.dtype)
+        return [wire.values_of(part, value.shape, value.dtype)
                 for (_, value), part in zip(given, jnp.split(signs, ends[:-1], axis=1), strict=True)]
 
-    def _sum_of_rows(self, value: NDArray) -> NDArray:
+    @staticmethod
+    def _sum_of_rows(workers: Workers, value: NDArray) -> NDArray:
         """The sum over the workers of a row_sparse array: its stored rows go round, not the others."""
-        if value.stype != "row_sparse":
+        if not isinstance(value, RowSparseNDArray):
             dense = value.tostype("default")
-            return wrap(_on(self._workers.all_reduce([dense._read()])[0], dense), value.context).tostype(value.stype)
+            return wrap(_on(workers.all_reduce([dense._read()])[0], dense), value.context).tostype(value.stype)
         value = value.ascending()
         indices, data = np.asarray(value.indices.asnumpy(), np.int32), value.data._read()
-        most = int(np.max(np.asarray(self._workers.all_gather(jnp.asarray(len(indices), jnp.int32)))))
+        most = int(np.max(np.asarray(workers.all_gather(jnp.asarray(len(indices), jnp.int32)))))
         if most == 0:
             return value
         room = 1 << (most - 1).bit_length()  # few different shapes: few programs
         padded = np.full(room, -1, np.int32)
         padded[:len(indices)] = indices
         rows = jnp.zeros((room, *data.shape[1:]), data.dtype).at[:len(indices)].set(data)
-        all_indices = np.asarray(self._workers.all_gather(jnp.asarray(padded))).reshape(-1)
-        all_rows = self._workers.all_gather(rows).reshape(-1, *data.shape[1:])
+        all_indices = np.asarray(workers.all_gather(jnp.asarray(padded))).reshape(-1)
+        all_rows = workers.all_gather(rows).reshape(-1, *data.shape[1:])
         stored, places = np.unique(all_indices, return_inverse=True)
         total = jnp.zeros((len(stored), *data.shape[1:]), data.dtype).at[places.reshape(-1)].add(all_rows)
         first = int(stored[0] < 0)

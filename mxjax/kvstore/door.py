@@ -292,7 +292,7 @@ def _resolved(host: str) -> list[str]:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError as error:
         raise MXNetError(f"host {host} is not known: {error}") from None
-    return list(dict.fromkeys(info[4][0] for info in found))
+    return list(dict.fromkeys(str(info[4][0]) for info in found))
 
 
 def _routed() -> list[str]:

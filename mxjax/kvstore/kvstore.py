@@ -36,7 +36,7 @@ class KVStore(KVStoreBase):
         self._type = handle
         self._values: dict[Any, NDArray] = {}
         self._sums: dict[Any, Reduced] = {}
-        self._updater: Callable[[Any, NDArray, NDArray], None] | None = None
+        self._updater: Callable[[Any, Any, Any], None] | None = None  # of keys, sums and stored values, one or lists
         self._compression: Compression | None = None
         self._key_type: type | None = None
 
@@ -265,9 +265,7 @@ class KVStore(KVStoreBase):
         Raises:
             MXNetError: there is no optimizer.
         """
-        if self._updater is None:
-            raise MXNetError("there is no optimizer on this kvstore: call set_optimizer first")
-        write_file(fname, self._updater.get_states(dump_optimizer))
+        write_file(fname, self._states_of_updater("get_states")(dump_optimizer))
 
     def load_optimizer_states(self, fname: str) -> None:
         """Reads the optimizer's states from a file.
@@ -275,10 +273,16 @@ class KVStore(KVStoreBase):
         Raises:
             MXNetError: there is no optimizer.
         """
-        if self._updater is None:
-            raise MXNetError("there is no optimizer on this kvstore: call set_optimizer first")
+        set_states = self._states_of_updater("set_states")
         with reading(fname, "optimizer states"), open(fname, "rb") as file:
-            self._updater.set_states(file.read())
+            set_states(file.read())
+
+    def _states_of_updater(self, method: str) -> Callable[..., Any]:
+        """Returns the method of the updater that gives or takes the optimizer's states."""
+        found = getattr(self._updater, method, None)
+        if found is None:
+            raise MXNetError("there is no optimizer on this kvstore: call set_optimizer first")
+        return found
 
     # ------------------------------------------------------------ workers
     @property

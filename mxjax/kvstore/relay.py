@@ -100,7 +100,7 @@ def _bring(channel: wire.Channel, sock: socket.socket) -> None:
     """Hands what comes from the other end to a Unix socket."""
     try:
         while (message := wire.receive(channel, _check)) is not None:
-            sock.sendall(message[1][0])
+            sock.sendall(message[1][0].data)
     except (OSError, MXNetError):
         pass
 

@@ -32,7 +32,8 @@ class _Member:
 
     def __init__(self, channel: wire.Channel, hello: dict[str, Any]) -> None:
         self.channel, self.hello = channel, hello
-        self.role, self.rank = hello["role"], hello.get("rank")
+        self.role: str = hello["role"]
+        self.rank: int = -1 if hello.get("rank") is None else hello["rank"]  # -1 until the scheduler gives one
         self.seen = time.monotonic()
         self.lock = threading.Lock()
         self.leaving = self.left = False
@@ -117,7 +118,7 @@ class Scheduler:
 
     def _refusal(self, member: _Member) -> str:
         """Returns why a member cannot join; settles its rank otherwise."""
-        role, rank = member.role, member.rank
+        role, rank = member.role, member.hello.get("rank")
         if role not in self.expected:
             return f"unknown role {role!r}"
         first = next(iter(self.members.values()), None)

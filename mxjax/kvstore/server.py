@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -62,7 +62,7 @@ class ParameterServer:
         self._entries: dict[Any, _Entry] = {}
         self._locks: dict[Any, threading.RLock] = {}
         self._lock = threading.RLock()
-        self._updater: Callable[[Any, NDArray, NDArray], None] | None = None
+        self._updater: opt.Updater | None = None
         self._compression: Compression | None = None
         self._door = Door(hosts, 0, secret, "server", self._serve, most=_STORES * workers)
         self.port = self._door.port
@@ -82,6 +82,7 @@ class ParameterServer:
 
         while True:
             answer: dict[str, Any] = {}
+            message = None
             out: list[np.ndarray] = []
             try:
                 message = wire.receive(channel, admit, wire.REQUEST)
@@ -91,7 +92,7 @@ class ParameterServer:
                 failure = failure or str(error)
             except (OSError, MXNetError, MemoryError):  # the connection is broken, or out of step
                 return
-            if not failure:
+            if not failure and message is not None:
                 try:
                     answer, out = getattr(self, "_do_" + message[0]["op"])(*message) or ({}, [])
                 except Exception as error:  # the worker's mistake, told to the worker
@@ -137,14 +138,18 @@ class ParameterServer:
                 raise MXNetError(f"push to key {key!r}: arrays of shapes {str(shapes)[:200]}, the stored one has "
                                  f"{stored.shape}")
         elif header["form"] == "packed":
-            if self._compression is None:
-                raise MXNetError(f"push to key {key!r}: packed values, but nobody has said how they are compressed")
+            self._agreed_compression(key)
             _expect("push", specs, kinds == "u" and len(shapes[0]) == 1 and wire.nbytes(specs) <= stored.size + 8)
         elif header["form"] == "rows":
             _expect("push", specs, len(specs) == 2 and stored.shape and len(shapes[1]) == 1 and kinds[1] in "iu"
                     and shapes[0] == shapes[1] + stored.shape[1:] and shapes[1][0] <= stored.shape[0])
         else:
             raise MXNetError(f"push to key {key!r}: unknown form {header['form']!r}")
+
+    def _agreed_compression(self, key: Any) -> Compression:
+        if self._compression is None:
+            raise MXNetError(f"push to key {key!r}: packed values, but nobody has said how they are compressed")
+        return self._compression
 
     def _locked(self, key: Any) -> threading.RLock:
         with self._lock:
@@ -183,8 +188,9 @@ class ParameterServer:
                 return zeros("row_sparse", stored.shape, dtype=data.dtype)
             return row_sparse_array((data, indices), shape=stored.shape, dtype=data.dtype)
         if header["form"] == "packed":
-            signs = self._compression.sum_signs(jnp.asarray(arrays[0])[None])
-            return wrap(self._compression.values_of(signs, stored.shape, stored.dtype), stored.context)
+            compression = self._agreed_compression(header["key"])
+            signs = compression.sum_signs(jnp.asarray(arrays[0])[None])
+            return wrap(compression.values_of(signs, stored.shape, stored.dtype), stored.context)
         if arrays[0].shape != stored.shape:
             raise MXNetError(f"push to key {header['key']!r}: an array has shape {arrays[0].shape}, the stored one "
                              f"{stored.shape}")

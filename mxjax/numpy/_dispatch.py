@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from ..base import MXNetError, numeric_types
 from ..context import as_context, takes_device
@@ -161,7 +161,7 @@ def is_array(value: Any) -> bool:
     return IMPERATIVE.is_array(value) or SYMBOLIC.is_array(value)
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[Any]:  # Python's and NumPy's numbers have no class in common
     """Returns whether a value is a Python or NumPy number."""
     return isinstance(value, numeric_types)
 
@@ -176,7 +176,8 @@ def bound(flavour: Flavour, function: Callable[..., Any]) -> Callable[..., Any]:
         return function(flavour, *args, **kwargs)
     signature = inspect.signature(function)
     with_device = takes_device(function) if "ctx" in signature.parameters else function
-    fixed.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
+    shown = signature.replace(parameters=list(signature.parameters.values())[1:])
+    fixed.__signature__ = shown  # pyright: ignore[reportAttributeAccessIssue]  what `inspect` reads
     del fixed.__wrapped__
     # where pickle finds it: not the private file that defines it
     fixed.__module__ = function.__module__.replace("._create", "").replace("._random", ".random").replace(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,21 @@ from ..eager.call_cache import kernel_of
 from ..eager.dispatch import invoke
 from ..util import check_ufunc_options, is_np_default_dtype
 from ._dispatch import IMPERATIVE, call, is_array, is_number
+
+if TYPE_CHECKING:  # of those that `_define` adds, the ones that other files use by name
+    from ._stubs.multiarray import abs as abs
+    from ._stubs.multiarray import absolute as absolute
+    from ._stubs.multiarray import add as add
+    from ._stubs.multiarray import bitwise_left_shift as bitwise_left_shift
+    from ._stubs.multiarray import bitwise_right_shift as bitwise_right_shift
+    from ._stubs.multiarray import ceil as ceil
+    from ._stubs.multiarray import exp as exp
+    from ._stubs.multiarray import floor as floor
+    from ._stubs.multiarray import floor_divide as floor_divide
+    from ._stubs.multiarray import invert as invert
+    from ._stubs.multiarray import multiply as multiply
+    from ._stubs.multiarray import negative as negative
+    from ._stubs.multiarray import trunc as trunc
 
 __all__ = ["around", "clip", "nan_to_num", "round", "round_"]
 

@@ -541,8 +541,8 @@ for _name, _function in [("add", "add"), ("sub", "subtract"), ("mul", "multiply"
                          ("mod", "mod"), ("pow", "power"), ("and", "bitwise_and"), ("or", "bitwise_or"),
                          ("xor", "bitwise_xor")]:
     setattr(Methods, f"__{_name}__", getattr(_elemwise, _function))
-    setattr(Methods, f"__r{_name}__", _swapped(getattr(_elemwise, _function)))
-Methods.__radd__ = _elemwise.add  # a number after the array, which may be of integers
+    # `add` with the number after the array, which may be of integers
+    setattr(Methods, f"__r{_name}__", _elemwise.add if _name == "add" else _swapped(getattr(_elemwise, _function)))
 for _name, _function in [("eq", "equal"), ("ne", "not_equal"), ("gt", "greater"), ("ge", "greater_equal"),
                          ("lt", "less"), ("le", "less_equal")]:
     setattr(Methods, f"__{_name}__", getattr(_elemwise, _function))
@@ -551,6 +551,9 @@ for _name, _function in [("eq", "equal"), ("ne", "not_equal"), ("gt", "greater")
 # ------------------------------------------------------------ what MXNet 2 has otherwise, or besides
 class of_2:
     """Methods that arrays and symbols have at level 2."""
+
+    ndim: int  # the array's own
+    shape: tuple[int, ...]
 
     def __neg__(self) -> Any:
         return _elemwise.negative(self)

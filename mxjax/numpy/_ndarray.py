@@ -45,10 +45,11 @@ def _memory(value: Any) -> Any:
         return value
     if value.ctx.device_type != "cpu":
         return np.empty(0)
-    return np.from_dlpack(value._chunk.read())
+    return np.from_dlpack(value._chunk.read())  # pyright: ignore[reportArgumentType]  JAX's and NumPy's stubs differ
 
 
-class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
+# NumPy's name, and its signatures on purpose
+class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompatibleMethodOverride]
     """An array on a device with NumPy's semantics; made by `np.array`, `np.zeros`, ...
 
     It differs from `mx.nd.NDArray` as NumPy does: arrays without dimensions, empty arrays, boolean masks, comparisons
@@ -66,7 +67,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
     _zero_dim = True
 
     @property
-    def dtype(self) -> np.dtype:
+    def dtype(self) -> np.dtype:  # pyright: ignore[reportIncompatibleMethodOverride]  as NumPy has it
         """The element type.
 
         Example:
@@ -272,9 +273,10 @@ class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
             >>> a
             array([9., 9., 3., 4.])
         """
-        return NDArray.reshape(self, *shape, **kwargs)
+        return NDArray.reshape(self, *shape, **kwargs)  # pyright: ignore[reportReturnType]  of the array's class
 
-    def attach_grad(self, grad_req: str = "write") -> None:
+    def attach_grad(  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet's signature
+            self, grad_req: str = "write") -> None:
         """Makes this array a variable whose gradient `backward` puts into `.grad`; see `NDArray.attach_grad`.
 
         Args:
@@ -294,7 +296,8 @@ class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
         """
         NDArray.attach_grad(self, grad_req)
 
-    def sort(self, axis: int | None = -1, kind: Any = None, order: Any = None) -> None:
+    def sort(  # pyright: ignore[reportIncompatibleMethodOverride]  NumPy's signature
+            self, axis: int | None = -1, kind: Any = None, order: Any = None) -> None:
         """Sorts in place along an axis.
 
         Args:
@@ -373,7 +376,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
             >>> a.as_in_ctx(mx.cpu()) is a
             True
         """
-        return self.as_in_context(ctx)
+        return self.as_in_context(ctx)  # pyright: ignore[reportReturnType]  of the array's class
 
     def tostype(self, stype: str) -> ndarray:
         """A copy; there are only dense ndarrays.
@@ -415,7 +418,8 @@ def _inplace(name: str, function: Callable) -> Callable[[ndarray, Any], ndarray]
 for _name, _function in [("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "true_divide"),
                          ("mod", "mod"), ("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor")]:
     setattr(ndarray, f"__i{_name}__", _inplace(_name, getattr(_elemwise, _function)))
-ndarray.__imatmul__ = _inplace("matmul", _matrix.matmul)
+ndarray.__imatmul__ = _inplace(  # pyright: ignore[reportAttributeAccessIssue]  set as those above are
+    "matmul", _matrix.matmul)
 at_level_2(ndarray, {f"__i{name}__": _inplace(name, getattr(_elemwise, function)) for name, function in [
     ("floordiv", "floor_divide"), ("pow", "power"), ("lshift", "bitwise_left_shift"),
     ("rshift", "bitwise_right_shift")]} | {"sort": of_2.sort})

@@ -80,7 +80,7 @@ def _form(function: Callable[..., Any], arguments: str, meant: dict[str, str]) -
         given |= {k: f"({given[k]}) if {k} is None else {k}" for k in old}
     passed = ", ".join([f"{k}={v}" for k, v in given.items()] + [f"**{s}" for s in starred])
     exec(f"def {name}({arguments}):\n    return function({passed})", scope)
-    made = functools.update_wrapper(scope[name], function)
+    made: Any = functools.update_wrapper(scope[name], function)
     del made.__wrapped__
     made.__doc__ = function.__doc__ and function.__doc__.replace("        ctx: ", "        device: ").replace(
         "        ddof: ", "        correction: ")

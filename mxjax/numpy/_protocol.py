@@ -50,4 +50,4 @@ def _in_a_tuple(func: Callable) -> Callable:
 
 
 protocol.functions, protocol.ufuncs = array_functions, multiarray.UFUNCS
-protocol.namespace = lambda: sys.modules[__package__]
+protocol.namespace = lambda: sys.modules[__name__.rpartition(".")[0]]

@@ -41,7 +41,7 @@ def _msort(a: Any) -> Any:
 
 
 def _trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
-    return getattr(np, "trapezoid", getattr(np, "trapz", None))(y, x, dx, axis)
+    return getattr(np, "trapezoid" if hasattr(np, "trapezoid") else "trapz")(y, x, dx, axis)
 
 
 def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, bias: Any = np._NoValue, ddof: Any = np._NoValue,
@@ -105,7 +105,7 @@ def host_call(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any])
                          "consider moving the operator to the outside of the autograd scope.")
     contexts = [a.ctx for a in _leaves((args, tuple(kwargs.values()))) if isinstance(a, IMPERATIVE.kind)]
     out = kwargs.get("out")
-    targets = [a for a in (out if isinstance(out, tuple) else (out,)) if isinstance(a, IMPERATIVE.kind)]
+    targets: list[Any] = [a for a in (out if isinstance(out, tuple) else (out,)) if isinstance(a, IMPERATIVE.kind)]
     result = function(*to_host(args), **{k: to_host(v) for k, v in kwargs.items() if k != "out" or not targets})
     if targets:
         for target, value in zip(targets, result if isinstance(out, tuple) else (result,), strict=True):
@@ -120,7 +120,7 @@ def _leaves(value: Any) -> list[Any]:
     return [leaf for v in value for leaf in _leaves(v)] if isinstance(value, (list, tuple)) else [value]
 
 
-def fallback(name: str, source: Any = np) -> Callable[..., Any]:
+def of_numpy(name: str, source: Any = np) -> Callable[..., Any]:
     """NumPy's function `name` for ndarrays."""
     function = _CHANGED.get(name) or getattr(source, name)
 
@@ -151,4 +151,4 @@ def _financial(name: str) -> Callable[..., Any]:
 
 
 for _name in (*__all__, "pmt"):
-    globals()[_name] = _financial(_name) if _name in _FINANCIAL else fallback(_name)
+    globals()[_name] = _financial(_name) if _name in _FINANCIAL else of_numpy(_name)

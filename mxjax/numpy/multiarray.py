@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 speak(globals(), {**functions(IMPERATIVE), "array": array, "asarray": asarray, "empty": empty,
                   **{n: getattr(fallback, n) for n in ("interp", "positive", "result_type", "rollaxis")}},
-      {"pmt": fallback.pmt})
+      {"pmt": vars(fallback)["pmt"]})
 UFUNCS = {name: globals()[name] for name in """abs fabs add arctan2 copysign degrees hypot lcm subtract multiply
 true_divide divide negative power mod matmul absolute rint sign exp log log2 log10 expm1 sqrt square cbrt reciprocal
 invert bitwise_not remainder sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh maximum minimum

@@ -80,6 +80,7 @@ class PreparedUpdate:
     def numbers(self, optimizer: Optimizer) -> np.ndarray | None:
         """Counts an update, and returns the vector of numbers that it takes; None where the optimizer has come to do
         something else: then nothing was done."""
+        options: dict[str, Any] = {}
         for form, first in zip(self._forms, self._firsts, strict=True):
             name, options = optimizer._operator(self._weights[first], self._states[first])
             if (name, tuple(options)) != (form.name, form.names) or \

@@ -15,7 +15,7 @@ import sys
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,23 @@ _NUMBERS = frozenset(["bool", "float16", "float32", "float64", *(f"{sign}int{bit
 
 
 # ------------------------------------------------------------------------------------------------------------ writing
-class _Pickler(pickle._Pickler):
+if TYPE_CHECKING:
+    class _PythonPickler:
+        """The parts of `pickle._Pickler` used here, which type stubs leave out."""
+
+        memo: dict[int, tuple[int, Any]]
+        write: Callable[[bytes], object]
+
+        def __init__(self, file: IO[bytes], protocol: int | None = None) -> None: ...
+        def dump(self, obj: Any) -> None: ...
+        def get(self, i: int) -> bytes: ...
+        def memoize(self, obj: Any) -> None: ...
+        def save(self, obj: Any, save_persistent_id: bool = True) -> None: ...
+else:
+    _PythonPickler = pickle._Pickler
+
+
+class _Pickler(_PythonPickler):
     """Writes arrays as MXNet does: class, (None,), {"handle": the array as in a .params file}.
 
     Classes get the names MXNet knows them by; NumPy's numbers become Python's, which need no classes.
@@ -44,12 +60,13 @@ class _Pickler(pickle._Pickler):
 
     _in_array = False
 
-    def memoize(self, value: Any) -> None:
+    def memoize(self, obj: Any) -> None:
         """Notes what may come again: not an array's content, which would be held until the end."""
-        if not (self._in_array and isinstance(value, bytes | bytearray | tuple | dict)):
-            super().memoize(value)
+        if not (self._in_array and isinstance(obj, bytes | bytearray | tuple | dict)):
+            super().memoize(obj)
 
-    def save(self, value: Any, save_persistent_id: bool = True) -> None:
+    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+        value = obj
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, type) and value.__module__.partition(".")[0] in ("mxjax", "numpy"):
@@ -152,7 +169,8 @@ class _Reader:
     """Follows the instructions of a pickle."""
 
     def __init__(self) -> None:
-        self.position = self.steps = 0
+        self.position: int | None = 0
+        self.steps = 0
         self.stack: list[Any] = []
         self.outer: list[list[Any]] = []  # the stacks below the marks
         self.memo: dict[int, Any] = {}
@@ -311,7 +329,7 @@ def _dict(r: _Reader, _: Any) -> None:
     r.fill(pairs)
 
 
-_STEPS: dict[str, Callable[[_Reader, Any], None]] = {
+_STEPS: dict[str, Callable[[_Reader, Any], object]] = {
     "NONE": _constant(None), "NEWTRUE": _constant(True), "NEWFALSE": _constant(False), "EMPTY_TUPLE": _constant(()),
     "EMPTY_LIST": lambda r, _: r.push([]), "EMPTY_DICT": lambda r, _: r.push({}),
     "MARK": _mark, "POP": lambda r, _: r.pop(), "POP_MARK": lambda r, _: r.since_mark(),
@@ -357,10 +375,11 @@ def _empty(kind: Any, *_: Any) -> _Unfinished:
     """An optimizer or a schedule, to be filled (old protocols also name the class it derives from)."""
     if not isinstance(kind, _Named) or kind.kind is None:
         raise _Damaged(f"{_told(kind)} is no optimizer or schedule")
-    return _Unfinished(kind.name, lambda state: _object(kind.kind, state))
+    made = kind.kind
+    return _Unfinished(kind.name, lambda state: _object(made, state))
 
 
-def _object(kind: type, state: Any) -> Any:
+def _object(kind: type[object], state: Any) -> Any:
     if not isinstance(state, dict) or not all(isinstance(key, str) for key in state):
         raise _Damaged(f"{kind.__name__}: its attributes are not a dict by name")
     for name, example in _example(kind).items():
@@ -370,7 +389,7 @@ def _object(kind: type, state: Any) -> Any:
         elif not _alike(state[name], example, name):
             raise _Damaged(f"{kind.__name__}: attribute {name!r} is {_told(state[name])}, expected one of type "
                            f"{type(example).__name__}")
-    made = kind.__new__(kind)
+    made: Any = kind.__new__(kind)
     if hasattr(made, "__setstate__"):
         made.__setstate__(state)
     else:

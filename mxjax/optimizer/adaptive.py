@@ -65,7 +65,7 @@ class Adam(_TwoMoments):
             lrs[i] *= math.sqrt(1 - self.beta2 ** counts[index]) / (1 - self.beta1 ** counts[index])
         return lrs + self._get_wds(indices)
 
-    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
         lr *= math.sqrt(1 - self.beta2 ** t) / (1 - self.beta1 ** t)
         nd.adam_update(weight, grad, *state, out=weight, lr=lr, wd=wd, beta1=self.beta1, beta2=self.beta2,
                        epsilon=self.epsilon, lazy_update=self.lazy_update, **self._grad_options())
@@ -87,7 +87,7 @@ class Adamax(_TwoMoments):
     def __init__(self, learning_rate: float = 0.002, beta1: float = 0.9, beta2: float = 0.999, **kwargs: Any) -> None:
         super().__init__(learning_rate, beta1, beta2, **kwargs)
 
-    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
         grad = self._decayed_grad(weight, grad, wd)
         mean, largest = state
         mean[:] = self.beta1 * mean + (1 - self.beta1) * grad
@@ -121,7 +121,7 @@ class Nadam(_TwoMoments):
     def _momentum_at(self, t: int) -> float:
         return self.beta1 * (1 - 0.5 * 0.96 ** (t * self.schedule_decay))
 
-    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
         grad = self._decayed_grad(weight, grad, wd)
         now, following = self._momentum_at(t), self._momentum_at(t + 1)
         self.m_schedule *= now
@@ -151,7 +151,7 @@ class AdaGrad(_Stepwise):
     def create_state(self, index: Any, weight: NDArray) -> NDArray:
         return _zeros(weight, weight.stype)
 
-    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
         if grad.stype == "row_sparse":
             nd.sparse.adagrad_update(weight, grad, state, out=weight, lr=lr, wd=wd, epsilon=self.float_stable_eps,
                                      **self._grad_options())
@@ -182,7 +182,7 @@ class AdaDelta(_Stepwise):
     def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
         return _zeros(weight), _zeros(weight)
 
-    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
         grad *= self.rescale_grad  # in place, as in MXNet: who looks at the gradient afterwards finds it scaled
         grad = self._clipped(grad)
         grads, steps = state
@@ -254,7 +254,7 @@ class FTML(_Stepwise):
     def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         return _zeros(weight), _zeros(weight), _zeros(weight)
 
-    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
         options = {"clip_grad": self.clip_gradient} if self.clip_gradient else {}  # this operator's own name for it
         nd.ftml_update(weight, grad, *state, out=weight, lr=lr, wd=wd, t=t, beta1=self.beta1, beta2=self.beta2,
                        epsilon=self.epsilon, rescale_grad=self.rescale_grad, **options)
@@ -333,12 +333,16 @@ class _ByNorms(_Listed):
         self.lower_bound = lower_bound
         self.upper_bound = upper_bound
 
-    def _call(self, form: str, arrays: list[NDArray], out: list[NDArray], indices: list[Any], **options: Any) -> None:
+    def _own_options(self) -> dict[str, Any]:
+        """Returns the operators' parameters that only this optimizer has."""
+        return {}
+
+    def _call(self, form: str, arrays: list[NDArray], out: list[NDArray], indices: list[Any]) -> None:
         bounds = {name: value for name in ("lower_bound", "upper_bound") if (value := getattr(self, name))}
         getattr(nd._internal, f"_multi_{form}{self._name}_update")(
             *arrays, out=out, num_tensors=len(indices), learning_rates=self._get_lrs(indices),
             wds=self._get_wds(indices), step_count=[self._index_update_count[i] for i in indices], beta1=self.beta1,
-            beta2=self.beta2, epsilon=self.epsilon, **options, **bounds, **self._grad_options())
+            beta2=self.beta2, epsilon=self.epsilon, **self._own_options(), **bounds, **self._grad_options())
 
 
 @register
@@ -366,8 +370,8 @@ class LAMB(_ByNorms):
         self.bias_correction = bias_correction
         self.aggregate_num = max(1, min(45, _aggregation_size(default=45)))
 
-    def _call(self, form: str, arrays: list[NDArray], out: list[NDArray], indices: list[Any]) -> None:
-        super()._call(form, arrays, out, indices, bias_correction=self.bias_correction)
+    def _own_options(self) -> dict[str, Any]:
+        return {"bias_correction": self.bias_correction}
 
 
 @register

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -62,6 +63,7 @@ class Optimizer:
         ...         weight -= self._get_lr(index) * grad
     """
 
+    lr: float
     opt_registry: ClassVar[dict[str, type[Optimizer]]] = {}
     _takes_lists = False  # whether `update` takes lists of weights alone, as in MXNet 2
     _first_steps: float | None = None  # how many steps of the training NumPy computes, once that is decided
@@ -75,7 +77,7 @@ class Optimizer:
         if lr_scheduler is None:
             self.lr = 0.01 if learning_rate is None else learning_rate
         else:
-            self.lr = learning_rate
+            self.lr = learning_rate  # pyright: ignore[reportAttributeAccessIssue]  as in MXNet: the schedule's start or None
             if learning_rate is not None and lr_scheduler.base_lr != learning_rate:
                 # printed, as in MXNet: every time, and whatever becomes of warnings
                 print("learning rate from ``lr_scheduler`` has been overwritten by ``learning_rate`` in optimizer.")
@@ -137,12 +139,12 @@ class Optimizer:
         """The optimizer's state for a parameter: None, an NDArray, or a nest of tuples of them."""
         return None
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Change `weight` and `state` in place.
 
         Args:
             index: the parameter's index; with an `aggregate_num` > 0 also a list, as are the others then.
-            weight, grad: of equal shape.
+            weight, grad: NDArrays of equal shape.
             state: what `create_state` returned for it.
         """
         raise NotImplementedError(f"{type(self).__name__} must define update")
@@ -155,7 +157,7 @@ class Optimizer:
             return master, self.create_state(index, master)
         return self.create_state(index, weight)
 
-    def update_multi_precision(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """As `update`, with a state that `create_state_multi_precision` returned. Listed weights have one dtype."""
         listed = _is_list(index)
         rows = list(zip(weight, grad, state, strict=True)) if listed else [(weight, grad, state)]
@@ -224,7 +226,7 @@ class Optimizer:
         self.wd_mult = {n: 0.0 for n in self.idx2name.values() if not n.endswith(self._decayed)}
         self.wd_mult.update(self._multipliers("__wd_mult__", args_wd_mult))
 
-    def _multiplied(self, value: float, kind: str, indices: list[Any]) -> list[float]:
+    def _multiplied(self, value: float, kind: str, indices: Sequence[Any]) -> list[float]:
         """`value` times each parameter's multiplier; kind: "lr_mult" or "wd_mult"."""
         params, table, names = self.param_dict, getattr(self, kind), self.idx2name
         found = []
@@ -235,13 +237,13 @@ class Optimizer:
                 found.append(value * table.get(index, table.get(names.get(index), 1.0)))
         return found
 
-    def _get_lrs(self, indices: list[Any]) -> list[float]:
+    def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
         return self._multiplied(self.learning_rate, "lr_mult", indices)
 
     def _get_lr(self, index: Any) -> float:
         return self._get_lrs([index])[0]
 
-    def _get_wds(self, indices: list[Any]) -> list[float]:
+    def _get_wds(self, indices: Sequence[Any]) -> list[float]:
         return self._multiplied(self.wd, "wd_mult", indices)
 
     def _get_wd(self, index: Any) -> float:
@@ -273,6 +275,9 @@ class Optimizer:
     # ------------------------------------------------------------------ prepared updates
     # A class that defines `_operator(weight, state) -> (operator, parameters but lr and wd)` says that its update of
     # a weight is one call of that operator, on weight, gradient and `_state_arrays(state)`, with `_rates`.
+    if TYPE_CHECKING:
+        def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]: ...
+
     _alike_alone = False  # whether `update` of a list does what it does of each by itself
 
     def _is_one_call(self, weight: NDArray) -> bool:
@@ -289,7 +294,7 @@ class Optimizer:
         return self._get_lrs(indices) + self._get_wds(indices)
 
     # ------------------------------------------------------------------ pieces of updates
-    def _grad_options(self) -> dict[str, float]:
+    def _grad_options(self) -> dict[str, Any]:
         """Returns the options for the gradient of the fused update operators."""
         options = {"rescale_grad": self.rescale_grad}
         if self.clip_gradient:
@@ -320,9 +325,10 @@ class _Stepwise(Optimizer):
                 self.update(*one)
             return
         self._update_count(index)
-        self._step(weight, grad, state, self._get_lr(index), self._get_wd(index), self._index_update_count[index])
+        self._step(index, weight, grad, state, self._get_lr(index), self._get_wd(index),
+                   self._index_update_count[index])
 
-    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
         """Update one parameter for the `t`-th time (from 1)."""
         name, options = self._operator(weight, state)
         getattr(nd, name)(weight, grad, *self._state_arrays(state), out=weight, lr=lr, wd=wd, **options)

@@ -40,7 +40,7 @@ class GroupAdaGrad(_Stepwise):
                                f"{weight.shape}")
         return nd.zeros((weight.shape[0], 1), weight.context, dtype=weight.dtype, stype=weight.stype)
 
-    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
         if wd != 0:
             raise Unfit(f"GroupAdaGrad does not support weight decay, got wd={wd}")
         if grad.stype == "row_sparse":
@@ -53,4 +53,4 @@ class GroupAdaGrad(_Stepwise):
 
 
 if level.fix("mxjax.optimizer") == 2:
-    from .steps import GroupAdaGrad  # noqa: F811
+    from .steps import GroupAdaGrad  # noqa: F811  # pyright: ignore[reportAssignmentType]  the other level's class

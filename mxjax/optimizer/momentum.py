@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import ndarray as nd
@@ -248,7 +249,7 @@ class LARS(_Aggregated):
         self.last_lr: float | None = None
         self.cur_lr: float | None = None
 
-    def _get_lrs(self, indices: list[Any]) -> list[float]:
+    def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
         lr = self.learning_rate
         self.last_lr, self.cur_lr = (lr if self.cur_lr is None else self.cur_lr), lr
         return self._multiplied(lr, "lr_mult", indices)
@@ -260,17 +261,18 @@ class LARS(_Aggregated):
         names = [str(self.idx2name.get(index, index)) for index in indices]
         scaled = [i for i, name in enumerate(names) if not name.endswith(("gamma", "beta", "bias"))]
         order = scaled + [i for i in range(len(indices)) if i not in set(scaled)]
-        rates, decays, weights, grads, states = ([values[i] for i in order]
-                                                 for values in (rates, decays, weights, grads, states))
+        rates, decays = ([values[i] for i in order] for values in (rates, decays))
+        weights, grads = ([arrays[i] for i in order] for arrays in (weights, grads))
+        states = [states[i] for i in order]
         lrs, wds = (_rates(tuple(values), ctx) for values in (rates, decays))
         n = len(scaled)
         if n:
-            squares = [nd.multi_sum_sq(*arrays[:n], num_arrays=n) for arrays in (weights, grads)]
-            scaled_lrs = nd.multi_lars(lrs[:n], *squares, wds[:n], eta=self.eta, eps=self.eps,
+            of_weights, of_grads = (nd.multi_sum_sq(*arrays[:n], num_arrays=n) for arrays in (weights, grads))
+            scaled_lrs = nd.multi_lars(lrs[:n], of_weights, of_grads, wds[:n], eta=self.eta, eps=self.eps,
                                        rescale_grad=self.rescale_grad)
             lrs = scaled_lrs if n == len(order) else nd.concat(scaled_lrs, lrs[n:], dim=0)
         options = {}
-        if self.momentum and self.momentum_correction and self.last_lr:
+        if self.momentum and self.momentum_correction and self.last_lr and self.cur_lr is not None:
             options["momentum"] = self.momentum * (self.cur_lr / self.last_lr)
         self._apply_many(weights, grads, states, multi_precision, lrs, wds, **options)
 
@@ -368,7 +370,7 @@ class DCASGD(_Stepwise):
     def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray | None, NDArray]:
         return (_zeros(weight) if self.momentum else None), weight.copy()
 
-    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
         grad = self._clipped(grad * self.rescale_grad)
         momentum, previous = state
         change = -lr * (grad + wd * weight + self.lamda * grad * grad * (weight - previous))
@@ -392,7 +394,7 @@ class SGLD(_Stepwise):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
 
-    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
         grad = self._clipped(grad * self.rescale_grad)
         weight -= lr / 2 * (grad + wd * weight)
         weight += nd.random.normal(0, math.sqrt(lr), shape=weight.shape, dtype=weight.dtype, ctx=weight.context)

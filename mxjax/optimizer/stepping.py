@@ -76,8 +76,9 @@ class Optimizer(base.Optimizer):
         """Changes weights and states by fused operators; arguments as in `step`."""
         raise NotImplementedError(f"{type(self).__name__} must define fused_step, or be made with use_fused_step=False")
 
-    def update(self, indices: Sequence[Any], weights: Sequence[NDArray], grads: Sequence[NDArray],
-               states: Sequence[Any]) -> None:
+    def update(  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet 2's names
+            self, indices: Sequence[Any], weights: Sequence[NDArray], grads: Sequence[NDArray],
+            states: Sequence[Any]) -> None:
         """Calls `fused_step` or `step`, as `use_fused_step` says.
 
         Args:
@@ -91,8 +92,9 @@ class Optimizer(base.Optimizer):
                             f"{type(indices).__name__} as indices")
         (self.fused_step if self.use_fused_step else self.step)(indices, weights, grads, states)
 
-    def update_multi_precision(self, indices: Sequence[Any], weights: Sequence[NDArray], grads: Sequence[NDArray],
-                               states: Sequence[Any]) -> None:
+    def update_multi_precision(  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet 2's names
+            self, indices: Sequence[Any], weights: Sequence[NDArray], grads: Sequence[NDArray],
+            states: Sequence[Any]) -> None:
         """As `update`, with states that `create_state_multi_precision` returned."""
         half = [self.multi_precision and _is_half(weight) for weight in weights]
         precise = [state[0] if is_half else weight
@@ -114,6 +116,8 @@ class Optimizer(base.Optimizer):
 
 class ByStep(Optimizer):
     """An optimizer defined by `_step`, a formula for one weight, and `_operator`, the operator that is the same."""
+
+    lazy_update: bool  # of those whose operators know of row-sparse gradients
 
     def step(self, indices: Sequence[Any], weights: Sequence[NDArray], grads: Sequence[NDArray],
              states: Sequence[Any]) -> None:

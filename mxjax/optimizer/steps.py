@@ -614,6 +614,9 @@ class Ftrl(ByStep):
 class _Listed(ByStep):
     """An optimizer with an operator for several weights, which level 1 has, too."""
 
+    if TYPE_CHECKING:  # a method of the class of level 1
+        def _update_listed(self, form: str, index: Any, weight: Any, grad: Any, state: Any) -> None: ...
+
     def fused_step(self, indices: _List, weights: _List, grads: _List, states: _List) -> None:
         self._update_listed("", list(indices), list(weights), list(grads), list(states))
 
@@ -667,7 +670,7 @@ class _ByNorms(_Listed):
         return mean, nd.sqrt(var) + self.epsilon
 
 
-class LAMB(_ByNorms, adaptive.LAMB):
+class LAMB(_ByNorms, adaptive.LAMB):  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet 2's names
     """Adam's direction, its length scaled per layer to the norm of the weight (You et al., 2020).
 
     Args:
@@ -693,7 +696,7 @@ class LAMB(_ByNorms, adaptive.LAMB):
         self._descend(weight, self._bounded_norm(weight), mean / root + wd * weight, lr)
 
 
-class LANS(_ByNorms, adaptive.LANS):
+class LANS(_ByNorms, adaptive.LANS):  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet 2's names
     """LAMB on gradients of norm 1, with Nesterov's momentum (Zheng et al., 2020).
 
     Args:
@@ -732,7 +735,7 @@ class _Corrected(_Listed):
         self.aggregate_num = max(1, min(50, _aggregation_size(default=4)))
 
 
-class AdamW(_Corrected, adaptive.AdamW):
+class AdamW(_Corrected, adaptive.AdamW):  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet 2's names
     """Adam with the decay apart from the gradient: weight -= rate * (mean / (sqrt(var) + epsilon) + wd * weight).
 
     Loshchilov & Hutter, 2019. Without the fused step the decay is of the weight after the step.
@@ -761,7 +764,7 @@ class AdamW(_Corrected, adaptive.AdamW):
             weight[:] -= lr * wd * weight
 
 
-class AdaBelief(_Corrected, adaptive.AdaBelief):
+class AdaBelief(_Corrected, adaptive.AdaBelief):  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet 2's names
     """Adam that divides by how far gradients are from their average: weight -= rate * mean / (sqrt(var) + epsilon).
 
     Zhuang et al., 2020.

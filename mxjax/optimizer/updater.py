@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import IO, Any
+from typing import IO, Any, overload
 
 import numpy as np
 
@@ -50,7 +50,13 @@ class Updater:
         """Returns whether the optimizer takes several parameters at a time."""
         return self.optimizer.aggregate_num > self.optimizer._takes_lists
 
-    def __call__(self, index: Any, grad: NDArray | list[NDArray], weight: NDArray | list[NDArray]) -> None:
+    @overload
+    def __call__(self, index: list[Any], grad: list[NDArray], weight: list[NDArray]) -> None: ...
+
+    @overload
+    def __call__(self, index: Any, grad: NDArray, weight: NDArray) -> None: ...
+
+    def __call__(self, index: Any, grad: Any, weight: Any) -> None:
         """Update one weight, or a list of them on one context.
 
         Args:

@@ -32,9 +32,12 @@ def _normalize_sequence(length: int | None, inputs: Any, layout: str, merge: boo
     in_axis = axis if in_layout is None else in_layout.find("T")
     if isinstance(inputs, Symbol):
         if merge is False:
+            if length is None:
+                raise ValueError("unroll needs length, the number of steps, to split one symbol")
             if len(inputs.list_outputs()) != 1:
                 raise ValueError("unroll takes no group of symbols; pass list(group), or one symbol to be split")
-            inputs = list(symbol.split(inputs, axis=in_axis, num_outputs=length, squeeze_axis=1))
+            inputs = list(symbol.split(inputs, axis=in_axis, num_outputs=length,
+                                       squeeze_axis=1))  # pyright: ignore[reportArgumentType]  the text in MXNet's files
     else:
         if length is not None and len(inputs) != length:
             raise ValueError(f"unroll over {length} steps was given {len(inputs)} inputs")
@@ -72,6 +75,8 @@ class BaseRNNCell:
         prefix: beginning of the names of parameters and nodes.
         params: parameters shared with other cells.
     """
+
+    _num_hidden: int  # of cells with gates
 
     def __init__(self, prefix: str = "", params: RNNParams | None = None) -> None:
         self._own_params = params is None
@@ -113,7 +118,7 @@ class BaseRNNCell:
         return [info["shape"] for info in self.state_info]
 
     @property
-    def _gate_names(self) -> Any:
+    def _gate_names(self) -> tuple[str, ...]:
         """Returns the suffixes of each gate's part of the weights."""
         return ()
 
@@ -182,21 +187,21 @@ class BaseRNNCell:
 
     def _get_activation(self, inputs: Symbol, activation: Any, **kwargs: Any) -> Symbol:
         if isinstance(activation, str):
-            return symbol.Activation(inputs, act_type=activation, **kwargs)
+            return symbol.Activation(  # the operator refuses a name that it does not know
+                inputs, act_type=activation, **kwargs)  # pyright: ignore[reportArgumentType]
         return activation(inputs, **kwargs)
 
 
 class _GatedCell(BaseRNNCell):
     """A cell whose gates are made from two projections, of the input and of the last output.
 
-    A subclass gives the projections (`_project`) and, by a mixin below, what becomes of them (`_combine`).
+    A subclass gives the projections (`_project`) and, by one of the classes below, what becomes of them (`_combine`).
     """
 
     _num_states = 1
     _state_shape: tuple[int, ...]
     _state_layout = "NC"
     _activation: Any = "tanh"
-    _gate_slices: dict[str, Any] = {}
 
     @property
     def state_info(self) -> list[dict[str, Any]]:
@@ -206,28 +211,45 @@ class _GatedCell(BaseRNNCell):
     def _num_gates(self) -> int:
         return len(self._gate_names)
 
+    @property
+    def _gate_slices(self) -> dict[str, Any]:
+        """Returns further arguments of the operator that splits the projections by gate."""
+        return {}
+
+    def _project(self, inputs: Symbol, states: list[Symbol], name: str) -> tuple[Symbol, Symbol]:
+        """Returns the projections of the input and of the last output, all gates together."""
+        raise NotImplementedError
+
+    def _combine(self, i2h: Symbol, h2h: Symbol, states: list[Symbol], name: str) -> tuple[Symbol, list[Symbol]]:
+        """Returns the output and the new states."""
+        raise NotImplementedError
+
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         self._counter += 1
         name = f"{self._prefix}t{self._counter}_"
         return self._combine(*self._project(inputs, states, name), states, name)
 
 
-class _RNNArithmetic:
+class _RNNArithmetic(_GatedCell):
     """output = activation(i2h + h2h)."""
 
-    _gate_names = GATES["rnn_tanh"]
+    @property
+    def _gate_names(self) -> tuple[str, ...]:
+        return GATES["rnn_tanh"]
 
     def _combine(self, i2h: Symbol, h2h: Symbol, states: list[Symbol], name: str) -> tuple[Symbol, list[Symbol]]:
         output = self._get_activation(i2h + h2h, self._activation, name=f"{name}out")
         return output, [output]
 
 
-class _LSTMArithmetic:
+class _LSTMArithmetic(_GatedCell):
     """cell = forget * cell + in * activation(...); output = out * activation(cell)."""
 
-    _gate_names = GATES["lstm"]
     _num_states = 2
 
+    @property
+    def _gate_names(self) -> tuple[str, ...]:
+        return GATES["lstm"]
     def _combine(self, i2h: Symbol, h2h: Symbol, states: list[Symbol], name: str) -> tuple[Symbol, list[Symbol]]:
         gates = symbol.SliceChannel(i2h + h2h, num_outputs=4, name=f"{name}slice", **self._gate_slices)
         in_gate = symbol.Activation(gates[0], act_type="sigmoid", name=f"{name}i")
@@ -239,10 +261,12 @@ class _LSTMArithmetic:
         return output, [output, cell]
 
 
-class _GRUArithmetic:
+class _GRUArithmetic(_GatedCell):
     """output = (1 - update) * activation(i2h + reset * h2h) + update * last output."""
 
-    _gate_names = GATES["gru"]
+    @property
+    def _gate_names(self) -> tuple[str, ...]:
+        return GATES["gru"]
 
     def _combine(self, i2h: Symbol, h2h: Symbol, states: list[Symbol], name: str) -> tuple[Symbol, list[Symbol]]:
         i2h_r, i2h_z, i2h = symbol.SliceChannel(i2h, num_outputs=3, name=f"{name}_i2h_slice")

@@ -86,7 +86,7 @@ def _define(name: str, arithmetic: type, summary: str) -> type:
 
 class _ConvLSTMArithmetic(_LSTMArithmetic):
     @property
-    def _gate_slices(self) -> dict[str, int]:
+    def _gate_slices(self) -> dict[str, Any]:
         return {"axis": self._state_layout.find("C")}
 
 

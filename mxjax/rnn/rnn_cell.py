@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 from .. import initializer, symbol
 from .._rnn_packing import GATES, Packing
@@ -24,6 +24,8 @@ from .conv_cell import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
 __all__ = ["RNNParams", "BaseRNNCell", "RNNCell", "LSTMCell", "GRUCell", "FusedRNNCell", "SequentialRNNCell",
            "BidirectionalCell", "DropoutCell", "ModifierCell", "ZoneoutCell", "ResidualCell", "BaseConvRNNCell",
            "ConvRNNCell", "ConvLSTMCell", "ConvGRUCell"]
+
+_Mode = Literal["rnn_relu", "rnn_tanh", "lstm", "gru"]
 
 
 class _DenseCell(_GatedCell):
@@ -114,18 +116,19 @@ class FusedRNNCell(BaseRNNCell):
         params: parameters shared with other cells.
     """
 
-    def __init__(self, num_hidden: int, num_layers: int = 1, mode: str = "lstm", bidirectional: bool = False,
+    def __init__(self, num_hidden: int, num_layers: int = 1, mode: _Mode = "lstm", bidirectional: bool = False,
                  dropout: float = 0.0, get_next_state: bool = False, forget_bias: float = 1.0,
                  prefix: str | None = None, params: RNNParams | None = None) -> None:
         super().__init__(prefix=f"{mode}_" if prefix is None else prefix, params=params)
         self._packing = Packing(num_hidden, num_layers, mode, bidirectional, self._prefix)
         self._num_hidden = num_hidden
         self._num_layers = num_layers
-        self._mode = mode
+        self._mode: _Mode = mode
         self._bidirectional = bidirectional
         self._dropout = dropout
         self._get_next_state = get_next_state
         self._directions = self._packing.directions
+        self._parameter_name = f"{self.params._prefix}parameters"
         self._parameter = self.params.get("parameters", init=initializer.FusedRNN(
             None, num_hidden, num_layers, mode, bidirectional, forget_bias))
 
@@ -140,14 +143,13 @@ class FusedRNNCell(BaseRNNCell):
 
     def unpack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
         args = dict(args)
-        name = self._parameter.name
-        packed = args.pop(name)
-        return {**args, **self._packing.unpack(packed, name)}
+        packed = args.pop(self._parameter_name)
+        return {**args, **self._packing.unpack(packed, self._parameter_name)}
 
     def pack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
         args = dict(args)
         packed = self._packing.pack(args)
-        return {**args, self._parameter.name: packed}
+        return {**args, self._parameter_name: packed}
 
     def unroll(self, length: int, inputs: Any, begin_state: list[Symbol] | None = None, layout: str = "NTC",
                merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
@@ -206,7 +208,8 @@ class _CompositeCell(BaseRNNCell):
     def state_info(self) -> list[dict[str, Any]]:
         return [info for cell in self._cells for info in cell.state_info]
 
-    def begin_state(self, **kwargs: Any) -> list[Symbol]:
+    def begin_state(  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet's signature
+            self, **kwargs: Any) -> list[Symbol]:
         self._check_unmodified()
         return [state for cell in self._cells for state in cell.begin_state(**kwargs)]
 
@@ -357,7 +360,8 @@ class ModifierCell(BaseRNNCell):
         if hasattr(self, "base_cell"):
             self.base_cell.reset()
 
-    def begin_state(self, init_sym: Callable[..., Symbol] = symbol.zeros, **kwargs: Any) -> list[Symbol]:
+    def begin_state(  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet's name of the argument
+            self, init_sym: Callable[..., Symbol] = symbol.zeros, **kwargs: Any) -> list[Symbol]:
         """First states; `init_sym` (or `func`) as `func` in `BaseRNNCell`."""
         self._check_unmodified()
         self.base_cell._modified = False

@@ -76,7 +76,7 @@ class Batcher:
         self._open = 0  # requests that are neither answered nor given up
         self._worker = concurrent.futures.ThreadPoolExecutor(1, "mxjax-serve")
         self._dispatcher: asyncio.Task | None = None
-        self._arrived: asyncio.Event | None = None
+        self._arrived = asyncio.Event()  # a new one for each dispatcher, which may run in another loop
         self._closed = False
 
     @property
@@ -95,8 +95,8 @@ class Batcher:
             Overloaded: too many requests wait, or no more are taken.
             TooLate: the answer took longer than `timeout`.
         """
-        lengths = {a.shape[0] if a.ndim else None for a in inputs.values()}
-        if len(lengths) != 1 or None in lengths:
+        lengths = {a.shape[0] for a in inputs.values() if a.ndim}
+        if len(lengths) != 1 or not all(a.ndim for a in inputs.values()):
             raise ValueError(f"the inputs' first axis must have one length, that of the batch; got shapes "
                              f"{ {name: a.shape for name, a in inputs.items()} }")
         rows = lengths.pop()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.abc
 import importlib.util
 import os
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -184,10 +185,10 @@ class Served:
         given = dict(inputs)
         if hasattr(self._code, "preprocess"):
             given = self._code.preprocess(given)
-        outputs = self._code.predict(given) if self._graph is None else self._computed(given)
+        outputs = self._code.predict(given) if self._graph is None else self._computed(self._graph, given)
         return self._code.postprocess(outputs) if hasattr(self._code, "postprocess") else outputs
 
-    def _computed(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def _computed(self, graph: Callable[..., Any], inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         with self._lock:
             form = tuple((n, inputs[n].shape) for n in self.input_names)
             if form not in self._seen:
@@ -198,7 +199,7 @@ class Served:
             rows = next(iter(inputs.values())).shape[0]
             values = {**self._values, **{n: self._at(n, inputs[n]) for n in self.input_names},
                       **{n: zeros((rows,), self._ctx) for n in self._labels}}
-            results = self._graph(*[values[n] for n in self._order])
+            results = graph(*[values[n] for n in self._order])
             results = results if isinstance(results, list) else [results]
             return dict(zip(self.output_names, [r.asnumpy() for r in results], strict=True))
 
@@ -223,9 +224,11 @@ def module_of(path: str) -> ModuleType:
     """Runs a file of Python; returns its module.
 
     Raises:
-        MXNetError: there is no such file.
+        MXNetError: there is no such file, or it is none of Python.
     """
     spec = importlib.util.spec_from_file_location(f"mxjax_served_{re.sub(r'[^a-zA-Z0-9]', '_', path)}", path)
+    if spec is None or not isinstance(spec.loader, importlib.abc.SourceLoader):
+        raise MXNetError(f"{path} is no file of Python: its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     try:
         # not by Python's compiled files: they are taken for new where a file changes twice within a second

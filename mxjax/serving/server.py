@@ -1,5 +1,7 @@
 """Models behind the Open Inference Protocol V2, over HTTP and gRPC: kserve's protocol on uvicorn and grpc."""
 
+# pyright: reportMissingImports=false
+# kserve, which brings the other packages, is an extra.
 from __future__ import annotations
 
 import asyncio
@@ -125,7 +127,8 @@ class _Model(kserve.Model):
         super().__init__(served.name)
         self.served, self._sizes, self.ready = served, limits.sizes, False
         self._labels = served.name, served.version
-        rows, requests, filled = (metric.labels(*self._labels) for metric in (_ROWS, _REQUESTS, _FILLED))
+        rows, requests = (metric.labels(*self._labels) for metric in (_ROWS, _REQUESTS))
+        filled = _FILLED.labels(*self._labels)
 
         def note(count: int, together: int, more: int) -> None:
             rows.observe(count)

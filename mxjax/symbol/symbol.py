@@ -452,7 +452,7 @@ class Symbol(_Base):
         """Binds the arguments given by name and runs forward; returns the outputs."""
         return self.bind(chosen(ctx), kwargs).forward()
 
-    def to_jax(self) -> Callable[..., tuple]:
+    def to_jax(self) -> JaxFunction:
         """The graph as a pure JAX function; see `mxjax.interop.to_jax`."""
         return JaxFunction(self)
 

@@ -296,3 +296,20 @@ def test_mxnets_own_dtype_for_bfloat16():
         np.testing.assert_array_equal(made.astype("float32").asnumpy(), x.asnumpy())
     sym = mx.sym.exp(mx.sym.var("x", dtype=theirs))
     assert sym.simple_bind(mx.cpu(), x=(2,)).arg_dict["x"].dtype is x.astype("bfloat16").dtype
+
+
+def test_a_bucketing_module_is_converted():
+    def network_of(key):
+        data = mx.sym.var("data")
+        return mx.sym.SoftmaxOutput(mx.sym.FullyConnected(data, num_hidden=2, name="fc"), name="softmax"), \
+            ("data",), ("softmax_label",)
+
+    module = mx.mod.BucketingModule(network_of, default_bucket_key=3, context=mx.cpu())
+    module.bind([("data", (2, 3))], [("softmax_label", (2,))])
+    module.init_params()
+    converted = amp.convert_bucketing_module(module, "bfloat16")
+    converted.bind([("data", (2, 3))], [("softmax_label", (2,))], for_training=False)
+    converted.forward(mx.io.DataBatch([mx.nd.ones((2, 3))], bucket_key=3, provide_data=[("data", (2, 3))],
+                                      provide_label=[("softmax_label", (2,))]), is_train=False)
+    assert converted.get_outputs()[0].shape == (2, 2)
+    assert "amp_cast" in converted.symbol.tojson(remove_amp_cast=False)

@@ -92,7 +92,7 @@ class _Conversion:
         if dtype == "widest" and not all(dtypes):
             widest = made("amp_multicast", f"{_name(node.inputs[0])}_amp_multicast", twins, num_outputs=len(twins))
             inputs = [(widest, i) for i in range(len(twins))]
-        elif dtype == self._policy.target:
+        elif dtype is not None and dtype == self._policy.target:
             types, outs = _told(node, dtype)
             inputs = self._low(node, twins, types)
         elif dtype is not None:
@@ -122,10 +122,10 @@ class _Conversion:
 
     def _low(self, node: Node, twins: list[Entry], types: Sequence[str | None]) -> list[Entry]:
         """Returns the inputs of an operator of the 16-bit dtype, which takes them in these types."""
-        data, target = self._data, self._policy.target
+        data, target = self._data or (), self._policy.target
         low, states, inputs = self._known[target], set(node.mutated()), []
         for i, (entry, twin) in enumerate(zip(node.inputs, twins, strict=True)):
-            key, offline = (id(entry[0]), entry[1]), data is not None and entry[0].op is None
+            key, offline = (id(entry[0]), entry[1]), self._data is not None and entry[0].op is None
             if key in low:
                 twin = low[key]
             elif not (offline and entry[0].name not in data or i in states or types[i] not in (target, None)):

@@ -169,8 +169,10 @@ def init_trainer(optimizer_or_trainer: Trainer) -> None:
     if _state["scaler"] is None:
         raise AssertionError("AMP not initialized, did you forget to call amp.init()?")
     trainer = _trainer(optimizer_or_trainer)
-    trainer._amp_loss_scaler = LossScaler() if _state["used"] else _state["scaler"]
-    trainer._amp_original_scale = trainer._scale
+    # attributes of AMP's own, of which Trainer knows nothing, as in MXNet
+    trainer._amp_loss_scaler = (  # pyright: ignore[reportAttributeAccessIssue]
+        LossScaler() if _state["used"] else _state["scaler"])
+    trainer._amp_original_scale = trainer._scale  # pyright: ignore[reportAttributeAccessIssue]
     _state["used"] = True
 
 
@@ -184,7 +186,8 @@ def scale_loss(loss: NDArray | Sequence[NDArray], optimizer_or_trainer: Trainer)
     scaler = getattr(optimizer_or_trainer, "_amp_loss_scaler", None)
     if scaler is None:
         raise AssertionError("Loss scaler is not initialized, did you forget to call amp.init_trainer()?")
-    optimizer_or_trainer._scale = optimizer_or_trainer._amp_original_scale / scaler.loss_scale
+    original = optimizer_or_trainer._amp_original_scale  # pyright: ignore[reportAttributeAccessIssue]  see above
+    optimizer_or_trainer._scale = original / scaler.loss_scale
     if isinstance(loss, (list, tuple)):
         yield [part * scaler.loss_scale for part in loss]
     else:
@@ -301,7 +304,7 @@ def convert_hybrid_block(block: HybridBlock, target_dtype: str = "float16",
                            "before calling convert_hybrid_block.")
     inputs, sym, params = block._named_graph()
     converted = convert_symbol(sym, target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops, excluded_sym_names,
-                               [variable.name for variable in inputs], cast_optional_params)
+                               [variable.list_outputs()[0] for variable in inputs], cast_optional_params)
     values = _in_dtypes(converted, {name: param._reduce() for name, param in params.items()})
     result = SymbolBlock(converted.as_np_ndarray() if sym.numpy_semantics else converted, inputs)
     result._set_values(values, ctx)
@@ -323,11 +326,14 @@ def convert_bucketing_module(bucketing_mod: BucketingModule, target_dtype: str =
         raise AssertionError("convert_bucketing_module needs a BucketingModule with buckets and parameters")
     args, auxs = bucketing_mod.get_params()
     symbols: dict[Any, Symbol] = {}
+    new_args, new_auxs = args, auxs
     for key, module in bucketing_mod._buckets.items():
+        if module._symbol is None:
+            raise AssertionError(f"convert_bucketing_module: the module of bucket {key!r} has no graph")
         symbols[key], new_args, new_auxs = convert_model(
             module._symbol, args, auxs, target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops,
             excluded_sym_names, cast_optional_params)
     return BucketingModule.load_dict(
         symbols, sym_gen=bucketing_mod._sym_gen, arg_params=new_args, aux_params=new_auxs,
         default_bucket_key=bucketing_mod._default_bucket_key, logger=bucketing_mod.logger,
-        context=bucketing_mod._context)
+        context=bucketing_mod._options["context"])

@@ -8,16 +8,33 @@ from typing import Any
 
 from ... import ndarray as nd
 from ... import optimizer as opt
+from ...base import Precondition
 from ...context import cpu
 from ...io import DataBatch, DataIter
 from ...kvstore.training import _create_kvstore
 from ...module import Module
 from ...module.base_module import _UNIFORM
+from ...module.executor_group import DataParallelExecutorGroup
 from ...ndarray import NDArray
 from ...symbol import Symbol
 from .svrg_optimizer import _SVRGOptimizer
 
 __all__ = ["SVRGModule"]
+
+
+def _group(module: Module) -> DataParallelExecutorGroup:
+    """Returns a module's executors."""
+    if module._exec_group is None:
+        raise Precondition("SVRGModule: call bind first")
+    return module._exec_group
+
+
+def _gradients(module: Module) -> list[list[NDArray]]:
+    """Returns a module's gradients, for each parameter by device."""
+    found = _group(module).grad_arrays
+    if found is None:
+        raise Precondition("SVRGModule: call bind with for_training=True first")
+    return found
 
 
 class SVRGModule(Module):
@@ -76,28 +93,31 @@ class SVRGModule(Module):
     def init_optimizer(self, kvstore: Any = "local", optimizer: Any = "sgd",
                        optimizer_params: Any = (("learning_rate", 0.01),), force_init: bool = False) -> None:
         """As `Module.init_optimizer`."""
-        self._param_dict = [{name: nd.zeros(array.shape, ctx=ctx) for name, array in self.get_params()[0].items()}
+        params = self.get_params()[0]
+        self._param_dict = [{name: nd.zeros(array.shape, ctx=ctx) for name, array in params.items()}
                             for ctx in self._context]
         combined = self._create_optimizer(optimizer, kvstore, dict(optimizer_params))
         super().init_optimizer(kvstore=kvstore, optimizer=combined, optimizer_params=optimizer_params,
                                force_init=force_init)
         if self._kvstore:
-            for name in self._exec_group.param_names:
-                self._kvstore.init(name + "_full", nd.zeros(self._arg_params[name].shape))
+            for name in _group(self).param_names:
+                self._kvstore.init(name + "_full", nd.zeros(params[name].shape))
 
     def _create_optimizer(self, optimizer: Any, kvstore: Any, params: dict[str, Any]) -> opt.Optimizer:
         """The optimizer of parameters and full gradients."""
-        store, on_store = _create_kvstore(kvstore, self._ctx_len, self._arg_params)
-        samples = self._exec_group.batch_size
+        store, on_store = _create_kvstore(kvstore, self._ctx_len, self.get_params()[0])
+        samples = _group(self).batch_size
+        if samples is None:
+            raise ValueError("SVRGModule needs inputs with a batch axis, N in their layout")
         if store and "dist" in store.type and "_sync" in store.type:
             samples *= store.num_workers
         copies = 1 if on_store else self._ctx_len
-        names = self._exec_group.param_names
+        names = _group(self).param_names
         numbered = [name for name in names for _ in range(copies)] + [name + "_full" for name in names]
         return opt.create(_SVRGOptimizer.__name__, default_optimizer=optimizer,
                           **{"rescale_grad": 1.0 / samples, **params, "param_idx2name": dict(enumerate(numbered))})
 
-    def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
+    def forward(self, data_batch: DataBatch | list[DataBatch], is_train: bool | None = None) -> None:
         """As `Module.forward`, with both sets of parameters in training."""
         super().forward(data_batch, is_train)
         if is_train:
@@ -121,11 +141,10 @@ class SVRGModule(Module):
 
     def _update_svrg_gradients(self) -> None:
         """Corrects the gradients of this batch."""
-        for i, name in enumerate(self._exec_group.param_names):
+        current, special = _gradients(self), _gradients(self._mod_aux)
+        for i, name in enumerate(_group(self).param_names):
             for k in range(self._ctx_len):
-                grad = self._exec_group.grad_arrays[i][k]
-                self._svrg_grads_update_rule([grad], [self._mod_aux._exec_group.grad_arrays[i][k]],
-                                             [self._param_dict[k][name]])
+                self._svrg_grads_update_rule([current[i][k]], [special[i][k]], [self._param_dict[k][name]])
 
     @staticmethod
     def _svrg_grads_update_rule(current: list[NDArray], special: list[NDArray], full: list[NDArray]) -> list[NDArray]:
@@ -140,7 +159,7 @@ class SVRGModule(Module):
 
         As in MXNet the sum begins with the previous mean, not with zero.
         """
-        names = self._exec_group.param_names
+        names = _group(self).param_names
         self._mod_aux.set_params(*self.get_params())
         train_data.reset()
         batches, pad = 0, 0
@@ -148,9 +167,10 @@ class SVRGModule(Module):
             self._mod_aux.forward(batch, is_train=True)
             self._mod_aux.backward()
             batches, pad = batches + 1, batch.pad or 0
+            gradients = _gradients(self._mod_aux)
             for i, name in enumerate(names):
                 for k, sums in enumerate(self._param_dict):
-                    sums[name] += self._mod_aux._exec_group.grad_arrays[i][k]
+                    sums[name] += gradients[i][k]
         count = batches - pad / train_data.batch_size
         for name in names:
             for sums in self._param_dict:

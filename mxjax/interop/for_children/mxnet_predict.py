@@ -2,7 +2,7 @@
 
 import sys
 
-import mxnet  # noqa: F401  from then on the name below is mxjax's
+import mxnet  # noqa: F401  # pyright: ignore[reportMissingImports]  from then on the name below is mxjax's
 
 del sys.modules[__name__]
-import mxnet_predict  # noqa: E402, F401
+import mxnet_predict  # noqa: E402, F401  # pyright: ignore[reportMissingImports]

@@ -15,7 +15,9 @@ class _Loader:
     def create_module(self, spec):
         import mxjax.interop
         mxjax.interop.install_mxnet_alias()
-        found = next(filter(None, (f.find_spec("mxnet") for f in sys.meta_path if f is not _Finder)))
+        found = next(filter(None, (f.find_spec("mxnet", None) for f in sys.meta_path if f is not _Finder)))
+        if found.loader is None:
+            raise ImportError("mxnet was found, but not what loads it", name="mxnet")
         self._loader = found.loader
         return self._loader.create_module(found)
 
@@ -30,7 +32,8 @@ class _Finder:
         found = importlib.machinery.PathFinder.find_spec(name, path) if name == "mxnet" else None
         if found is None or found.origin != _ITS_FILE or importlib.machinery.PathFinder.find_spec("mxjax") is None:
             return None  # without mxjax the package says what to install
-        found.loader = _Loader()
+        # no subclass of importlib.abc.Loader: that import would slow the start of every Python
+        found.loader = _Loader()  # pyright: ignore[reportAttributeAccessIssue]
         return found
 
 

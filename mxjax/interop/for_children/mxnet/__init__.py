@@ -17,7 +17,7 @@ if _is_here:
 else:
     _folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != _folder]
-import mxnet  # noqa: E402  whoever asked for it gets what has this name now
+import mxnet  # noqa: E402  # pyright: ignore[reportMissingImports]  whoever asked for it gets what has this name now
 
 
 def __getattr__(name):
