@@ -240,3 +240,16 @@ def test_positions_in_the_default_dtype():
     import mxjax as mx
     row, column = mx.np.unravel_index(mx.np.array([3, 5]), (2, 3))
     assert (row.tolist(), column.tolist(), row.dtype) == ([1, 1], [0, 2], "float32")
+
+
+def test_codes_in_the_shapes_of_reshape():
+    import mxjax as mx
+    x = mx.np.ones((2, 3, 4))
+    for codes, shape in (((-2, -1), (2, 12)), ((-5, 4), (6, 4)), ((-4,), (2, 3, 4)), ((-6, 1, 2, -4), (1, 2, 3, 4))):
+        assert x.reshape(*codes).shape == x.reshape(codes).shape == mx.np.reshape(x, codes).shape == shape
+    for wrong in ((-3,), (0, -1)):
+        try:
+            x.reshape(wrong)
+        except mx.MXNetError:
+            continue
+        raise SystemExit(f"{wrong} was accepted")
