@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import level
 from ..base import integer_types
 from ._dispatch import IMPERATIVE, call, flavour_of, is_array, is_number
 
@@ -221,7 +222,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
 
     Raises:
         NotImplementedError: `order` is not "C".
-        MXNetError: a position is out of range, or no integer.
+        MXNetError: a position is out of range, or no integer. Level 2 checks neither, and returns the indices' dtype.
 
     Example:
         >>> rows, columns = mx.np.unravel_index(mx.np.array([1, 5], dtype="int64"), (2, 3))
@@ -234,7 +235,9 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
         raise NotImplementedError("Do not support column-major (Fortran-style) order at this moment")
     if is_number(indices):
         return np.unravel_index(indices, shape)
-    found = call("_npi_unravel_index_fallback", [indices], shape=shape)
+    # MXNet 2's default dtype is float32, also of positions; its operator is that of NDArrays
+    name = "_unravel_index" if level.current() == 2 else "_npi_unravel_index_fallback"
+    found = call(name, [indices], shape=shape)
     return tuple(found[i] for i in range(np.size(shape)))
 
 

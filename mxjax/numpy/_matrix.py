@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import level
 from ..base import integer_types
 from ..util import check_ufunc_options
 from ._create import full
@@ -46,7 +47,8 @@ def reshape(a: Any, newshape: Any, order: str = "C", out: Any = None) -> Any:
 
     Args:
         a: ndarray or symbol.
-        newshape: int or tuple of ints with as many elements; one of them may be -1, which is computed.
+        newshape: int or tuple of ints with as many elements; one of them may be -1, which is computed. At level 2
+            the numbers from -2 to -6 mean what they mean in `npx.reshape`.
         order: "C".
         out: ndarray to write to.
 
@@ -62,7 +64,9 @@ def reshape(a: Any, newshape: Any, order: str = "C", out: Any = None) -> Any:
         array([[0., 1., 2.],
                [3., 4., 5.]])
     """
-    return call("_np_reshape", [a], out, newshape=newshape, order=order)
+    sizes = [newshape] if isinstance(newshape, integer_types) else newshape
+    coded = level.current() == 2 and any(isinstance(size, integer_types) and size < -1 for size in sizes)
+    return call("_npx_reshape" if coded else "_np_reshape", [a], out, newshape=newshape, order=order)
 
 
 def ravel(x: Any, order: str = "C") -> Any:

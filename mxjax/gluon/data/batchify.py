@@ -31,6 +31,8 @@ class Stack:
         array([2, 4])
     """
 
+    _in_cpp = True  # MXNet 2's loader in C++ knows it
+
     def __init__(self, use_shared_mem: bool = False) -> None:
         self._use_shared_mem = use_shared_mem
 
@@ -54,6 +56,8 @@ class Pad:
         array([[ 1,  2,  3],
                [ 4, -1, -1]])
     """
+
+    _in_cpp = True
 
     def __init__(self, val: float | None = None, dtype: Any = None, round_to: int | None = None,
                  use_shared_mem: bool = False) -> None:
@@ -131,6 +135,10 @@ class Group:
             if not callable(one):
                 raise AssertionError(f"Group: function {i} is a {type(one).__name__}, which cannot be called")
         self._fn: tuple[Callable[[Sequence[Any]], Any], ...] = given
+
+    @property
+    def _in_cpp(self) -> bool:
+        return all(getattr(fn, "_in_cpp", False) for fn in self._fn)
 
     def __call__(self, data: Sequence[Any]) -> tuple[Any, ...]:
         if len(data[0]) != len(self._fn):

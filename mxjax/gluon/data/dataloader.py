@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import level
 from ...array.dense import _from_host
 from ...context import cpu_pinned, current_context
 from ...io.state import check_state
@@ -35,6 +36,7 @@ from ._protocol import _worker_fn as _worker_fn
 from ._protocol import _worker_initializer as _worker_initializer
 from ._state import has_state, need_state
 from ._stream import End, Stream, StreamBatches, StreamBatchify, is_stream
+from .dataset import in_float32
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["ConnectionWrapper", "DataLoader", "DataLoaderV1", "Queue", "SimpleQueue", "default_batchify_fn",
@@ -203,7 +205,8 @@ class DataLoader:
             where the data set cannot be sent; each has a copy of it, and batches come back through shared memory.
         timeout: seconds to wait for a batch.
         auto_reload: begin to load the next round's first batches at a round's end (and at once).
-        try_nopython: of MXNet 2, whether C++ may load; changes nothing: here Python loads.
+        try_nopython: of MXNet 2, whether C++ may load. Here Python loads, but with workers, as from C++, NumPy arrays
+            and lists come in float32 unless this is False. It means nothing at level 1.
 
     Raises:
         ValueError: arguments exclude each other, or one is missing.
@@ -238,6 +241,8 @@ class DataLoader:
             self._num_workers = min(self._num_workers, 1)
         else:
             self._batch_sampler = _batch_sampler(dataset, batch_size, shuffle, sampler, last_batch, batch_sampler)
+            if self._num_workers and try_nopython is not False and level.current() == 2 and self._suits_native():
+                dataset = in_float32(dataset) or dataset
         self._prefetch = max(0, int(prefetch) if prefetch is not None else 2 * self._num_workers)
         if self._num_workers:
             kind = ThreadPool if thread_pool else ProcessPool
@@ -253,6 +258,12 @@ class DataLoader:
         """Says that a data set which can only be iterated over has come to its end."""
         if isinstance(self._batch_sampler, StreamBatches):
             self._batch_sampler.finish()
+
+    def _suits_native(self) -> bool:
+        """Returns whether MXNet 2's loader in C++ knows this sampler and batchify function."""
+        batches = self._batch_sampler
+        return (type(batches) is BatchSampler and type(batches._sampler) in (SequentialSampler, RandomSampler) and
+                (self._batchify_fn is default_batchify_fn or getattr(self._batchify_fn, "_in_cpp", False)))
 
     def _placed(self, batch: Any) -> Any:
         return _as_in_context(batch, cpu_pinned(self._pin_device_id)) if self._pin_memory else batch

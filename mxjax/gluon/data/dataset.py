@@ -6,9 +6,12 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ... import recordio
 from ..._support.frames import column, columns
 from ...ndarray import NDArray
+from ..block import HybridBlock
 from .sampler import FilterSampler, Sampler, SequentialSampler
 
 __all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]
@@ -165,6 +168,44 @@ def _parts(data: Any) -> list[Any]:
     if not frame:
         raise ValueError("ArrayDataset: a frame without columns")
     return list(frame.values())
+
+
+def in_float32(dataset: Any) -> Any:
+    """Returns a data set whose NumPy arrays and lists are in float32; NDArrays keep their dtype.
+
+    MXNet 2's loader in C++ reads data sets like this one.
+
+    Returns:
+        The new data set, or None where that loader cannot read `dataset`: it has no arrays of numbers, or functions
+        that are no hybrid blocks.
+    """
+    if isinstance(dataset, ArrayDataset):
+        parts = [in_float32(part) if isinstance(part, Dataset) else _numbers(part) for part in dataset._data]
+        return None if any(part is None for part in parts) else ArrayDataset(*parts)
+    if isinstance(dataset, _LazyTransformDataset):
+        function = dataset._fn._fn if isinstance(dataset._fn, _TransformFirst) else dataset._fn
+        data = in_float32(dataset._data) if isinstance(function, HybridBlock) else None
+        return None if data is None else _LazyTransformDataset(data, dataset._fn)
+    if isinstance(dataset, _DownloadedDataset):
+        parts = [None] if dataset._transform else [_numbers(dataset._data), _numbers(dataset._label)]
+        return None if any(part is None for part in parts) else ArrayDataset(*parts)
+    if isinstance(dataset, _SampledDataset):
+        data = in_float32(dataset._dataset)
+        return None if data is None else _SampledDataset(data, dataset._indices)
+    if type(dataset) is SimpleDataset and isinstance(dataset._data, (NDArray, np.ndarray)):
+        data = _numbers(dataset._data)
+        return None if data is None else SimpleDataset(data)
+    return None
+
+
+def _numbers(data: Any) -> Any:
+    """Returns an NDArray itself, other numbers as a NumPy array in float32, and None for anything else."""
+    if isinstance(data, NDArray):
+        return data
+    try:
+        return np.asarray(data, np.float32)
+    except (TypeError, ValueError):
+        return None
 
 
 class RecordFileDataset(Dataset):

@@ -227,3 +227,47 @@ def test_kvstores_of_other_libraries_say_what_to_use():
     for name in ("horovod", "byteps"):
         with pytest.raises(MXNetError, match="dist_sync"):
             mx.kv.create(name)
+
+
+def test_workers_give_numpy_arrays_in_float32():
+    import numpy as np
+
+    import mxjax as mx
+    data = mx.gluon.data
+    wide, small = np.ones((4, 2)), mx.np.ones((4, 2), dtype="uint8")
+
+    def kinds(dataset, **arguments):
+        batch = next(iter(data.DataLoader(dataset, 2, thread_pool=True, **arguments)))
+        parts = batch if isinstance(batch, list | tuple) else [batch]
+        return [str(getattr(part, "dtype", "texts")) for part in parts]
+
+    pair, doubled = data.ArrayDataset(small, np.arange(4)), lambda x: x * 2
+    for dataset in (pair, pair.take(3), pair.transform_first(mx.gluon.nn.Identity())):
+        assert kinds(dataset, num_workers=1) == ["uint8", "float32"]
+    assert kinds(data.SimpleDataset(wide), num_workers=1, batchify_fn=data.batchify.Stack()) == ["float32"]
+    # what C++ cannot load, or may not
+    for dataset, more in ((pair, {"num_workers": 0}), (pair, {"num_workers": 1, "try_nopython": False}),
+                          (pair.transform_first(doubled), {"num_workers": 1}),
+                          (pair, {"num_workers": 1, "batchify_fn": lambda batch: data.batchify.Stack()(batch)}),
+                          (pair, {"num_workers": 1, "sampler": data.IntervalSampler(4, 2)})):
+        assert kinds(dataset, **more) == ["uint8", "int64"]
+    assert kinds(data.ArrayDataset(list("abcd"), wide), num_workers=1)[1:] == ["float64"]
+
+
+def test_positions_in_the_default_dtype():
+    import mxjax as mx
+    row, column = mx.np.unravel_index(mx.np.array([3, 5]), (2, 3))
+    assert (row.tolist(), column.tolist(), row.dtype) == ([1, 1], [0, 2], "float32")
+
+
+def test_codes_in_the_shapes_of_reshape():
+    import mxjax as mx
+    x = mx.np.ones((2, 3, 4))
+    for codes, shape in (((-2, -1), (2, 12)), ((-5, 4), (6, 4)), ((-4,), (2, 3, 4)), ((-6, 1, 2, -4), (1, 2, 3, 4))):
+        assert x.reshape(*codes).shape == x.reshape(codes).shape == mx.np.reshape(x, codes).shape == shape
+    for wrong in ((-3,), (0, -1)):
+        try:
+            x.reshape(wrong)
+        except mx.MXNetError:
+            continue
+        raise SystemExit(f"{wrong} was accepted")
