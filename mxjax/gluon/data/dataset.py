@@ -112,7 +112,7 @@ class _TransformFirst:
 class _SampledDataset(Dataset):
     """Some of another data set's samples."""
 
-    def __init__(self, dataset: Any, sampler: Sampler) -> None:
+    def __init__(self, dataset: Any, sampler: Sampler | Sequence[int]) -> None:
         self._dataset, self._sampler = dataset, sampler
         self._indices = list(sampler)
 
