@@ -218,11 +218,11 @@ class _GatedCell(BaseRNNCell):
 
     def _project(self, inputs: Symbol, states: list[Symbol], name: str) -> tuple[Symbol, Symbol]:
         """Returns the projections of the input and of the last output, all gates together."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define _project")
 
     def _combine(self, i2h: Symbol, h2h: Symbol, states: list[Symbol], name: str) -> tuple[Symbol, list[Symbol]]:
         """Returns the output and the new states."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define _combine")
 
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         self._counter += 1

@@ -224,11 +224,11 @@ def module_of(path: str) -> ModuleType:
     """Runs a file of Python; returns its module.
 
     Raises:
-        MXNetError: there is no such file, or it is none of Python.
+        MXNetError: there is no such file, or it is not a Python file.
     """
     spec = importlib.util.spec_from_file_location(f"mxjax_served_{re.sub(r'[^a-zA-Z0-9]', '_', path)}", path)
     if spec is None or not isinstance(spec.loader, importlib.abc.SourceLoader):
-        raise MXNetError(f"{path} is no file of Python: its name must end in .py")
+        raise MXNetError(f"{path} is not a Python file: its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     try:
         # not by Python's compiled files: they are taken for new where a file changes twice within a second

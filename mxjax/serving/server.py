@@ -138,12 +138,12 @@ class _Model(kserve.Model):
                                limits.sizes, note)
 
     def measure(self) -> None:
-        """Has the metrics of its name and version tell of this model."""
+        """Registers the gauges of its name and version for this model."""
         _WAITING.labels(*self._labels).set_function(lambda: self.batcher.waiting)
         _COMPILED.labels(*self._labels).set_function(lambda: self.served.compiled)
 
     def forget(self) -> None:
-        """Ends the metrics of its name and version."""
+        """Removes the gauges of its name and version."""
         _WAITING.remove(*self._labels)
         _COMPILED.remove(*self._labels)
 
@@ -201,7 +201,7 @@ class _Repository(kserve.ModelRepository):
         model.measure()
 
     def exchange(self, name: str, models: Sequence[_Model]) -> list[_Model]:
-        """Puts other versions of a model, or none, in the place of its present ones, which are returned."""
+        """Replaces the versions of a model and returns the previous ones."""
         before = list(self.versions.pop(name, {}).values())
         for model in before:
             model.forget()
@@ -291,12 +291,12 @@ class _Extension(ModelRepositoryExtension):
         return [one for one in made if one["state"] == "READY" or not filter_ready]
 
     async def load(self, model_name: str) -> None:
-        """Reads a model's files again; the requests go to what they hold once that is compiled.
+        """Reads a model's files again, and switches requests to the new versions once they are compiled.
 
         Raises:
             NotAllowed: models are not to be loaded.
             ModelNotFound: there is no such model.
-            InvalidInput: its files cannot be read or served. What was served is served further on.
+            InvalidInput: its files cannot be read or served. The previous versions stay.
         """
         loader = self._loader(model_name)
         async with self._one:
@@ -364,13 +364,13 @@ _NO_PARAMETERS = "a model is loaded as the command line says; a request to load 
 
 
 async def _said(request: Request) -> dict[str, Any]:
-    """The object of JSON that a request may have."""
+    """Returns the JSON object in the body of a request; an empty one where there is no body."""
     try:
         said = json.loads(await request.body() or b"{}")
     except ValueError as error:
-        raise InvalidInput(f"the request is no JSON: {error}") from None
+        raise InvalidInput(f"the request is not JSON: {error}") from None
     if not isinstance(said, dict):
-        raise InvalidInput(f"the request must be an object of JSON, got {type(said).__name__}")
+        raise InvalidInput(f"the request must be a JSON object, got {type(said).__name__}")
     return said
 
 
