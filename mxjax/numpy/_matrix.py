@@ -64,7 +64,7 @@ def reshape(a: Any, newshape: Any, order: str = "C", out: Any = None) -> Any:
         array([[0., 1., 2.],
                [3., 4., 5.]])
     """
-    sizes = [newshape] if isinstance(newshape, integer_types) else newshape
+    sizes = newshape if isinstance(newshape, tuple | list) else [newshape]
     coded = any(isinstance(size, integer_types) and size < -1 for size in sizes) and level.current() == 2
     return call("_npx_reshape" if coded else "_np_reshape", [a], out, newshape=newshape, order=order)
 
