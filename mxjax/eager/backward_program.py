@@ -18,6 +18,7 @@ import numpy as np
 from .._support import settings
 from ..context import Context, current_context
 from ..interpret.calls import interpreting
+from ..kernel.ahead import Later
 from ..kernel.derivative import Derivative, PullByNumpy, derivative_of
 from ..kernel.kernel import WIDE_DTYPES, Kernel, run
 from ..kernel.policy import MOST_CALLS, MOST_CALLS_AWAY, OFTEN, TRIALS, Programs
@@ -26,6 +27,7 @@ from .chunk import ALONE, exclusive, holding, point
 from .deferred_call import DeferredCall
 from .dispatch import perform
 from .gradients import ONES, Totals, may_add, store
+from .host_work import push_kernel
 from .modes import state
 from .program import run_into
 from .promise import Promise
@@ -249,7 +251,11 @@ def _results(program: _Program, described: _Description, ctx: Any) -> Iterator[A
             values[i] = value.get()
     if described.adding:
         return iter(_added_up(program, values, [described.ends[i] for i in described.adding], wide))
-    return iter(run(program.kernel, values, wide))
+    try:
+        return iter(run(program.kernel, values, wide, None, None, True))
+    except Later:
+        pass
+    return iter(push_kernel(program.kernel, values, wide, ctx or current_context(), compiles=True))
 
 
 def _added_up(program: _Program, values: list[Any], ends: Sequence[Node], wide: bool) -> Sequence[Any]:

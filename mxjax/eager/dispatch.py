@@ -14,13 +14,14 @@ from .._xla.capacity import refuse_result
 from .._xla.transfer import moved
 from ..base import MXNetError
 from ..context import Context, accelerators, as_context, current_context
+from ..kernel.ahead import Later, compiling
 from ..kernel.derivative import derivative_of
 from ..kernel.kernel import USER_MISTAKES, Kernel, mistake, never, prepare, run, watched
 from ..ops.registry import Op
 from .array_types import array_classes, wrap
 from .chunk import Chunk, exclusive, transformation
 from .deferred_call import DeferredCall, after, may_wait
-from .host_work import HostPromise, push_kernel
+from .host_work import HostPromise, push_kernel, waits_for_compiler
 from .modes import state
 from .program import Target, run_into
 from .promise import Promise, on_default_device, put
@@ -151,7 +152,14 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         args.append(value)
     if kernel.simple and not missing and arrays and state.trace is None:  # the usual case, shortest
         args += extras
-        result = wrap(run(kernel, args, wide)[0], arrays[0]._chunk.ctx, type(arrays[0]))
+        made: Sequence[Any] | None = None
+        try:
+            made = run(kernel, args, wide, None, None, True)
+        except Later:
+            pass
+        if made is None:
+            made = push_kernel(kernel, args, wide, arrays[0]._chunk.ctx, compiles=True)
+        result = wrap(made[0], arrays[0]._chunk.ctx, type(arrays[0]))
         result._chunk.origin_trace = origin_trace
         if state.recording:
             record(kernel, arrays, args, (result,))
@@ -202,15 +210,17 @@ def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Seq
     with exclusive(chunks):
         args: list[Any] = []
         places: dict[Chunk, int] = {}
-        wide, ctx, value = kernel.wide, arrays[0]._chunk.ctx, None
+        wide, ctx, value, later = kernel.wide, arrays[0]._chunk.ctx, None, False
         for array in arrays:
             chunk = array._chunk
             value = chunk.buffer
-            if value is None and chunk in taken:
-                value = chunk.stash
+            if value is None:
+                value = chunk.stash if chunk in taken else chunk.pending
             if value is None or array._view is not None or isinstance(value, (Promise, Tracer)) or \
                     chunk.ctx is not ctx and chunk.ctx != ctx:
-                return False
+                if array._view is not None or chunk.ctx != ctx or not waits_for_compiler(value):
+                    return False
+                later = True
             if chunk.wide:
                 wide = True
             places[chunk] = -1 if chunk in places else len(args)
@@ -225,7 +235,7 @@ def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Seq
             if places[chunk] < 0:  # read twice: it cannot be told which of them is replaced
                 return False
             replaced.append((chunk, places[chunk], k))
-        run_into(kernel, args, wide, replaced, finish, (arrays, targets or None, ctx))
+        run_into(kernel, args, wide, replaced, finish, (arrays, targets or None, ctx), later=later)
     return True
 
 
@@ -387,7 +397,7 @@ def _passed_on(pending: Promise) -> bool:
     """Returns whether a call need not wait for a value: the engine's, or the open trace's own."""
     if state.trace is not None:
         return state.trace.takes(pending)
-    return isinstance(pending, HostPromise)
+    return isinstance(pending, HostPromise) and (not pending.compiles or compiling())
 
 
 def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple, target: Any,
@@ -412,16 +422,20 @@ def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tup
         not any(isinstance(a, Tracer) for a in args)
     if state.trace is not None and not kernel.eager and not on_the_host and state.trace.accepts(ctx):
         return _deferred(state.trace, kernel, arrays, args, extras, target, ctx, wide)
-    waiting = missing and _fill(args, arrays) or on_the_host
+    waiting = missing and _fill(args, arrays, target is not None or bool(kernel.mutated)) or on_the_host
     args += extras
-    if waiting:
+    replaced = _replaced_values(kernel, arrays, target) \
+        if (target is not None or kernel.mutated) and not state.recording and arrays else []
+    later = bool(replaced) and not on_the_host and any([waits_for_compiler(a) for a in args])
+    if waiting and not later:
         return finish(kernel, args, push_kernel(kernel, args, wide, ctx, failure), arrays, target, ctx)
-    if (target is not None or kernel.mutated) and not state.recording and arrays:
-        return run_into(kernel, args, wide, _replaced_values(kernel, arrays, target), finish,
-                        (arrays, target, ctx, origin_trace), always=True)
+    if replaced:
+        return run_into(kernel, args, wide, replaced, finish, (arrays, target, ctx, origin_trace), True, (), later)
     if not arrays:
         origin_trace = transformation()
-    if arrays or on_default_device(ctx):
+    if arrays:
+        outputs = perform(kernel, args, ctx, wide)
+    elif on_default_device(ctx):
         outputs = run(kernel, args, wide)
     else:
         with jax.default_device(ctx.jax_device):
@@ -496,16 +510,27 @@ def perform(kernel: Kernel, args: list[Any], ctx: Context, wide: bool) -> Sequen
     """Runs a kernel on buffers or Promise values, or defers it where a trace is open."""
     if state.trace is not None and not kernel.eager and state.trace.accepts(ctx):
         return state.trace.defer(kernel, args, ctx, wide)
-    return run(kernel, [a.get() if isinstance(a, Promise) else a for a in args], wide)
+    if any([waits_for_compiler(a) for a in args]):
+        return push_kernel(kernel, args, wide, ctx)
+    args = [a.get() if isinstance(a, Promise) else a for a in args]
+    try:
+        return run(kernel, args, wide, None, None, True)
+    except Later:
+        pass
+    return push_kernel(kernel, args, wide, ctx, compiles=True)
 
 
-def _fill(args: list[Any], arrays: Sequence[Any]) -> bool:
-    """Reads the values that are not there as plain buffers; host work in flight is not waited for (then: True)."""
+def _fill(args: list[Any], arrays: Sequence[Any], changes: bool) -> bool:
+    """Reads the values that are not there as plain buffers; host work in flight is not waited for (then: True).
+
+    What only waited for programs to be compiled is, once they are: calls one by one take the engine longer. In a call
+    that changes arrays, which are locked then, nothing is waited for.
+    """
     waiting = False
     for i, a in enumerate(args):
         if a is None and arrays[i]._view is None:
             a = arrays[i]._chunk.peek()
-        if isinstance(a, HostPromise) and a.value is None:
+        if isinstance(a, HostPromise) and a.value is None and (not a.compiles or compiling() or changes):
             args[i], waiting = a, True
         elif a is None:
             args[i] = arrays[i]._read()

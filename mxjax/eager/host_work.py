@@ -6,26 +6,34 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from .. import engine
 from ..base import MXNetError
 from ..context import Context
-from ..kernel.kernel import Kernel, run
-from .promise import Promise
+from ..interpret.rules import Eager
+from ..kernel.ahead import compiling
+from ..kernel.compiled import Compiled
+from ..kernel.kernel import Kernel, is_wide, run
+from .promise import Promise, apart, on_default_device
 
-__all__ = ["HostPromise", "push", "push_kernel"]
+__all__ = ["HostPromise", "push", "push_kernel", "waits_for_compiler"]
 
 
 class HostPromise(Promise):
-    """A value that a function pushed to the engine will set; its variable orders that function's users."""
+    """A value that a function pushed to the engine will set; its variable orders that function's users.
 
-    __slots__ = ("var", "failure", "__weakref__")
+    compiles: it waits for a program that is being compiled, itself or by what it is computed from.
+    """
+
+    __slots__ = ("var", "failure", "compiles", "__weakref__")
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
         super().__init__(shape, dtype)
         self.var = engine.get().new_variable()
         self.failure: BaseException | None = None
+        self.compiles = False
 
     def __del__(self) -> None:
         self.var.abandoned = True
@@ -44,7 +52,7 @@ class HostPromise(Promise):
 
 def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
          outputs: Sequence[tuple[tuple[int, ...], np.dtype]], *, ctx: Context | None = None, priority: int = 0,
-         name: str | None = None) -> list[HostPromise]:
+         name: str | None = None, after: engine.Var | None = None) -> list[HostPromise]:
     """Has the engine run `function(buffers of the inputs) -> buffers` once its inputs are there.
 
     Args:
@@ -54,10 +62,13 @@ def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
         ctx: where it counts as running.
         priority: higher first among those that could run.
         name: for the engine's messages.
+        after: a further variable that it waits for.
     """
     results = [HostPromise(shape, np.dtype(dtype)) for shape, dtype in outputs]
     references = list(map(weakref.ref, results))  # what nobody holds any more needs no value
     waits = list({id(v.var): v.var for v in inputs if isinstance(v, HostPromise)}.values())
+    if after is not None:
+        waits.append(after)
     held = [v.get() if isinstance(v, Promise) and not isinstance(v, HostPromise) else v for v in inputs]
 
     def work(_: Any) -> None:
@@ -81,15 +92,45 @@ def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
     return results
 
 
-def push_kernel(kernel: Kernel, args: Sequence[Any], wide: bool, ctx: Context,
-                failure: Exception | None = None) -> list[HostPromise]:
-    """An operator call as host work: an argument is not there yet, or the call fails, or its result tells whether."""
+def waits_for_compiler(value: Any) -> bool:
+    """Returns whether a value comes when programs have been compiled, some of which still are."""
+    return isinstance(value, HostPromise) and value.compiles and value.value is None and compiling()
+
+
+def push_kernel(kernel: Kernel, args: Sequence[Any], wide: bool, ctx: Context, failure: Exception | None = None,
+                compiles: bool = False, program: Compiled | Eager | None = None,
+                shared: Sequence[int] = ()) -> list[HostPromise]:
+    """An operator call as host work: an argument is not there yet, or the call fails, or its result tells whether.
+
+    compiles: its program has to be compiled, which other threads do. program: another one than that of a call, which
+    writes over some arguments. shared: those of them that are copied first, as others have them, too.
+    """
     def work(values: list[Any]) -> Sequence[Any]:
+        for place in shared:
+            values[place] = apart(values[place])
         if failure is not None:
             raise failure
-        outputs = run(kernel, values, wide)
+        outputs = run(kernel, values, wide, program)
         refusal = kernel.refuses(values, outputs) if kernel.refuses is not None else None
         if refusal is not None:
             raise refusal
         return outputs
-    return push(work, args, kernel.specs(args), ctx=ctx, name=kernel.name)
+    compiles = compiles or any([waits_for_compiler(value) for value in args])
+    specs, after = kernel.specs(args, compiles and kernel.op is not None), None
+    if compiles and failure is None and not kernel.eager:
+        after = kernel.begin([_described(value, ctx) for value in args], wide, program)
+    results = push(work, args, specs, ctx=ctx, name=kernel.name, after=after)
+    for result in results:
+        result.compiles = compiles
+    return results
+
+
+def _described(value: Any, ctx: Context) -> Any:
+    """A value as its program is compiled for it; shape, dtype and device of one that is not there yet."""
+    if not isinstance(value, Promise):
+        return value
+    if value.value is not None:
+        return value.value
+    where = None if on_default_device(ctx) else jax.sharding.SingleDeviceSharding(ctx.jax_device)
+    with jax.enable_x64(is_wide(value.dtype)):
+        return jax.ShapeDtypeStruct(value.shape, value.dtype, sharding=where)

@@ -11,14 +11,15 @@ from collections.abc import Callable, Sequence
 from sys import getrefcount
 from typing import Any
 
-import jax
 from jax.core import Tracer
 
-from .._xla.transfer import moved
-from ..kernel.kernel import WIDE_DTYPES, Kernel, run
+from ..kernel.ahead import Later
+from ..kernel.kernel import Kernel, run
 from .chunk import ALONE, Chunk
+from .host_work import push_kernel
+from .promise import apart
 
-__all__ = ["Target", "apart", "run_giving", "run_into"]
+__all__ = ["Target", "run_giving", "run_into"]
 
 Target = tuple[Chunk, int, int]  # a chunk, the argument that is its value (-1: none is), the result that replaces it
 
@@ -30,7 +31,7 @@ def _known_to_fit(kernel: Kernel, args: list[Any], results: tuple) -> tuple:
 
 def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Target],
              finish: Callable[..., Any] = _known_to_fit, rest: tuple = (), always: bool = False,
-             copies: tuple[int, ...] = ()) -> Any:
+             copies: tuple[int, ...] = (), later: bool = False) -> Any:
     """Runs a kernel some of whose results replace the values of chunks, in their memory where nobody else has it.
 
     Ctrl-C comes before the program or after the chunks have their new values, or the chunks know where these are.
@@ -46,6 +47,8 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
         always: `finish` writes all results.
         copies: the places in `targets`, ascending, where the memory of all these arguments is to be used; what others
             hold is copied first, so that calls share one program.
+        later: an argument waits for a program that is being compiled, and so does this one. With a `finish`, a program
+            that has to be compiled itself is waited for in the same way.
 
     Returns:
         What `finish` returns, or the results of the kernel.
@@ -61,20 +64,26 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
                 chunk.stash = args, place, made, index
                 if chunk.lent or getrefcount(args[place]) != ALONE:
                     args[place] = apart(args[place])
-        places = copies
+        places, given, shared = copies, [], []
     else:
-        given = []
+        given, shared = [], []
         for chunk, place, index in targets:
             if place >= 0:
                 chunk.stash = args, place, made, index
                 if getrefcount(args[place]) == ALONE and not chunk.lent and \
                         not isinstance(args[place], Tracer):
                     given.append(place)
+                else:
+                    shared.append(place)
         if len(given) > 1:
             given.sort()
         places = tuple(given)
+    program = (kernel.donors.get(places) or kernel.donating(places)) if places else None
     try:
-        run(kernel, args, wide, (kernel.donors.get(places) or kernel.donating(places)) if places else None, made)
+        if not later:
+            run(kernel, args, wide, program, made, finish is not _known_to_fit)
+    except Later:
+        later = True
     finally:
         if made:
             outcome = results = made[0]
@@ -92,19 +101,13 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
                 for chunk, _, index in targets:
                     chunk.buffer, chunk.pending = results[index], None
                     chunk.version += 1
+    if later:
+        program = kernel.donating(tuple(sorted(given + shared))) if given or shared else None
+        return finish(kernel, args, push_kernel(kernel, args, wide, targets[0][0].ctx, None, True, program, shared),
+                      *rest)
     return outcome
 
 
 def run_giving(kernel: Kernel, args: list[Any], wide: bool, places: Sequence[int], made: list[tuple]) -> None:
     """Runs a kernel that may write over the memory of the arguments at these places; `made` gets its results."""
     run(kernel, args, wide, kernel.donating(tuple(places)) if places else None, made)
-
-
-def apart(value: jax.Array) -> jax.Array:
-    """Returns a copy, for a program to write over in place of a buffer that somebody holds.
-
-    Otherwise another program would have to be compiled, which does not write over it: of a training step that takes
-    seconds, and the memory is the same.
-    """
-    with jax.enable_x64(value.dtype in WIDE_DTYPES):
-        return moved(value, value.sharding if value.committed else None, may_alias=False)

@@ -13,12 +13,12 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from .._xla.capacity import refuse_result
 from .._xla.process import check, starts
-from .._xla.transfer import to_device
+from .._xla.transfer import moved, to_device
 from ..base import MXNetError
 from ..context import Context, default_device
 from ..kernel.kernel import WIDE_DTYPES, is_wide
 
-__all__ = ["Promise", "identity", "lost", "on_default_device", "on_one_device", "put", "zeros"]
+__all__ = ["Promise", "apart", "identity", "lost", "on_default_device", "on_one_device", "put", "zeros"]
 
 _ON_HOST = 1 << 18  # elements of zeros that are cheaper to bring to a device than to compile a program for
 
@@ -107,6 +107,16 @@ def on_one_device(value: jax.Array) -> jax.Array:
             mesh = cast(NamedSharding, value.sharding).mesh
             value = jax.jit(jnp.copy, out_shardings=NamedSharding(mesh, PartitionSpec()))(value)
         return jnp.copy(value.addressable_data(0))
+
+
+def apart(value: jax.Array) -> jax.Array:
+    """Returns a copy, for a program to write over in place of a buffer that somebody holds.
+
+    Otherwise another program would have to be compiled, which does not write over it: of a training step that takes
+    seconds, and the memory is the same.
+    """
+    with jax.enable_x64(value.dtype in WIDE_DTYPES):
+        return moved(value, value.sharding if value.committed else None, may_alias=False)
 
 
 def on_default_device(ctx: Context) -> bool:

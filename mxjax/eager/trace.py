@@ -34,8 +34,8 @@ from ..ops.by_device import for_cpus
 from ..passes.all_gather import gathered
 from .chunk import ALONE, RLock
 from .modes import Collecting, state
-from .program import apart, run_giving
-from .promise import Promise, identity, on_one_device
+from .program import run_giving
+from .promise import Promise, apart, identity, on_one_device
 
 __all__ = ["Trace", "TracePromise", "bulk_changed", "deferred", "flush", "lookup"]
 

@@ -20,7 +20,7 @@ import threading
 
 from .._support import settings
 from ..base import MXNetError
-from .base import Engine
+from .base import Engine, running
 from .bulking import bulk, bulk_size, on_bulk_exit, set_bulk_size
 from .naive import NaiveEngine
 from .operation import Operator, RunContext
@@ -28,7 +28,7 @@ from .threaded import ThreadedEngine, ThreadedEnginePerDevice
 from .var import Var
 
 __all__ = ["get", "Engine", "ThreadedEnginePerDevice", "ThreadedEngine", "NaiveEngine", "Operator", "RunContext", "Var",
-           "bulk", "set_bulk_size", "bulk_size", "on_bulk_exit"]
+           "bulk", "set_bulk_size", "bulk_size", "on_bulk_exit", "running"]
 
 _TYPES = {kind.__name__: kind for kind in (ThreadedEnginePerDevice, ThreadedEngine, NaiveEngine)}
 _engine: Engine | None = None

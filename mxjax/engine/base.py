@@ -16,7 +16,7 @@ from . import bulking, lifecycle
 from .operation import Block, Bulk, Operator, RunContext
 from .var import Failure, Var
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "running"]
 
 # A worker that waits looks this often (seconds) whether it waits for itself.
 _LOOK_FOR_DEADLOCK = 0.2
@@ -41,6 +41,11 @@ class _Local(threading.local):
 
 
 _local = _Local()
+
+
+def running() -> bool:
+    """Returns whether this thread runs a function of an engine."""
+    return _local.running is not None
 
 
 class _Completion:
@@ -103,7 +108,8 @@ class Engine(ABC):
 
     Where functions go: each device (`ctx`) has its compute workers; ``lane="io"`` is for reading, writing and copying,
     so that these do not hold up computation; ``lane="priority"`` has workers of its own for what must not wait behind
-    either.  Within these, ready functions of higher `priority` go first.
+    either, and ``lane="compile"`` one for each processor, for long work that does not need Python's lock.  Within
+    these, ready functions of higher `priority` go first.
     """
 
     _can_bulk = True
@@ -179,7 +185,7 @@ class Engine(ABC):
             ctx: the device it runs for, any hashable; each has workers of its own.
             priority: higher goes first among ready functions.
             name: for messages; by default the function's name.
-            lane: "compute", "io" or "priority": which workers run it.
+            lane: "compute", "io", "priority" or "compile": which workers run it.
             resources: handed on as ``run_ctx.resources``.
 
         Raises:

@@ -11,7 +11,7 @@ from .var import Failure, Var
 
 __all__ = ["RunContext", "Operator", "Block", "Bulk", "LANES"]
 
-LANES = ("compute", "io", "priority")
+LANES = ("compute", "io", "priority", "compile")
 
 
 class RunContext:

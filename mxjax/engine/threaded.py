@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import os
 import sys
 import threading
 import time
@@ -14,6 +15,8 @@ from .base import Engine, _local, _new_event
 from .operation import Block
 
 __all__ = ["ThreadedEngine", "ThreadedEnginePerDevice"]
+
+_MOST_COMPILING = 16  # programs at a time: each may take some hundred MB
 
 
 class _Pool:
@@ -94,6 +97,8 @@ class ThreadedEngine(Engine):
             size = self._io_workers
         elif lane == "priority":
             size = self._priority_workers
+        elif lane == "compile":
+            size = min(os.cpu_count() or 1, _MOST_COMPILING)
         else:
             size = self._cpu_workers if getattr(ctx, "device_type", "cpu").startswith("cpu") else self._gpu_workers
         return _Pool(lane if ctx is None else f"{lane}-{ctx}", size)
@@ -189,4 +194,4 @@ class ThreadedEnginePerDevice(ThreadedEngine):
     """Runs functions in worker threads, with compute and io workers for each device (`ctx`)."""
 
     def _pool_key(self, block: Block) -> tuple[str, Hashable]:
-        return block.lane, None if block.lane == "priority" else block.ctx
+        return block.lane, None if block.lane in ("priority", "compile") else block.ctx

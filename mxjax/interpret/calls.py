@@ -103,13 +103,13 @@ class Interpreted:
         return results if results is None or self.tree is None else jax.tree.unflatten(self.tree, results)
 
 
-def of_buffers(interpreted: Interpreted, goes_on: Callable[[], bool], then: Callable[..., Any],
+def of_buffers(interpreted: Interpreted, goes_on: Callable[[Sequence[Any]], bool], then: Callable[..., Any],
                last: Callable[[], None]) -> Callable[..., Any]:
     """Returns a function of buffers that NumPy computes at first.
 
     Args:
         interpreted: what NumPy computes.
-        goes_on: function() -> whether NumPy computes this call.
+        goes_on: function(arguments) -> whether NumPy computes this call.
         then: the function that XLA computes.
         last: called when NumPy computes no more.
     """
@@ -119,7 +119,7 @@ def of_buffers(interpreted: Interpreted, goes_on: Callable[[], bool], then: Call
         leaves = jax.tree.leaves(args)
         placed = [a.sharding for a in leaves if isinstance(a, jax.Array) and a.committed]
         plain = wide == settings.jax_enable_x64 and all(len(p.device_set) == 1 and p == placed[0] for p in placed)
-        if plain and goes_on():  # else JAX distributes, or complains
+        if plain and goes_on(args):  # else JAX distributes, or complains
             with contextlib.suppress(TooMuch, MemoryError):  # XLA says what there is no room for
                 results = interpreted(leaves)
                 if results is not None:

@@ -6,6 +6,7 @@ are never called often enough to be compiled. Programs are kept within a budget 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import operator
@@ -21,15 +22,18 @@ from .._support.signals import later_signals
 from .._support.waiting import telling
 from .._xla.host_memory import give_back
 from .._xla.process import forked, starts, when_forked
-from .._xla.tracing import EVALUATES, find_top_trace
+from .._xla.tracing import EVALUATES, as_elsewhere, find_top_trace
 from .._xla.transfer import to_device
+from ..engine import Var
 from ..interpret.rules import unknown
 from ..passes import Pass, passes_for
 from ..passes.epilogues import SplitProgram
+from .ahead import Ahead, Later, may_wait
 from .arguments import elements, kind_of, placed, signature_of, with_numbers_there
 from .budget import ProgramBudget
 from .interpreted import ByNumpy, InterpreterBackend
-from .xla import XlaBackend
+from .policy import compiles_at_once
+from .xla import Compilation, XlaBackend
 
 __all__ = ["SOME_OF_ONE", "Compiled", "Reordered", "clear_caches"]
 
@@ -51,17 +55,19 @@ class Compiled:
         parts: the function calls kernels alone, by `Kernel.within`.
         trains: it is called in training alone.
         passes: function(kind of device) -> passes over its programs; by default those for all of the library's.
+        patient: a first call that XLA computes raises `Later`, so that the caller may have it compiled elsewhere.
         options: further arguments of `jax.jit`.
     """
 
-    __slots__ = ("_arguments", "_original", "_calls", "_warm", "_within", "held", "xla", "interpreter",
-                 "__weakref__")
+    __slots__ = ("_arguments", "_original", "_calls", "_warm", "_within", "_patient", "held", "xla", "interpreter",
+                 "ahead", "__weakref__")
 
     def __init__(self, function: Callable, most: int = _SOME, again: bool = False,
                  by_numpy: ByNumpy | None = None, any_size: bool = False, parts: bool = False, trains: bool = False,
-                 passes: Callable[[str | None], Sequence[Pass]] | None = None, **options: Any) -> None:
+                 passes: Callable[[str | None], Sequence[Pass]] | None = None, patient: bool = False,
+                 **options: Any) -> None:
         self._arguments = dict(most=most, again=again, by_numpy=by_numpy, any_size=any_size, parts=parts,
-                               trains=trains, passes=passes, **options)
+                               trains=trains, passes=passes, patient=patient, **options)
         self._original = function
         single = most >= SOME_OF_ONE
         keeps = not (single or options)
@@ -70,6 +76,7 @@ class Compiled:
         self.xla = XlaBackend(function, passes, most, keeps, again, options)
         self.interpreter = InterpreterBackend(function, by_numpy, any_size, parts, options.keys() <= _GIVING, trains)
         self._calls: dict[tuple, Callable] = {}  # what is called for each signature
+        self._patient, self.ahead = patient, Ahead()
         self._within: dict[tuple, Any] = {}  # what NumPy computes for each, as a part of a program
         self._warm: dict[tuple, Callable] = {}  # those of them that `deliver` has called
         self.held = 0  # bytes of programs, by estimate
@@ -127,7 +134,11 @@ class Compiled:
 
     def _by_xla(self, *args: Any) -> Any:
         """The results by XLA, of NumPy arrays, as such."""
-        results = self(*jax.tree.map(to_device, args))
+        args = jax.tree.map(to_device, args)
+        try:
+            results = self(*args)
+        except Later:
+            results = self(*args)
         return jax.tree.map(np.asarray, results)
 
     def _in_transformation(self, args: Sequence[Any]) -> Any:
@@ -182,6 +193,7 @@ class Compiled:
         Raises:
             MXNetError: the device has no memory for what the function makes; or, in a forked child, NumPy has no form
                 of it.
+            Later: it is to be compiled, and this is `patient`.
         """
         if forked():
             call = self._calls[signature] = self.interpreter.in_fork(args, unknown) or unknown(*args)
@@ -191,16 +203,40 @@ class Compiled:
         budget.note()
         kind = self._kind(args)
         call = None if kind is None else self._interpreted(signature, args, kind)
+        if call is None and self._patient and (kind is None or compiles_at_once()) and as_elsewhere() and may_wait():
+            self._calls[signature] = functools.partial(self._first, signature)
+            raise Later
         return call or self._compiled(signature, args)
+
+    def begin(self, args: Sequence[Any]) -> Var:
+        """Has another thread compile the program for these arguments, or for their shapes and dtypes.
+
+        Returns:
+            The engine's variable, which is free when that is done.
+
+        Raises:
+            MXNetError: the device has no memory for what the function makes.
+        """
+        def lower() -> Callable[[], object]:
+            return (self._compilation(args).ahead or _nothing)()
+        return self.ahead.begin(args, self._name(), lower)
+
+    def _soon(self, args: Sequence[Any]) -> None:
+        """Has the program compiled that the interpreter's calls end with, where another thread can do it meanwhile."""
+        if may_wait():
+            with contextlib.suppress(Exception):  # the call that needs the program raises it
+                self.begin(args)
+
+    def _first(self, signature: tuple, *args: Any) -> Any:
+        return self._compiled(signature, args)(*args)
 
     def _interpreted(self, signature: tuple, args: Sequence[Any], kind: str) -> Callable | None:
         """The interpreter's executable for the first calls of a signature."""
-        def then(*args: Any) -> Any:
-            return self._compiled(signature, args)(*args)
+        then = functools.partial(self._first, signature)
 
         def last() -> None:
             self._calls[signature] = then
-        call = self.interpreter.executable(args, kind, then, last)
+        call = self.interpreter.executable(args, kind, then, last, self._soon)
         if call is not None:
             self._calls[signature] = call
         return call
@@ -208,9 +244,8 @@ class Compiled:
     def _compiled(self, signature: tuple, args: Sequence[Any]) -> Callable:
         """XLA's executable for a signature; it is what is called from now on."""
         budget.compiled = True
-        kind = self._kind(args)
-        small = kind is not None and elements(args) <= self.xla.limit
-        made = self.xla.executable(self.xla.form(kind, None).trace(*args), args, kind, small)
+        made = self._compilation(args)
+        self.ahead.wait(args)
         if not made.kept:
             return made.call
         if made.operations <= _QUICK:
@@ -228,6 +263,11 @@ class Compiled:
             return result
         self._calls[signature] = first
         return first
+
+    def _compilation(self, args: Sequence[Any]) -> Compilation:
+        kind = self._kind(args)
+        small = kind is not None and elements(args) <= self.xla.limit
+        return self.xla.executable(self.xla.form(kind, None).trace(*args), args, kind, small)
 
     def _name(self) -> str:
         """The operator's name in brackets; nothing for what users have no name for."""
@@ -299,6 +339,11 @@ class _Through(list):
 
     def extend(self, several: Iterable[Any]) -> None:
         self._made.extend(map(self._function, several))
+
+
+def _nothing() -> Callable[[], object]:
+    """Stands for what compiles a program that cannot be compiled ahead."""
+    return lambda: None
 
 
 budget = ProgramBudget()

@@ -31,7 +31,7 @@ def _spec(leaf: Any) -> Any:
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray) else leaf
 
 
-def _in_child() -> bool:
+def _in_child(args: Sequence[Any]) -> bool:
     """Returns that NumPy computes this call, as all others in a forked child; warns where that is much work."""
     global _warned
     if not _warned and meter.cost > _MUCH:
@@ -63,8 +63,8 @@ class InterpreterBackend:
         self._function, self._by_numpy, self._parts = function, by_numpy, parts
         self._begins, self._trains = begins, trains
 
-    def executable(self, args: Sequence[Any], kind: str, then: Callable[..., Any],
-                   last: Callable[[], None]) -> Callable | None:
+    def executable(self, args: Sequence[Any], kind: str, then: Callable[..., Any], last: Callable[[], None],
+                   soon: Callable[[Sequence[Any]], Any]) -> Callable | None:
         """Returns the executable for the first calls of a signature; None where XLA computes all of them.
 
         Args:
@@ -72,6 +72,7 @@ class InterpreterBackend:
             kind: of the device that the function is traced for.
             then: the function that XLA computes.
             last: called when NumPy computes no more.
+            soon: function(arguments), called when it computes only few more.
         """
         if not self._begins or compiles_at_once():
             return None
@@ -80,7 +81,15 @@ class InterpreterBackend:
         if interpreted is None:
             return None
         quota = quota_of(lambda: interpreted.calls, self._trains, varied)
-        return None if quota is None else of_buffers(interpreted, quota, then, last)
+        if quota is None:
+            return None
+
+        def goes_on(args: Sequence[Any]) -> bool:
+            counted = quota()
+            if counted and quota.ending():
+                soon(args)
+            return counted
+        return of_buffers(interpreted, goes_on, then, last)
 
     def in_fork(self, args: Sequence[Any], refuse: Callable[..., Any]) -> Callable | None:
         """Returns the executable for all calls of a signature in a forked child; None where NumPy has no form of it."""

@@ -24,6 +24,7 @@ from .._support.bounded import Bounded
 from .._xla.process import when_closed
 from .._xla.tracing import settings
 from ..base import MXNetError
+from ..engine import Var
 from ..interpret.calls import interpreting
 from ..interpret.rules import Eager
 from ..ops.by_device import traced_for
@@ -32,6 +33,7 @@ from ..ops.infer import check_types, op_types, told
 from ..ops.params import WIDE
 from ..ops.random._draw import Drawn
 from ..ops.registry import Op
+from .ahead import Later
 from .arguments import kind_of
 from .bound_form import BoundForm, OwnForm, bound
 from .compiled import SOME_OF_ONE, Compiled, Reordered
@@ -116,7 +118,7 @@ class Kernel:
         values["simple"] = num_outputs == 1 and not (mutated or uses_key or check or refuses)
         values["options"] = options = {**(options or {}), **({"parts": True} if parts else {}),
                                        **({"by_numpy": form} if form else {})}
-        values["jitted"] = Eager(fn, form) if eager else Compiled(fn, **options)
+        values["jitted"] = Eager(fn, form) if eager else Compiled(fn, patient=True, **options)
         values.update(_once=None, _vjps=Bounded(256), _specs=Bounded(1024), _needs=Bounded(1024), donors=Bounded(64),
                       derivatives=Bounded(64), rules=Bounded(256))
         for key, value in values.items():
@@ -168,7 +170,7 @@ class Kernel:
             own = [place for place in positions if place not in self.mutated]  # the outputs' own, one by one
             places = [*own, *self.mutated] if len(own) == self.num_outputs else []
             order = sorted(range(len(places)), key=places.__getitem__)
-            options = {"donate_argnums": positions, **self.options}
+            options = {"donate_argnums": positions, "patient": True, **self.options}
             if self.eager:
                 found = self.jitted
             elif order == sorted(order):
@@ -177,6 +179,15 @@ class Kernel:
                 found = Reordered(self.fn, order, **options)
             self.donors[positions] = found
         return found
+
+    def begin(self, args: Sequence[Any], wide: bool, program: Compiled | None = None) -> Var:
+        """Has other threads compile a program (default: that of a call) for arguments, or for shapes and dtypes.
+
+        Returns:
+            The engine's variable, which is free when that is done.
+        """
+        with jax.enable_x64(wide or self.wide):
+            return (program or self.jitted).begin(args)
 
     def within(self, *args: Any) -> tuple:
         """The kernel's results within a program: one that JAX traces, or one that NumPy computes."""
@@ -443,12 +454,16 @@ def watched(name: str, function: Callable[..., Any], kind: str = "symbolic") -> 
 
 
 def run(kernel: Kernel, args: Sequence[Any], wide: bool,
-        call: Compiled | Eager | functools.partial[tuple] | None = None, made: list[tuple] | None = None) -> tuple:
+        call: Compiled | Eager | functools.partial[tuple] | None = None, made: list[tuple] | None = None,
+        patient: bool = False) -> tuple:
     """Calls the compiled kernel on buffers, in 64-bit mode where `wide`; a user's mistake becomes an MXNetError.
 
     `made` gets the results before Python looks at signals: where arguments are given away, none may be lost by Ctrl-C.
+
+    Raises:
+        Later: the caller is `patient`, and the kernel must be compiled before.
     """
-    call = call or kernel.jitted
+    call = program = call or kernel.jitted
     if _observer is not None:
         call = functools.partial(_observer, kernel.name, "symbolic" if kernel.symbolic else "imperative", call)
     try:
@@ -461,11 +476,15 @@ def run(kernel: Kernel, args: Sequence[Any], wide: bool,
             call.deliver(made, args)
             return made[0]
         return _delivered(call, args, made)
+    except Later:
+        if patient:
+            raise
     except (MXNetError, *USER_MISTAKES) as error:
         if _guarded(error):
             with jax.transfer_guard("allow"):
-                return run(kernel, args, wide, call, made)
+                return run(kernel, args, wide, program, made)
         raise _named(kernel, args, error) from None
+    return run(kernel, args, wide, program, made)  # it compiles
 
 
 def run_program(name: str, program: Callable[..., Any], args: Sequence[Any], wide: bool,

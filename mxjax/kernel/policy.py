@@ -17,15 +17,18 @@ from .._support import settings
 from .._support.bounded import Bounded
 from ..interpret.calls import meter
 
-__all__ = ["CALL_NUMBERS", "FEW_WEIGHTS", "LEAST_CALLS", "LEAST_STEPS", "LOOK_EVERY", "MANY_WEIGHTS", "MOST_CALLS",
-           "MOST_CALLS_AT_FIRST", "MOST_CALLS_AWAY", "MOST_MAPPINGS", "MOST_SIGNATURES", "MOST_STEPS", "OFTEN",
-           "STEADY", "TRIALS", "VARIED_ROUNDS", "VARIED_SHAPES", "VARIED_SLICES", "Programs", "Quota", "Training",
-           "Variety", "compiles_at_once", "expect_few_calls", "next_round", "quota_of", "same_round", "training"]
+__all__ = ["AHEAD", "CALL_NUMBERS", "FEW_WEIGHTS", "LEAST_CALLS", "LEAST_STEPS", "LONG", "LOOK_EVERY", "MANY_WEIGHTS",
+           "MOST_CALLS", "MOST_CALLS_AT_FIRST", "MOST_CALLS_AWAY", "MOST_MAPPINGS", "MOST_SIGNATURES", "MOST_STEPS",
+           "OFTEN", "STEADY", "TRIALS", "VARIED_ROUNDS", "VARIED_SHAPES", "VARIED_SLICES", "Programs", "Quota",
+           "Training", "Variety", "compiles_at_once", "expect_few_calls", "next_round", "quota_of", "same_round",
+           "training"]
 
 TRIALS = 2  # how often a structure of calls is seen before it becomes a program
 LEAST_CALLS = 4  # that NumPy has to be able to do in the time of a compilation, or XLA has all of them
 MOST_CALLS_AT_FIRST = 1000  # of a signature, by NumPy: so many cost little beside those that are still to come then
 LEAST_STEPS, MOST_STEPS = 2, 200  # of training by NumPy
+LONG = 3  # steps: a training that has had so many will have more
+AHEAD = 0.75  # of the calls that NumPy has: then its program begins to be compiled
 VARIED_SHAPES = 4  # of one function, after which it is traced with symbols for its sizes
 VARIED_ROUNDS = 3  # of a program with new sizes, one soon after the other: then it will meet ever new ones
 SOON = 64  # rounds: models that are trained one after the other have new sizes, too, but later
@@ -111,6 +114,11 @@ class Training(threading.local):
         """Returns whether it is in its first steps."""
         return self.steps < self.first
 
+    @property
+    def ending(self) -> bool:
+        """Returns whether the first steps are about to be over, of a training that has already gone on for some."""
+        return self.first - 1 <= self.steps < self.first and self.steps >= LONG
+
 
 training = Training()
 recording: Callable[[], bool] = lambda: False  # of the thread; the tape sets it
@@ -143,6 +151,12 @@ class Quota:
             self._step, self._calls = training.steps, 0
         self._calls += 1
         return self._calls <= self._most() and training.young
+
+    def ending(self) -> bool:
+        """Returns whether XLA will soon have the calls, so that other threads may begin to compile."""
+        if self._step < 0:
+            return self._others == max(int(AHEAD * self._most()), LEAST_CALLS)
+        return training.ending
 
     def _most(self) -> int:
         worth = self._worth()

@@ -51,7 +51,8 @@ class Compilation(NamedTuple):
 
     call: the executable; size: bytes that it takes, by estimate; kept: whether it stays (no room is for such another
     one beside its arguments); operations: how many it has; long: whether compiling takes so much time and memory that
-    the former is told and the latter given back afterwards.
+    the former is told and the latter given back afterwards; ahead: function() -> the function that compiles it, which
+    another thread may call before; None: it compiles in another way.
     """
 
     call: Callable[..., Any]
@@ -59,6 +60,7 @@ class Compilation(NamedTuple):
     kept: bool
     operations: int
     long: bool
+    ahead: Callable[[], Callable[[], object]] | None
 
 
 class XlaBackend:
@@ -147,12 +149,16 @@ class XlaBackend:
         else:
             loops = found.arranged <= _SOME and found.readers <= _READERS and not self._rewrites(traced.jaxpr.in_avals)
             level = int(loops or found.convolved > _CONVOLVED * found.curved)
-        call = in_no_file(self.form(kind, level), found.called)
+        form = self.form(kind, level)
+        plain = call = in_no_file(form, found.called)
         if kind == "onednn" and self._keeps and not large:
             call = self._split(traced, args, call, level, found.called)
         call = self._with_own_layouts(traced, args, kind) or call
+
+        def ahead() -> Callable[[], object]:
+            return in_no_file(form.lower(*args).compile, found.called)
         return Compilation(call, _PROGRAM + _OPERATION * found.operations, not (large and kind is not None),
-                           found.operations, found.operations > _MANY_OPERATIONS)
+                           found.operations, found.operations > _MANY_OPERATIONS, ahead if call is plain else None)
 
     def leave(self) -> tuple:
         """Begins anew in a forked child; returns what must not be dropped there."""

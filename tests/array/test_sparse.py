@@ -219,7 +219,8 @@ def test_programs_are_few_for_many_numbers_of_rows(compiles):
         return mx.nd.sparse.row_sparse_array((np.ones((count, 4), "float32"), np.arange(count)), shape=(64, 4))
     for count in (3, 5):
         update(0, gradient(count), weight)
-    before, place = len(compiles), weight._read().unsafe_buffer_pointer()
+    place = weight._read().unsafe_buffer_pointer()
+    before = len(compiles)
     for count in range(1, 16):
         update(0, gradient(count), weight)
     assert len(compiles) == before

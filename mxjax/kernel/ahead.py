@@ -1,0 +1,91 @@
+"""Programs compiled ahead of their calls by the engine's threads, several at a time.
+
+XLA compiles one program on one processor, without Python's lock. So calls that need new programs need not wait one
+after the other: each hands its program to the engine's "compile" lane and goes on with the next call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import engine
+from .._support import settings
+from .._xla.process import check
+from .._xla.tracing import settings as jax_settings
+from ..engine import Var
+
+__all__ = ["Ahead", "Later", "compiling", "may_wait"]
+
+_lock = threading.Lock()
+_running = 0
+
+
+class Later(Exception):
+    """A call needs a new program, and its caller may have it compiled by other threads; the next call compiles."""
+
+
+def compiling() -> bool:
+    """Returns whether programs are being compiled ahead."""
+    return _running > 0
+
+
+def may_wait() -> bool:
+    """Returns whether the engine has threads of its own; one is none of them."""
+    return settings.ENGINE_TYPE() != "NaiveEngine" and not engine.running()
+
+
+def _count(change: int) -> None:
+    global _running
+    with _lock:
+        _running += change
+
+
+class Ahead:
+    """The programs of one function that are being compiled."""
+
+    __slots__ = ("_vars",)
+
+    def __init__(self) -> None:
+        self._vars: dict[tuple, Var] = {}
+
+    def begin(self, args: Sequence[Any], name: str, lower: Callable[[], Callable[[], object]]) -> Var:
+        """Has the engine compile the program for these arguments, unless it does so already.
+
+        Args:
+            args: arrays, or shapes and dtypes.
+            name: for the engine's messages.
+            lower: function() -> the function that compiles; called at once.
+
+        Returns:
+            The engine's variable, which is free when the program is there.
+        """
+        key = _key(args)
+        var = self._vars.get(key)
+        if var is None:
+            compiles = lower()
+            var = self._vars[key] = engine.get().new_variable()
+
+            def compile_it(_: object, done: Callable[[], None]) -> None:
+                try:
+                    check()
+                    with contextlib.suppress(Exception):  # the call that needs the program raises it
+                        compiles()
+                finally:
+                    _count(-1)
+                    done()
+            _count(1)
+            engine.get().push_async(compile_it, (), (var,), name=f"compiling {name}", lane="compile")
+        return var
+
+    def wait(self, args: Sequence[Any]) -> None:
+        """Waits until the program for these arguments is there, where it is being compiled."""
+        var = self._vars.pop(_key(args), None)
+        if var is not None:
+            engine.get().wait_for_var(var)
+
+
+def _key(args: Sequence[Any]) -> tuple:
+    return (jax_settings.jax_enable_x64, *[(a.shape, a.dtype) if hasattr(a, "shape") else type(a) for a in args])
