@@ -118,6 +118,8 @@ def record(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], results: 
         if held is None:
             held = chunk.peek()
         outs.append((held.shape, held.dtype))
+        if kernel.keeps_result:
+            args = (held,)
     node = Node(kernel, args, parents, outs, arrays[0]._chunk.ctx)
     if kernel.by_rows and parents[1] is not None and parents[1][0].by_rows:
         node.pull = _pull_rows(kernel.params, args[0], parents[1][0].grad)

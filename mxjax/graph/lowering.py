@@ -281,12 +281,13 @@ class Lowered:
             if live:
                 reached = tuple([entry in live for entry in entries])
                 if any(reached):
-                    tape.append((node, kernel, entries, (*inputs, *extra), reached))
+                    kept = results if kernel.keeps_result else (*inputs, *extra)
+                    tape.append((node, kernel, entries, kept, reached))
                     live.update([(id(node), i) for i in range(kernel.num_outputs)
                                  if results[i].dtype.kind not in "biu"])
             for entry in last:
                 values.pop(entry, None)
-            inputs = results = None  # they would live until the next step's are made
+            inputs = results = kept = None  # they would live until the next step's are made
         outputs = [(id(n), i) for n, i in self.outputs]
 
         def pull(heads: Sequence[Any]) -> list[Any]:

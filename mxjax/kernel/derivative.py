@@ -81,7 +81,8 @@ class Derivative:
     def forward(self, args: Sequence[Any], wide: bool) -> tuple[Sequence[Any], Any]:
         """Computes the results at once, and returns them and what is kept for the backward pass."""
         if not self.kernel.symbolic:
-            return run(self.kernel, list(args), wide), list(args)
+            results = run(self.kernel, list(args), wide)
+            return results, list(results if self.kernel.keeps_result else args)
         values = tuple(args)
         residuals = self.residuals(settings.BACKWARD_DO_MIRROR())
         outputs, others, kept = run_program(self.kernel.name, residuals, values, wide, values)

@@ -79,6 +79,7 @@ class Kernel:
         dynamic, packed: its parameters among the extras: one each, and (name, length or 0) together in a first vector.
         uses_key: the extras end with a random key and counter, or with what `draw` has drawn.
         by_rows: the gradient of the second input, a table, may be row_sparse.
+        keeps_result: a recorded call keeps its result in place of its only input.
         check: function(parameters) -> None or the exception that looking at a result raises.
         refuses: the same as a function(inputs, outputs).
         draw: draws on the host: function(source, parameters, inputs) -> array or None (see the attribute FDraw).
@@ -93,8 +94,8 @@ class Kernel:
     """
 
     __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "eager", "symbolic",
-                 "options", "operators", "op", "params", "dynamic", "packed", "uses_key", "by_rows", "check", "refuses",
-                 "draw", "smooth", "like", "in_place", "parts", "form", "pullback",
+                 "options", "operators", "op", "params", "dynamic", "packed", "uses_key", "by_rows", "keeps_result",
+                 "check", "refuses", "draw", "smooth", "like", "in_place", "parts", "form", "pullback",
                  "simple", "direct", "jitted", "_once", "_vjps", "_specs",
                  "_needs", "donors", "derivatives", "rules", "__weakref__")
 
@@ -104,6 +105,7 @@ class Kernel:
                  operators: Callable[..., list[tuple[str, dict]]] | None = None, op: Op | None = None,
                  params: dict[str, Any] | None = None, dynamic: tuple[str, ...] = (),
                  packed: tuple[tuple[str, int], ...] = (), uses_key: bool = False, by_rows: bool = False,
+                 keeps_result: bool = False,
                  check: Callable[[dict[str, Any]], Exception | None] | None = None,
                  refuses: Callable[[Sequence[Any], Sequence[Any]], Exception | None] | None = None,
                  draw: Callable[..., Any] | None = None,
@@ -626,7 +628,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
                   options={"most": SOME_OF_ONE, "any_size": getattr(function, "__module__", "").startswith(_OURS),
                            "trains": "lr" in params or bool(mutated) and op.get_attr("FDecay") is None},
                   op=op, params=params, dynamic=dynamic, packed=packed, uses_key=op.uses_key,
-                  by_rows=op.by_rows(params), check=op.get_attr("FCheck"),
+                  by_rows=op.by_rows(params), keeps_result=op.keeps_result(params), check=op.get_attr("FCheck"),
                   refuses=refuse and functools.partial(refuse, params), draw=draw, smooth=smooth,
                   form=None if eager and not op.eager else
                   bound(form_name, static, dynamic, packed, functools.partial(_spread, mask), count),

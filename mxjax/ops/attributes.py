@@ -38,6 +38,9 @@ ATTRIBUTES: dict[str, str] = {
     "rows_when":
         "function(params) -> whether the gradient of the second input, a table that is looked up, is row_sparse where "
         "its array is",
+    "keeps_result_when":
+        "function(params) -> whether the derivative at the only input is that at the result, as of relu: a recorded "
+        "call keeps the result in the input's place, which the next call keeps anyway",
     "FStored": "function(params) -> the storage type that an imperative call gives its result, or None: what it has",
     "flat_in_integers": "True where MXNet's gradients of integer inputs are 0",
     # ------------------------------------------------------------ inputs and outputs

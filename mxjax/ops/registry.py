@@ -139,6 +139,11 @@ class Op:
         when = self._attrs.get("rows_when")
         return when is not None and when(params)
 
+    def keeps_result(self, params: dict[str, Any]) -> bool:
+        """Returns whether a recorded call keeps its result in place of its only input."""
+        when = self._attrs.get("keeps_result_when")
+        return when is not None and when(params)
+
     @property
     def params(self) -> dict[str, _params.Param]:
         """The parameters by name. dynamic_names: those that are arguments of the compiled program."""

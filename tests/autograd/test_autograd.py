@@ -593,3 +593,27 @@ def test_head_gradients_of_too_few_elements(hybrid):
     assert given_one(lambda F, x: F.SoftmaxOutput(x, F.zeros((4,)))) == [[-.5, .5]] * 4
     with pytest.raises(mx.MXNetError, match=r"head gradient has shape \(1,\), its head \(4, 2\)"):
         given_one(lambda F, x: x * 2)
+
+
+@pytest.mark.parametrize("of", [mx.nd.relu, lambda x: mx.nd.Activation(x, act_type="relu")])
+def test_relu_keeps_its_result_and_not_its_input(of):
+    x = mx.nd.array([-2.0, -0.0, 0.0, 3.0])
+    x.attach_grad()
+    with autograd.record():
+        inner = x * 2
+        y = of(inner)
+        assert y._entry[0].args[0] is y._chunk.peek()
+        first = autograd.grad((y ** 3).sum(), x, create_graph=True)[0]
+    np.testing.assert_array_equal(first.asnumpy(), [0, 0, 0, 3 * 36 * 2])
+    first.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), [0, 0, 0, 6 * 6 * 4])
+
+
+def test_a_result_that_is_written_over_does_not_change_the_gradient_of_relu():
+    x = mx.nd.array([-1.0, 2.0])
+    x.attach_grad()
+    with autograd.record():
+        y = mx.nd.relu(x)
+    y[:] = -5
+    y.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), [0, 1])

@@ -142,7 +142,7 @@ def relu_gradient(heads: tuple, inputs: tuple, outputs: tuple) -> tuple:
     return heads[0] * jnp.where(x > 0, 1, jnp.where(x <= 0, 0, x)),
 
 
-get("relu").set_attr("FGradient", relu_gradient)
+get("relu").set_attr("FGradient", relu_gradient).set_attr("keeps_result_when", lambda p: True)
 _unary("_copy", lambda x: x, "A copy", ("identity", "_CrossDeviceCopy"), exact=True)
 _unary("_copyto", lambda x: x, "A copy, for assignments", ("_npi_copyto",), exact=True)
 

@@ -52,7 +52,8 @@ _ACTIVATIONS = {
 }
 
 
-@register("Activation", aliases=("_npx_activation",), infer_shape=elementwise)
+@register("Activation", aliases=("_npx_activation",), infer_shape=elementwise,
+          keeps_result_when=lambda p: p["act_type"] == "relu")
 def activation(data: Array, *, act_type: Literal["log_sigmoid", "mish", "relu", "sigmoid", "softrelu", "softsign",
                                                  "tanh"]) -> Array:
     """A non-linearity, element by element.
