@@ -8,7 +8,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -182,6 +182,7 @@ class Initializer:
 _register = registry.get_register_func(Initializer, "initializer")
 alias = registry.get_alias_func(Initializer, "initializer")
 create = registry.get_create_func(Initializer, "initializer")
+InitializerLike: TypeAlias = Initializer | str | dict[str, Any] | None  # what `create` takes; None: the default
 
 
 def register(klass: type) -> type:
