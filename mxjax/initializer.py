@@ -8,7 +8,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -182,10 +182,11 @@ class Initializer:
 _register = registry.get_register_func(Initializer, "initializer")
 alias = registry.get_alias_func(Initializer, "initializer")
 create = registry.get_create_func(Initializer, "initializer")
+_Class = TypeVar("_Class", bound=type)
 InitializerLike: TypeAlias = Initializer | str | dict[str, Any] | None  # what `create` takes; None: the default
 
 
-def register(klass: type) -> type:
+def register(klass: _Class) -> _Class:
     """Make an initializer class known to `create` under its name; a class decorator.
 
     Example:

@@ -8,9 +8,10 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from ..ndarray import NDArray
 from ..symbol import Symbol
 
-__all__ = ["Activation", "Indexed", "Size", "Tensor"]
+__all__ = ["Activation", "Indexed", "Nested", "Size", "Tensor"]
 
 Tensor = TypeVar("Tensor", NDArray, Symbol)  # the inputs of a block are all arrays or all symbols
+Nested: TypeAlias = "NDArray | Symbol | Sequence[Nested] | None"  # what a graph takes in one place
 Size: TypeAlias = int | Sequence[int]  # a number for all axes, or one for each
 Activation: TypeAlias = str | Callable[..., Any]  # its name, or a block or function
 
@@ -18,6 +19,10 @@ Activation: TypeAlias = str | Callable[..., Any]  # its name, or a block or func
 class Indexed(Protocol):
     """Samples by number: a data set, a list or an array."""
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        """Returns how many there are."""
+        ...
 
-    def __getitem__(self, index: Any, /) -> Any: ...
+    def __getitem__(self, index: Any, /) -> Any:
+        """Returns one of them."""
+        ...

@@ -6,7 +6,7 @@ import os
 import shutil
 import zipfile
 from collections import Counter
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -77,7 +77,7 @@ class _WikiText(dataset._DownloadedDataset):
                             replacing(os.path.join(self._root, os.path.basename(member))) as target:
                         shutil.copyfileobj(source, target)
 
-    def __getitem__(self, idx: Any) -> tuple[nd.NDArray, nd.NDArray]:
+    def __getitem__(self, idx: int) -> tuple[nd.NDArray, nd.NDArray]:
         return self._data[idx], self._label[idx]
 
 
