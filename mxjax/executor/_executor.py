@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import jax
 import numpy as np
@@ -38,6 +38,7 @@ from ._steps import run_steps
 __all__ = ["Executor"]
 
 _REQS = ("null", "write", "add")
+GradReq: TypeAlias = str | Sequence[str] | dict[str, str]  # one for all arguments, one for each, or some by name
 
 
 class Executor:

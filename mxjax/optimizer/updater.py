@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import IO, Any, overload
+from typing import IO, TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ._states import dump as _dump
 from ._states import load as _load
 from ._states import write as _write
 from .base import Optimizer, _is_list
+
+if TYPE_CHECKING:
+    from ..base import Key
 
 __all__ = ["Updater", "get_updater"]
 
@@ -197,7 +200,7 @@ def get_updater(optimizer: Optimizer) -> Updater:
     return Updater(optimizer)
 
 
-def _check_state(key: Any, state: Any) -> None:
+def _check_state(key: Key, state: object) -> None:
     """Refuses what no optimizer keeps for a parameter."""
     parts = state if isinstance(state, list | tuple) else state.values() if isinstance(state, dict) else ()
     for part in parts:
