@@ -140,7 +140,7 @@ class Initializer:
     def _init_weight(self, name: str, arr: NDArray) -> None:
         raise NotImplementedError(f"{type(self).__name__} must define _init_weight")
 
-    def _init_default(self, name: str, _: NDArray) -> None:
+    def _init_default(self, name: str, arr: NDArray) -> None:
         raise ValueError(f"no initialization rule fits the name {name!r}: it ends neither in weight, bias, gamma nor "
                          "beta. Give its variable an initializer of its own: mx.sym.var(name, init=mx.init.Zero())")
 

@@ -204,13 +204,13 @@ class BaseModule:
         return merged[0] if len(merged) == 1 and not always_output_list else merged
 
     def fit(self, train_data: DataIter, eval_data: DataIter | None = None, eval_metric: MetricLike = "acc",
-            epoch_end_callback: Callbacks = None, batch_end_callback: Callbacks = None,
-            kvstore: StoreLike = "local", optimizer: Optimizer | str = "sgd",
-            optimizer_params: Options = _LEARNING_RATE, eval_end_callback: Callbacks = None,
-            eval_batch_end_callback: Callbacks = None, initializer: InitFunction | None = _UNIFORM,
-            arg_params: dict[str, NDArray] | None = None, aux_params: dict[str, NDArray] | None = None,
-            allow_missing: bool = False, force_rebind: bool = False, force_init: bool = False, begin_epoch: int = 0,
-            num_epoch: int | None = None, validation_metric: MetricLike | None = None, monitor: Monitor | None = None,
+            epoch_end_callback: Callbacks = None, batch_end_callback: Callbacks = None, kvstore: StoreLike = "local",
+            optimizer: Optimizer | str = "sgd", optimizer_params: Options = _LEARNING_RATE,
+            eval_end_callback: Callbacks = None, eval_batch_end_callback: Callbacks = None,
+            initializer: InitFunction | None = _UNIFORM, arg_params: dict[str, NDArray] | None = None,
+            aux_params: dict[str, NDArray] | None = None, allow_missing: bool = False, force_rebind: bool = False,
+            force_init: bool = False, begin_epoch: int = 0, num_epoch: int | None = None,
+            validation_metric: MetricLike | None = None, monitor: Monitor | None = None,
             sparse_row_id_fn: RowIds | None = None) -> None:
         """Bind, initialize and train.
 

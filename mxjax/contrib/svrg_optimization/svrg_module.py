@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...kvstore.base import StoreLike
     from ...log import LoggerLike
     from ...metric import MetricLike
-    from ...module.base_module import Groups, Options, RowIds, Shapes
+    from ...module.base_module import BaseModule, Groups, Options, RowIds, Shapes
     from ...monitor import Monitor
     from ...optimizer.base import Optimizer
 
@@ -70,7 +70,7 @@ class SVRGModule(Module):
                  context: Context | list[Context] = cpu(), work_load_list: Sequence[float] | None = None,
                  fixed_param_names: Sequence[str] | None = None, state_names: Sequence[str] | None = None,
                  group2ctxs: Groups = None,
-                 compression_params: Any = None, update_freq: int | None = None) -> None:
+                 compression_params: dict[str, Any] | None = None, update_freq: int | None = None) -> None:
         arguments = (data_names, label_names, logger, context, work_load_list, fixed_param_names, state_names,
                      group2ctxs, compression_params)
         self._mod_aux = Module(symbol, *arguments)
@@ -95,7 +95,7 @@ class SVRGModule(Module):
         self._mod_aux.reshape(data_shapes, label_shapes=label_shapes)
 
     def bind(self, data_shapes: Shapes, label_shapes: Shapes | None = None, for_training: bool = True,
-             inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: Any = None,
+             inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: BaseModule | None = None,
              grad_req: GradReq = "write") -> None:
         """As `Module.bind`."""
         arguments = (data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, shared_module, grad_req)
@@ -201,13 +201,13 @@ class SVRGModule(Module):
             array /= self._ctx_len
 
     def fit(self, train_data: DataIter, eval_data: DataIter | None = None, eval_metric: MetricLike = "acc",
-            epoch_end_callback: Callbacks = None, batch_end_callback: Callbacks = None,
-            kvstore: StoreLike = "local", optimizer: Optimizer | str = "sgd",
-            optimizer_params: Options = (("learning_rate", 0.01),), eval_end_callback: Callbacks = None,
-            eval_batch_end_callback: Callbacks = None, initializer: InitFunction | None = _UNIFORM,
-            arg_params: dict[str, NDArray] | None = None, aux_params: dict[str, NDArray] | None = None,
-            allow_missing: bool = False, force_rebind: bool = False, force_init: bool = False, begin_epoch: int = 0,
-            num_epoch: int | None = None, validation_metric: MetricLike | None = None, monitor: Monitor | None = None,
+            epoch_end_callback: Callbacks = None, batch_end_callback: Callbacks = None, kvstore: StoreLike = "local",
+            optimizer: Optimizer | str = "sgd", optimizer_params: Options = (("learning_rate", 0.01),),
+            eval_end_callback: Callbacks = None, eval_batch_end_callback: Callbacks = None,
+            initializer: InitFunction | None = _UNIFORM, arg_params: dict[str, NDArray] | None = None,
+            aux_params: dict[str, NDArray] | None = None, allow_missing: bool = False, force_rebind: bool = False,
+            force_init: bool = False, begin_epoch: int = 0, num_epoch: int | None = None,
+            validation_metric: MetricLike | None = None, monitor: Monitor | None = None,
             sparse_row_id_fn: RowIds | None = None) -> None:
         """As `Module.fit`; computes the gradients over all data every `update_freq` epochs."""
         super().fit(train_data, eval_data, eval_metric, epoch_end_callback, batch_end_callback, kvstore, optimizer,

@@ -9,6 +9,7 @@ from ... import optimizer as opt
 if TYPE_CHECKING:
     from ...base import Key
     from ...ndarray import NDArray
+    from ...optimizer.base import Optimizer
 
 __all__: list[str] = []
 
@@ -33,7 +34,7 @@ class _SVRGOptimizer(opt.Optimizer):
         kwargs: its arguments.
     """
 
-    def __init__(self, default_optimizer: Any, **kwargs: Any) -> None:
+    def __init__(self, default_optimizer: Optimizer | str, **kwargs: Any) -> None:
         super().__init__(**{name: value for name, value in kwargs.items() if name in _BASE})
         self.default_opt = opt.create(default_optimizer, **kwargs) if isinstance(default_optimizer, str) else \
             default_optimizer
