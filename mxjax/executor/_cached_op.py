@@ -356,7 +356,7 @@ class CachedOp:
         return derivative_of(self._kernel(train), tuple([w and i in places for i, w in enumerate(wanted)]))
 
     # ------------------------------------------------------------ in parts
-    def in_parts(self, arrays: Sequence[NDArray], default_ctx: Context | None, states: bool = True,
+    def in_parts(self, arrays: Sequence[NDArray], default_ctx: Any, states: bool = True,
                  bound: bool = False) -> list[NDArray]:
         """The outputs, as several programs with operators in between that have to be called by themselves.
 

@@ -70,7 +70,7 @@ class Parts:
                 self._parts.append(_Part(_Single(made[id(node)]), node.inputs,
                                          [(node, i) for i in range(node.num_outputs)]))
 
-    def run(self, arrays: Sequence[NDArray], ctx: Context | None, states: bool, bound: bool) -> list[NDArray]:
+    def run(self, arrays: Sequence[NDArray], ctx: Context, states: bool, bound: bool) -> list[NDArray]:
         """The outputs for the variables' arrays."""
         values = {(id(node), 0): array for node, array in zip(self._variables, arrays, strict=True)}
         for part in self._parts:
