@@ -7,7 +7,7 @@ import inspect
 import os
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ __all__ = ["get_gpu_count", "get_gpu_memory", "getenv", "is_np_array", "is_np_de
            "np_default_dtype", "np_shape", "np_ufunc_legal_option", "reset_np", "set_module", "set_np",
            "set_np_default_dtype", "set_np_shape", "setenv", "use_np", "use_np_array", "use_np_default_dtype",
            "use_np_shape", "wrap_np_binary_func", "wrap_np_unary_func"]
+
+_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])  # a function or class
 
 
 class _Flags(threading.local):
@@ -151,22 +153,22 @@ def _use(func: Callable[..., Any] | type, *scopes: Callable[[bool], _Scope]) -> 
     return wrapper
 
 
-def use_np_shape(func: Callable[..., Any] | type) -> Any:
+def use_np_shape(func: _Decorated) -> _Decorated:
     """Decorates a function or class so that it runs with NumPy shape semantics."""
     return _use(func, np_shape)
 
 
-def use_np_array(func: Callable[..., Any] | type) -> Any:
+def use_np_array(func: _Decorated) -> _Decorated:
     """Decorates a function or class so that it runs with NumPy array semantics."""
     return _use(func, np_array)
 
 
-def use_np(func: Callable[..., Any] | type) -> Any:
+def use_np(func: _Decorated) -> _Decorated:
     """Decorates a function or class so that it runs with NumPy shape and array semantics."""
     return _use(func, np_shape, np_array)
 
 
-def use_np_default_dtype(func: Callable[..., Any] | type) -> Any:
+def use_np_default_dtype(func: _Decorated) -> _Decorated:
     """Decorates a function or class so that it runs with float64 as the default dtype."""
     return _use(func, np_default_dtype)
 
@@ -195,9 +197,9 @@ def reset_np() -> None:
     set_np(shape=False, array=False)
 
 
-def set_module(module: str) -> Callable[[Any], Any]:
+def set_module(module: str) -> Callable[[_Decorated], _Decorated]:
     """A decorator that sets `__module__`, the place shown to users."""
-    def decorate(func: Callable[..., Any] | type) -> Any:
+    def decorate(func: _Decorated) -> _Decorated:
         if module is not None:
             func.__module__ = module
         return func

@@ -27,6 +27,7 @@ from ..kernel.kernel import Kernel
 from ..ndarray import NDArray
 
 if TYPE_CHECKING:
+    from ..gluon._parameter import ParameterDict
     from ..initializer import InitDesc
 
 __all__ = ["FlaxBlock", "LinenModule", "to_linen", "to_nnx"]
@@ -60,8 +61,8 @@ class FlaxBlock(Block):
         >>> block.collect_params("*kernel")[...].grad()
     """
 
-    def __init__(self, module: Any, *inputs: Any, options: Options | None = None, prefix: str | None = None,
-                 params: Any = None) -> None:
+    def __init__(self, module: linen.Module | nnx.Module, *inputs: Any, options: Options | None = None,
+                 prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix, params)
         self._options = options or (lambda train: {})
         if isinstance(module, nnx.Module):

@@ -240,7 +240,6 @@ class BaseModule:
         self.init_optimizer(kvstore=kvstore, optimizer=optimizer, optimizer_params=optimizer_params)
         validation_metric = eval_metric if validation_metric is None else validation_metric
         eval_metric = metric.create(eval_metric) if not isinstance(eval_metric, metric.EvalMetric) else eval_metric
-
         for epoch in range(begin_epoch, num_epoch):
             tic = time.time()
             eval_metric.reset()

@@ -64,7 +64,8 @@ class _Momentum(Optimizer):
     def _is_one_call(self, weight: NDArray) -> bool:
         return "_operator" in vars(type(self))  # 16-bit weights have an operator of their own
 
-    def _operator_of(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
+    def _operator_of(self, weight: NDArray,
+                     state: NDArray | tuple[NDArray | None, ...] | None) -> tuple[str, dict[str, Any]]:
         """See `Optimizer._state_arrays`."""
         mixed = isinstance(state, tuple)
         momentum = state[0] if mixed else state
@@ -77,12 +78,13 @@ class _Momentum(Optimizer):
         return f"mp_{name}" if mixed else name, options
 
     @staticmethod
-    def _state_arrays(state: Any) -> tuple:
+    def _state_arrays(state: NDArray | tuple[NDArray | None, ...] | None) -> tuple:
         if isinstance(state, tuple):
             return state if state[0] is not None else state[1:]
         return () if state is None else (state,)
 
-    def _apply(self, weight: NDArray, grad: NDArray, state: Any, multi_precision: bool, **options: Any) -> None:
+    def _apply(self, weight: NDArray, grad: NDArray, state: Any,
+               multi_precision: bool, **options: Any) -> None:
         """Update one parameter by the fitting operator."""
         momentum = state[0] if multi_precision else state
         name = self._operators[momentum is not None]
@@ -105,7 +107,8 @@ class _Aggregated(_Momentum):
         self.lazy_update = lazy_update
         self.aggregate_num = _aggregation_size(default=256)  # MXNet: 4; for XLA many are one program
 
-    def _apply(self, weight: NDArray, grad: NDArray, state: Any, multi_precision: bool, **options: Any) -> None:
+    def _apply(self, weight: NDArray, grad: NDArray, state: Any,
+               multi_precision: bool, **options: Any) -> None:
         if not multi_precision:
             options["lazy_update"] = self.lazy_update
         super()._apply(weight, grad, state, multi_precision, **options)

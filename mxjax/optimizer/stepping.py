@@ -144,7 +144,7 @@ class ByStep(Optimizer):
         for weight, grad, state, lr, wd in zip(weights, grads, states, rates, rates[len(indices):], strict=False):
             self._by_operator(weight, grad, state, lr, wd)
 
-    def _by_operator(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+    def _by_operator(self, weight: NDArray, grad: NDArray, state: object, lr: float, wd: float) -> None:
         """Calls the operator."""
         name, options = self._operator(weight, state)
         if hasattr(self, "lazy_update") and not name.startswith("mp_"):

@@ -58,11 +58,12 @@ class _Momentum(ByStep):
         return self.use_fused_step and "_operator" in vars(type(self))  # 16-bit weights have an operator of their own
 
     @staticmethod
-    def _state_arrays(state: Any) -> tuple:
+    def _state_arrays(state: NDArray | tuple[NDArray | None, ...] | None) -> tuple:
         parts = state[::-1] if isinstance(state, tuple) else (state,)
         return tuple([part for part in parts if part is not None])
 
-    def _operator_of(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
+    def _operator_of(self, weight: NDArray,
+                     state: NDArray | tuple[NDArray | None, ...] | None) -> tuple[str, dict[str, Any]]:
         mixed = isinstance(state, tuple)
         moved = (state[1] if mixed else state) is not None
         options = {"momentum": self.momentum} if moved else {}
@@ -416,7 +417,7 @@ class AdaGrad(ByStep):
             self._update_count(index)
             self._update_rows(weight, grad, state, self._get_lr(index), self._get_wd(index))
 
-    def _update_rows(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+    def _update_rows(self, weight: NDArray, grad: NDArray, state: NDArray, lr: float, wd: float) -> None:
         nd.sparse.adagrad_update(weight, grad, state, out=weight, lr=lr, wd=wd, epsilon=self.epsilon,
                                  **self._grad_options())
 
@@ -450,7 +451,7 @@ class GroupAdaGrad(AdaGrad):
         if wd != 0:
             raise AssertionError(f"GroupAdaGrad does not support weight decay, got wd={wd}")
 
-    def _update_rows(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+    def _update_rows(self, weight: NDArray, grad: NDArray, state: NDArray, lr: float, wd: float) -> None:
         self._refuse_decay(wd)
         nd.contrib.group_adagrad_update(weight, grad, state, out=weight, lr=lr, epsilon=self.epsilon,
                                         **self._grad_options())
@@ -520,11 +521,11 @@ class RMSProp(ByStep):
         self.epsilon = epsilon
         self.clip_weights = clip_weights
 
-    def create_state(self, index: Key, weight: NDArray) -> Any:
+    def create_state(self, index: Key, weight: NDArray) -> NDArray | tuple[NDArray, ...]:
         made = [zeros(weight, weight.stype, "float32") for _ in range(3 if self.centered else 1)]
         return tuple(made) if self.centered else made[0]
 
-    def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
+    def _operator(self, weight: NDArray, state: NDArray | tuple[NDArray, ...]) -> tuple[str, dict[str, Any]]:
         options = {"rho": self.rho, "epsilon": self.epsilon, **self._grad_options()}
         if self.clip_weights:
             options["clip_weights"] = self.clip_weights
@@ -532,7 +533,8 @@ class RMSProp(ByStep):
             return "rmspropalex_update", {"momentum": self.momentum, **options}
         return "rmsprop_update", options
 
-    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: Any, lr: float,
+              wd: float, t: int) -> None:
         grad = self._gradient(weight, grad, wd)
         if self.centered:
             mean, var, change = state
@@ -673,7 +675,8 @@ class _ByNorms(_Listed):
         ratio = nd.where(1 - ratio / ratio, nd.ones_like(ratio), ratio)  # not a number: true
         weight[:] -= nd.broadcast_mul(direction, lr * ratio)
 
-    def _averaged(self, grad: NDArray, state: Any, t: int, correct: bool) -> tuple[NDArray, NDArray]:
+    def _averaged(self, grad: NDArray, state: tuple[NDArray, NDArray], t: int,
+                  correct: bool) -> tuple[NDArray, NDArray]:
         """(mean, sqrt(var) + epsilon) after a gradient more."""
         mean, var = state
         _average(mean, grad, self.beta1)

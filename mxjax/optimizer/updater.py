@@ -57,7 +57,7 @@ class Updater:
     def __call__(self, index: list[Any], grad: list[NDArray], weight: list[NDArray]) -> None: ...
 
     @overload
-    def __call__(self, index: Any, grad: NDArray, weight: NDArray) -> None: ...
+    def __call__(self, index: Key, grad: NDArray, weight: NDArray) -> None: ...
 
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:
         """Update one weight, or a list of them on one context.
@@ -146,7 +146,7 @@ class Updater:
                 self.states[key] = self.sync_state_context(self.states[key], weight.context)
             self.states_synced[key] = True
 
-    def sync_state_context(self, state: Any, context: Context) -> Any:
+    def sync_state_context(self, state: object, context: Context) -> Any:
         """A state with its arrays on a context.
 
         Args:

@@ -6,7 +6,7 @@ import os
 import shutil
 import zipfile
 from collections import Counter
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,7 +35,8 @@ class _WikiText(dataset._DownloadedDataset):
         if segment not in self._files:
             raise ValueError(f"segment must be one of {', '.join(self._files)}; got {segment!r}")
         self._segment, self._seq_len = segment, seq_len
-        self._vocab, self._counter = vocab, Counter[str]()
+        self._vocab: Any = vocab  # a `Vocabulary` once the data is there
+        self._counter = Counter[str]()
         super().__init__(root, None)
 
     @property
