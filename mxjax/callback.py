@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from ._checkpoints import save_checkpoint
 
 if TYPE_CHECKING:
-    from .array.dense import NDArray
+    from .ndarray import NDArray
     from .symbol import Symbol
 
 __all__ = ["module_checkpoint", "do_checkpoint", "step_checkpoint", "log_train_metric", "Speedometer", "ProgressBar",

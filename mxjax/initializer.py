@@ -184,7 +184,7 @@ class Initializer:
 
 _register = registry.get_register_func(Initializer, "initializer")
 alias = registry.get_alias_func(Initializer, "initializer")
-create = registry.get_create_func(Initializer, "initializer")
+create: Callable[..., Initializer] = registry.get_create_func(Initializer, "initializer")
 _Class = TypeVar("_Class", bound=type)
 InitFunction: TypeAlias = Callable[[InitDesc, NDArray], None]  # an Initializer, Load or Mixed, or one's own
 InitializerLike: TypeAlias = Initializer | str | dict[str, Any] | None  # what `create` takes; None: the default

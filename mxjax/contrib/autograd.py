@@ -44,7 +44,6 @@ def test_section() -> TrainingStateScope:
     return TrainingStateScope(False)
 
 
-
 def mark_variables(variables: NDArray | Sequence[NDArray], gradients: NDArray | Sequence[NDArray],
                    grad_reqs: str | Sequence[str] = "write") -> None:
     """`mx.autograd.mark_variables`."""

@@ -550,7 +550,9 @@ class Constant(ConstantValue, Parameter):
 
     def __init__(self, name: str, value: ArrayLike) -> None:
         array = value if isinstance(value, NDArray) else nd.array(value)
-        self._begin(name, array.as_np_ndarray() if is_np_array() and array is not value else array)
+        if array is not value and is_np_array():
+            array = array.as_np_ndarray()
+        self._begin(name, array)
 
 
 _NAMING = "the naming of blocks by prefixes and name_scope()"
@@ -683,7 +685,8 @@ class ParameterDict:
             force_reinit: initialize again what is initialized already.
         """
         if verbose:
-            init = initializer.create(init).set_verbosity(verbose=verbose)
+            init = initializer.create(init)
+            init.set_verbosity(verbose=verbose)
         for param in self.values():
             param.initialize(None, ctx, init, force_reinit=force_reinit)
 

@@ -208,7 +208,8 @@ class Block(_block.Block):
             force_reinit: initialize again what is initialized already.
         """
         if verbose:
-            init = initializer.create(init).set_verbosity(verbose=verbose)
+            init = initializer.create(init)
+            init.set_verbosity(verbose=verbose)
         for param in self.collect_params().values():
             param.initialize(None, ctx, init, force_reinit=force_reinit)
 

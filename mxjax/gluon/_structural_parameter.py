@@ -153,4 +153,6 @@ class Constant(_parameter.ConstantValue, Parameter):
 
     def __init__(self, value: ArrayLike) -> None:
         array = value if isinstance(value, NDArray) else nd.array(value)
-        self._begin("const", array.as_np_ndarray() if is_np_array() and array is not value else array)
+        if array is not value and is_np_array():
+            array = array.as_np_ndarray()
+        self._begin("const", array)

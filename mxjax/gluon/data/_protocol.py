@@ -15,7 +15,6 @@ import pickle
 import threading
 from collections.abc import Callable, Sequence
 from multiprocessing import reduction
-from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,8 @@ from ...ndarray import NDArray
 from ...workers import transport
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
     from numpy.typing import DTypeLike
 
     from ...numpy import ndarray

@@ -14,13 +14,11 @@ from .activations import Activation
 
 if TYPE_CHECKING:
     from ...initializer import InitializerLike
-    from .._types import Tensor
+    from .._types import Size, Tensor
 
 __all__ = ["AvgPool1D", "AvgPool2D", "AvgPool3D", "Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D",
            "Conv3DTranspose", "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalAvgPool3D", "GlobalMaxPool1D",
            "GlobalMaxPool2D", "GlobalMaxPool3D", "MaxPool1D", "MaxPool2D", "MaxPool3D", "ReflectionPad2D"]
-
-Size = int | Sequence[int]
 
 
 def _sizes(value: Size, rank: int, what: str) -> tuple[int, ...]:

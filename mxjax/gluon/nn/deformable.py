@@ -10,11 +10,11 @@ from .._chosen_block import named
 from .._parameter import ParameterDict
 from ..block import Block, HybridBlock
 from .activations import Activation
-from .conv_layers import Size, _check_layout, _sizes
+from .conv_layers import _check_layout, _sizes
 
 if TYPE_CHECKING:
     from ...initializer import InitializerLike
-    from .._types import Tensor
+    from .._types import Size, Tensor
 
 __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 

@@ -10,13 +10,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from .._parameter import ParameterDict
-from ..nn.conv_layers import Size, _sizes
+from ..nn.conv_layers import _sizes
 from ..parameter import Parameter
 from .rnn_cell import HybridRecurrentCell
 
 if TYPE_CHECKING:
     from ...initializer import InitializerLike
-    from .._types import Activation, Tensor
+    from .._types import Activation, Size, Tensor
 
 __all__ = ["Conv1DGRUCell", "Conv1DLSTMCell", "Conv1DRNNCell", "Conv2DGRUCell", "Conv2DLSTMCell", "Conv2DRNNCell",
            "Conv3DGRUCell", "Conv3DLSTMCell", "Conv3DRNNCell"]

@@ -21,8 +21,8 @@ from ._sequence import begin_state as _begin_state
 from ._sequence import format_sequence, mask, reverse
 
 if TYPE_CHECKING:
-    from ...array.dense import NDArray
     from ...initializer import InitializerLike
+    from ...ndarray import NDArray
     from .._types import Activation, Tensor
 
 __all__ = ["BidirectionalCell", "DropoutCell", "GRUCell", "HybridRecurrentCell", "HybridSequentialRNNCell", "LSTMCell",

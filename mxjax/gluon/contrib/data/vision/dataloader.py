@@ -30,7 +30,7 @@ from ....nn import HybridSequential, Sequential
 from .transforms.bbox import bbox
 
 if TYPE_CHECKING:
-    from .....array.dense import NDArray
+    from .....ndarray import NDArray
     from ....data.sampler import Sampler
 
 __all__ = ["ImageBboxDataLoader", "ImageDataLoader", "create_image_augment"]

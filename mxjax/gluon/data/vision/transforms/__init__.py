@@ -32,7 +32,7 @@ from ._both import (
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from .....array.dense import NDArray
+    from .....ndarray import NDArray
     from ...._types import Size
 
 __all__ = ["Cast", "CenterCrop", "Compose", "CropResize", "HybridCompose", "Normalize", "RandomApply",

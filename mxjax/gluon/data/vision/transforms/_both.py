@@ -13,7 +13,7 @@ from .....util import is_np_array
 from ....block import Block, HybridBlock
 
 if TYPE_CHECKING:
-    from .....array.dense import NDArray
+    from .....ndarray import NDArray
     from ...._types import Size
 
 __all__ = ["CropResize", "Normalize", "RandomBrightness", "RandomColorJitter", "RandomContrast", "RandomHue",

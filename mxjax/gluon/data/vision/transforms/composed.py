@@ -13,7 +13,7 @@ from ....nn import HybridSequential, Sequential
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from .....array.dense import NDArray
+    from .....ndarray import NDArray
 
 __all__ = ["Cast", "HybridRandomApply", "RandomApply"]
 

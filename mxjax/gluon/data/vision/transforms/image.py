@@ -13,7 +13,7 @@ from ._both import *  # noqa: F403
 from ._both import ImageOp
 
 if TYPE_CHECKING:
-    from .....array.dense import NDArray
+    from .....ndarray import NDArray
     from ...._types import Size
 
 __all__ = [*_both.__all__, "CenterCrop", "RandomCrop", "RandomFlipLeftRight", "RandomFlipTopBottom", "RandomGray",

@@ -16,7 +16,7 @@ from ......block import Block
 from .utils import bbox_crop, bbox_flip, bbox_random_crop_with_constraints, bbox_resize, bbox_translate
 
 if TYPE_CHECKING:
-    from .......array.dense import NDArray
+    from .......ndarray import NDArray
 
 __all__ = ["ImageBboxCrop", "ImageBboxRandomCropWithConstraints", "ImageBboxRandomExpand",
            "ImageBboxRandomFlipLeftRight", "ImageBboxResize"]
