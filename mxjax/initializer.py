@@ -91,7 +91,7 @@ class Initializer:
             This initializer.
         """
         self._verbose = verbose
-        self._print_func = print_func or (lambda x: str((x.norm() / math.sqrt(x.size)).asscalar()))
+        self._print_func = print_func or (lambda x: str((x.norm() / math.sqrt(x.size)).asnumpy().flat[0]))
         return self
 
     def dumps(self) -> str:
