@@ -257,7 +257,8 @@ class _Plane(DataPlane):
         versions = [v for v in self.model_registry.versions.get(model_name, ()) if v]
         return {**await super().model_metadata(model_name), **({"versions": versions} if versions else {})}
 
-    def decode_inference_request(self, body: Any, headers: Mapping[str, str], model_name: str) -> InferRequest:
+    def decode_inference_request(self, body: bytes | dict[str, Any], headers: Mapping[str, str],
+                                 model_name: str) -> InferRequest:
         """Returns a request that has been read.
 
         Binary tensors stay bytes. kserve makes a list of Python numbers of them, which takes 7 ms for 50 KB.
