@@ -7,19 +7,34 @@ import logging
 import math
 import time
 from collections import namedtuple
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ._checkpoints import save_checkpoint
 
+if TYPE_CHECKING:
+    from .ndarray import NDArray
+    from .symbol import Symbol
+
 __all__ = ["module_checkpoint", "do_checkpoint", "step_checkpoint", "log_train_metric", "Speedometer", "ProgressBar",
            "LogValidationMetricsCallback"]
+
+Callbacks: TypeAlias = Callable[..., Any] | Sequence[Callable[..., Any]] | None
+
+
+class Savable(Protocol):
+    """A module that saves itself."""
+
+    def save_checkpoint(self, prefix: str, epoch: int, save_optimizer_states: bool = False) -> None:
+        """Saves the module as it is after an epoch."""
+        ...
+
 
 BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])
 BatchEndParam.__doc__ = """What callbacks get: epoch, number of the batch in it, metric, the caller's locals."""
 
 
-def module_checkpoint(mod: Any, prefix: str, period: int = 1,
+def module_checkpoint(mod: Savable, prefix: str, period: int = 1,
                       save_optimizer_states: bool = False) -> Callable[..., None]:
     """An epoch-end callback that saves a module's checkpoint.
 
@@ -31,7 +46,7 @@ def module_checkpoint(mod: Any, prefix: str, period: int = 1,
     """
     period = max(1, int(period))
 
-    def callback(iter_no: int, sym: Any = None, arg: Any = None, aux: Any = None) -> None:
+    def callback(iter_no: int, sym: object = None, arg: object = None, aux: object = None) -> None:
         if (iter_no + 1) % period == 0:
             mod.save_checkpoint(prefix, iter_no + 1, save_optimizer_states)
 
@@ -50,7 +65,7 @@ def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
     """
     period = max(1, int(period))
 
-    def callback(iter_no: int, sym: Any, arg: Any, aux: Any) -> None:
+    def callback(iter_no: int, sym: Symbol | None, arg: dict[str, NDArray], aux: dict[str, NDArray]) -> None:
         if (iter_no + 1) % period == 0:
             save_checkpoint(prefix, iter_no + 1, sym, arg, aux)
 

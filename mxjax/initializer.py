@@ -8,7 +8,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from .eager.promise import put
 from .ndarray import NDArray, load
 from .ops.random import on_host
 from .util import is_np_array
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = [
     "InitDesc", "Initializer", "register", "alias", "create", "Load", "Mixed", "Zero", "One", "Constant", "Uniform",
@@ -88,7 +91,7 @@ class Initializer:
             This initializer.
         """
         self._verbose = verbose
-        self._print_func = print_func or (lambda x: str((x.norm() / math.sqrt(x.size)).asscalar()))
+        self._print_func = print_func or (lambda x: str((x.norm() / math.sqrt(x.size)).asnumpy().flat[0]))
         return self
 
     def dumps(self) -> str:
@@ -137,7 +140,7 @@ class Initializer:
     def _init_weight(self, name: str, arr: NDArray) -> None:
         raise NotImplementedError(f"{type(self).__name__} must define _init_weight")
 
-    def _init_default(self, name: str, _: NDArray) -> None:
+    def _init_default(self, name: str, arr: NDArray) -> None:
         raise ValueError(f"no initialization rule fits the name {name!r}: it ends neither in weight, bias, gamma nor "
                          "beta. Give its variable an initializer of its own: mx.sym.var(name, init=mx.init.Zero())")
 
@@ -181,10 +184,13 @@ class Initializer:
 
 _register = registry.get_register_func(Initializer, "initializer")
 alias = registry.get_alias_func(Initializer, "initializer")
-create = registry.get_create_func(Initializer, "initializer")
+create: Callable[..., Initializer] = registry.get_create_func(Initializer, "initializer")
+_Class = TypeVar("_Class", bound=type)
+InitFunction: TypeAlias = Callable[[InitDesc, NDArray], None]  # an Initializer, Load or Mixed, or one's own
+InitializerLike: TypeAlias = Initializer | str | dict[str, Any] | None  # what `create` takes; None: the default
 
 
-def register(klass: type) -> type:
+def register(klass: _Class) -> _Class:
     """Make an initializer class known to `create` under its name; a class decorator.
 
     Example:
@@ -293,7 +299,7 @@ class Constant(Initializer):
         value: a scalar, or an array of the parameter's shape.
     """
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: ArrayLike) -> None:
         super().__init__(value=value)
         self.value = value
 
@@ -518,9 +524,9 @@ class RNNFused(Initializer):
     """
 
     def __init__(self, mode: str, num_layers: int, state_size: int, bidirectional: bool = False,
-                 projection_size: int | None = None, i2h_weight_initializer: Any = None,
-                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = None,
-                 h2h_bias_initializer: Any = None, h2r_weight_initializer: Any = None) -> None:
+                 projection_size: int | None = None, i2h_weight_initializer: InitializerLike = None,
+                 h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = None,
+                 h2h_bias_initializer: InitializerLike = None, h2r_weight_initializer: InitializerLike = None) -> None:
         parts = {"i2h_weight": i2h_weight_initializer, "h2h_weight": h2h_weight_initializer,
                  "i2h_bias": i2h_bias_initializer, "h2h_bias": h2h_bias_initializer,
                  "h2r_weight": h2r_weight_initializer}
@@ -531,7 +537,7 @@ class RNNFused(Initializer):
         self._parts, self._default = parts, None
         self._sizes = len(GATES[mode]), num_layers, state_size, 2 if bidirectional else 1, projection_size
 
-    def set_initializer(self, init: Any) -> None:
+    def set_initializer(self, init: InitializerLike) -> None:
         """Takes the initializer of the parts that have none."""
         self._default = init
 

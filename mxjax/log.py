@@ -5,8 +5,12 @@ from __future__ import annotations
 import logging
 import warnings
 from logging import CRITICAL, DEBUG, ERROR, INFO, NOTSET, WARNING
+from types import ModuleType
+from typing import TypeAlias
 
 __all__ = ["get_logger", "getLogger", "CRITICAL", "DEBUG", "ERROR", "INFO", "NOTSET", "WARNING"]
+
+LoggerLike: TypeAlias = logging.Logger | ModuleType  # the module `logging` logs, too
 
 _LABELS = {CRITICAL: "C", ERROR: "E", WARNING: "W", INFO: "I", DEBUG: "D"}
 _RED, _GREEN, _BLUE, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[34m", "\x1b[0m"

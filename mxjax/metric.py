@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy
 
@@ -17,6 +17,10 @@ __all__ = [
     "TopKAccuracy", "F1", "MCC", "Perplexity", "MAE", "MSE", "RMSE", "CrossEntropy", "NegativeLogLikelihood",
     "PearsonCorrelation", "PCC", "Loss", "Torch", "Caffe", "CustomMetric", "np",
 ]
+
+
+Array: TypeAlias = ndarray.NDArray | numpy.ndarray
+Arrays: TypeAlias = Array | Sequence[Array]
 
 
 def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool = False) -> tuple[Any, Any]:
@@ -52,12 +56,12 @@ def _numpy(array: Any) -> numpy.ndarray:
     return array.asnumpy() if hasattr(array, "asnumpy") else numpy.asarray(array)
 
 
-def _far(array: Any) -> bool:
+def _far(array: object) -> TypeGuard[ndarray.NDArray]:
     """Returns whether an array is on an accelerator: less is to be brought from there than all of it."""
     return isinstance(array, ndarray.NDArray) and array.context.memory != "cpu"
 
 
-def _near(array: Any) -> Any:
+def _near(array: object) -> Any:
     """A NumPy array, unless the array is far: then itself, to be made less first."""
     return array if _far(array) else _numpy(array)
 
@@ -102,7 +106,7 @@ class EvalMetric:
                          for arrays, names in ((label, self.label_names), (pred, self.output_names)))
         self.update(labels, preds)
 
-    def update(self, labels: Any, preds: Any) -> None:
+    def update(self, labels: Arrays, preds: Arrays) -> None:
         """Count in a batch.
 
         Args:
@@ -148,7 +152,7 @@ class EvalMetric:
         return _pairs(self.get_global())
 
 
-def _as_list(x: Any) -> list[Any]:
+def _as_list(x: object) -> list[Any]:
     return x if isinstance(x, list) else [x]
 
 
@@ -160,9 +164,10 @@ def _pairs(name_value: tuple[Any, Any]) -> list[tuple[str, float]]:
 register = registry.get_register_func(EvalMetric, "metric")
 alias = registry.get_alias_func(EvalMetric, "metric")
 _create = registry.get_create_func(EvalMetric, "metric")
+MetricLike: TypeAlias = EvalMetric | str | dict[str, Any] | Callable[..., Any] | list[Any]  # what `create` takes
 
 
-def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
+def create(metric: MetricLike, *args: Any, **kwargs: Any) -> EvalMetric:
     """A metric from what stands for it.
 
     Args:
@@ -198,7 +203,7 @@ class CompositeEvalMetric(EvalMetric):
 
     _create = staticmethod(create)
 
-    def add(self, metric: Any) -> None:
+    def add(self, metric: MetricLike) -> None:
         """Add a metric, or what `create` makes one of."""
         self.metrics.append(self._create(metric))
 
@@ -220,7 +225,7 @@ class CompositeEvalMetric(EvalMetric):
         for metric in self.metrics:
             metric.update_dict(labels, preds)
 
-    def update(self, labels: Any, preds: Any) -> None:
+    def update(self, labels: Arrays, preds: Arrays) -> None:
         for metric in self.metrics:
             metric.update(labels, preds)
 
@@ -257,7 +262,7 @@ class _PairMetric(EvalMetric):
                  **kwargs: Any) -> None:
         super().__init__(name, output_names, label_names, has_global_stats=True, **kwargs)
 
-    def update(self, labels: Any, preds: Any) -> None:
+    def update(self, labels: Arrays, preds: Arrays) -> None:
         labels, preds = check_label_shapes(labels, preds, wrap=True)
         for label, pred in zip(labels, preds, strict=True):
             self._add(*self._score(_numpy(label), _numpy(pred)))
@@ -288,7 +293,7 @@ class Accuracy(_PairMetric):
         super().__init__(name, output_names, label_names, axis=axis)
         self.axis = axis
 
-    def update(self, labels: Any, preds: Any) -> None:
+    def update(self, labels: Arrays, preds: Arrays) -> None:
         labels, preds = check_label_shapes(labels, preds, wrap=True)
         for label, pred in zip(labels, preds, strict=True):
             label, pred = _numpy(label), _near(pred)
@@ -342,7 +347,7 @@ class _BinaryMetric(EvalMetric):
         """The value for counts [label, prediction], shape (2, 2)."""
         raise NotImplementedError
 
-    def update(self, labels: Any, preds: Any) -> None:
+    def update(self, labels: Arrays, preds: Arrays) -> None:
         labels, preds = check_label_shapes(labels, preds, wrap=True)
         table = sum((self._count(_numpy(label), _numpy(pred)) for label, pred in zip(labels, preds, strict=True)),
                     numpy.zeros((2, 2)))
@@ -414,7 +419,7 @@ class MCC(_BinaryMetric):
         return float(determinant / math.sqrt(numpy.prod(sums[sums != 0])))
 
 
-def _picked(pred: Any, label: numpy.ndarray, axis: int) -> numpy.ndarray:
+def _picked(pred: Array, label: numpy.ndarray, axis: int) -> numpy.ndarray:
     """The labels' probabilities; where a label is out of range, the nearest one's, as `pick` has them."""
     if _far(pred) and axis in (-1, pred.ndim - 1):
         places = ndarray.array(label, ctx=pred.context)
@@ -440,7 +445,7 @@ class Perplexity(EvalMetric):
         self.ignore_label = ignore_label
         self.axis = axis
 
-    def update(self, labels: Any, preds: Any) -> None:
+    def update(self, labels: Arrays, preds: Arrays) -> None:
         check_label_shapes(labels, preds)
         for label, pred in zip(labels, preds, strict=True):
             label, pred = _numpy(label), _near(pred)
@@ -596,7 +601,7 @@ class PearsonCorrelation(EvalMetric):
         """Count in products of deviations; between the updates of the two means."""
         self._conv += numpy.sum((label - self._mean_l) * (pred - self._mean_p))
 
-    def update(self, labels: Any, preds: Any) -> None:
+    def update(self, labels: Arrays, preds: Arrays) -> None:
         labels, preds = check_label_shapes(labels, preds, wrap=True)
         for label, pred in zip(labels, preds, strict=True):
             check_label_shapes(label, pred, shape=True)
@@ -640,7 +645,7 @@ class PCC(EvalMetric):
             return float("nan")
         return float(numpy.sum(table.diagonal() * total - preds * labels) / (spread_p * spread_l) ** 0.5)
 
-    def update(self, labels: Any, preds: Any) -> None:
+    def update(self, labels: Arrays, preds: Arrays) -> None:
         labels, preds = check_label_shapes(labels, preds, wrap=True)
         for label, pred in zip(labels, preds, strict=True):
             label, pred = _numpy(label).astype(numpy.int32), _numpy(pred)
@@ -686,7 +691,7 @@ class Loss(EvalMetric):
                  label_names: list[str] | None = None) -> None:
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
-    def update(self, labels: Any, preds: Any) -> None:
+    def update(self, labels: object, preds: Arrays) -> None:
         for pred in [preds] if hasattr(preds, "shape") else preds:
             pred = _near(pred)
             self._add(_numpy(pred.sum()).item(), pred.size)
@@ -732,14 +737,14 @@ class CustomMetric(EvalMetric):
         self._feval = feval
         self._allow_extra_outputs = allow_extra_outputs
 
-    def update(self, labels: Any, preds: Any) -> None:
+    def update(self, labels: Arrays, preds: Arrays) -> None:
         if not self._allow_extra_outputs:
             labels, preds = check_label_shapes(labels, preds, wrap=True)
         for label, pred in zip(labels, preds, strict=False):
             result = self._feval(*self._arguments(label, pred))
             self._add(*(result if isinstance(result, tuple) else (result, 1)))
 
-    def _arguments(self, *arrays: Any) -> Sequence[Any]:
+    def _arguments(self, *arrays: Array) -> Sequence[Any]:
         """Label and prediction as the function gets them."""
         return [_numpy(x) for x in arrays]
 

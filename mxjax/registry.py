@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from .base import NotRegistered
 
@@ -15,12 +15,20 @@ _REGISTRY: dict[type, dict[str, type]] = {}
 _Class = TypeVar("_Class", bound=type)
 
 
+class _Register(Protocol):
+    """Registers a class, and returns it."""
+
+    def __call__(self, klass: _Class, name: str | None = None) -> _Class:
+        """Registers `klass` under `name` or its own name in lower case."""
+        ...
+
+
 def get_registry(base_class: type) -> dict[str, type]:
     """The registered subclasses of `base_class`, by lower-case name; a copy."""
     return dict(_REGISTRY.setdefault(base_class, {}))
 
 
-def get_register_func(base_class: type, nickname: str) -> Callable[..., type]:
+def get_register_func(base_class: type, nickname: str) -> _Register:
     """A function `register(klass, name=None)` that adds a subclass of `base_class` under a name.
 
     Args:

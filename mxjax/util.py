@@ -7,17 +7,24 @@ import inspect
 import os
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from . import level
 from .context import gpu_memory_info, num_gpus, takes_device
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from .context import Context
+
 __all__ = ["get_gpu_count", "get_gpu_memory", "getenv", "is_np_array", "is_np_default_dtype", "is_np_shape", "np_array",
            "np_default_dtype", "np_shape", "np_ufunc_legal_option", "reset_np", "set_module", "set_np",
            "set_np_default_dtype", "set_np_shape", "setenv", "use_np", "use_np_array", "use_np_default_dtype",
            "use_np_shape", "wrap_np_binary_func", "wrap_np_unary_func"]
+
+_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])  # a function or class
 
 
 class _Flags(threading.local):
@@ -61,7 +68,7 @@ def is_np_default_dtype() -> bool:
     return _global["dtype"] if _flags.dtype is None else _flags.dtype
 
 
-def default_float(dtype: Any = None) -> Any:
+def default_float(dtype: DTypeLike | None = None) -> Any:
     """Returns the dtype that was given; if none was, "float64" where that is the default dtype, else None."""
     return "float64" if dtype is None and is_np_default_dtype() else dtype
 
@@ -118,7 +125,7 @@ def np_default_dtype(active: bool = True) -> _Scope:
     return _Scope("dtype", active)
 
 
-def _use(func: Any, *scopes: Callable[[bool], _Scope]) -> Any:
+def _use(func: Callable[..., Any] | type, *scopes: Callable[[bool], _Scope]) -> Any:
     if inspect.isclass(func):
         for name, _ in inspect.getmembers(func, lambda m: inspect.isfunction(m) or isinstance(m, property)):
             member = inspect.getattr_static(func, name)  # inherited methods, too, as in MXNet
@@ -146,22 +153,22 @@ def _use(func: Any, *scopes: Callable[[bool], _Scope]) -> Any:
     return wrapper
 
 
-def use_np_shape(func: Any) -> Any:
+def use_np_shape(func: _Decorated) -> _Decorated:
     """Decorates a function or class so that it runs with NumPy shape semantics."""
     return _use(func, np_shape)
 
 
-def use_np_array(func: Any) -> Any:
+def use_np_array(func: _Decorated) -> _Decorated:
     """Decorates a function or class so that it runs with NumPy array semantics."""
     return _use(func, np_array)
 
 
-def use_np(func: Any) -> Any:
+def use_np(func: _Decorated) -> _Decorated:
     """Decorates a function or class so that it runs with NumPy shape and array semantics."""
     return _use(func, np_shape, np_array)
 
 
-def use_np_default_dtype(func: Any) -> Any:
+def use_np_default_dtype(func: _Decorated) -> _Decorated:
     """Decorates a function or class so that it runs with float64 as the default dtype."""
     return _use(func, np_default_dtype)
 
@@ -190,9 +197,9 @@ def reset_np() -> None:
     set_np(shape=False, array=False)
 
 
-def set_module(module: str) -> Callable[[Any], Any]:
+def set_module(module: str) -> Callable[[_Decorated], _Decorated]:
     """A decorator that sets `__module__`, the place shown to users."""
-    def decorate(func: Any) -> Any:
+    def decorate(func: _Decorated) -> _Decorated:
         if module is not None:
             func.__module__ = module
         return func
@@ -203,7 +210,7 @@ _UFUNC_DEFAULTS = {"where": True, "casting": "same_kind", "order": "K", "dtype":
 _UFUNC_DTYPES = ("int8", "uint8", "int32", "int64", "float16", "float32", "float64")
 
 
-def np_ufunc_legal_option(key: str, value: Any) -> bool:
+def np_ufunc_legal_option(key: str, value: object) -> bool:
     """Returns whether NumPy's ufuncs understand an option with this value."""
     if key == "where":
         return True
@@ -262,7 +269,7 @@ def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:
 
 
 @takes_device
-def get_cuda_compute_capability(ctx: Any) -> int | None:
+def get_cuda_compute_capability(ctx: Context) -> int | None:
     """Returns the compute capability of a GPU context as an int such as 80; None where it is no CUDA device."""
     if getattr(ctx, "device_type", None) != "gpu":
         raise ValueError(f"Expecting a gpu context to get cuda compute capability, while received ctx {ctx}")
@@ -286,7 +293,7 @@ def setenv(name: str, value: str | None) -> None:
 __all__ += ["get_cuda_compute_capability"]
 
 
-def dtype_from_number(number: Any) -> Any:
+def dtype_from_number(number: int) -> Any:
     """Returns the dtype of an array of such numbers: int64 of an int, float32 of a float, that of a number of NumPy's.
 
     Raises:
@@ -336,6 +343,6 @@ def wrap_data_api_linalg_func(func: Callable) -> Callable:
 
 def wrap_sort_functions(func: Callable) -> Callable:
     """Lets a function with an argument `stable` take NumPy's `kind`; `order` is refused by a NotImplementedError."""
-    def refused(order: Any) -> tuple[str, Any]:
+    def refused(order: object) -> tuple[str, Any]:
         raise NotImplementedError("order not supported here")
     return _renamed(func, {"kind": lambda v: ("stable", v == "stable"), "order": refused})

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import abc
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base import MXNetError
 from ..gluon.contrib.estimator.event_handler import EpochEnd, TrainBegin
+
+if TYPE_CHECKING:
+    from ..gluon.contrib.estimator.estimator import Estimator
 
 __all__ = ["MetricLogger"]
 
@@ -47,11 +50,11 @@ class MetricLogger(TrainBegin, EpochEnd, abc.ABC):
             return
         self._hand_on(param.eval_metric.get_name_value(), param.epoch if self.period is None else call)
 
-    def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+    def train_begin(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
         """Counts epochs from 0."""
         self._epochs = itertools.count()
 
-    def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
+    def epoch_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> bool:
         """Hands on the estimator's metrics."""
         pairs = [pair for metric in [*estimator.train_metrics, *estimator.val_metrics]
                  if getattr(metric, "num_inst", 1) for pair in metric.get_name_value()]  # others were not asked for

@@ -9,7 +9,7 @@ import logging
 import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from ..ops.quantized.conversion import quantized_weight
 from ..symbol import Group, Symbol, var
 from ..symbol import load as _load_symbol
 from ..util import is_np_array
+
+if TYPE_CHECKING:
+    from ..log import LoggerLike
 
 __all__ = ["calib_graph", "combine_histogram", "quantize_graph", "quantize_model", "quantize_model_mkldnn",
            "quantize_net", "quantize_net_v2"]
@@ -61,7 +64,7 @@ def combine_histogram(old_hist: tuple, arr: np.ndarray, new_min: float, new_max:
 class _Collector:
     """Takes `collect(name, array)` of layer outputs, of those in `include_layer` (None: of all)."""
 
-    def __init__(self, include_layer: Sequence[str] | None, logger: logging.Logger | None) -> None:
+    def __init__(self, include_layer: Sequence[str] | None, logger: LoggerLike | None) -> None:
         self.include_layer, self.logger = None if include_layer is None else set(include_layer), logger
 
     def collect(self, name: str, arr: NDArray) -> None:
@@ -80,7 +83,7 @@ class _LayerHistogramCollector(_Collector):
     """Histograms of layer outputs, for calib_mode="entropy": `hist_dict`."""
 
     def __init__(self, num_bins: int = 8001, include_layer: Sequence[str] | None = None,
-                 logger: logging.Logger | None = None) -> None:
+                 logger: LoggerLike | None = None) -> None:
         super().__init__(include_layer, logger)
         self.num_bins, self.hist_dict = num_bins, {}
 
@@ -97,7 +100,7 @@ class _LayerOutputMinMaxCollector(_Collector):
     """Ranges of layer outputs, for calib_mode="naive": `min_max_dict`."""
 
     def __init__(self, quantized_dtype: str, include_layer: Sequence[str] | None = None,
-                 logger: logging.Logger | None = None) -> None:
+                 logger: LoggerLike | None = None) -> None:
         super().__init__(include_layer, logger)
         self.quantized_dtype, self.min_max_dict = quantized_dtype, {}
 
@@ -124,7 +127,7 @@ def _loss(histogram: tuple, edge: float, positive: bool) -> float:
 
 
 def _get_optimal_thresholds(hist_dict: dict[str, tuple], quantized_dtype: str, num_quantized_bins: int = 255,
-                            logger: logging.Logger | None = None) -> _Table:
+                            logger: LoggerLike | None = None) -> _Table:
     """The range of each output from its histogram; empties `hist_dict`.
 
     It is cut off at the optimal threshold, unless that adds more squared error than the smaller steps save.
@@ -147,7 +150,7 @@ def _calibrates(mode: str | None) -> bool:
     return mode is not None and mode != "none"
 
 
-def _collector(mode: str, dtype: str, layers: Sequence[str], custom: Any, logger: logging.Logger | None) -> Any:
+def _collector(mode: str, dtype: str, layers: Sequence[str], custom: Any, logger: LoggerLike | None) -> Any:
     """Returns the collector of statistics for a calibration mode; None for no calibration."""
     if not _calibrates(mode):
         return None
@@ -161,7 +164,7 @@ def _collector(mode: str, dtype: str, layers: Sequence[str], custom: Any, logger
                      "(the last one with a LayerOutputCollector)")
 
 
-def _table(collector: Any, mode: str, dtype: str, logger: logging.Logger | None) -> _Table:
+def _table(collector: Any, mode: str, dtype: str, logger: LoggerLike | None) -> _Table:
     """The ranges out of what a collector has seen."""
     if mode == "entropy":
         return _get_optimal_thresholds(collector.hist_dict, dtype, logger=logger)
@@ -170,7 +173,7 @@ def _table(collector: Any, mode: str, dtype: str, logger: logging.Logger | None)
 
 def _collect(sym: Symbol, params: _Params, data: Iterable[DataBatch], inputs: Sequence[DataDesc], layers: Iterable[str],
              collect: Callable[[str, NDArray], None], limit: int | None, ctx: Context,
-             logger: logging.Logger | None) -> None:
+             logger: LoggerLike | None) -> None:
     """Runs batches through the float graph and gives the outputs of layers to `collect`."""
     internals = sym.get_internals()
     known = set(internals.list_outputs())
@@ -240,7 +243,7 @@ def _excluded_ops(names: Sequence[str] | None, calibrates: bool) -> list[str]:
     return [*(names or ()), *(() if calibrates else ("BatchNorm",))]
 
 
-def _check(ctx: Any, dtype: str, granularity: str, **lists: Any) -> None:
+def _check(ctx: object, dtype: str, granularity: str, **lists: Any) -> None:
     if not isinstance(ctx, Context):
         raise ValueError(f"currently only supports single ctx, while received {ctx}")
     for name, value in lists.items():
@@ -264,7 +267,7 @@ def quantize_model(sym: Symbol, arg_params: _Params, aux_params: _Params, data_n
                    calib_mode: str = "entropy", calib_data: DataIter | None = None,
                    num_calib_examples: int | None = None, quantized_dtype: str = "int8", quantize_mode: str = "smart",
                    quantize_granularity: str = "tensor-wise",
-                   logger: logging.Logger | None = None) -> tuple[Symbol, _Params, _Params]:
+                   logger: LoggerLike | None = None) -> tuple[Symbol, _Params, _Params]:
     """A float32 checkpoint as a checkpoint of 8-bit integers.
 
     Args:
@@ -317,7 +320,7 @@ def quantize_model_mkldnn(sym: Symbol, arg_params: _Params, aux_params: _Params,
                           calib_mode: str = "entropy", calib_data: DataIter | None = None,
                           num_calib_examples: int | None = None, quantized_dtype: str = "int8",
                           quantize_mode: str = "smart", quantize_granularity: str = "tensor-wise",
-                          logger: logging.Logger | None = None) -> tuple[Symbol, _Params, _Params]:
+                          logger: LoggerLike | None = None) -> tuple[Symbol, _Params, _Params]:
     """`quantize_model` of the graph in which each channel of a layer has its own range.
 
     Bias, batch normalization, activation and sum behind such a layer are computed in floats.
@@ -350,7 +353,7 @@ def quantize_graph(sym: Symbol, arg_params: _Params, aux_params: _Params, ctx: C
                    excluded_sym_names: list[str] | None = None, excluded_op_names: list[str] | None = None,
                    calib_mode: str = "entropy", quantized_dtype: str = "int8", quantize_mode: str = "full",
                    quantize_granularity: str = "tensor-wise", LayerOutputCollector: Any = None,  # noqa: N803
-                   logger: logging.Logger | None = None) -> tuple[Symbol, _Params, _Params, Any]:
+                   logger: LoggerLike | None = None) -> tuple[Symbol, _Params, _Params, Any]:
     """A float32 checkpoint quantized but not calibrated, and what collects statistics for `calib_graph`.
 
     Args:
@@ -375,7 +378,7 @@ def quantize_graph(sym: Symbol, arg_params: _Params, aux_params: _Params, ctx: C
 
 
 def calib_graph(qsym: Symbol, arg_params: _Params, aux_params: _Params, collector: Any, calib_mode: str = "entropy",
-                quantized_dtype: str = "int8", logger: Any = logging) -> tuple[Symbol, _Params, _Params]:
+                quantized_dtype: str = "int8", logger: LoggerLike | None = logging) -> tuple[Symbol, _Params, _Params]:
     """Calibrates what `quantize_graph` made with what its collector has seen.
 
     Args:
@@ -406,7 +409,7 @@ def _batches(data: Any) -> Iterable[DataBatch]:
     return (DataBatch(list(b) if isinstance(b, (list, tuple)) else [b]) for b in batches)
 
 
-def _first(data: Any) -> list[tuple[tuple[int, ...], Any]]:
+def _first(data: Iterable[Any] | None) -> list[tuple[tuple[int, ...], Any]]:
     """Shapes and dtypes of the arrays in a batch, labels perhaps included."""
     if isinstance(data, DataIter):
         return [(tuple(d.shape), d.dtype) for d in described(data.provide_data)]
@@ -428,13 +431,12 @@ def _traced(network: HybridBlock, specs: list[tuple[tuple[int, ...], Any]]) -> t
     return [variable.list_outputs()[0] for variable in inputs], out
 
 
-def quantize_net_v2(network: HybridBlock, quantized_dtype: str = "auto", quantize_mode: str = "full",
+def quantize_net_v2(network: HybridBlock, quantized_dtype: str = "auto", quantize_mode: str = "full",  # noqa: N803
                     quantize_granularity: str = "tensor-wise", exclude_layers: list[str] | None = None,
                     exclude_layers_match: list[str] | None = None, exclude_operators: list[str] | None = None,
-                    calib_data: Any = None, data_shapes: Sequence[DataDesc] | None = None, calib_mode: str = "none",
-                    num_calib_examples: int | None = None, ctx: Context = cpu(),
-                    LayerOutputCollector: Any = None,  # noqa: N803
-                    logger: logging.Logger | None = None) -> SymbolBlock:
+                    calib_data: Iterable[Any] | None = None, data_shapes: Sequence[DataDesc] | None = None,
+                    calib_mode: str = "none", num_calib_examples: int | None = None, ctx: Context = cpu(),
+                    LayerOutputCollector: Any = None, logger: LoggerLike | None = None) -> SymbolBlock:
     """A float32 block as a block of 8-bit integers, in which each channel of a layer has its own range.
 
     Bias, batch normalization, activation and sum behind such a layer are computed in floats.
@@ -483,7 +485,7 @@ def quantize_net_v2(network: HybridBlock, quantized_dtype: str = "auto", quantiz
 
 def _float_graph(network: HybridBlock, specs: list[tuple[tuple[int, ...], Any]], exclude_layers: list[str] | None,
                  exclude_layers_match: list[str] | None, exclude_operators: list[str] | None,
-                 logger: logging.Logger | None) -> tuple[list[str], Symbol, _Params, _Params, list[str]]:
+                 logger: LoggerLike | None) -> tuple[list[str], Symbol, _Params, _Params, list[str]]:
     """Returns (input names, graph, arguments, auxiliary states, excluded nodes), a range for each channel."""
     names, sym = _traced(network, specs)
     kinds = sym.list_arguments(), sym.list_auxiliary_states()
@@ -506,10 +508,10 @@ def _block(sym: Symbol, names: Sequence[str], params: _Params, ctx: Context) -> 
 
 def quantize_net(network: HybridBlock, quantized_dtype: str = "auto", quantize_mode: str = "full",
                  exclude_layers: list[str] | None = None, exclude_layers_match: list[str] | None = None,
-                 exclude_operators: list[str] | None = None, calib_data: Any = None,
+                 exclude_operators: list[str] | None = None, calib_data: Iterable[Any] | None = None,
                  data_shapes: Sequence[DataDesc] | None = None, calib_mode: str = "none",
                  num_calib_examples: int | None = None, ctx: Context = cpu(),
-                 logger: logging.Logger | None = None) -> SymbolBlock:
+                 logger: LoggerLike | None = None) -> SymbolBlock:
     """`quantize_net_v2` under its first name, without custom collectors."""
     warnings.warn("quantize_net is deprecated in favour of quantize_net_v2", stacklevel=2)
     return quantize_net_v2(network, quantized_dtype, quantize_mode, "tensor-wise", exclude_layers,

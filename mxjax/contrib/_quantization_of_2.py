@@ -6,7 +6,7 @@ import itertools
 import logging
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from ..ndarray import NDArray
 from ..symbol import Symbol
 from ..util import is_np_array
 from . import _quantization as _one
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = ["CalibrationCollector", "calib_graph", "quantize_graph", "quantize_model", "quantize_model_onednn",
            "quantize_net"]
@@ -119,7 +122,7 @@ def _arrays(batch: Any) -> list[NDArray]:
     return list(batch) if isinstance(batch, (list, tuple)) else [batch]
 
 
-def _loader(data: Any, mode: str | None) -> DataLoader:
+def _loader(data: DataLoader | None, mode: str | None) -> DataLoader:
     if not isinstance(data, DataLoader):
         raise ValueError(f"calib_data must be of DataLoader type when calib_mode={mode}, got {type(data)}")
     return data

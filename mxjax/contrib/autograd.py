@@ -44,8 +44,8 @@ def test_section() -> TrainingStateScope:
     return TrainingStateScope(False)
 
 
-
-def mark_variables(variables: Any, gradients: Any, grad_reqs: Any = "write") -> None:
+def mark_variables(variables: NDArray | Sequence[NDArray], gradients: NDArray | Sequence[NDArray],
+                   grad_reqs: str | Sequence[str] = "write") -> None:
     """`mx.autograd.mark_variables`."""
     _autograd.mark_variables(variables, gradients, grad_reqs)
 

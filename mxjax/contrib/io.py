@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import ndarray as nd
 from ..io import DataDesc, DataIter
+
+if TYPE_CHECKING:
+    from ..gluon.data.dataloader import DataLoader
 
 __all__ = ["DataLoaderIter"]
 
@@ -21,7 +24,7 @@ class DataLoaderIter(DataIter):
         dtype: of both.
     """
 
-    def __init__(self, loader: Any, data_name: str = "data", label_name: str = "softmax_label",
+    def __init__(self, loader: DataLoader, data_name: str = "data", label_name: str = "softmax_label",
                  dtype: str = "float32") -> None:
         super().__init__()
         self._loader, self.dtype = loader, dtype

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from ..context import Context, current_context
 from ..gluon.data import ArrayDataset, DataLoader
 from ..ndarray import array
 from ..random import seed as set_seed
+
+if TYPE_CHECKING:
+    pass
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin  # an extra

@@ -91,8 +91,8 @@ class CachedOp:
         self._uneven: dict[Any, bool] = Bounded(64)
         self._hosted: CachedOp | None = None
 
-    def __call__(self, *args: NDArray, out: Any = None, default_ctx: Any = None,
-                 default_device: Any = None) -> NDArray | list[NDArray]:
+    def __call__(self, *args: NDArray, out: NDArray | Sequence[NDArray] | None = None,
+                 default_ctx: Context | None = None, default_device: Context | None = None) -> NDArray | list[NDArray]:
         """Runs the graph.
 
         Args:
@@ -117,7 +117,7 @@ class CachedOp:
                 raise TypeError(f"CachedOp: {name} must be an NDArray, got {type(array).__name__}")
         return handed("CachedOp", self.results(args, default_ctx or default_device), out)
 
-    def results(self, args: Sequence[NDArray], default_ctx: Any, states: bool = True,
+    def results(self, args: Sequence[NDArray], default_ctx: Context | None, states: bool = True,
                 bound: bool = False) -> list[NDArray]:
         """The outputs, as one program if that is possible; `states`, `bound`: see `lazily`."""
         if accelerators and args:
@@ -209,7 +209,7 @@ class CachedOp:
                 mutated=tuple([forms.aux_places[k] for k in changed]))
         return kernel
 
-    def run(self, arrays: Sequence[NDArray], default_ctx: Any, bound: bool = False) -> list[NDArray]:
+    def run(self, arrays: Sequence[NDArray], default_ctx: Context | None, bound: bool = False) -> list[NDArray]:
         """Runs the graph at once; `bound`: by an executor, which could be asked for gradients."""
         self._forms.graph = self._graph
         ctx = arrays[0]._chunk.ctx if arrays else default_ctx or current_context()

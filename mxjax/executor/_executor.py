@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import jax
 import numpy as np
@@ -38,6 +38,7 @@ from ._steps import run_steps
 __all__ = ["Executor"]
 
 _REQS = ("null", "write", "add")
+GradReq: TypeAlias = str | Sequence[str] | dict[str, str]  # one for all arguments, one for each, or some by name
 
 
 class Executor:
@@ -49,7 +50,7 @@ class Executor:
         outputs: the outputs; later forwards write to the same arrays.
     """
 
-    def __init__(self, handle: Any, symbol: Any, ctx: Context, grad_req: Any,
+    def __init__(self, handle: Any, symbol: Any, ctx: Context, grad_req: GradReq,
                  group2ctx: dict[str, Context] | None) -> None:
         self._symbol, self._ctx, self._grad_req, self._group2ctx = symbol, ctx, grad_req, group2ctx or {}
         self._graph: Lowered = symbol._lower()
@@ -73,16 +74,16 @@ class Executor:
 
     # ------------------------------------------------------------ making
     @classmethod
-    def _make(cls, symbol: Any, ctx: Context, arrays: Sequence[NDArray], grads: Sequence[NDArray | None], grad_req: Any,
-              aux: Sequence[NDArray], group2ctx: dict[str, Context] | None) -> Executor:
+    def _make(cls, symbol: Any, ctx: Context, arrays: Sequence[NDArray], grads: Sequence[NDArray | None],
+              grad_req: GradReq, aux: Sequence[NDArray], group2ctx: dict[str, Context] | None) -> Executor:
         names = symbol.list_arguments()
         return cls((list(arrays), list(grads), list(aux), _requests(grad_req, names, grads)), symbol, ctx, grad_req,
                    group2ctx)
 
     @classmethod
-    def _simple(cls, symbol: Any, ctx: Context, grad_req: Any, types: dict[str, Any], stypes: dict[str, str],
-                group2ctx: Any, shared_names: Any, shared_exec: Any, shared_buffer: Any,
-                shapes: dict[str, Any]) -> Executor:
+    def _simple(cls, symbol: Any, ctx: Context, grad_req: GradReq, types: dict[str, Any], stypes: dict[str, str],
+                group2ctx: dict[str, Context], shared_names: Sequence[str], shared_exec: Executor,
+                shared_buffer: dict[str, NDArray], shapes: dict[str, Any]) -> Executor:
         graph = symbol._lower()
         known_types = {k: np_dtype(v).name for k, v in types.items() if v is not None}
         arg_shapes, _, aux_shapes = symbol._infer_shape((), shapes, known_types)
@@ -332,7 +333,7 @@ class Executor:
                                  f"{value.shape}")
             arrays[name][:] = value
 
-    def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
+    def backward(self, out_grads: NDArray | Sequence[NDArray] | None = None, is_train: bool = True) -> None:
         """Computes the gradients of the arguments and writes or adds them to `grad_arrays`.
 
         Args:
@@ -455,7 +456,7 @@ class Executor:
         return type(self._symbol)(eliminate_common(self._symbol._outputs))
 
 
-def _requests(grad_req: Any, names: Sequence[str], grads: Sequence[Any] | None) -> list[str]:
+def _requests(grad_req: GradReq, names: Sequence[str], grads: Sequence[Any] | None) -> list[str]:
     """A grad_req for each argument."""
     if isinstance(grad_req, str):
         reqs = [grad_req] * len(names)

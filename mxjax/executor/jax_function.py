@@ -69,7 +69,7 @@ class JaxFunction:
                                                [_value(aux[n]) for n in self.aux_names], key, train)
         return outputs, dict(zip(self.aux_names, states, strict=True))
 
-    def _key(self, rng: Any) -> tuple:
+    def _key(self, rng: jax.Array | None) -> tuple:
         if not self._graph.random:
             return ()
         if rng is None:  # operators that do not draw in this mode never read it
@@ -78,5 +78,5 @@ class JaxFunction:
         return data, jnp.uint32(0)
 
 
-def _value(array: Any) -> Any:
+def _value(array: object) -> Any:
     return array.to_jax() if isinstance(array, NDArray) else jnp.asarray(array)

@@ -8,7 +8,7 @@ import threading
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import initializer
 from .. import name as _name
@@ -22,6 +22,11 @@ from . import _summary
 from ._formats import check_np
 from ._parameter import Parameter, ParameterDict, load_named, save_each
 from .utils import HookHandle, _brief_print_list, _indent, any_arguments
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ..initializer import InitializerLike
 
 __all__ = ["Block", "_BlockScope"]
 
@@ -117,7 +122,7 @@ class Block:
                          if isinstance(block, Block))
         return f"{type(self).__name__}(\n{rows}\n)"
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         existing = getattr(self, name, None)
         if isinstance(existing, (Parameter, Block)) and not isinstance(value, type(existing)):
             raise TypeError(f"Changing attribute type for {name} from {type(existing)} to {type(value)} is not "
@@ -182,7 +187,7 @@ class Block:
         """Warns of blocks in lists and dicts, whose parameters nobody would find."""
         children = set(self._child_blocks())
 
-        def hidden(data: Any) -> bool:
+        def hidden(data: object) -> bool:
             if isinstance(data, dict):
                 data = data.values()
             elif not isinstance(data, (list, tuple)):
@@ -213,14 +218,14 @@ class Block:
         fn(self)
         return self
 
-    def cast(self, dtype: Any) -> None:
+    def cast(self, dtype: DTypeLike) -> None:
         """Converts all parameters to another dtype."""
         for child in self._child_blocks():
             child.cast(dtype)
         for param in self.params.values():
             param.cast(dtype)
 
-    def initialize(self, init: Any = initializer.Uniform(), ctx: Context | Sequence[Context] | None = None,  # noqa: B008
+    def initialize(self, init: InitializerLike = initializer.Uniform(), ctx: Context | Sequence[Context] | None = None,  # noqa: B008
                    verbose: bool = False, force_reinit: bool = False) -> None:
         """Initializes all parameters; arguments as in `ParameterDict.initialize`."""
         self.collect_params().initialize(init, ctx, verbose, force_reinit)
@@ -358,7 +363,7 @@ class Block:
 
     # ------------------------------------------------------------ running
     @any_arguments
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         """Runs the block: hooks and `forward`."""
         for hook in self._forward_pre_hooks.values():
             hook(self, args)
@@ -370,7 +375,7 @@ class Block:
         return out
 
     @any_arguments
-    def forward(self, *args: Any) -> Any:
+    def forward(self, *args: object) -> Any:
         """Computes the block's outputs from NDArrays; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define forward")
 

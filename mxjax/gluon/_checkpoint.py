@@ -147,7 +147,7 @@ def _named(step: TrainStep) -> dict[str, Parameter]:
     return dict(sorted(found.values(), key=lambda pair: pair[0]))
 
 
-def _integer(value: Any) -> int:
+def _integer(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise TypeError(f"{value!r} is no count")
     return value
@@ -171,7 +171,7 @@ def _arrays(step: TrainStep) -> dict[str, dict[str, NDArray]]:
     return {"parameters": {name: param.data() for name, param in params.items()}, "states": states}
 
 
-def _has_arrays(value: Any) -> bool:
+def _has_arrays(value: object) -> bool:
     return isinstance(value, NDArray) or isinstance(value, dict) and any(map(_has_arrays, value.values()))
 
 
@@ -275,13 +275,13 @@ def _owners(step: TrainStep) -> Iterator[tuple[str, Any]]:
     yield "AMP's loss scale", getattr(trainer, "_amp_loss_scaler", None)
 
 
-def _plain(owner: Any) -> dict[str, Any]:
+def _plain(owner: object) -> dict[str, Any]:
     """An object's attributes that are numbers, texts, or lists of them; the others are as the script makes them."""
     values = {name: plain(value) for name, value in vars(owner).items()}
     return {name: value for name, value in values.items() if _kind(value) is not None}
 
 
-def _kind(value: Any) -> str | None:
+def _kind(value: object) -> str | None:
     if isinstance(value, list | tuple):
         return "list" if all(item is not None and _kind(item) in ("number", "text") for item in value) else None
     return "number" if isinstance(value, bool | int | float | None) else "text" if isinstance(value, str) else None

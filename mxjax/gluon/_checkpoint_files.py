@@ -16,6 +16,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import jax
@@ -77,7 +78,7 @@ class Writer:
         self._close: Any = None
 
     def write(self, directory: str | os.PathLike[str], number: int, arrays: Mapping[str, Mapping[str, Any]],
-              own: Any, state: dict[str, Any], keep: int | None) -> None:
+              own: dict[str, Any], state: dict[str, Any], keep: int | None) -> None:
         """Begins to write a checkpoint; comes back when the arrays may be overwritten.
 
         Args:
@@ -120,7 +121,7 @@ class Writer:
             with self._failing(self._told):
                 self._manager.wait_until_finished()
 
-    def _open(self, orbax: Any, root: str, keep: int | None) -> None:
+    def _open(self, orbax: ModuleType, root: str, keep: int | None) -> None:
         options = orbax.CheckpointManagerOptions(
             preservation_policy=orbax.checkpoint_managers.LatestN(keep), save_root_metadata=False,
             cleanup_tmp_directories=True)  # what killed processes have left

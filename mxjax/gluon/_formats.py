@@ -14,7 +14,7 @@ from ..symbol.numpy import _Symbol
 __all__ = ["check_np", "flatten", "kinds", "regroup"]
 
 
-def flatten(args: Any, what: str, leaves: tuple[type, ...] = (NDArray,)) -> tuple[list[Any], Any]:
+def flatten(args: object, what: str, leaves: tuple[type, ...] = (NDArray,)) -> tuple[list[Any], Any]:
     """(flat list, format) of NDArrays (or other `leaves`), Symbols, None, and nested lists of them.
 
     Raises:
@@ -38,7 +38,7 @@ def flatten(args: Any, what: str, leaves: tuple[type, ...] = (NDArray,)) -> tupl
     return flat, formats
 
 
-def regroup(flat: Any, form: Any) -> Any:
+def regroup(flat: object, form: Any) -> Any:
     """The structure that `flatten` described.
 
     Raises:
@@ -62,7 +62,7 @@ def regroup(flat: Any, form: Any) -> Any:
     return take(form)
 
 
-def kinds(args: Any) -> tuple[bool, bool, list[Context]]:
+def kinds(args: object) -> tuple[bool, bool, list[Context]]:
     """(whether there is a Symbol, whether there is an NDArray, the NDArrays' contexts, first come first)."""
     if isinstance(args, NDArray):
         return False, True, [args.context]
@@ -75,7 +75,7 @@ def kinds(args: Any) -> tuple[bool, bool, list[Context]]:
     return any(p[0] for p in parts), any(p[1] for p in parts), list(contexts)
 
 
-def check_np(out: Any) -> None:
+def check_np(out: object) -> None:
     """Raises TypeError where a block's results, nested or not, contain an array or symbol without NumPy's semantics."""
     if isinstance(out, (list, tuple)):
         for part in out:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from .. import ndarray as nd
 from .. import symbol
@@ -27,6 +28,11 @@ from ._jax_function import block_to_jax
 from ._parameter import DeferredInitializationError, ParameterDict, save_each
 from .parameter import Parameter
 from .utils import any_arguments
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ._types import Nested
 
 __all__ = ["HybridBlock"]
 
@@ -70,7 +76,7 @@ class HybridBlock(Block):
         self._backend: str | None = None
         self._backend_opts: dict[str, Any] = {}
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)
         if isinstance(value, HybridBlock):
             self._clear_cached_op()
@@ -94,7 +100,7 @@ class HybridBlock(Block):
         self._cached_op_args: list[tuple[bool, Any]] = []
         self._flat_inputs = 0  # how many arrays side by side the graph takes; 0: not just these
 
-    def cast(self, dtype: Any) -> None:
+    def cast(self, dtype: DTypeLike) -> None:
         """Converts all parameters to another dtype."""
         self._clear_cached_op()
         super().cast(dtype)
@@ -167,7 +173,7 @@ class HybridBlock(Block):
             return nullcontext()
         return AttrScope(force_mirroring="True", mirror_stage=str(name), __mirror_policy__=self._again)
 
-    def optimize_for(self, x: Any, *args: Any, backend: str | None = None, clear: bool = False,
+    def optimize_for(self, x: Nested, *args: Nested, backend: str | None = None, clear: bool = False,
                      static_alloc: bool = False, static_shape: bool = False, inline_limit: int = 2,
                      forward_bulk_size: int | None = None, backward_bulk_size: int | None = None,
                      **kwargs: Any) -> None:
@@ -190,8 +196,8 @@ class HybridBlock(Block):
         self._check_inputs(has_symbol, has_array, contexts)
         self._build_cache(x, *args)
 
-    def plan(self, *inputs: Any, on: str, train: str | None = None, dtype: Any = None,
-             batch: int | str | None = None) -> Plan:
+    def plan(self, *inputs: NDArray | tuple[int, ...], on: str, train: str | None = None,
+             dtype: DTypeLike | None = None, batch: int | str | None = None) -> Plan:
         """Returns the plan of this block on devices, which need not be here; see `Symbol.plan`.
 
         Args:
@@ -211,7 +217,7 @@ class HybridBlock(Block):
         return plan_of_block(self, inputs, on, train, dtype, batch)
 
     # ------------------------------------------------------------ graphs
-    def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
+    def _get_graph(self, *args: Nested) -> tuple[list[Symbol], Symbol]:
         """(input variables, output symbol), made at the first call."""
         if not self._cached_graph:
             flat, self._in_format = flatten(args, "input")
@@ -232,7 +238,7 @@ class HybridBlock(Block):
                                   symbol.Group(outputs, type(outputs[0])))
         return self._cached_graph
 
-    def _build_cache(self, *args: Any) -> nd.CachedOp:
+    def _build_cache(self, *args: Nested) -> nd.CachedOp:
         """Makes the graph and the compiled operator, finishing initializations that waited for shapes."""
         data, out = self._get_graph(*args)
         places = {_name_of(variable): i for i, variable in enumerate(data)}
@@ -317,13 +323,13 @@ class HybridBlock(Block):
     def _runs_one_graph(self) -> bool:
         return self._active and self._flat_inputs > 0 and not self._forward_hooks and not self._forward_pre_hooks
 
-    def _deferred_infer_shape(self, *args: Any) -> None:
+    def _deferred_infer_shape(self, *args: Nested) -> None:
         try:
             self.infer_shape(*args)
         except Exception as error:
             raise ValueError(f"Deferred initialization failed because shape cannot be inferred. {error}") from error
 
-    def _infer_attrs(self, function: str, attr: str, *args: Any) -> None:
+    def _infer_attrs(self, function: str, attr: str, *args: Nested) -> None:
         """Sets an attribute of all parameters by what the graph tells for these inputs."""
         self._set_inferred(self._get_graph(*args), function, attr, args)
 
@@ -340,11 +346,11 @@ class HybridBlock(Block):
         for name, param in self._by_variable().items():
             setattr(param, attr, found[name])
 
-    def infer_shape(self, *args: Any) -> None:
+    def infer_shape(self, *args: Nested) -> None:
         """Works out the parameters' shapes from inputs."""
         self._infer_attrs("infer_shape", "shape", *args)
 
-    def infer_type(self, *args: Any) -> None:
+    def infer_type(self, *args: Nested) -> None:
         """Works out the parameters' dtypes from inputs."""
         self._infer_attrs("infer_type", "dtype", *args)
 
@@ -408,7 +414,7 @@ class HybridBlock(Block):
             raise ValueError("Found multiple contexts in the input; a hybridized HybridBlock only supports one: "
                              f"{contexts}")
 
-    def _call_cached_op(self, *args: Any) -> Any:
+    def _call_cached_op(self, *args: Nested) -> Any:
         op = self._cached_op
         if op is None:
             op = self._build_cache(*args)
@@ -429,7 +435,7 @@ class HybridBlock(Block):
                              f"= {known}, input format = {form}")
 
     @any_arguments
-    def forward(self, x: Any, *args: Any) -> Any:
+    def forward(self, x: Nested, *args: Nested) -> Any:
         """Runs `hybrid_forward` on arrays or symbols, or the compiled graph."""
         given, ctx = (x, *args), None
         for array in given:
@@ -467,7 +473,7 @@ class HybridBlock(Block):
                     params[name] = param.data(ctx)
             return self.hybrid_forward(nd, x, *args, **params)
 
-    def _call_flat(self, op: nd.CachedOp, given: tuple[NDArray, ...], ctx: Context) -> Any:
+    def _call_flat(self, op: nd.CachedOp, given: tuple[Nested, ...], ctx: Context) -> Any:
         """Runs the compiled graph on arrays side by side, as the first call had them."""
         values = []
         for is_arg, what in self._cached_op_args:
@@ -484,7 +490,7 @@ class HybridBlock(Block):
         return out if self._out_format == 0 else regroup([out] if isinstance(out, NDArray) else out, self._out_format)
 
     @any_arguments
-    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Nested, *args: Nested, **kwargs: Any) -> Any:  # noqa: N803
         """Computes the block's outputs; subclasses define it.
 
         Args:
@@ -495,7 +501,7 @@ class HybridBlock(Block):
         raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward")
 
 
-def _made(name: str, dtype: Any) -> Parameter:
+def _made(name: str, dtype: DTypeLike) -> Parameter:
     """Returns a parameter whose variable has this name."""
     param = Parameter(name, dtype=dtype)
     param._own_name = name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -16,10 +16,14 @@ from ..executor.jax_function import JaxFunction
 from ..ndarray import NDArray, from_jax
 from ._formats import flatten, regroup
 
+if TYPE_CHECKING:
+    from ._hybrid_block import HybridBlock
+
 __all__ = ["block_to_jax", "export_block"]
 
 
-def block_to_jax(block: Any, *inputs: Any) -> tuple[Callable[..., Any], dict[str, jax.Array], dict[str, jax.Array]]:
+def block_to_jax(block: HybridBlock,
+                 *inputs: Any) -> tuple[Callable[..., Any], dict[str, jax.Array], dict[str, jax.Array]]:
     """A hybridizable block as a pure function and its values.
 
     Args:
@@ -54,7 +58,7 @@ def block_to_jax(block: Any, *inputs: Any) -> tuple[Callable[..., Any], dict[str
         for param in values.values():
             param._finish_deferred_init()
     function, form, in_form = JaxFunction(out), block._out_format, block._in_format
-    names = [v.name for v in variables]
+    names = [str(v.name) for v in variables]
 
     def apply(params: dict[str, Any], aux: dict[str, Any], *inputs: Any, rng: jax.Array | None = None,
               train: bool = False) -> tuple[Any, dict[str, jax.Array]]:
@@ -69,7 +73,7 @@ def block_to_jax(block: Any, *inputs: Any) -> tuple[Callable[..., Any], dict[str
     return apply, params, aux
 
 
-def export_block(block: Any, path: str | os.PathLike, *inputs: Any, train: bool = False,
+def export_block(block: HybridBlock, path: str | os.PathLike, *inputs: Any, train: bool = False,
                  dynamic_batch: bool = False, platforms: Sequence[str] | None = None) -> str:
     """Writes a block with its parameters as a program of `jax.export`, which plain JAX runs, without mxjax.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import numpy as np
 from .. import numpy_extension as npx
@@ -11,12 +11,15 @@ from ..base import numeric_types
 from .block import HybridBlock
 from .utils import any_arguments
 
+if TYPE_CHECKING:
+    from ..numpy import ndarray
+
 __all__ = ["CTCLoss", "CosineEmbeddingLoss", "HingeLoss", "HuberLoss", "KLDivLoss", "L1Loss", "L2Loss", "LogisticLoss",
            "Loss", "PoissonNLLLoss", "SDMLLoss", "SigmoidBCELoss", "SigmoidBinaryCrossEntropyLoss", "SoftmaxCELoss",
            "SoftmaxCrossEntropyLoss", "SquaredHingeLoss", "TripletLoss"]
 
 
-def _weighted(loss: Any, weight: float | None = None, sample_weight: Any = None) -> Any:
+def _weighted(loss: ndarray, weight: float | None = None, sample_weight: ndarray | None = None) -> Any:
     """Returns the loss times an array of weights (broadcast) and a number."""
     if sample_weight is not None:
         loss = loss * sample_weight
@@ -47,11 +50,11 @@ class Loss(HybridBlock):
         """The loss of each example; a subclass defines it."""
         raise NotImplementedError(f"{type(self).__name__} must define forward")
 
-    def _others(self, loss: Any) -> tuple[int, ...]:
+    def _others(self, loss: ndarray) -> tuple[int, ...]:
         """All axes but the batch's."""
         return tuple(axis for axis in range(loss.ndim) if axis != self._batch_axis % loss.ndim)
 
-    def _mean(self, loss: Any, sample_weight: Any) -> Any:
+    def _mean(self, loss: ndarray, sample_weight: ndarray | None) -> Any:
         """Weighted, and averaged over all axes but the batch's."""
         loss = _weighted(loss, self._weight, sample_weight)
         return np.mean(loss, axis=self._others(loss))
@@ -69,7 +72,7 @@ class L2Loss(Loss):
     def __init__(self, weight: float = 1.0, batch_axis: int = 0, **kwargs: Any) -> None:
         super().__init__(weight, batch_axis, **kwargs)
 
-    def forward(self, pred: Any, label: Any, sample_weight: Any = None) -> Any:
+    def forward(self, pred: ndarray, label: ndarray, sample_weight: ndarray | None = None) -> Any:
         weight = 1.0 if self._weight is None else self._weight
         loss = _weighted(np.square(npx.reshape_like(label, pred) - pred), weight / 2, sample_weight)
         return np.mean(loss, axis=self._others(loss))
@@ -85,11 +88,11 @@ class L1Loss(Loss):
     def __init__(self, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
         super().__init__(weight, batch_axis, **kwargs)
 
-    def forward(self, pred: Any, label: Any, sample_weight: Any = None) -> Any:
+    def forward(self, pred: ndarray, label: ndarray, sample_weight: ndarray | None = None) -> Any:
         return self._mean(np.abs(npx.reshape_like(label, pred) - pred), sample_weight)
 
 
-def _softplus_of_minus_abs(x: Any) -> Any:
+def _softplus_of_minus_abs(x: ndarray) -> Any:
     """Returns log(1 + exp(-|x|)), which never overflows."""
     return npx.activation(-np.abs(x), act_type="softrelu")
 
@@ -109,7 +112,8 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
         self._from_sigmoid = from_sigmoid
 
-    def forward(self, pred: Any, label: Any, sample_weight: Any = None, pos_weight: Any = None) -> Any:
+    def forward(self, pred: ndarray, label: ndarray, sample_weight: ndarray | None = None,
+                pos_weight: ndarray | None = None) -> Any:
         label = npx.reshape_like(label, pred)
         if self._from_sigmoid:
             positive = np.log(pred + 1e-12) * label
@@ -145,7 +149,7 @@ class SoftmaxCrossEntropyLoss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
         self._axis, self._sparse_label, self._from_logits = axis, sparse_label, from_logits
 
-    def forward(self, pred: Any, label: Any, sample_weight: Any = None) -> Any:
+    def forward(self, pred: ndarray, label: ndarray, sample_weight: ndarray | None = None) -> Any:
         if not self._from_logits:
             pred = npx.log_softmax(pred, axis=self._axis)
         if self._sparse_label:
@@ -174,7 +178,7 @@ class KLDivLoss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
         self._from_logits, self._axis = from_logits, axis
 
-    def forward(self, pred: Any, label: Any, sample_weight: Any = None) -> Any:
+    def forward(self, pred: ndarray, label: ndarray, sample_weight: ndarray | None = None) -> Any:
         if not self._from_logits:
             pred = npx.log_softmax(pred, axis=self._axis)
         return self._mean(label * (np.log(label + 1e-12) - pred), sample_weight)
@@ -202,14 +206,15 @@ class CTCLoss(Loss):
         super().__init__(weight, label_layout.find("N"), **kwargs)
         self._layout, self._label_layout = layout, label_layout
 
-    def forward(self, pred: Any, label: Any, pred_lengths: Any = None, label_lengths: Any = None,
-                sample_weight: Any = None) -> Any:
+    def forward(self, pred: ndarray, label: ndarray, pred_lengths: ndarray | None = None,
+                label_lengths: ndarray | None = None, sample_weight: ndarray | None = None) -> Any:
         if self._layout == "NTC":
             pred = np.swapaxes(pred, 0, 1)
         if self._batch_axis == 1:
             label = np.swapaxes(label, 0, 1)
-        lengths = {name: value for name, value in (("data_lengths", pred_lengths), ("label_lengths", label_lengths))
-                   if value is not None}
+        lengths: dict[str, Any] = {name: value for name, value in
+                                   (("data_lengths", pred_lengths), ("label_lengths", label_lengths))
+                                   if value is not None}
         loss = npx.ctc_loss(pred, label, **lengths, use_data_lengths=pred_lengths is not None,
                             use_label_lengths=label_lengths is not None, blank_label="last")
         return _weighted(loss, self._weight, sample_weight)
@@ -229,7 +234,7 @@ class HuberLoss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
         self._rho = rho
 
-    def forward(self, pred: Any, label: Any, sample_weight: Any = None) -> Any:
+    def forward(self, pred: ndarray, label: ndarray, sample_weight: ndarray | None = None) -> Any:
         error = np.abs(npx.reshape_like(label, pred) - pred)
         loss = np.where(error > self._rho, error - 0.5 * self._rho, (0.5 / self._rho) * np.square(error))
         return self._mean(loss, sample_weight)
@@ -249,17 +254,17 @@ class HingeLoss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
         self._margin = margin
 
-    def _hinge(self, pred: Any, label: Any) -> Any:
+    def _hinge(self, pred: ndarray, label: ndarray) -> Any:
         return npx.relu(self._margin - pred * npx.reshape_like(label, pred))
 
-    def forward(self, pred: Any, label: Any, sample_weight: Any = None) -> Any:
+    def forward(self, pred: ndarray, label: ndarray, sample_weight: ndarray | None = None) -> Any:
         return self._mean(self._hinge(pred, label), sample_weight)
 
 
 class SquaredHingeLoss(HingeLoss):
     """max(0, margin - pred · label)², averaged over each example; arguments and inputs as in `HingeLoss`."""
 
-    def _hinge(self, pred: Any, label: Any) -> Any:
+    def _hinge(self, pred: ndarray, label: ndarray) -> Any:
         return np.square(super()._hinge(pred, label))
 
 
@@ -283,7 +288,7 @@ class LogisticLoss(Loss):
             raise ValueError(f"label_format can only be signed or binary, received {label_format}.")
         self._label_format = label_format
 
-    def forward(self, pred: Any, label: Any, sample_weight: Any = None) -> Any:
+    def forward(self, pred: ndarray, label: ndarray, sample_weight: ndarray | None = None) -> Any:
         label = npx.reshape_like(label, pred)
         if self._label_format == "signed":
             label = (label + 1.0) / 2.0
@@ -304,7 +309,7 @@ class TripletLoss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
         self._margin = margin
 
-    def forward(self, pred: Any, positive: Any, negative: Any, sample_weight: Any = None) -> Any:
+    def forward(self, pred: ndarray, positive: ndarray, negative: ndarray, sample_weight: ndarray | None = None) -> Any:
         near, far = (np.square(npx.reshape_like(other, pred) - pred) for other in (positive, negative))
         loss = npx.relu(np.sum(near - far, axis=self._others(pred)) + self._margin)
         return _weighted(loss, self._weight, sample_weight)
@@ -326,7 +331,8 @@ class PoissonNLLLoss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
         self._from_logits, self._compute_full = from_logits, compute_full
 
-    def forward(self, pred: Any, target: Any, sample_weight: Any = None, epsilon: float = 1e-08) -> Any:
+    def forward(self, pred: ndarray, target: ndarray, sample_weight: ndarray | None = None,
+                epsilon: float = 1e-08) -> Any:
         target = npx.reshape_like(target, pred)
         loss = np.exp(pred) - target * pred if self._from_logits else pred - target * np.log(pred + epsilon)
         if self._compute_full:
@@ -349,13 +355,13 @@ class CosineEmbeddingLoss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
         self._margin = margin
 
-    def forward(self, input1: Any, input2: Any, label: Any, sample_weight: Any = None) -> Any:
+    def forward(self, input1: ndarray, input2: ndarray, label: ndarray, sample_weight: ndarray | None = None) -> Any:
         cosine = self._cosine_similarity(npx.reshape_like(input1, input2), input2)
         unlike = np.clip(cosine - self._margin, 0, 1 - self._margin)
         return self._mean(np.where(npx.reshape_like(label, cosine) == 1, 1 - cosine, unlike), sample_weight)
 
     @staticmethod
-    def _cosine_similarity(x: Any, y: Any, axis: int = -1) -> Any:
+    def _cosine_similarity(x: ndarray, y: ndarray, axis: int = -1) -> Any:
         norms = [npx.norm(v, axis=axis).reshape((-1, 1)) for v in (x, y)]
         product = np.sum(x * y, axis=axis).reshape((-1, 1))
         return product / np.maximum(norms[0] * norms[1], 1e-12)
@@ -380,7 +386,7 @@ class SDMLLoss(Loss):
         self.kl_loss = KLDivLoss(from_logits=True)
         self.smoothing_parameter = smoothing_parameter
 
-    def forward(self, x1: Any, x2: Any) -> Any:
+    def forward(self, x1: ndarray, x2: ndarray) -> Any:
         size = x1.shape[0]
         distances = np.sum(np.square(np.expand_dims(x1, 1) - np.expand_dims(x2, 0)), axis=2)
         pairs = np.eye(size, ctx=distances.ctx)

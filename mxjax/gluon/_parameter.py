@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import OrderedDict, defaultdict
-from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,9 @@ from ..util import is_np_array, is_np_shape
 from .utils import _brief_print_list, _indent, shape_is_known
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
+
+    from ..initializer import InitializerLike
     from .trainer import Trainer
 
 __all__ = ["Constant", "ConstantValue", "DeferredInitializationError", "Parameter", "ParameterDict", "merged",
@@ -110,7 +113,7 @@ class Parameter:
         cls._own_arrays = own_arrays
 
     def __init__(self, name: str, grad_req: str = "write", shape: int | Sequence[int] | None = None,
-                 dtype: Any = mx_real_t, lr_mult: float = 1.0, wd_mult: float = 1.0, init: Any = None,
+                 dtype: DTypeLike = mx_real_t, lr_mult: float = 1.0, wd_mult: float = 1.0, init: InitializerLike = None,
                  allow_deferred_init: bool = False, differentiable: bool = True, stype: str = "default",
                  grad_stype: str = "default") -> None:
         self.name = name
@@ -164,7 +167,7 @@ class Parameter:
         return self._dtype
 
     @dtype.setter
-    def dtype(self, dtype: Any) -> None:
+    def dtype(self, dtype: DTypeLike) -> None:
         self.cast(dtype)
 
     @property
@@ -207,8 +210,8 @@ class Parameter:
         return self._var.as_np_ndarray() if is_np_array() else self._var
 
     # ------------------------------------------------------------ initialization
-    def initialize(self, init: Any = None, ctx: Context | Sequence[Context] | None = None,
-                   default_init: Any = DEFAULT_INIT, force_reinit: bool = False) -> None:
+    def initialize(self, init: InitializerLike = None, ctx: Context | Sequence[Context] | None = None,
+                   default_init: InitializerLike = DEFAULT_INIT, force_reinit: bool = False) -> None:
         """Makes value and gradient arrays; waits for the first forward pass where the shape is not known.
 
         Args:
@@ -347,7 +350,7 @@ class Parameter:
         else:
             raise ValueError(f"Cannot reset context for Parameter {self.name!r} because it has not been initialized.")
 
-    def cast(self, dtype: Any) -> None:
+    def cast(self, dtype: DTypeLike) -> None:
         """Converts value and gradient to another dtype."""
         self._dtype = dtype
         self._var = None
@@ -413,7 +416,7 @@ class Parameter:
         self._need_stype("list_data", "default", "list_row_sparse_data")
         return self._check_and_get(self._data, list)
 
-    def _get_row_sparse(self, arrays: list[NDArray] | None, ctx: Any, row_id: NDArray) -> Any:
+    def _get_row_sparse(self, arrays: list[NDArray] | None, ctx: Context | type[list] | None, row_id: NDArray) -> Any:
         """Arrays with these rows as the trainer's store has them."""
         if not isinstance(row_id, NDArray):
             raise TypeError(f"row_id must be an NDArray, got {type(row_id).__name__}")
@@ -545,11 +548,11 @@ class Constant(ConstantValue, Parameter):
         (2, 2)
     """
 
-    def __init__(self, name: str, value: Any) -> None:
-        if not isinstance(value, NDArray):
-            value = nd.array(value)
-            value = value.as_np_ndarray() if is_np_array() else value
-        self._begin(name, value)
+    def __init__(self, name: str, value: ArrayLike) -> None:
+        array = value if isinstance(value, NDArray) else nd.array(value)
+        if array is not value and is_np_array():
+            array = array.as_np_ndarray()
+        self._begin(name, array)
 
 
 _NAMING = "the naming of blocks by prefixes and name_scope()"
@@ -632,7 +635,7 @@ class ParameterDict:
                                      f"with stored for attribute {key!r}: desired {wanted!r} vs stored {existing!r}.")
         return param
 
-    def get_constant(self, name: str, value: Any = None) -> Constant:
+    def get_constant(self, name: str, value: ArrayLike | None = None) -> Constant:
         """The constant `prefix + name`: from here, from the shared dict, or a new one.
 
         Args:
@@ -671,7 +674,7 @@ class ParameterDict:
         self._params.update(other.items())
 
     # ------------------------------------------------------------ all of them
-    def initialize(self, init: Any = initializer.Uniform(), ctx: Context | Sequence[Context] | None = None,  # noqa: B008
+    def initialize(self, init: InitializerLike = initializer.Uniform(), ctx: Context | Sequence[Context] | None = None,  # noqa: B008
                    verbose: bool = False, force_reinit: bool = False) -> None:
         """Initializes all parameters; arguments as in `Parameter.initialize`.
 
@@ -682,6 +685,7 @@ class ParameterDict:
             force_reinit: initialize again what is initialized already.
         """
         if verbose:
+            init = initializer.create(init)
             init.set_verbosity(verbose=verbose)
         for param in self.values():
             param.initialize(None, ctx, init, force_reinit=force_reinit)
@@ -707,7 +711,7 @@ class ParameterDict:
         """All contexts that some parameter is initialized on."""
         return list(dict.fromkeys(ctx for param in self.values() for ctx in param.list_device()))
 
-    def setattr(self, name: str, value: Any) -> None:
+    def setattr(self, name: str, value: object) -> None:
         """Sets an attribute of all parameters, e.g. `setattr("grad_req", "null")`."""
         for param in self.values():
             setattr(param, name, value)
@@ -739,7 +743,8 @@ class ParameterDict:
         self.load_dict(load_named(filename), ctx, allow_missing, ignore_extra, restore_prefix, filename, cast_dtype,
                        dtype_source)
 
-    def load_dict(self, param_dict: Any, ctx: Context | Sequence[Context] | None = None, allow_missing: bool = False,
+    def load_dict(self, param_dict: Mapping[str, NDArray] | Iterable[tuple[str, NDArray]],
+                  ctx: Context | Sequence[Context] | None = None, allow_missing: bool = False,
                   ignore_extra: bool = False, restore_prefix: str = "", filename: str | None = None,
                   cast_dtype: bool = False, dtype_source: str = "current") -> None:
         """Takes values from a dictionary.
@@ -761,9 +766,8 @@ class ParameterDict:
             raise AssertionError(addressed(
                 f"restore_prefix is {restore_prefix!r} but Parameters name {wrong!r} does not start "
                 f"with it. See {_NAMING}."))
-        rows = param_dict.items() if isinstance(param_dict, dict) else param_dict
         loaded = {restore_prefix + (name[4:] if name.startswith(("arg:", "aux:")) else name): array
-                  for name, array in rows}
+                  for name, array in dict(param_dict).items()}
         source = f"file: {filename}" if filename else "param_dict"
         if not allow_missing:
             missing = next((name for name in self.keys() if name not in loaded), None)

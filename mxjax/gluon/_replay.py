@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -23,12 +23,15 @@ from ._formats import flatten, regroup
 from .block import HybridBlock
 from .trainer import Trainer
 
+if TYPE_CHECKING:
+    from ._block import Block
+
 __all__ = ["Loop", "Replay", "Watch"]
 
 _NUMBERS = object()  # a source of a program's arguments beside inputs, chunks, and what is drawn
 
 
-def as_graph(block: Any) -> bool:
+def as_graph(block: Block) -> bool:
     """Returns whether calling a block on arrays is running its graph, and nothing else that Python could do."""
     return isinstance(block, HybridBlock) and block._is_graph
 

@@ -14,7 +14,7 @@ import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from ._parameter import load_named, save_each
 from ._structural_parameter import Parameter
 from .utils import _brief_print_list
 
+if TYPE_CHECKING:
+    from ..initializer import InitializerLike
+
 __all__ = ["Block"]
 
 _OLD = {"prefix": "parameters are named by attributes, see collect_params()",
@@ -47,7 +50,7 @@ class _Old:
     def __set_name__(self, owner: type, name: str) -> None:
         self._member = name
 
-    def __get__(self, block: Any, owner: type) -> Any:
+    def __get__(self, block: Block, owner: type) -> Any:
         raise AttributeError(f"{owner.__name__}.{self._member} is of MXNet 1.x, and this process speaks MXNet 2: "
                              f"{_OLD[self._member]}")
 
@@ -55,7 +58,7 @@ class _Old:
 class _Kind:
     """The kind of block, for messages; code for MXNet 2 may have an attribute of the same name, `_name`."""
 
-    def __get__(self, block: Any, owner: type) -> str:
+    def __get__(self, block: Block, owner: type) -> str:
         return owner.__name__.lower()
 
 
@@ -68,7 +71,7 @@ def _without_prefix(init: Callable[..., None]) -> Callable[..., None]:
     names = [p.name for p in shown if p.kind is p.POSITIONAL_OR_KEYWORD][1:]
 
     @functools.wraps(init)
-    def call(self: Any, *args: Any, **kwargs: Any) -> None:
+    def call(self: Any, *args: object, **kwargs: Any) -> None:
         if any(more is not None for more in args[len(names):]):  # the library's own cells hand prefix and params on
             raise TypeError(f"{type(self).__name__} takes {len(names)} arguments at most, got {len(args)}")
         for name, value in zip(names, args, strict=False):
@@ -143,7 +146,7 @@ class Block(_block.Block):
         return [name for name in super().__dir__() if name not in _OLD or name in self.__dict__
                 or not isinstance(inspect.getattr_static(kind, name), _Old)]
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if isinstance(value, Parameter):
             existing = self.__dict__.get(name)
             if isinstance(existing, _block.Block):
@@ -176,7 +179,7 @@ class Block(_block.Block):
         return self._reg_params
 
     @params.setter
-    def params(self, value: Any) -> None:
+    def params(self, value: object) -> None:
         raise AttributeError("params cannot be assigned: assign each parameter as an attribute of its name, or use "
                              "share_parameters()")
 
@@ -194,7 +197,7 @@ class Block(_block.Block):
         return {name: param for name, param in params.items() if pattern.match(name)}
 
     @with_device
-    def initialize(self, init: Any = initializer.Uniform(), ctx: Context | Sequence[Context] | None = None,  # noqa: B008
+    def initialize(self, init: InitializerLike = initializer.Uniform(), ctx: Context | Sequence[Context] | None = None,  # noqa: B008
                    verbose: bool = False, force_reinit: bool = False) -> None:
         """Initializes all parameters.
 
@@ -205,6 +208,7 @@ class Block(_block.Block):
             force_reinit: initialize again what is initialized already.
         """
         if verbose:
+            init = initializer.create(init)
             init.set_verbosity(verbose=verbose)
         for param in self.collect_params().values():
             param.initialize(None, ctx, init, force_reinit=force_reinit)
@@ -239,7 +243,7 @@ class Block(_block.Block):
         for name, child in self._child_items():
             child._take_parameters(shared, unknown, f"{prefix}{name}.")
 
-    def setattr(self, name: str, value: Any) -> None:
+    def setattr(self, name: str, value: object) -> None:
         """Sets an attribute of all parameters, e.g. `setattr("grad_req", "null")`."""
         for param in self.collect_params().values():
             setattr(param, name, value)

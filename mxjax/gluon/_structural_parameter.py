@@ -21,6 +21,9 @@ from ..util import is_np_array
 from . import _parameter
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ..initializer import InitializerLike
     from .trainer import Trainer
 
 __all__ = ["Constant", "Parameter"]
@@ -97,8 +100,8 @@ class Parameter(_parameter.Parameter, own_arrays=False):
         return super().grad(ctx)
 
     @with_device
-    def initialize(self, init: Any = None, ctx: Context | Sequence[Context] | None = None,
-                   default_init: Any = _parameter.DEFAULT_INIT, force_reinit: bool = False) -> None:
+    def initialize(self, init: InitializerLike = None, ctx: Context | Sequence[Context] | None = None,
+                   default_init: InitializerLike = _parameter.DEFAULT_INIT, force_reinit: bool = False) -> None:
         """Makes value and gradient arrays; waits for the first forward pass where the shape is not known."""
         super().initialize(init, ctx, default_init, force_reinit)
 
@@ -148,8 +151,8 @@ class Constant(_parameter.ConstantValue, Parameter):
         (2, 2)
     """
 
-    def __init__(self, value: Any) -> None:
-        if not isinstance(value, NDArray):
-            value = nd.array(value)
-            value = value.as_np_ndarray() if is_np_array() else value
-        self._begin("const", value)
+    def __init__(self, value: ArrayLike) -> None:
+        array = value if isinstance(value, NDArray) else nd.array(value)
+        if array is not value and is_np_array():
+            array = array.as_np_ndarray()
+        self._begin("const", array)

@@ -5,35 +5,38 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..ndarray import NDArray
+
+if TYPE_CHECKING:
+    from ._block import Block
 
 __all__ = ["as_html", "summary"]
 
 _ROW = "{:>20}  {:>42} {:>15}"
 
 
-def _shapes(values: Any) -> Any:
+def _shapes(values: object) -> Any:
     if isinstance(values, (list, tuple)):
         return [_shapes(value) for value in values]
     return values.shape if isinstance(values, NDArray) else values
 
 
-def _shape_text(values: Any) -> str:
+def _shape_text(values: object) -> str:
     """The shapes in nested values, without the outermost brackets."""
     shapes = _shapes(values)
     return str(shapes)[1:-1] if isinstance(shapes, list) else str(shapes)
 
 
-def summary(block: Any, inputs: Sequence[Any]) -> None:
+def summary(block: Block, inputs: Sequence[Any]) -> None:
     """Runs a block on inputs and prints what its layers did."""
     seen: set[Any] = set()
     rows: list[tuple[str, str, int]] = [("Input", _shape_text(inputs), 0)]
     totals = {"total": 0, "trainable": 0, "shared": 0}
     hooks = []
 
-    def note(layer: Any, _: Any, outputs: Any) -> None:
+    def note(layer: Block, _: object, outputs: object) -> None:
         sizes = {param: param.data().size for param in layer.params.values()}
         totals["total"] += sum(sizes.values())
         totals["trainable"] += sum(size for param, size in sizes.items() if param.grad_req != "null")
@@ -41,7 +44,7 @@ def summary(block: Any, inputs: Sequence[Any]) -> None:
         seen.update(sizes)
         rows.append((f"{type(layer).__name__}-{len(rows)}", _shape_text(outputs), sum(sizes.values())))
 
-    def attach(layer: Any) -> None:
+    def attach(layer: Block) -> None:
         if getattr(layer, "_active", False):
             raise AssertionError(f'"{layer._name}" must not be hybridized to print summary.')
         if not layer._passes_on:
@@ -67,15 +70,15 @@ def summary(block: Any, inputs: Sequence[Any]) -> None:
     print("-" * 80)
 
 
-def as_html(block: Any) -> str:
+def as_html(block: Block) -> str:
     """A block's own parameters and its children, which fold up."""
-    def count(one: Any) -> str:
+    def count(one: Block) -> str:
         shapes = [param.shape for param in one.collect_params().values()]
         known = [shape for shape in shapes if shape is not None and all(n > 0 for n in shape)]
         total = sum(math.prod(shape) for shape in known)
         return f"{total:,} parameters" + ("" if len(known) == len(shapes) else ", and some of unknown shapes")
 
-    def part(name: str, one: Any, depth: int) -> str:
+    def part(name: str, one: Block, depth: int) -> str:
         rows = "".join(f"<tr><td>{html.escape(param.name)}</td><td>{html.escape(str(param.shape))}</td>"
                        f"<td>{html.escape(str(param.dtype))}</td></tr>" for param in one._reg_params.values()) \
             if hasattr(one, "_reg_params") else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import symbol
 from ..base import MXNetError
@@ -15,6 +15,11 @@ from ..util import is_np_array
 from ._formats import flatten, regroup
 from ._hybrid_block import HybridBlock
 from ._parameter import ParameterDict
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ._types import Nested
 
 __all__ = ["GraphBlock", "SymbolBlock"]
 
@@ -80,7 +85,7 @@ class GraphBlock:
         super()._clear_cached_op()  # type: ignore[misc]
         self._cached_graph = graph
 
-    def cast(self, dtype: Any) -> None:
+    def cast(self, dtype: DTypeLike) -> None:
         """Converts all parameters to another dtype; with float16, those of batch normalization stay float32."""
         super().cast(dtype)  # type: ignore[misc]
         if np_dtype(dtype).name != "float16":
@@ -148,7 +153,7 @@ class SymbolBlock(GraphBlock, HybridBlock):
         begin = len(_common_prefix(list(self._params.keys())))
         self._reg_params = {name[begin:]: param for name, param in self._params.items()}
 
-    def forward(self, x: Any, *args: Any) -> Any:
+    def forward(self, x: Nested, *args: Nested) -> Any:
         """Runs the graph on arrays, or composes it with symbols."""
         if isinstance(x, NDArray):
             with x.context:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import autograd, symbol
 from .. import ndarray as nd
@@ -30,6 +30,11 @@ from ._formats import check_np, flatten, kinds, regroup
 from ._structural_block import save_arrays
 from .parameter import Parameter
 from .utils import any_arguments, shape_is_known
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ._types import Nested
 
 __all__ = ["HybridBlock"]
 
@@ -65,7 +70,7 @@ class HybridBlock(_hybrid_block.HybridBlock):
                                  "used starting from Gluon2.0: def forward(self, x) with arrays and mx.np, parameters "
                                  "by self.weight.data(). For hybrid_forward run with MXJAX_API=1")
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if isinstance(value, Block) and self.__dict__.get("_active"):
             warnings.warn(_DEACTIVATED.format("changing the children blocks"), stacklevel=2)
             self._active = False
@@ -78,7 +83,7 @@ class HybridBlock(_hybrid_block.HybridBlock):
             warnings.warn(_DEACTIVATED.format("adding new children block"), stacklevel=2)
             self._active = False
 
-    def cast(self, dtype: Any) -> None:
+    def cast(self, dtype: DTypeLike) -> None:
         """Converts all parameters to another dtype; the block is no longer hybridized."""
         if self._active:
             warnings.warn(_DEACTIVATED.format("cast the block to use another data type"), stacklevel=2)
@@ -100,7 +105,7 @@ class HybridBlock(_hybrid_block.HybridBlock):
         super().hybridize(active, None, True, static_alloc, static_shape, inline_limit, forward_bulk_size,
                           backward_bulk_size, remat)
 
-    def optimize_for(self, x: Any, *args: Any, backend: str | None = None, clear: bool = False,
+    def optimize_for(self, x: Nested, *args: Nested, backend: str | None = None, clear: bool = False,
                      partition_if_dynamic: bool = True, static_alloc: bool = False, static_shape: bool = False,
                      inline_limit: int = 2, forward_bulk_size: int | None = None,
                      backward_bulk_size: int | None = None, **kwargs: Any) -> None:
@@ -115,14 +120,14 @@ class HybridBlock(_hybrid_block.HybridBlock):
         self._backend, self._backend_opts = None, {}
 
     # ------------------------------------------------------------ shapes
-    def _infer_own_shapes(self, *args: Any) -> None:
+    def _infer_own_shapes(self, *args: Nested) -> None:
         if not self._knows_shapes:
             self.infer_shape(*args)
             for param in self._reg_params.values():
                 param._finish_deferred_init()
             self._knows_shapes = True
 
-    def infer_shape(self, *args: Any) -> None:
+    def infer_shape(self, *args: Nested) -> None:
         """Works out the shapes of the block's own parameters from inputs; blocks that leave one unknown define it.
 
         Raises:
@@ -152,7 +157,7 @@ class HybridBlock(_hybrid_block.HybridBlock):
         outputs = flatten(out, "output")[0]
         return [v for v in variables if v is not None], symbol.Group(outputs, type(outputs[0]))
 
-    def _deferred_infer_shape(self, *args: Any) -> None:
+    def _deferred_infer_shape(self, *args: Nested) -> None:
         """Has all blocks in this one work out their shapes: tracing calls each of them, and runs no operator."""
         self._graph_of(args)
 
@@ -178,7 +183,7 @@ class HybridBlock(_hybrid_block.HybridBlock):
     def _by_variable(self) -> dict[str, Parameter]:
         return {param._key: param for param in self.collect_params().values()}
 
-    def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
+    def _get_graph(self, *args: Nested) -> tuple[list[Symbol], Symbol]:
         """(input variables, output symbol), made at the first call."""
         if not self._cached_graph:
             flat, self._in_format = flatten(args, "input")
@@ -244,7 +249,7 @@ class HybridBlock(_hybrid_block.HybridBlock):
 
     # ------------------------------------------------------------ running
     @any_arguments
-    def __call__(self, x: Any, *args: Any) -> Any:
+    def __call__(self, x: Nested, *args: Nested) -> Any:
         """Runs the block: hooks and `forward`, or its compiled graph.
 
         Raises:
@@ -277,7 +282,7 @@ class HybridBlock(_hybrid_block.HybridBlock):
             return self._call_cached_op(*given)
 
     @any_arguments
-    def forward(self, x: Any, *args: Any) -> Any:
+    def forward(self, x: Nested, *args: Nested) -> Any:
         """Computes the block's outputs from arrays; subclasses define it.
 
         Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import symbol
 from ..array.dense import NDArray
@@ -17,6 +17,9 @@ from ._formats import flatten, regroup
 from ._structural_parameter import Parameter
 from ._symbol_block import GraphBlock
 from ._traced_block import HybridBlock
+
+if TYPE_CHECKING:
+    from ._types import Nested
 
 __all__ = ["SymbolBlock"]
 
@@ -81,17 +84,17 @@ class SymbolBlock(GraphBlock, HybridBlock):
                 param._own_name = name
         self._reg_params = {**known}
 
-    def _infer_own_shapes(self, *args: Any) -> None:
+    def _infer_own_shapes(self, *args: Nested) -> None:
         """Leaves shapes to the graph."""
 
-    def infer_shape(self, *args: Any) -> None:
+    def infer_shape(self, *args: Nested) -> None:
         """Works out the parameters' shapes from inputs."""
         self._infer_attrs("infer_shape", "shape", *args)
 
-    def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
+    def _get_graph(self, *args: Nested) -> tuple[list[Symbol], Symbol]:
         return self._cached_graph
 
-    def __call__(self, x: Any, *args: Any) -> Any:
+    def __call__(self, x: Nested, *args: Nested) -> Any:
         """Runs the graph on arrays, or composes it with symbols; hooks are called."""
         for hook in self._forward_pre_hooks.values():
             hook(self, (x, *args))
@@ -100,7 +103,7 @@ class SymbolBlock(GraphBlock, HybridBlock):
             hook(self, (x, *args), out)
         return out
 
-    def forward(self, x: Any, *args: Any) -> Any:
+    def forward(self, x: Nested, *args: Nested) -> Any:
         """Runs the graph on arrays, or composes it with symbols; in a trace its nodes become part of that."""
         if not isinstance(x, NDArray):
             return self._composed([x, *args])
@@ -109,7 +112,7 @@ class SymbolBlock(GraphBlock, HybridBlock):
         with x.context:
             return _hybrid_block.HybridBlock._call_cached_op(self, x, *args)
 
-    def _traced_call(self, *args: Any) -> Any:
+    def _traced_call(self, *args: Nested) -> Any:
         recorder, state.recorder = state.recorder, None
         try:
             op = self._cached_op

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from .. import level
-from .. import ndarray as nd
 from ..base import numeric_types
+from ..ndarray import NDArray
+from ..symbol import Symbol
 from .block import HybridBlock
+
+if TYPE_CHECKING:
+    from ._types import Tensor
 
 __all__ = ["CTCLoss", "CosineEmbeddingLoss", "HingeLoss", "HuberLoss", "KLDivLoss", "L1Loss", "L2Loss", "LogisticLoss",
            "Loss", "PoissonNLLLoss", "SDMLLoss", "SigmoidBCELoss", "SigmoidBinaryCrossEntropyLoss", "SoftmaxCELoss",
            "SoftmaxCrossEntropyLoss", "SquaredHingeLoss", "TripletLoss"]
 
 
-def _apply_weighting(F: Any, loss: Any, weight: float | None = None, sample_weight: Any = None) -> Any:  # noqa: N803
+def _apply_weighting(F: ModuleType, loss: Tensor, weight: float | None = None,  # noqa: N803
+                     sample_weight: Tensor | None = None) -> Any:
     """The loss times an array of weights (broadcast) and a number."""
     if sample_weight is not None:
         loss = F.broadcast_mul(loss, sample_weight)
@@ -26,9 +32,9 @@ def _apply_weighting(F: Any, loss: Any, weight: float | None = None, sample_weig
     return loss
 
 
-def _reshape_like(F: Any, x: Any, y: Any) -> Any:  # noqa: N803
+def _reshape_like(F: ModuleType, x: Tensor, y: Tensor) -> Any:  # noqa: N803
     """x in the shape of y."""
-    return x.reshape(y.shape) if F is nd else F.reshape_like(x, y)
+    return F.reshape_like(x, y) if isinstance(y, Symbol) else x.reshape(y.shape)
 
 
 class Loss(HybridBlock):
@@ -46,7 +52,7 @@ class Loss(HybridBlock):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
 
-    def _mean(self, F: Any, loss: Any, sample_weight: Any) -> Any:  # noqa: N803
+    def _mean(self, F: ModuleType, loss: Tensor, sample_weight: Tensor | None) -> Any:  # noqa: N803
         """Weighted, and averaged over all axes but the batch's."""
         loss = _apply_weighting(F, loss, self._weight, sample_weight)
         return F.mean(loss, axis=self._batch_axis, exclude=True)
@@ -68,7 +74,7 @@ class L2Loss(Loss):
     def __init__(self, weight: float = 1.0, batch_axis: int = 0, **kwargs: Any) -> None:
         super().__init__(weight, batch_axis, **kwargs)
 
-    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, pred: Tensor, label: Tensor, sample_weight: Tensor | None = None) -> Any:  # noqa: N803
         """The loss of each example."""
         weight = 1.0 if self._weight is None else self._weight
         loss = F.square(_reshape_like(F, label, pred) - pred)
@@ -90,12 +96,12 @@ class L1Loss(Loss):
     def __init__(self, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
         super().__init__(weight, batch_axis, **kwargs)
 
-    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, pred: Tensor, label: Tensor, sample_weight: Tensor | None = None) -> Any:  # noqa: N803
         """The loss of each example."""
         return self._mean(F, F.abs(_reshape_like(F, label, pred) - pred), sample_weight)
 
 
-def _softplus_of_minus_abs(F: Any, x: Any) -> Any:  # noqa: N803
+def _softplus_of_minus_abs(F: ModuleType, x: Tensor) -> Any:  # noqa: N803
     """log(1 + exp(-|x|)), which never overflows."""
     return F.Activation(-F.abs(x), act_type="softrelu")
 
@@ -120,8 +126,8 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
         self._from_sigmoid = from_sigmoid
 
-    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None,  # noqa: N803
-                       pos_weight: Any = None) -> Any:
+    def hybrid_forward(self, F: ModuleType, pred: Tensor, label: Tensor, sample_weight: Tensor | None = None,  # noqa: N803
+                       pos_weight: Tensor | None = None) -> Any:
         """The loss of each example."""
         label = _reshape_like(F, label, pred)
         if self._from_sigmoid:
@@ -164,7 +170,7 @@ class SoftmaxCrossEntropyLoss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
         self._axis, self._sparse_label, self._from_logits = axis, sparse_label, from_logits
 
-    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, pred: Tensor, label: Tensor, sample_weight: Tensor | None = None) -> Any:  # noqa: N803
         """The loss of each example."""
         if not self._from_logits:
             pred = F.log_softmax(pred, axis=self._axis)
@@ -199,7 +205,7 @@ class KLDivLoss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
         self._from_logits, self._axis = from_logits, axis
 
-    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, pred: Tensor, label: Tensor, sample_weight: Tensor | None = None) -> Any:  # noqa: N803
         """The loss of each example."""
         if not self._from_logits:
             pred = F.log_softmax(pred, axis=self._axis)
@@ -233,8 +239,8 @@ class CTCLoss(Loss):
         self._layout, self._label_layout = layout, label_layout
         super().__init__(weight, label_layout.find("N"), **kwargs)
 
-    def hybrid_forward(self, F: Any, pred: Any, label: Any, pred_lengths: Any = None,  # noqa: N803
-                       label_lengths: Any = None, sample_weight: Any = None) -> Any:
+    def hybrid_forward(self, F: ModuleType, pred: Tensor, label: Tensor, pred_lengths: Tensor | None = None,  # noqa: N803
+                       label_lengths: Tensor | None = None, sample_weight: Tensor | None = None) -> Any:
         """The loss of each example."""
         if self._layout == "NTC":
             pred = F.swapaxes(pred, 0, 1)
@@ -265,7 +271,7 @@ class HuberLoss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
         self._rho = rho
 
-    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, pred: Tensor, label: Tensor, sample_weight: Tensor | None = None) -> Any:  # noqa: N803
         """The loss of each example."""
         error = F.abs(_reshape_like(F, label, pred) - pred)
         loss = F.where(error > self._rho, error - 0.5 * self._rho, (0.5 / self._rho) * F.square(error))
@@ -290,10 +296,10 @@ class HingeLoss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
         self._margin = margin
 
-    def _hinge(self, F: Any, pred: Any, label: Any) -> Any:  # noqa: N803
+    def _hinge(self, F: ModuleType, pred: Tensor, label: Tensor) -> Any:  # noqa: N803
         return F.relu(self._margin - pred * _reshape_like(F, label, pred))
 
-    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, pred: Tensor, label: Tensor, sample_weight: Tensor | None = None) -> Any:  # noqa: N803
         """The loss of each example."""
         return self._mean(F, self._hinge(F, pred, label), sample_weight)
 
@@ -306,7 +312,7 @@ class SquaredHingeLoss(HingeLoss):
         array([2.25, 0.  ], dtype=float32)
     """
 
-    def _hinge(self, F: Any, pred: Any, label: Any) -> Any:  # noqa: N803
+    def _hinge(self, F: ModuleType, pred: Tensor, label: Tensor) -> Any:  # noqa: N803
         return F.square(super()._hinge(F, pred, label))
 
 
@@ -334,7 +340,7 @@ class LogisticLoss(Loss):
             raise ValueError(f"label_format can only be signed or binary, received {label_format}.")
         self._label_format = label_format
 
-    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, pred: Tensor, label: Tensor, sample_weight: Tensor | None = None) -> Any:  # noqa: N803
         """The loss of each example."""
         label = _reshape_like(F, label, pred)
         if self._label_format == "signed":
@@ -361,7 +367,7 @@ class TripletLoss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
         self._margin = margin
 
-    def hybrid_forward(self, F: Any, pred: Any, positive: Any, negative: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, pred: Tensor, positive: Tensor, negative: Tensor) -> Any:  # noqa: N803
         """The loss of each example."""
         near, far = (F.square(_reshape_like(F, other, pred) - pred) for other in (positive, negative))
         loss = F.relu(F.sum(near - far, axis=self._batch_axis, exclude=True) + self._margin)
@@ -389,7 +395,7 @@ class PoissonNLLLoss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
         self._from_logits, self._compute_full = from_logits, compute_full
 
-    def hybrid_forward(self, F: Any, pred: Any, target: Any, sample_weight: Any = None,  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, pred: Tensor, target: Tensor, sample_weight: Tensor | None = None,  # noqa: N803
                        epsilon: float = 1e-08) -> Any:
         """The loss."""
         target = _reshape_like(F, target, pred)
@@ -421,7 +427,8 @@ class CosineEmbeddingLoss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
         self._margin = margin
 
-    def hybrid_forward(self, F: Any, input1: Any, input2: Any, label: Any, sample_weight: Any = None) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, input1: Tensor, input2: Tensor, label: Tensor,  # noqa: N803
+                       sample_weight: Tensor | None = None) -> Any:
         """The loss of each example."""
         input1 = _reshape_like(F, input1, input2)
         label = label.reshape((-1, 1))
@@ -430,7 +437,7 @@ class CosineEmbeddingLoss(Loss):
         return _apply_weighting(F, loss, self._weight, sample_weight)
 
     @staticmethod
-    def _cosine_similarity(F: Any, x: Any, y: Any, axis: int = -1) -> Any:  # noqa: N803
+    def _cosine_similarity(F: ModuleType, x: Tensor, y: Tensor, axis: int = -1) -> Any:  # noqa: N803
         norms = [F.norm(v, axis=axis).reshape((-1, 1)) for v in (x, y)]
         product = F.sum(x * y, axis=axis).reshape((-1, 1))
         return product / F.maximum(norms[0] * norms[1], 1e-12)
@@ -460,7 +467,7 @@ class SDMLLoss(Loss):
         self.kl_loss = KLDivLoss(from_logits=True)
         self.smoothing_parameter = smoothing_parameter
 
-    def hybrid_forward(self, F: Any, x1: Any, x2: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x1: NDArray, x2: NDArray) -> Any:  # noqa: N803
         """The loss of each row."""
         if x1.shape != x2.shape:
             raise AssertionError(f"SDMLLoss: x1 has shape {x1.shape}, x2 {x2.shape}")

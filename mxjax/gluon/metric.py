@@ -35,7 +35,8 @@ alias = registry.get_alias_func(EvalMetric, "metric")
 _create = registry.get_create_func(EvalMetric, "metric")
 
 
-def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
+def create(metric: str | dict[str, Any] | EvalMetric | Callable[..., Any] | list[Any], *args: Any,
+           **kwargs: Any) -> EvalMetric:
     """A metric from what stands for it.
 
     Args:
@@ -55,7 +56,8 @@ def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
 
 @register
 @alias("composite")
-class CompositeEvalMetric(_base.CompositeEvalMetric, EvalMetric):
+class CompositeEvalMetric(  # pyright: ignore[reportIncompatibleMethodOverride]  as `mx.metric`'s
+        _base.CompositeEvalMetric, EvalMetric):
     """Several metrics as one, whose names and values are lists.
 
     Args:
@@ -78,7 +80,7 @@ class TopKAccuracy(_base.TopKAccuracy, EvalMetric):
     """Share of labels among the k most likely classes; arguments as in `mx.metric.TopKAccuracy`."""
 
 
-def predict_with_threshold(pred: Any, threshold: Any = 0.5) -> Any:
+def predict_with_threshold(pred: Any, threshold: float | ndarray.NDArray | numpy.ndarray = 0.5) -> Any:
     """Returns booleans: where predictions exceed a threshold.
 
     Args:
@@ -112,7 +114,8 @@ def one_hot(idx: Any, num: int) -> Any:
 class _Counts:
     """True and false positives and negatives for each class, and what is made of them."""
 
-    def __init__(self, class_type: str = "binary", threshold: Any = 0.5, beta: float = 1) -> None:
+    def __init__(self, class_type: str = "binary", threshold: float | ndarray.NDArray | numpy.ndarray = 0.5,
+                 beta: float = 1) -> None:
         self.class_type = class_type
         self.threshold = threshold
         self.beta = beta
@@ -249,7 +252,8 @@ class F1(_CountMetric):
     """
 
     def __init__(self, name: str = "f1", output_names: _Names = None, label_names: _Names = None,
-                 class_type: str = "binary", threshold: Any = 0.5, average: str | None = "micro") -> None:
+                 class_type: str = "binary", threshold: float | ndarray.NDArray | numpy.ndarray = 0.5,
+                 average: str | None = "micro") -> None:
         self.average = average
         super().__init__(_Counts(class_type, threshold), name, output_names, label_names)
 
@@ -271,7 +275,7 @@ class Fbeta(F1):
     """
 
     def __init__(self, name: str = "fbeta", output_names: _Names = None, label_names: _Names = None,
-                 class_type: str = "binary", beta: float = 1, threshold: Any = 0.5,
+                 class_type: str = "binary", beta: float = 1, threshold: float | ndarray.NDArray | numpy.ndarray = 0.5,
                  average: str | None = "micro") -> None:
         super().__init__(name, output_names, label_names, class_type, threshold, average)
         self.metrics.beta = beta
@@ -287,7 +291,7 @@ class BinaryAccuracy(_PairMetric, EvalMetric):
     """
 
     def __init__(self, name: str = "binary_accuracy", output_names: _Names = None, label_names: _Names = None,
-                 threshold: Any = 0.5) -> None:
+                 threshold: float | ndarray.NDArray | numpy.ndarray = 0.5) -> None:
         self.threshold = threshold
         super().__init__(name, output_names, label_names)
 

@@ -164,7 +164,7 @@ class Trainer:
         """The store where there are sparse parameters or gradients, for which `_init_kvstore` took no other kind."""
         return cast(kvs.KVStore, self._kvstore)
 
-    def _row_sparse_pull(self, parameter: Parameter, out: Any, row_id: NDArray, full_idx: bool = False) -> None:
+    def _row_sparse_pull(self, parameter: Parameter, out: NDArray, row_id: NDArray, full_idx: bool = False) -> None:
         """Fetches rows of a sparse parameter from the store (`full_idx`: all of them)."""
         self._prepare()
         index, store = self._param2idx[parameter._key], self._sparse_store()

@@ -7,7 +7,7 @@ import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from .._support.download import check_sha1, download, replace_file
 from ..context import Context
 from ..ndarray import NDArray
 from ..util import is_np_array, is_np_shape
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["HookHandle", "check_sha1", "clip_global_norm", "download", "replace_file", "shape_is_known",
            "split_and_load", "split_data", "split_rnn_params"]
@@ -56,7 +59,7 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
     return [nd.slice_axis(data, axis=batch_axis, begin=begin, end=end) for begin, end in spans]
 
 
-def split_and_load(data: Any, ctx_list: Sequence[Context], batch_axis: int = 0,
+def split_and_load(data: ArrayLike, ctx_list: Sequence[Context], batch_axis: int = 0,
                    even_split: bool = True) -> list[NDArray]:
     """Splits a batch along an axis and puts one part on each context.
 
@@ -65,12 +68,12 @@ def split_and_load(data: Any, ctx_list: Sequence[Context], batch_axis: int = 0,
         ctx_list: contexts.
         batch_axis, even_split: as in `split_data`.
     """
-    if not isinstance(data, NDArray):
-        data = nd.array(data, ctx=ctx_list[0])
-        data = data.as_np_ndarray() if is_np_array() else data
+    array = data if isinstance(data, NDArray) else nd.array(data, ctx=ctx_list[0])
+    if array is not data and is_np_array():
+        array = array.as_np_ndarray()
     if len(ctx_list) == 1:
-        return [data.as_in_context(ctx_list[0])]
-    slices = split_data(data, len(ctx_list), batch_axis, even_split)
+        return [array.as_in_context(ctx_list[0])]
+    slices = split_data(array, len(ctx_list), batch_axis, even_split)
     return [part.as_in_context(ctx) for part, ctx in zip(slices, ctx_list, strict=True)]
 
 

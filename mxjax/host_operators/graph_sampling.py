@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
 
 from .._random.streams import host_generator
 from ..array.creation import array
-from ..array.sparse import csr_matrix
+from ..array.dense import NDArray
+from ..array.sparse import CSRNDArray, csr_matrix
 from ..base import MXNetError
+from ..context import Context
 from ..ops.common import gives
 from ..ops.on_host import on_host
 from ..ops.params import Range, Shape
@@ -21,7 +24,7 @@ _Count = Annotated[int, Range(2)]
 class _Graph:
     """A csr matrix as NumPy arrays."""
 
-    def __init__(self, operator: str, csr: Any) -> None:
+    def __init__(self, operator: str, csr: CSRNDArray) -> None:
         if csr.stype != "csr":
             raise MXNetError(f"operator {operator} takes graphs as csr matrices, got storage type {csr.stype!r}")
         self.pointers, self.columns, self.edges = (a.asnumpy() for a in (csr.indptr, csr.indices, csr.data))
@@ -32,7 +35,7 @@ class _Graph:
         return self.columns[part], self.edges[part]
 
 
-def _csr(rows: list[tuple[np.ndarray, np.ndarray]], shape: tuple[int, int], ctx: Any) -> Any:
+def _csr(rows: list[tuple[np.ndarray, np.ndarray]], shape: tuple[int, int], ctx: Context | None) -> Any:
     """A csr matrix of int64 out of (columns, values) of its first rows."""
     columns, values = ([r[k] for r in rows] or [np.zeros(0)] for k in (0, 1))
     lengths = [len(r[0]) for r in rows] + [0] * (shape[0] - len(rows))
@@ -70,8 +73,8 @@ def _sample(graph: _Graph, seeds: np.ndarray, hops: int, neighbours: int, most: 
     return distance, sampled
 
 
-def _sampled(operator: str, csr: Any, probability: Any, seeds: tuple[Any, ...], hops: int, neighbours: int, most: int,
-             ctx: Any) -> list[Any]:
+def _sampled(operator: str, csr: CSRNDArray, probability: NDArray | None, seeds: tuple[NDArray, ...], hops: int,
+             neighbours: int, most: int, ctx: Any) -> list[Any]:
     """All vertex arrays, then all graphs, (then all probabilities,) then all distances."""
     graph, weights = _Graph(operator, csr), None if probability is None else probability.asnumpy()
     random = host_generator(ctx)
@@ -81,7 +84,7 @@ def _sampled(operator: str, csr: Any, probability: Any, seeds: tuple[Any, ...], 
         vertices = sorted(distance)
         nothing = np.zeros(0), np.zeros(0)
 
-        def filled(values: Any, length: int = most) -> np.ndarray:
+        def filled(values: Sequence[float] | np.ndarray, length: int = most) -> np.ndarray:
             return np.concatenate([values, np.zeros(length - len(values))])
         numbers = filled(vertices, most + 1)
         numbers[most] = len(vertices)
@@ -95,8 +98,8 @@ def _sampled(operator: str, csr: Any, probability: Any, seeds: tuple[Any, ...], 
 
 @on_host("_contrib_dgl_csr_neighbor_uniform_sample", variadic="num_args", infer_type=gives("int64"),
          num_outputs=lambda p: 3 * (p["num_args"] - 1))
-def uniform_sample(csr_matrix: Any, *seed_arrays: Any, num_args: _Count, num_hops: int = 1, num_neighbor: int = 2,
-                   max_num_vertices: int = 100, _ctx: Any = None) -> list[Any]:
+def uniform_sample(csr_matrix: CSRNDArray, *seed_arrays: NDArray, num_args: _Count, num_hops: int = 1,
+                   num_neighbor: int = 2, max_num_vertices: int = 100, _ctx: Context | None = None) -> list[Any]:
     """Vertices within `num_hops` of each array of seeds, and at most `num_neighbor` random edges of each.
 
     Returns the vertices' numbers (max_num_vertices + 1,), their count at the end, then the graphs of the sampled edges
@@ -108,15 +111,16 @@ def uniform_sample(csr_matrix: Any, *seed_arrays: Any, num_args: _Count, num_hop
 
 @on_host("_contrib_dgl_csr_neighbor_non_uniform_sample", variadic="num_args", infer_type=gives("int64"),
          num_outputs=lambda p: 4 * (p["num_args"] - 2))
-def non_uniform_sample(csr_matrix: Any, probability: Any, *seed_arrays: Any, num_args: _Count, num_hops: int = 1,
-                       num_neighbor: int = 2, max_num_vertices: int = 100, _ctx: Any = None) -> list[Any]:
+def non_uniform_sample(csr_matrix: CSRNDArray, probability: NDArray, *seed_arrays: NDArray, num_args: _Count,
+                       num_hops: int = 1, num_neighbor: int = 2, max_num_vertices: int = 100,
+                       _ctx: Context | None = None) -> list[Any]:
     """As the uniform form, with edges drawn by their vertices' `probability`, which comes before the distances."""
     return _sampled("dgl_csr_neighbor_non_uniform_sample", csr_matrix, probability, seed_arrays, num_hops, num_neighbor,
                     max_num_vertices, _ctx)
 
 
 # -------------------------------------------------------------------- parts of graphs
-def _numbered(rows: list[tuple[np.ndarray, np.ndarray]], size: int, ctx: Any, mapping: bool) -> list[Any]:
+def _numbered(rows: list[tuple[np.ndarray, np.ndarray]], size: int, ctx: Context | None, mapping: bool) -> list[Any]:
     """The graph with edges numbered from 0, and where asked for the same with the numbers that they had."""
     starts = np.cumsum([0, *(len(columns) for columns, _ in rows)])
     fresh = [(columns, np.arange(start, start + len(columns))) for (columns, _), start in
@@ -131,7 +135,8 @@ def _grouped(pairs: list[list[Any]]) -> list[Any]:
 
 @on_host("_contrib_dgl_subgraph", variadic="num_args", infer_type=gives("int64"),
          num_outputs=lambda p: (p["num_args"] - 1) * (1 + p["return_mapping"]))
-def subgraph(graph: Any, *data: Any, num_args: _Count, return_mapping: bool, _ctx: Any = None) -> list[Any]:
+def subgraph(graph: CSRNDArray, *data: NDArray, num_args: _Count, return_mapping: bool,
+             _ctx: Context | None = None) -> list[Any]:
     """The graphs that arrays of vertices (sorted) span, edges numbered anew; and the edges' old numbers."""
     source, found = _Graph("dgl_subgraph", graph), []
     for vertices in (d.asnumpy().astype(np.int64) for d in data):
@@ -147,7 +152,7 @@ def subgraph(graph: Any, *data: Any, num_args: _Count, return_mapping: bool, _ct
 @on_host("_contrib_dgl_graph_compact", variadic="num_args", infer_type=gives("int64"),
          num_outputs=lambda p: p["num_args"] // 2 * (1 + p["return_mapping"]))
 def graph_compact(*graph_data: Any, num_args: _Count, return_mapping: bool, graph_sizes: Shape,
-                  _ctx: Any = None) -> list[Any]:
+                  _ctx: Context | None = None) -> list[Any]:
     """Sampled graphs without their empty rows, and with columns numbered like rows.
 
     graph_data: graphs, then their vertex arrays, as the samplers return them; graph_sizes: numbers of vertices.
@@ -167,7 +172,7 @@ def graph_compact(*graph_data: Any, num_args: _Count, return_mapping: bool, grap
 
 @on_host("_contrib_dgl_adjacency", infer_shape=lambda p, ins, outs: outs.__setitem__(0, outs[0] or ins[0]),
          infer_type=gives("float32"))
-def adjacency(data: Any, *, _ctx: Any = None) -> list[Any]:
+def adjacency(data: CSRNDArray, *, _ctx: Context | None = None) -> list[Any]:
     """The graph with 1 (float32) for each edge."""
     graph = _Graph("dgl_adjacency", data)
     parts = np.ones(len(graph.edges), np.float32), graph.columns, graph.pointers

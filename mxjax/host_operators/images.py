@@ -13,13 +13,13 @@ from .._random import streams
 from .._support import images as _pixels
 from ..array.dense import NDArray, _from_host
 from ..base import MXNetError
-from ..context import current_context
+from ..context import Context, current_context
 from ..ops.common import gives
 from ..ops.on_host import on_host
 from ..ops.params import Floats, Shape
 
 
-def _uniform(ctx: Any) -> Callable[[], float]:
+def _uniform(ctx: Context) -> Callable[[], float]:
     """Returns a function that draws numbers in [0, 1)."""
     return (lambda: float(streams.source.uniform(1)[0])) if streams.on_host(ctx) else streams.host_generator(ctx).random
 
@@ -29,7 +29,7 @@ def _on_pixels(name: str, aliases: tuple[str, ...] = (), draws: bool = False,
     """Registers a function of NumPy arrays as an operator that runs on the host; `draws`: it is given `_uniform`."""
     def decorate(function: Callable) -> Callable:
         @functools.wraps(function)
-        def of_arrays(*arrays: Any, _ctx: Any = None, **params: Any) -> list[Any]:
+        def of_arrays(*arrays: NDArray, _ctx: Context | None = None, **params: Any) -> list[Any]:
             if draws:
                 params["_uniform"] = _uniform(_ctx or current_context())
             result = function(*[a.asnumpy() for a in arrays], **params)

@@ -7,15 +7,18 @@ from typing import Any, Literal
 import numpy as np
 
 from ..array.creation import array
-from ..array.sparse import retain
+from ..array.dense import NDArray
+from ..array.sparse import CSRNDArray, RowSparseNDArray, retain
 from ..base import MXNetError
+from ..context import Context
 from ..ops.common import gives
 from ..ops.infer import elementwise
 from ..ops.on_host import on_host
 
 
 @on_host("cast_storage", ("_sparse_cast_storage",), infer_shape=elementwise)
-def cast_storage(data: Any, *, stype: Literal["csr", "default", "row_sparse"], _ctx: Any = None) -> list[Any]:
+def cast_storage(data: NDArray, *, stype: Literal["csr", "default", "row_sparse"],
+                 _ctx: Context | None = None) -> list[Any]:
     """The array with another storage type."""
     return [data.tostype(stype)]
 
@@ -25,18 +28,18 @@ def _first_shape(p: dict[str, Any], ins: list, outs: list) -> None:
 
 
 @on_host("_sparse_retain", infer_shape=_first_shape, infer_type=gives(lambda p: None, None, "int64"))
-def sparse_retain(data: Any, indices: Any, *, _ctx: Any = None) -> list[Any]:
+def sparse_retain(data: RowSparseNDArray, indices: NDArray, *, _ctx: Context | None = None) -> list[Any]:
     """A row_sparse array with only the rows in `indices` kept."""
     return [retain(data, indices)]
 
 
-def _need_csr(operator: str, array: Any) -> None:
+def _need_csr(operator: str, array: NDArray) -> None:
     if array.stype != "csr":
         raise MXNetError(f"operator {operator} takes a csr matrix, got storage type {array.stype!r}")
 
 
 @on_host("_contrib_getnnz", infer_type=gives("int64"))
-def getnnz(data: Any, *, axis: int | None = None, _ctx: Any = None) -> list[Any]:
+def getnnz(data: CSRNDArray, *, axis: int | None = None, _ctx: Context | None = None) -> list[Any]:
     """Returns how many values a csr matrix stores: in all, or (axis 1) in each row; int64."""
     _need_csr("getnnz", data)
     pointers = data.indptr.asnumpy()
@@ -47,7 +50,7 @@ def getnnz(data: Any, *, axis: int | None = None, _ctx: Any = None) -> list[Any]
 
 @on_host("_contrib_edge_id", infer_shape=lambda p, ins, outs: outs.__setitem__(0, outs[0] or ins[1]),
          infer_type=gives(lambda p: None))
-def edge_id(data: Any, u: Any, v: Any, *, _ctx: Any = None) -> list[Any]:
+def edge_id(data: CSRNDArray, u: NDArray, v: NDArray, *, _ctx: Context | None = None) -> list[Any]:
     """The values data[u, v] of a csr matrix, -1 where it stores none."""
     _need_csr("edge_id", data)
     pointers, columns, values = data.indptr.asnumpy(), data.indices.asnumpy(), data.data.asnumpy()

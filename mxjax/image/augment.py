@@ -8,13 +8,18 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._support import images as _pixels
 from ..ndarray import NDArray
 from .functions import center_crop, host, like, random_crop, random_size_crop, renamed_area
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from .functions import Image
 
 __all__ = ["Augmenter", "BrightnessJitterAug", "CastAug", "CenterCropAug", "ColorJitterAug", "ColorNormalizeAug",
            "ContrastJitterAug", "CreateAugmenter", "ForceResizeAug", "HorizontalFlipAug", "HueJitterAug", "LightingAug",
@@ -49,11 +54,11 @@ class Augmenter(Described):
 
     _in_place = False  # whether an image of floats is written over, as by MXNet
 
-    def __call__(self, src: Any) -> Any:
+    def __call__(self, src: Image) -> Any:
         """The changed image; an NDArray (or NumPy array) as `src` is."""
-        return like(self._change(host(src)), src, src if self._writes_over(src) else None)
+        return like(self._change(host(src)), src, src if isinstance(src, NDArray) and self._writes_over(src) else None)
 
-    def _writes_over(self, src: Any) -> bool:
+    def _writes_over(self, src: Image) -> bool:
         return self._in_place and isinstance(src, NDArray) and np.issubdtype(src.dtype, np.floating)
 
     def _change(self, pixels: np.ndarray) -> np.ndarray:
@@ -61,7 +66,7 @@ class Augmenter(Described):
         raise NotImplementedError(f"{type(self).__name__} must define __call__")
 
 
-def chain(augmenters: Iterable[Any], src: Any) -> Any:
+def chain(augmenters: Iterable[Any], src: Image) -> Any:
     """An image after augmenters, ours and users' own; `src` itself where all of them write over it or leave it."""
     image = src
     for augmenter in augmenters:
@@ -90,7 +95,7 @@ class SequentialAug(Augmenter):
         """Name, and the augmenters' descriptions."""
         return [type(self).__name__.lower(), [t.dumps() for t in self.ts]]
 
-    def __call__(self, src: Any) -> Any:
+    def __call__(self, src: Image) -> Any:
         """The changed image."""
         return chain(self.ts, src)
 
@@ -102,7 +107,7 @@ class RandomOrderAug(SequentialAug):
         ts: the augmenters, a list.
     """
 
-    def __call__(self, src: Any) -> Any:
+    def __call__(self, src: Image) -> Any:
         """The changed image."""
         random.shuffle(self.ts)
         return chain(self.ts, src)
@@ -158,7 +163,7 @@ class CenterCropAug(ForceResizeAug):
 class RandomSizedCropAug(Augmenter):
     """Cuts out a random rectangle and resizes it; arguments as `random_size_crop`."""
 
-    def __init__(self, size: Sequence[int], area: Any, ratio: tuple[float, float], interp: int = 2,
+    def __init__(self, size: Sequence[int], area: float | Sequence[float], ratio: tuple[float, float], interp: int = 2,
                  **kwargs: Any) -> None:
         super().__init__(size=size, area=area, ratio=ratio, interp=interp)
         self.size, self.ratio, self.interp = size, ratio, interp
@@ -221,7 +226,7 @@ class SaturationJitterAug(Augmenter):
         return _blend(pixels, alpha, np.float32(1.0 - alpha) * (pixels @ _GREY)[:, :, None])
 
 
-def _blend(pixels: np.ndarray, alpha: float, other: Any) -> np.ndarray:
+def _blend(pixels: np.ndarray, alpha: float, other: np.ndarray | np.floating | float) -> np.ndarray:
     """alpha * pixels + other, in the image's dtype."""
     return _as(pixels.dtype, pixels * np.float32(alpha) + other)
 
@@ -276,7 +281,7 @@ class LightingAug(Augmenter):
 
     _in_place = True
 
-    def __init__(self, alphastd: float, eigval: Any, eigvec: Any) -> None:
+    def __init__(self, alphastd: float, eigval: np.ndarray, eigvec: np.ndarray) -> None:
         super().__init__(alphastd=alphastd, eigval=eigval, eigvec=eigvec)
         self.alphastd, self.eigval, self.eigvec = alphastd, eigval, eigvec
 
@@ -294,7 +299,7 @@ class ColorNormalizeAug(Augmenter):
 
     _in_place = True
 
-    def __init__(self, mean: Any, std: Any) -> None:
+    def __init__(self, mean: Image | None, std: Image | None) -> None:
         super().__init__(mean=mean, std=std)
         self.mean, self.std = (None if v is None else np.asarray(host(v), np.float32) for v in (mean, std))
 
@@ -343,7 +348,7 @@ class CastAug(Augmenter):
         typ: the dtype.
     """
 
-    def __init__(self, typ: Any = "float32") -> None:
+    def __init__(self, typ: DTypeLike = "float32") -> None:
         super().__init__(type=typ)
         self.typ = typ
 
@@ -351,7 +356,7 @@ class CastAug(Augmenter):
         return pixels.astype(self.typ)
 
 
-def colour_constant(given: Any, imagenet: Sequence[float], what: str) -> Any:
+def colour_constant(given: bool | Image | None, imagenet: Sequence[float], what: str) -> Any:
     """A mean or standard deviation: None, ImageNet's for True, or what was given.
 
     Raises:
@@ -367,7 +372,7 @@ def colour_constant(given: Any, imagenet: Sequence[float], what: str) -> Any:
 
 
 def colour_augmenters(brightness: float, contrast: float, saturation: float, hue: float, pca_noise: float,
-                      rand_gray: float, mean: Any, std: Any) -> list[Augmenter]:
+                      rand_gray: float, mean: bool | Image | None, std: bool | Image | None) -> list[Augmenter]:
     """The augmenters behind those that change the geometry: to float32, then the colours, then normalization."""
     augmenters: list[Augmenter] = [CastAug()]
     if brightness or contrast or saturation:
@@ -378,14 +383,14 @@ def colour_augmenters(brightness: float, contrast: float, saturation: float, hue
         augmenters.append(LightingAug(pca_noise, _PCA_VALUES, _PCA_VECTORS))
     if rand_gray > 0:
         augmenters.append(RandomGrayAug(rand_gray))
-    mean, std = colour_constant(mean, IMAGENET_MEAN, "mean"), colour_constant(std, IMAGENET_STD, "std")
-    if mean is not None or std is not None:
-        augmenters.append(ColorNormalizeAug(mean, std))
+    shift, scale = colour_constant(mean, IMAGENET_MEAN, "mean"), colour_constant(std, IMAGENET_STD, "std")
+    if shift is not None or scale is not None:
+        augmenters.append(ColorNormalizeAug(shift, scale))
     return augmenters
 
 
-def CreateAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: bool = False,  # noqa: N802
-                    rand_resize: bool = False, rand_mirror: bool = False, mean: Any = None, std: Any = None,
+def CreateAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: bool = False, rand_resize: bool = False,  # noqa: N802
+                    rand_mirror: bool = False, mean: bool | Image | None = None, std: bool | Image | None = None,
                     brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0,
                     pca_noise: float = 0, rand_gray: float = 0, inter_method: int = 2) -> list[Augmenter]:
     """A list of augmenters for classification.

@@ -10,7 +10,8 @@ import math
 import random
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -29,8 +30,13 @@ from .augment import (
 from .functions import copyMakeBorder, fixed_crop, host, like
 from .iter import ImageIter
 
+if TYPE_CHECKING:
+    from .functions import Image
+
 __all__ = ["CreateDetAugmenter", "CreateMultiRandCropAugmenter", "DetAugmenter", "DetBorrowAug",
            "DetHorizontalFlipAug", "DetRandomCropAug", "DetRandomPadAug", "DetRandomSelectAug", "ImageDetIter"]
+
+Bounds: TypeAlias = float | Sequence[float]  # two numbers, or one for both
 
 
 class DetAugmenter(Described):
@@ -40,7 +46,7 @@ class DetAugmenter(Described):
         kwargs: the arguments, for `dumps`.
     """
 
-    def __call__(self, src: Any, label: np.ndarray) -> tuple[Any, np.ndarray]:
+    def __call__(self, src: Image, label: np.ndarray) -> tuple[Any, np.ndarray]:
         """The changed image and label."""
         raise NotImplementedError(f"{type(self).__name__} must define __call__")
 
@@ -65,7 +71,7 @@ class DetBorrowAug(DetAugmenter):
         """Name, and the augmenter's description."""
         return [type(self).__name__.lower(), self.augmenter.dumps()]
 
-    def __call__(self, src: Any, label: np.ndarray) -> tuple[Any, np.ndarray]:
+    def __call__(self, src: Image, label: np.ndarray) -> tuple[Any, np.ndarray]:
         """The changed image, and the label."""
         return self.augmenter(src), label
 
@@ -81,7 +87,8 @@ class DetRandomSelectAug(DetAugmenter):
         ValueError: one is no augmenter for detection.
     """
 
-    def __init__(self, aug_list: Any, skip_prob: float = 0) -> None:
+    def __init__(self, aug_list: DetAugmenter | list[DetAugmenter] | tuple[DetAugmenter, ...],
+                 skip_prob: float = 0) -> None:
         super().__init__(skip_prob=skip_prob)
         self.aug_list = list(aug_list) if isinstance(aug_list, (list, tuple)) else [aug_list]
         for augmenter in self.aug_list:
@@ -93,7 +100,7 @@ class DetRandomSelectAug(DetAugmenter):
         """Name, and the augmenters' descriptions."""
         return [type(self).__name__.lower(), [augmenter.dumps() for augmenter in self.aug_list]]
 
-    def __call__(self, src: Any, label: np.ndarray) -> tuple[Any, np.ndarray]:
+    def __call__(self, src: Image, label: np.ndarray) -> tuple[Any, np.ndarray]:
         """The changed image and label."""
         if random.random() < self.skip_prob:
             return src, label
@@ -112,7 +119,7 @@ class DetHorizontalFlipAug(DetAugmenter):
         super().__init__(p=p)
         self.p = p
 
-    def __call__(self, src: Any, label: np.ndarray) -> tuple[Any, np.ndarray]:
+    def __call__(self, src: Image, label: np.ndarray) -> tuple[Any, np.ndarray]:
         """The changed image and label."""
         if random.random() < self.p:
             src = like(host(src)[:, ::-1], src)
@@ -151,8 +158,8 @@ class DetRandomCropAug(DetAugmenter):
         max_attempts: how many rectangles to try; where none will do, the image remains as it is.
     """
 
-    def __init__(self, min_object_covered: float = 0.1, aspect_ratio_range: Any = (0.75, 1.33),
-                 area_range: Any = (0.05, 1.0), min_eject_coverage: float = 0.3, max_attempts: int = 50) -> None:
+    def __init__(self, min_object_covered: float = 0.1, aspect_ratio_range: Bounds = (0.75, 1.33),
+                 area_range: Bounds = (0.05, 1.0), min_eject_coverage: float = 0.3, max_attempts: int = 50) -> None:
         aspect_ratio_range, area_range = _range(aspect_ratio_range), _range(area_range)
         super().__init__(min_object_covered=min_object_covered, aspect_ratio_range=aspect_ratio_range,
                          area_range=area_range, min_eject_coverage=min_eject_coverage, max_attempts=max_attempts)
@@ -160,7 +167,7 @@ class DetRandomCropAug(DetAugmenter):
         self.max_attempts, self.aspect_ratio_range, self.area_range = max_attempts, aspect_ratio_range, area_range
         self.enabled = _valid(area_range, aspect_ratio_range, 0, "DetRandomCropAug")
 
-    def __call__(self, src: Any, label: np.ndarray) -> tuple[Any, np.ndarray]:
+    def __call__(self, src: Image, label: np.ndarray) -> tuple[Any, np.ndarray]:
         """The changed image and label."""
         height, width = src.shape[:2]
         if self.enabled and height > 0 and width > 0:
@@ -230,8 +237,8 @@ class DetRandomPadAug(DetAugmenter):
         pad_val: its colour: a number, or one for each channel.
     """
 
-    def __init__(self, aspect_ratio_range: Any = (0.75, 1.33), area_range: Any = (1.0, 3.0), max_attempts: int = 50,
-                 pad_val: Any = (128, 128, 128)) -> None:
+    def __init__(self, aspect_ratio_range: Bounds = (0.75, 1.33), area_range: Bounds = (1.0, 3.0),
+                 max_attempts: int = 50, pad_val: float | Sequence[float] = (128, 128, 128)) -> None:
         aspect_ratio_range, area_range = _range(aspect_ratio_range), _range(area_range)
         super().__init__(aspect_ratio_range=aspect_ratio_range, area_range=area_range, max_attempts=max_attempts,
                          pad_val=pad_val)
@@ -239,7 +246,7 @@ class DetRandomPadAug(DetAugmenter):
         self.aspect_ratio_range, self.area_range, self.max_attempts = aspect_ratio_range, area_range, max_attempts
         self.enabled = _valid(area_range, aspect_ratio_range, 1.0, "DetRandomPadAug")
 
-    def __call__(self, src: Any, label: np.ndarray) -> tuple[Any, np.ndarray]:
+    def __call__(self, src: Image, label: np.ndarray) -> tuple[Any, np.ndarray]:
         """The changed image and label."""
         height, width = src.shape[:2]
         if not self.enabled or height <= 0 or width <= 0:
@@ -272,9 +279,11 @@ class DetRandomPadAug(DetAugmenter):
         return x, y, w, h
 
 
-def CreateMultiRandCropAugmenter(min_object_covered: Any = 0.1, aspect_ratio_range: Any = (0.75, 1.33),  # noqa: N802
-                                 area_range: Any = (0.05, 1.0), min_eject_coverage: Any = 0.3,
-                                 max_attempts: Any = 50, skip_prob: float = 0) -> DetRandomSelectAug:
+def CreateMultiRandCropAugmenter(min_object_covered: float | list[float] = 0.1,  # noqa: N802
+                                 aspect_ratio_range: Bounds | list[Bounds] = (0.75, 1.33),
+                                 area_range: Bounds | list[Bounds] = (0.05, 1.0),
+                                 min_eject_coverage: float | list[float] = 0.3, max_attempts: int | list[int] = 50,
+                                 skip_prob: float = 0) -> DetRandomSelectAug:
     """Several `DetRandomCropAug`s, of which one is taken at random.
 
     Args:
@@ -294,13 +303,14 @@ def CreateMultiRandCropAugmenter(min_object_covered: Any = 0.1, aspect_ratio_ran
     return DetRandomSelectAug([DetRandomCropAug(*row) for row in rows], skip_prob=skip_prob)
 
 
-def CreateDetAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: float = 0,  # noqa: N802
-                       rand_pad: float = 0, rand_gray: float = 0, rand_mirror: bool = False, mean: Any = None,
-                       std: Any = None, brightness: float = 0, contrast: float = 0, saturation: float = 0,
-                       pca_noise: float = 0, hue: float = 0, inter_method: int = 2, min_object_covered: Any = 0.1,
-                       aspect_ratio_range: Any = (0.75, 1.33), area_range: Any = (0.05, 3.0),
-                       min_eject_coverage: Any = 0.3, max_attempts: Any = 50,
-                       pad_val: Any = (127, 127, 127)) -> list[DetAugmenter]:
+def CreateDetAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: float = 0, rand_pad: float = 0,  # noqa: N802
+                       rand_gray: float = 0, rand_mirror: bool = False, mean: bool | Image | None = None,
+                       std: bool | Image | None = None, brightness: float = 0, contrast: float = 0,
+                       saturation: float = 0, pca_noise: float = 0, hue: float = 0, inter_method: int = 2,
+                       min_object_covered: float | list[float] = 0.1, aspect_ratio_range: Any = (0.75, 1.33),
+                       area_range: Any = (0.05, 3.0), min_eject_coverage: float | list[float] = 0.3,
+                       max_attempts: Any = 50,
+                       pad_val: float | Sequence[float] = (127, 127, 127)) -> list[DetAugmenter]:
     """A list of augmenters for detection.
 
     Args:
@@ -375,7 +385,7 @@ class ImageDetIter(ImageIter):
         self.reset()
         return count, width
 
-    def _parse_label(self, label: Any) -> np.ndarray:
+    def _parse_label(self, label: Image) -> np.ndarray:
         """The valid objects of a raw label; raises MXNetError where it has a wrong form or there are none."""
         raw = np.ravel(host(label))
         if raw.size < 7 or not np.isfinite(raw[:2]).all():
@@ -403,7 +413,7 @@ class ImageDetIter(ImageIter):
     def _empty_label(self) -> np.ndarray:
         return np.full(self.provide_label[0][1], -1, np.float32)
 
-    def _fill(self, data: np.ndarray, label: np.ndarray, row: int, sample: Any) -> bool:
+    def _fill(self, data: np.ndarray, label: np.ndarray, row: int, sample: tuple[Any, bytes]) -> bool:
         raw, encoded = sample
         image = self.imdecode(encoded)
         try:
@@ -421,7 +431,7 @@ class ImageDetIter(ImageIter):
         return True
 
     def augmentation_transform(  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet's signature
-            self, data: Any, label: np.ndarray) -> tuple[Any, np.ndarray]:
+            self, data: Image, label: np.ndarray) -> tuple[Any, np.ndarray]:
         """An image and its label after the augmenters."""
         for augmenter in self.auglist:
             data, label = augmenter(data, label)
@@ -438,9 +448,9 @@ class ImageDetIter(ImageIter):
             raise ValueError(f"label_shape object width inconsistent: {self.provide_label[0][1][2]} vs "
                              f"{label_shape[1]}.")
 
-    def draw_next(self, color: tuple | None = None, thickness: int = 2, mean: Any = None, std: Any = None,
-                  clip: bool = True, waitKey: int | None = None, window_name: str = "draw_next",  # noqa: N803
-                  id2labels: dict[int, str] | None = None) -> Iterator[np.ndarray]:
+    def draw_next(self, color: tuple | None = None, thickness: int = 2, mean: bool | Image | None = None,  # noqa: N803
+                  std: bool | Image | None = None, clip: bool = True, waitKey: int | None = None,
+                  window_name: str = "draw_next", id2labels: dict[int, str] | None = None) -> Iterator[np.ndarray]:
         """Images with their boxes drawn, one after the other.
 
         Args:
@@ -455,7 +465,8 @@ class ImageDetIter(ImageIter):
         Yields:
             Images (height, width, 3) uint8, BGR.
         """
-        mean, std = colour_constant(mean, IMAGENET_MEAN, "mean"), colour_constant(std, IMAGENET_STD, "std")
+        shift = colour_constant(mean, IMAGENET_MEAN, "mean")
+        scale = colour_constant(std, IMAGENET_STD, "std")
         cv2 = _pixels.cv2()
         while True:
             try:
@@ -470,7 +481,7 @@ class ImageDetIter(ImageIter):
                 logging.debug("Invalid image, skipping:  %s", error)
                 continue
             image, objects = self.augmentation_transform(image, objects)
-            pixels = host(image) * (1 if std is None else host(std)) + (0 if mean is None else host(mean))
+            pixels = host(image) * (1 if scale is None else host(scale)) + (0 if shift is None else host(shift))
             pixels = np.clip(pixels, 0, 255) if clip else pixels
             pixels = np.ascontiguousarray(pixels[:, :, ::-1], np.uint8)
             for box in objects:
@@ -499,7 +510,7 @@ class ImageDetIter(ImageIter):
         return it
 
 
-def _draw(cv2: Any, pixels: np.ndarray, box: np.ndarray, color: tuple | None, thickness: int,
+def _draw(cv2: ModuleType, pixels: np.ndarray, box: np.ndarray, color: tuple | None, thickness: int,
           names: dict[int, str]) -> None:
     """Draws an object's box and its class's name into an image, BGR."""
     height, width = pixels.shape[:2]

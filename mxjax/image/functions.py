@@ -7,7 +7,7 @@ import random
 import warnings
 from collections.abc import Sequence
 from numbers import Number
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from ..util import is_np_array
 __all__ = ["center_crop", "color_normalize", "copyMakeBorder", "fixed_crop", "imdecode", "imread", "imresize",
            "imrotate", "random_crop", "random_rotate", "random_size_crop", "resize_short", "scale_down"]
 
+Image: TypeAlias = NDArray | np.ndarray
 Rectangle = tuple[int, int, int, int]  # x, y, width, height
 
 
@@ -33,12 +34,12 @@ def array_class() -> type:
     return NDArray
 
 
-def host(src: Any) -> np.ndarray:
+def host(src: Image) -> np.ndarray:
     """An image's values as a NumPy array; not to be written to."""
     return np.asarray(src._read()) if isinstance(src, NDArray) else src
 
 
-def like(values: np.ndarray, src: Any, out: NDArray | None = None) -> Any:
+def like(values: np.ndarray, src: Image | None, out: NDArray | None = None) -> Any:
     """A result in the form its source came in (NDArray or NumPy array), or written to `out`."""
     if out is not None:
         out[:] = _from_host(np.ascontiguousarray(values), out.context, type(out))
@@ -98,7 +99,7 @@ def imdecode(buf: bytes | bytearray | np.ndarray | NDArray, *args: Any, **kwargs
     return _decoded(buf, *args, **kwargs)
 
 
-def imresize(src: Any, w: int, h: int, *args: Any, **kwargs: Any) -> Any:
+def imresize(src: Image, w: int, h: int, *args: Any, **kwargs: Any) -> Any:
     """An image of another size.
 
     Args:
@@ -115,7 +116,7 @@ def imresize(src: Any, w: int, h: int, *args: Any, **kwargs: Any) -> Any:
     return _resized(src, w, h, *args, **kwargs)
 
 
-def _resized(src: Any, w: int, h: int, interp: int = 1, out: NDArray | None = None, name: str | None = None) -> Any:
+def _resized(src: Image, w: int, h: int, interp: int = 1, out: NDArray | None = None, name: str | None = None) -> Any:
     return like(_pixels.resize(host(src), w, h, interp), src, out)
 
 
@@ -135,7 +136,7 @@ def scale_down(src_size: Sequence[int], size: Sequence[int]) -> tuple[int, int]:
     return int(w), int(h)
 
 
-def copyMakeBorder(src: Any, top: int, bot: int, left: int, right: int, *args: Any,  # noqa: N802
+def copyMakeBorder(src: Image, top: int, bot: int, left: int, right: int, *args: Any,  # noqa: N802
                    **kwargs: Any) -> Any:
     """An image with a border.
 
@@ -150,22 +151,22 @@ def copyMakeBorder(src: Any, top: int, bot: int, left: int, right: int, *args: A
     return _bordered(src, top, bot, left, right, *args, **kwargs)
 
 
-def _bordered(src: Any, top: int, bot: int, left: int, right: int, type: int = 0, value: float = 0.0,
+def _bordered(src: Image, top: int, bot: int, left: int, right: int, type: int = 0, value: float = 0.0,
               values: Sequence[float] | float = (), out: NDArray | None = None, name: str | None = None) -> Any:
     return like(_pixels.border(host(src), top, bot, left, right, type, value, values), src, out)
 
 
-def resize_short(src: Any, size: int, interp: int = 2) -> Any:
+def resize_short(src: Image, size: int, interp: int = 2) -> Any:
     """An image whose shorter edge has length `size`, and the longer one what follows; `interp` as in `imresize`."""
     return like(_pixels.resize_short(host(src), size, interp), src)
 
 
-def fixed_crop(src: Any, x0: int, y0: int, w: int, h: int, size: Sequence[int] | None = None, interp: int = 2) -> Any:
+def fixed_crop(src: Image, x0: int, y0: int, w: int, h: int, size: Sequence[int] | None = None, interp: int = 2) -> Any:
     """A rectangle of an image, resized to `size` (width, height) if that is given."""
     return like(_pixels.crop(host(src), x0, y0, w, h, size, interp), src)
 
 
-def random_crop(src: Any, size: Sequence[int], interp: int = 2) -> tuple[Any, Rectangle]:
+def random_crop(src: Image, size: Sequence[int], interp: int = 2) -> tuple[Any, Rectangle]:
     """A rectangle of a size at a random place; enlarged, where the image is too small.
 
     Args:
@@ -182,7 +183,7 @@ def random_crop(src: Any, size: Sequence[int], interp: int = 2) -> tuple[Any, Re
     return fixed_crop(src, x0, y0, new_w, new_h, size, interp), (x0, y0, new_w, new_h)
 
 
-def center_crop(src: Any, size: Sequence[int], interp: int = 2) -> tuple[Any, Rectangle]:
+def center_crop(src: Image, size: Sequence[int], interp: int = 2) -> tuple[Any, Rectangle]:
     """The middle of an image; arguments and result as in `random_crop`."""
     h, w = src.shape[:2]
     new_w, new_h = scale_down((w, h), size)
@@ -190,7 +191,7 @@ def center_crop(src: Any, size: Sequence[int], interp: int = 2) -> tuple[Any, Re
     return fixed_crop(src, x0, y0, new_w, new_h, size, interp), (x0, y0, new_w, new_h)
 
 
-def color_normalize(src: Any, mean: Any, std: Any = None) -> Any:
+def color_normalize(src: Image, mean: Image | None, std: Image | None = None) -> Any:
     """(src - mean) / std in place; src a float array, mean and std arrays that can be broadcast to it, or None."""
     if mean is not None:
         src -= mean
@@ -199,7 +200,7 @@ def color_normalize(src: Any, mean: Any, std: Any = None) -> Any:
     return src
 
 
-def renamed_area(area: Any, kwargs: dict[str, Any], what: str) -> Any:
+def renamed_area(area: float | Sequence[float], kwargs: dict[str, Any], what: str) -> Any:
     """`area`, or what was given for it under its old name."""
     if "min_area" in kwargs:
         warnings.warn("`min_area` is deprecated. Please use `area` instead.", DeprecationWarning, stacklevel=3)
@@ -209,8 +210,8 @@ def renamed_area(area: Any, kwargs: dict[str, Any], what: str) -> Any:
     return area
 
 
-def random_size_crop(src: Any, size: Sequence[int], area: Any, ratio: tuple[float, float], interp: int = 2,
-                     **kwargs: Any) -> tuple[Any, Rectangle]:
+def random_size_crop(src: Image, size: Sequence[int], area: float | Sequence[float], ratio: tuple[float, float],
+                     interp: int = 2, **kwargs: Any) -> tuple[Any, Rectangle]:
     """A random rectangle, resized; the middle, where ten attempts give none that fits into the image.
 
     Args:

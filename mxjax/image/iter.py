@@ -6,7 +6,7 @@ import logging
 import os
 import random
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ..io.state import check_count, check_state, part_of, plain
 from ..ndarray import NDArray
 from .augment import CreateAugmenter, chain
 from .functions import array_class, host, imdecode, like
+
+if TYPE_CHECKING:
+    from .functions import Image
 
 __all__ = ["ImageIter"]
 
@@ -117,7 +120,7 @@ class ImageIter(DataIter):
         """An image list from a list: label and path by number, as text."""
         def label(entry: Sequence[Any]) -> np.ndarray:
             first = entry[:-1] if len(entry) > 2 or isinstance(entry[0], numeric_types) else entry[0]
-            return np.array(host(first), self._label_dtype)
+            return np.array(first.asnumpy() if isinstance(first, NDArray) else first, self._label_dtype)
         return {str(number): (label(entry), entry[-1]) for number, entry in enumerate(images, start=1)}
 
     def reset(self) -> None:
@@ -168,7 +171,7 @@ class ImageIter(DataIter):
         header, image = recordio.unpack(cast(recordio.MXIndexedRecordIO, self._records).read_idx(key))
         return header.label if label is None else label, image
 
-    def _fill(self, data: np.ndarray, label: np.ndarray, row: int, sample: Any) -> bool:
+    def _fill(self, data: np.ndarray, label: np.ndarray, row: int, sample: tuple[Any, bytes]) -> bool:
         """Puts a sample into a batch's row; False where it is invalid and skipped."""
         target, encoded = sample
         image = self.imdecode(encoded)
@@ -297,7 +300,7 @@ class ImageIter(DataIter):
         if data_shape[0] != 3:
             raise ValueError(f"This iterator expects inputs to have 3 channels; got data_shape {tuple(data_shape)}")
 
-    def check_valid_image(self, data: Any) -> None:
+    def check_valid_image(self, data: Sequence[Image] | Image) -> None:
         """Raises RuntimeError where an image has no shape."""
         if len(data[0].shape) == 0:
             raise RuntimeError("Data shape is wrong")
@@ -328,10 +331,10 @@ class ImageIter(DataIter):
         with reading(path, "an image"), open(path, "rb") as file:
             return file.read()
 
-    def augmentation_transform(self, data: Any) -> Any:
+    def augmentation_transform(self, data: Image) -> Any:
         """An image after the augmenters."""
         return chain(self.auglist, data)
 
-    def postprocess_data(self, datum: Any) -> Any:
+    def postprocess_data(self, datum: Image) -> Any:
         """(height, width, channels) -> (channels, height, width)."""
         return like(host(datum).transpose(2, 0, 1), datum)

@@ -17,11 +17,15 @@ import sys
 import time
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import level
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 __all__ = ["check_module", "install_mxnet_alias", "run_script"]
 
@@ -40,7 +44,8 @@ class _Finder(importlib.abc.MetaPathFinder):
     def __init__(self, numpy_names: bool) -> None:
         self.numpy_names = numpy_names
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(self, name: str, path: Sequence[str] | None = None,
+                  target: ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
         if name in _LATER_NAMES and self.numpy_names:
             return _with_names(name, path, target)
         if name not in ("mxnet", "mxnet_predict") and not name.startswith("mxnet."):
@@ -99,7 +104,7 @@ def _module(real: str) -> types.ModuleType | None:
 
 def _from_bytes_or_text(read_text: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     """`np.fromstring` as it was: without a separator it takes bytes."""
-    def fromstring(string: str | bytes, dtype: Any = float, count: int = -1, *, sep: str = "") -> np.ndarray:
+    def fromstring(string: str | bytes, dtype: DTypeLike = float, count: int = -1, *, sep: str = "") -> np.ndarray:
         if sep:
             return read_text(string, dtype, count, sep=sep)
         return np.frombuffer(string.encode("latin1") if isinstance(string, str) else string, dtype, count).copy()
@@ -138,7 +143,8 @@ def _give_back(module: types.ModuleType) -> None:
             setattr(module, old, getattr(module, new))
 
 
-def _with_names(name: str, path: Any, target: Any) -> importlib.machinery.ModuleSpec | None:
+def _with_names(name: str, path: Sequence[str] | None,
+                target: ModuleType | None) -> importlib.machinery.ModuleSpec | None:
     """A library's own module, which has the names of MXNet's time as well once it is loaded."""
     for finder in [f for f in sys.meta_path if not isinstance(f, _Finder) and hasattr(f, "find_spec")]:
         spec = finder.find_spec(name, path, target)

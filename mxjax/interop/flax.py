@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +25,10 @@ from ..gluon._jax_function import block_to_jax
 from ..initializer import Constant
 from ..kernel.kernel import Kernel
 from ..ndarray import NDArray
+
+if TYPE_CHECKING:
+    from ..gluon._parameter import ParameterDict
+    from ..initializer import InitDesc
 
 __all__ = ["FlaxBlock", "LinenModule", "to_linen", "to_nnx"]
 
@@ -57,8 +61,8 @@ class FlaxBlock(Block):
         >>> block.collect_params("*kernel")[...].grad()
     """
 
-    def __init__(self, module: Any, *inputs: Any, options: Options | None = None, prefix: str | None = None,
-                 params: Any = None) -> None:
+    def __init__(self, module: linen.Module | nnx.Module, *inputs: Any, options: Options | None = None,
+                 prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix, params)
         self._options = options or (lambda train: {})
         if isinstance(module, nnx.Module):
@@ -136,7 +140,7 @@ class _Given(Constant):
         """Whatever the parameter is called."""
         arr[:] = self.value
 
-    def __call__(self, desc: Any, arr: NDArray) -> None:
+    def __call__(self, desc: InitDesc | str, arr: NDArray) -> None:
         arr[:] = self.value
 
 
@@ -152,7 +156,8 @@ def _linen_parts(module: linen.Module, inputs: tuple, options: Options) -> tuple
     # parameters go without "params.", other collections keep their name
     names = {name.removeprefix("params."): name for name in found}
 
-    def call(params: dict, state: dict, values: tuple, rng: Any, train: bool, kwargs: Mapping) -> tuple[Any, dict]:
+    def call(params: dict, state: dict, values: tuple, rng: jax.Array, train: bool,
+             kwargs: Mapping) -> tuple[Any, dict]:
         variables = traverse_util.unflatten_dict({names[n]: v for n, v in {**params, **state}.items()}, sep=".")
         rngs = {"dropout": rng}
         if not (train and mutable):
@@ -172,14 +177,15 @@ def _nnx_parts(module: nnx.Module) -> tuple[Callable, dict[str, tuple]]:
         return nnx.from_flat_state([(path, value.replace(values[".".join(map(str, path))]))
                                     for path, value in nnx.to_flat_state(tree)])
 
-    def drawn(rng: Any) -> Any:
+    def drawn(rng: jax.Array) -> Any:
         """The random streams, begun anew from a key."""
         streams = [(path, value.replace(jax.random.fold_in(rng, i) if jnp.issubdtype(
             value.get_value().dtype, jax.dtypes.prng_key) else jnp.zeros_like(value.get_value())))
             for i, (path, value) in enumerate(nnx.to_flat_state(rngs))]
         return nnx.from_flat_state(streams)
 
-    def call(given: dict, states: dict, values: tuple, rng: Any, train: bool, kwargs: Mapping) -> tuple[Any, dict]:
+    def call(given: dict, states: dict, values: tuple, rng: jax.Array, train: bool,
+             kwargs: Mapping) -> tuple[Any, dict]:
         model = nnx.merge(graph, filled(params, given), drawn(rng), filled(state, states))
         model.train() if train else model.eval()
         out = model(*values, **kwargs)

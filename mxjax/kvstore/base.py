@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
-from ..base import MXNetError
+from ..base import Key, MXNetError
 from ..ndarray import NDArray
 
+if TYPE_CHECKING:
+    from ..optimizer.base import Optimizer
+
 __all__ = ["KVStoreBase", "TestStore", "create"]
+
+
+_Class = TypeVar("_Class", bound=type)
+Keys: TypeAlias = Key | Sequence[Key]
+Values: TypeAlias = "NDArray | Sequence[Values]"  # of a key, a list of its arrays, or such a list for each key
 
 
 class KVStoreBase:
@@ -20,7 +28,7 @@ class KVStoreBase:
     OPTIMIZER: ClassVar[str] = "optimizer"
     kv_registry: ClassVar[dict[str, type]] = {}
 
-    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+    def broadcast(self, key: Keys, value: Values, out: Values, priority: int = 0) -> None:
         """Gives every array in `out` the value that the first worker has.
 
         Args:
@@ -31,11 +39,11 @@ class KVStoreBase:
         """
         raise NotImplementedError
 
-    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+    def pushpull(self, key: Keys, value: Values, out: Values | None = None, priority: int = 0) -> None:
         """Sums `value` over devices and workers into `out` (default: into `value`); arguments as in `broadcast`."""
         raise NotImplementedError
 
-    def set_optimizer(self, optimizer: Any) -> None:
+    def set_optimizer(self, optimizer: Optimizer) -> None:
         """Has the store update its values with an optimizer."""
         raise NotImplementedError
 
@@ -68,7 +76,7 @@ class KVStoreBase:
         raise NotImplementedError
 
     @staticmethod
-    def register(klass: type) -> type:
+    def register(klass: _Class) -> _Class:
         """A decorator that makes a store known to `create` by its lower-case class name.
 
         Raises:
@@ -80,19 +88,22 @@ class KVStoreBase:
         return klass
 
 
+StoreLike: TypeAlias = KVStoreBase | str | None  # a store or its name; None: no store
+
+
 @KVStoreBase.register
 class TestStore(KVStoreBase):
     """The simplest store: one worker, sums over devices, no optimizer."""
 
     __test__ = False
 
-    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+    def broadcast(self, key: Keys, value: Values, out: Values, priority: int = 0) -> None:
         """Copies each value to its outputs."""
         for values, outs in _pairs(key, value, out):
             for target in outs:
                 target[:] = values[0].as_in_context(target.context)
 
-    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+    def pushpull(self, key: Keys, value: Values, out: Values | None = None, priority: int = 0) -> None:
         """Sums each value's arrays into its outputs, or into themselves."""
         for values, outs in _pairs(key, value, out):
             total = sum((v.as_in_context(values[0].context) for v in values[1:]), values[0])
@@ -122,12 +133,12 @@ class TestStore(KVStoreBase):
         return 1
 
 
-def _pairs(key: Any, value: Any, out: Any) -> list[tuple[list[NDArray], list[NDArray]]]:
+def _pairs(key: Keys, value: Values | None, out: Values | None) -> list[tuple[list[NDArray], list[NDArray]]]:
     """(arrays, outputs) for each key."""
     single = not isinstance(key, (list, tuple))
     count = 1 if single else len(key)
 
-    def rows(given: Any) -> list[list[NDArray]]:
+    def rows(given: Values | None) -> list[list[Any]]:
         if given is None:
             return [[]] * count
         if isinstance(given, NDArray):
@@ -144,9 +155,9 @@ def _pairs(key: Any, value: Any, out: Any) -> list[tuple[list[NDArray], list[NDA
 _own: dict[str, Callable[[str], KVStoreBase]] = {}  # the stores of this package
 
 
-def called(*names: str) -> Callable[[type], type]:
+def called(*names: str) -> Callable[[_Class], _Class]:
     """A decorator: `create` makes these names the class's instances, which get the name as their argument."""
-    def enter(kind: type) -> type:
+    def enter(kind: _Class) -> _Class:
         _own.update(dict.fromkeys(names, kind))
         return kind
     return enter

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -21,16 +21,21 @@ from ..kernel.kernel import Kernel, run
 from ..ndarray import NDArray
 from ..ops.common import by_own_rules
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ..base import Key
+
 __all__ = ["Compression"]
 
 
-def _two_bit(gradient: Any, residual: Any, threshold: Any) -> tuple:
+def _two_bit(gradient: jax.Array, residual: jax.Array, threshold: jax.Array) -> tuple:
     total = gradient + residual
     sent = jnp.where(total >= threshold, threshold, jnp.where(total <= -threshold, -threshold, 0)).astype(total.dtype)
     return sent, total - sent
 
 
-def _one_bit(gradient: Any, residual: Any, threshold: Any) -> tuple:
+def _one_bit(gradient: jax.Array, residual: jax.Array, threshold: jax.Array) -> tuple:
     total = gradient + residual
     sent = jnp.where(total > threshold, 1, -1).astype(total.dtype)
     return sent, total - sent
@@ -49,7 +54,7 @@ def _packer(kind: str) -> Kernel:
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
 
     @by_own_rules
-    def fn(gradient: Any, residual: Any, threshold: Any) -> tuple:
+    def fn(gradient: jax.Array, residual: jax.Array, threshold: jax.Array) -> tuple:
         sent, residual = quantize(gradient, residual, threshold)
         codes = (sent > 0).astype(jnp.uint8) + (2 * (sent < 0).astype(jnp.uint8) if bits == 2 else 0)
         codes = jnp.pad(codes.reshape(-1), (0, -codes.size % len(shifts))).reshape(len(shifts), -1)
@@ -64,7 +69,7 @@ def _summer(kind: str) -> Callable[[Any], Any]:
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
 
     @by_own_rules
-    def fn(packed: Any) -> Any:
+    def fn(packed: jax.Array) -> Any:
         codes = (packed[:, None] >> shifts[:, None] & (1 << bits) - 1).astype(jnp.int8)
         signs = (codes & 1) - (codes >> 1) if bits == 2 else 2 * codes - 1
         return signs.sum(0, dtype=jnp.int16)  # half the bytes of a float, and exact for 32767 senders
@@ -76,7 +81,7 @@ _SUMMERS = {kind: _summer(kind) for kind in _KERNELS}
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
-def _values(signs: Any, scale: Any, shape: tuple[int, ...], dtype: str) -> Any:
+def _values(signs: jax.Array, scale: jax.Array, shape: tuple[int, ...], dtype: str) -> Any:
     return (signs.reshape(-1)[:math.prod(shape)].astype(dtype) * jnp.asarray(scale, dtype)).reshape(shape)
 
 
@@ -105,7 +110,7 @@ class Compression:
         self.kind, self._kernel = kind, _KERNELS[kind]
         self._residuals: dict[Any, Any] = {}
 
-    def __call__(self, key: Any, position: int, gradient: NDArray) -> NDArray:
+    def __call__(self, key: Key, position: int, gradient: NDArray) -> NDArray:
         """The quantized gradient of a key on its `position`-th device."""
         value = gradient._read()
         residual = self._residuals.get((key, position))
@@ -115,11 +120,11 @@ class Compression:
         return wrap(sent, gradient.context)
 
     @staticmethod
-    def takes(dtype: Any) -> bool:
+    def takes(dtype: np.dtype) -> bool:
         """Returns whether gradients of a dtype are packed: floats of at most 32 bits."""
         return jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize <= 4
 
-    def pack(self, key: Any, value: Any) -> Any:
+    def pack(self, key: Key | tuple[Key, int], value: Any) -> Any:
         """The quantized gradient of a key as bytes: 2 bits or 1 for each value; value: a buffer."""
         residual = self._residuals.get((key, 0))
         if residual is None:
@@ -132,6 +137,6 @@ class Compression:
         """fn(packed codes, a row for each sender) -> sums of signs, a column for each byte; for use in programs."""
         return _SUMMERS[self.kind]
 
-    def values_of(self, signs: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    def values_of(self, signs: jax.Array, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
         """Returns the values that sums of signs stand for; signs: the columns of one key."""
         return _values(signs, self.threshold if self.kind == "2bit" else 1.0, tuple(shape), np.dtype(dtype).name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,11 @@ from .compression import Compression
 from .dist_sync import _Dist
 from .reduce import Reduced
 from .server import ParameterServer
+
+if TYPE_CHECKING:
+    from ..base import Key
+    from ..optimizer.base import Optimizer
+    from .base import Keys, Values
 
 __all__ = ["DistAsyncKVStore"]
 
@@ -82,7 +87,7 @@ class DistAsyncKVStore(_Dist):
         self._servers = [_Server(address, i, secret, 30) for i, address in enumerate(addresses)]
 
     # ------------------------------------------------------------ who has what
-    def _shards(self, key: Any) -> list[tuple[int, int, int]]:
+    def _shards(self, key: Key) -> list[tuple[int, int, int]]:
         """(server, first row, end) of a key's parts."""
         if key not in self._shapes:
             raise MXNetError(f"key {key!r} has not been initialized")
@@ -96,7 +101,7 @@ class DistAsyncKVStore(_Dist):
         return [(i, ends[i], ends[i + 1]) for i in range(count)]
 
     # ------------------------------------------------------------ values
-    def init(self, key: Any, value: Any) -> None:
+    def init(self, key: Keys, value: Values) -> None:
         """Stores worker 0's values on the servers.
 
         Args:
@@ -120,7 +125,7 @@ class DistAsyncKVStore(_Dist):
                     self._servers[server].ask("init", [whole[begin:end] if whole.ndim else whole], key=k, stype=v.stype)
         self._barrier()
 
-    def push(self, key: Any, value: Any, priority: int = 0) -> None:
+    def push(self, key: Keys, value: Values, priority: int = 0) -> None:
         """Sums each key's arrays over this worker's devices and sends the sums to the servers, which update.
 
         Args:
@@ -155,11 +160,11 @@ class DistAsyncKVStore(_Dist):
                     mine = (indices >= begin) & (indices < end)
                     self._send(k, server, "rows", [data[mine], indices[mine] - begin])
 
-    def _send(self, key: Any, server: int, form: str, arrays: list[np.ndarray]) -> None:
+    def _send(self, key: Key, server: int, form: str, arrays: list[np.ndarray]) -> None:
         self._servers[server].ask("push", arrays, answer=False, key=key, form=form,
                                   seen=self._seen.get((key, server), 0))
 
-    def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
+    def pull(self, key: Keys, out: Values | None = None, priority: int = 0, ignore_sparse: bool = True) -> None:
         """Copies what the servers have by now to arrays; arguments as in `KVStore.pull`."""
         if out is None:
             raise MXNetError("pull needs out=")
@@ -177,7 +182,8 @@ class DistAsyncKVStore(_Dist):
             for target in outs:
                 self._hand_out(k, value, target)
 
-    def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
+    def row_sparse_pull(self, key: Keys, out: Values | None = None, priority: int = 0,
+                        row_ids: Values | None = None) -> None:
         """Copies chosen rows of the servers' values; arguments as in `KVStore.row_sparse_pull`."""
         if out is None or row_ids is None:
             raise Precondition("row_sparse_pull needs out= and row_ids=")
@@ -198,7 +204,7 @@ class DistAsyncKVStore(_Dist):
                 row_sparse_array((np.concatenate(parts), indices), shape=shape, dtype=dtype).copyto(target)
 
     # ------------------------------------------------------------ settings
-    def set_optimizer(self, optimizer: Any) -> None:
+    def set_optimizer(self, optimizer: Optimizer) -> None:
         """Gives the servers worker 0's optimizer, as it is now: later changes of it do not reach them."""
         self._updater = opt.get_updater(optimizer)  # for who asks which optimizer it is
         if self.is_recovery:

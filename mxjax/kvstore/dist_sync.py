@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +17,10 @@ from .compression import Compression
 from .kvstore import KVStore
 from .reduce import Reduced
 from .workers import Workers
+
+if TYPE_CHECKING:
+    from ..optimizer.base import Optimizer
+    from .base import Keys, Values
 
 __all__ = ["DistSyncKVStore"]
 
@@ -85,7 +89,7 @@ class DistSyncKVStore(_Dist):
         self._agreed: set[Any] = set()
 
     # ------------------------------------------------------------ values
-    def init(self, key: Any, value: Any) -> None:
+    def init(self, key: Keys, value: Values) -> None:
         """Stores worker 0's values on all workers; a second time it replaces them.
 
         Args:
@@ -103,8 +107,8 @@ class DistSyncKVStore(_Dist):
         if self._workers is not None:
             self._agree("kvstore init", keys, values)
             dense = [v for v in values if v.stype == "default"]
-            for value, buffer in zip(dense, self._workers.broadcast([v._read() for v in dense]), strict=True):
-                value._write(_on(buffer, value))
+            for array, buffer in zip(dense, self._workers.broadcast([v._read() for v in dense]), strict=True):
+                array._write(_on(buffer, array))
             values = [v if v.stype == "default" else self._first_workers(self._workers, v) for v in values]
         self._values.update(zip(keys, values, strict=True))
 
@@ -185,7 +189,7 @@ class DistSyncKVStore(_Dist):
         """
         self._wire = Compression(compression_params)
 
-    def set_optimizer(self, optimizer: Any) -> None:
+    def set_optimizer(self, optimizer: Optimizer) -> None:
         """Has every worker update its values with an optimizer, all with the same sums and so to the same values."""
         super().set_optimizer(optimizer)
         self._barrier()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import optimizer as opt
 from .._support.files import reading, write_file
@@ -14,6 +14,11 @@ from ..ndarray import NDArray
 from .base import KVStoreBase, _pairs, called
 from .compression import Compression
 from .reduce import Reduced, reduce_all
+
+if TYPE_CHECKING:
+    from ..base import Key
+    from ..optimizer.base import Optimizer
+    from .base import Keys, Values
 
 __all__ = ["KVStore"]
 
@@ -41,9 +46,10 @@ class KVStore(KVStoreBase):
         self._key_type: type | None = None
 
     # ------------------------------------------------------------ keys
-    def _rows(self, key: Any, value: Any, out: Any = None) -> tuple[list[Any], list[tuple[list, list]]]:
+    def _rows(self, key: Keys, value: Values | None,
+              out: Values | None = None) -> tuple[list[Any], list[tuple[list, list]]]:
         """The keys, checked, and (arrays, outputs) for each."""
-        keys = list(key) if isinstance(key, (list, tuple)) else [key]
+        keys: list[Any] = list(key) if isinstance(key, (list, tuple)) else [key]
         for k in keys:
             kind = str if isinstance(k, str) else int
             if not isinstance(k, (str, int)):
@@ -56,15 +62,15 @@ class KVStore(KVStoreBase):
             value = [value]
         if isinstance(key, (list, tuple)) and len(set(keys)) != len(keys):
             keys, value, out = _joined(keys, value, out)
-        return keys, _pairs(keys if isinstance(key, (list, tuple)) else key, value, out)
+        return keys, _pairs(keys if isinstance(key, (list, tuple)) else keys[0], value, out)
 
-    def _stored(self, key: Any) -> NDArray:
+    def _stored(self, key: Key) -> NDArray:
         if key not in self._values:
             raise MXNetError(f"key {key!r} has not been initialized")
         return self._values[key]
 
     # ------------------------------------------------------------ operations
-    def init(self, key: Any, value: Any) -> None:
+    def init(self, key: Keys, value: Values) -> None:
         """Stores first values.
 
         Args:
@@ -80,7 +86,7 @@ class KVStore(KVStoreBase):
                 raise MXNetError(f"key {k!r} is initialized already")
             self._values[k] = values[0].detach().copy()
 
-    def push(self, key: Any, value: Any, priority: int = 0) -> None:
+    def push(self, key: Keys, value: Values, priority: int = 0) -> None:
         """Sums each key's arrays and stores the sum, or has the updater use it.
 
         Args:
@@ -143,7 +149,7 @@ class KVStore(KVStoreBase):
                 self._sums.pop(k, None)
                 here.detach().copyto(stored)
 
-    def _at_home(self, key: Any, total: Any) -> NDArray:
+    def _at_home(self, key: Key, total: Reduced | NDArray) -> NDArray:
         """A stored value, where it is updated: one that was made on the host follows its sums to their accelerator."""
         stored = self._values[key]
         if isinstance(total, Reduced) and stored.stype == "default" and stored.context.memory == "cpu" and \
@@ -151,7 +157,7 @@ class KVStore(KVStoreBase):
             stored = self._values[key] = stored.as_in_context(total.ctx)
         return stored
 
-    def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
+    def pull(self, key: Keys, out: Values | None = None, priority: int = 0, ignore_sparse: bool = True) -> None:
         """Copies stored values to arrays.
 
         Args:
@@ -173,7 +179,7 @@ class KVStore(KVStoreBase):
                     continue
                 self._hand_out(k, stored, target)
 
-    def _hand_out(self, key: Any, stored: NDArray, target: NDArray) -> None:
+    def _hand_out(self, key: Key, stored: NDArray, target: NDArray) -> None:
         device, total = target.context.jax_device, self._sums.get(key)
         same = target.stype == stored.stype == "default" and target.dtype == stored.dtype \
             and target.shape == stored.shape
@@ -188,17 +194,18 @@ class KVStore(KVStoreBase):
         else:
             stored.copyto(target)
 
-    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+    def pushpull(self, key: Keys, value: Values, out: Values | None = None, priority: int = 0) -> None:
         """`push` and `pull` in one; with `out` None the result replaces `value`."""
         self.push(key, value, priority)
         self.pull(key, value if out is None else out, priority, ignore_sparse=False)
 
-    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+    def broadcast(self, key: Keys, value: Values, out: Values, priority: int = 0) -> None:
         """`init` and `pull` in one."""
         self.init(key, value)
         self.pull(key, out, priority, ignore_sparse=False)
 
-    def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
+    def row_sparse_pull(self, key: Keys, out: Values | None = None, priority: int = 0,
+                        row_ids: Values | None = None) -> None:
         """Copies chosen rows of stored row_sparse values.
 
         Args:
@@ -227,7 +234,7 @@ class KVStore(KVStoreBase):
                 retain(source, distinct_rows(chosen)).copyto(target)
 
     # ------------------------------------------------------------ optimizer
-    def set_optimizer(self, optimizer: Any) -> None:
+    def set_optimizer(self, optimizer: Optimizer) -> None:
         """Has the store update its values: a push then means `optimizer.update`."""
         self._set_updater(opt.get_updater(optimizer))
 
@@ -312,11 +319,11 @@ class KVStore(KVStoreBase):
         """There are no servers in one process."""
 
 
-def _joined(keys: list[Any], value: Any, out: Any) -> tuple[list[Any], Any, Any]:
+def _joined(keys: list[Any], value: Values | None, out: Values | None) -> tuple[list[Any], Any, Any]:
     """Arrays of a key that appears several times in a list belong together."""
     unique = list(dict.fromkeys(keys))
 
-    def join(given: Any) -> Any:
+    def join(given: Values | None) -> Any:
         if given is None:
             return None
         rows: dict[Any, list] = {k: [] for k in unique}

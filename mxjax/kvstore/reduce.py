@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,9 @@ from ..eager.chunk import placed
 from ..kernel.kernel import Kernel, is_wide, run
 from ..ndarray import NDArray
 
+if TYPE_CHECKING:
+    from ..context import Context
+
 __all__ = ["Reduced", "reduce_all"]
 
 
@@ -27,7 +30,7 @@ class Reduced:
 
     __slots__ = ("copies", "ctx")
 
-    def __init__(self, copies: dict[Any, jax.Array], ctx: Any) -> None:
+    def __init__(self, copies: dict[Any, jax.Array], ctx: Context) -> None:
         self.copies, self.ctx = copies, ctx
 
     def on(self, device: Any) -> jax.Array:
@@ -41,7 +44,7 @@ class Reduced:
 @functools.cache
 def _sum_kernel(counts: tuple[int, ...]) -> Kernel:
     """fn(arrays of all keys) -> a sum for each key; counts: how many arrays each has."""
-    def fn(*arrays: Any) -> tuple:
+    def fn(*arrays: jax.Array) -> tuple:
         given, sums = iter(arrays), []
         for count in counts:
             total = next(given)
@@ -129,12 +132,12 @@ class _Mesh:
 
 
 @jax.jit
-def _pack(*arrays: Any) -> Any:
+def _pack(*arrays: jax.Array) -> Any:
     return jnp.concatenate([a.reshape(1, -1) for a in arrays], axis=1)
 
 
 @functools.partial(jax.jit, static_argnums=1)
-def _unpack(flat: Any, shapes: tuple[tuple[int, ...], ...]) -> list[Any]:
+def _unpack(flat: jax.Array, shapes: tuple[tuple[int, ...], ...]) -> list[Any]:
     ends = np.cumsum([int(np.prod(s, dtype=np.int64)) for s in shapes])[:-1]
     return [part.reshape(s) for part, s in zip(jnp.split(flat[0], ends), shapes, strict=True)]
 

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -23,6 +23,9 @@ from ..optimizer import updater as optimizer_states
 from . import wire
 from .compression import Compression
 from .door import Door
+
+if TYPE_CHECKING:
+    from ..base import Key
 
 __all__ = ["ParameterServer"]
 
@@ -146,16 +149,16 @@ class ParameterServer:
         else:
             raise MXNetError(f"push to key {key!r}: unknown form {header['form']!r}")
 
-    def _agreed_compression(self, key: Any) -> Compression:
+    def _agreed_compression(self, key: Key) -> Compression:
         if self._compression is None:
             raise MXNetError(f"push to key {key!r}: packed values, but nobody has said how they are compressed")
         return self._compression
 
-    def _locked(self, key: Any) -> threading.RLock:
+    def _locked(self, key: Key) -> threading.RLock:
         with self._lock:
             return self._locks.setdefault(key, threading.RLock())
 
-    def _entry(self, key: Any) -> _Entry:
+    def _entry(self, key: Key) -> _Entry:
         if key not in self._entries:
             raise MXNetError(f"key {key!r} has not been initialized")
         return self._entries[key]
@@ -246,6 +249,6 @@ def _expect(op: str, specs: list[wire.Spec], right: Any) -> None:
         raise MXNetError(f"{op}: unexpected arrays {str([(d.name, s) for d, s in specs])[:200]}")
 
 
-def _check_rows(indices: np.ndarray, shape: tuple[int, ...], key: Any) -> None:
+def _check_rows(indices: np.ndarray, shape: tuple[int, ...], key: Key) -> None:
     if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < shape[0]:
         raise MXNetError(f"key {key!r}: rows {int(indices.min())} to {int(indices.max())} of a value of shape {shape}")

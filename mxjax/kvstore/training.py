@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._support import settings
 from ..ndarray import NDArray
 from .base import KVStoreBase, create
 from .kvstore import KVStore
 
+if TYPE_CHECKING:
+    from .base import StoreLike
+
 __all__: list[str] = []
 
 
-def _create_kvstore(kvstore: Any, num_device: int, arg_params: dict[str, NDArray]) -> tuple[Any, bool]:
+def _create_kvstore(kvstore: StoreLike, num_device: int, arg_params: dict[str, NDArray]) -> tuple[Any, bool]:
     """The store to train with, and whether it does the updates.
 
     Args:
@@ -26,23 +29,24 @@ def _create_kvstore(kvstore: Any, num_device: int, arg_params: dict[str, NDArray
         return None, False
     on_store = settings.UPDATE_ON_KVSTORE()
     if isinstance(kvstore, str):
+        store = create(kvstore)
         if kvstore == "local" and max((math.prod(p.shape) for p in arg_params.values()), default=0) > 2 ** 24:
             on_store = False
-        kvstore = create(kvstore)
-    elif not isinstance(kvstore, KVStoreBase):
+    elif isinstance(kvstore, KVStoreBase):
+        store = kvstore
+    else:
         raise TypeError(f"kvstore must be a KVStore, its name or None, got {type(kvstore).__name__}")
-    return kvstore, on_store and kvstore.is_capable(KVStoreBase.OPTIMIZER)
+    return store, on_store and store.is_capable(KVStoreBase.OPTIMIZER)
 
 
-def _create_sparse_kvstore(kvstore: Any) -> tuple[Any, bool]:
+def _create_sparse_kvstore(kvstore: KVStore | str) -> tuple[Any, bool]:
     """The store for row-sparse parameters, which it must update itself."""
-    if isinstance(kvstore, str):
-        kvstore = create(kvstore)
-    elif not isinstance(kvstore, KVStore):
+    store = create(kvstore) if isinstance(kvstore, str) else kvstore
+    if not isinstance(kvstore, str | KVStore):
         raise TypeError(f"row_sparse parameters need a KVStore or its name, got {kvstore!r}")
-    if not kvstore.is_capable(KVStoreBase.OPTIMIZER):
-        raise ValueError(f"row_sparse parameters need a store that can run the optimizer; {kvstore.type} cannot")
-    return kvstore, True
+    if not store.is_capable(KVStoreBase.OPTIMIZER):
+        raise ValueError(f"row_sparse parameters need a store that can run the optimizer; {store.type} cannot")
+    return store, True
 
 
 def _initialize_kvstore(kvstore: Any, param_arrays: list[list[NDArray]], arg_params: dict[str, NDArray],

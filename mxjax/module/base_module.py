@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -16,15 +16,29 @@ from .._checkpoints import _pack_params, _unpack_params
 from .._support.progress import progress
 from ..base import Precondition
 from ..callback import BatchEndParam
+from ..context import Context
 from ..initializer import Uniform
 from ..io import DataBatch, DataDesc, DataIter
 from ..io.base import described
 
 if TYPE_CHECKING:
+    from ..callback import Callbacks
+    from ..executor._executor import GradReq
+    from ..initializer import InitFunction
+    from ..kvstore.base import StoreLike
+    from ..log import LoggerLike
+    from ..metric import MetricLike
+    from ..monitor import Monitor
     from ..ndarray import NDArray
+    from ..optimizer.base import Optimizer
     from ..symbol import Symbol
 
 __all__ = ["BaseModule"]
+
+Shapes: TypeAlias = Iterable[DataDesc | tuple[Any, ...]]  # descriptions, or tuples of their parts
+RowIds: TypeAlias = Callable[[DataBatch], "dict[str, NDArray]"]  # a batch's numbers of rows, by parameter
+Groups: TypeAlias = list[dict[str, Context] | None] | dict[str, Context | list[Context]] | None  # contexts by group
+Options: TypeAlias = Mapping[str, Any] | Iterable[tuple[str, Any]]
 
 _UNIFORM = Uniform(0.01)
 _LEARNING_RATE = (("learning_rate", 0.01),)
@@ -43,28 +57,28 @@ def _check_input_names(symbol: Symbol, names: Sequence[str], typename: str, thro
             warnings.warn(message, UserWarning, stacklevel=4)
 
 
-def _parse_data_desc(data_names: Sequence[str], label_names: Sequence[str], data_shapes: Any,
-                     label_shapes: Any) -> tuple[list[DataDesc], list[DataDesc] | None]:
+def _parse_data_desc(data_names: Sequence[str], label_names: Sequence[str], data_shapes: Shapes,
+                     label_shapes: Shapes | None) -> tuple[list[DataDesc], list[DataDesc] | None]:
     """Descriptions of data and labels, checked against the names a module was made with.
 
     Raises:
         ValueError: the data's names differ. If the labels' do, that is a warning.
     """
-    data_shapes = described(data_shapes)
-    label_shapes = None if label_shapes is None else described(label_shapes)
-    for kind, names, descs in (("data", data_names, data_shapes), ("label", label_names, label_shapes or ())):
+    data = described(data_shapes)
+    labels = None if label_shapes is None else described(label_shapes)
+    for kind, names, descs in (("data", data_names, data), ("label", label_names, labels or ())):
         given = [desc.name for desc in descs]
         if sorted(names) != sorted(given):
             message = f"{kind}_shapes are for {given}, but {kind}_names={list(names)}"
             if kind == "data":
                 raise ValueError(message)
             warnings.warn(message, UserWarning, stacklevel=3)
-    return data_shapes, label_shapes
+    return data, labels
 
 
-def _call_all(callbacks: Any, *args: Any) -> None:
+def _call_all(callbacks: Callbacks, *args: Any) -> None:
     """Call a callback, each of a list of them, or none."""
-    for callback in callbacks if isinstance(callbacks, list | tuple) else [callbacks] if callbacks else ():
+    for callback in [callbacks] if callable(callbacks) else callbacks or ():
         callback(*args)
 
 
@@ -80,7 +94,7 @@ class BaseModule:
 
     _total_exec_bytes = 0
 
-    def __init__(self, logger: Any = logging) -> None:
+    def __init__(self, logger: LoggerLike = logging) -> None:
         self.logger = logger
         self.binded = False
         self.for_training = False
@@ -103,15 +117,15 @@ class BaseModule:
         self.forward(data_batch, is_train=True)
         self.backward()
 
-    def _update_metric_by(self, eval_metric: metric.EvalMetric, batch: Any) -> None:
+    def _update_metric_by(self, eval_metric: metric.EvalMetric, batch: DataBatch | list[DataBatch]) -> None:
         """Count in a batch, or one for each device."""
         if isinstance(batch, list):
             self.update_metric(eval_metric, [one.label for one in batch], pre_sliced=True)
         else:
             self.update_metric(eval_metric, batch.label)
 
-    def _evaluated(self, eval_data: Any, num_batch: int | None, reset: bool,
-                   sparse_row_id_fn: Any) -> Iterator[tuple[int, Any]]:
+    def _evaluated(self, eval_data: DataIter, num_batch: int | None, reset: bool,
+                   sparse_row_id_fn: RowIds | None) -> Iterator[tuple[int, Any]]:
         """Batches, after the forward pass of each."""
         self._require("binded", "params_initialized")
         if reset:
@@ -123,9 +137,9 @@ class BaseModule:
             self.forward(batch, is_train=False)
             yield nbatch, batch
 
-    def score(self, eval_data: DataIter, eval_metric: Any, num_batch: int | None = None,
-              batch_end_callback: Any = None, score_end_callback: Any = None, reset: bool = True, epoch: int = 0,
-              sparse_row_id_fn: Any = None) -> list[tuple[str, float]]:
+    def score(self, eval_data: DataIter, eval_metric: MetricLike, num_batch: int | None = None,
+              batch_end_callback: Callbacks = None, score_end_callback: Callbacks = None,
+              reset: bool = True, epoch: int = 0, sparse_row_id_fn: RowIds | None = None) -> list[tuple[str, float]]:
         """Evaluate.
 
         Args:
@@ -153,13 +167,14 @@ class BaseModule:
         return eval_metric.get_name_value()
 
     def iter_predict(self, eval_data: DataIter, num_batch: int | None = None, reset: bool = True,
-                     sparse_row_id_fn: Any = None) -> Iterator[tuple[list[NDArray], int, DataBatch]]:
+                     sparse_row_id_fn: RowIds | None = None) -> Iterator[tuple[list[NDArray], int, DataBatch]]:
         """Outputs batch by batch, without padding: (outputs, number of the batch, batch); arguments as in `score`."""
         for nbatch, batch in self._evaluated(eval_data, num_batch, reset, sparse_row_id_fn):
             yield [out[0:out.shape[0] - (batch.pad or 0)] for out in self.get_outputs()], nbatch, batch
 
-    def predict(self, eval_data: Any, num_batch: int | None = None, merge_batches: bool = True, reset: bool = True,
-                always_output_list: bool = False, sparse_row_id_fn: Any = None) -> Any:
+    def predict(self, eval_data: DataIter | NDArray | np.ndarray, num_batch: int | None = None,
+                merge_batches: bool = True, reset: bool = True, always_output_list: bool = False,
+                sparse_row_id_fn: RowIds | None = None) -> Any:
         """Outputs for an iterator or an array.
 
         Args:
@@ -188,14 +203,15 @@ class BaseModule:
         merged = [nd.concatenate(list(outputs)) for outputs in zip(*batches, strict=True)]
         return merged[0] if len(merged) == 1 and not always_output_list else merged
 
-    def fit(self, train_data: DataIter, eval_data: DataIter | None = None, eval_metric: Any = "acc",
-            epoch_end_callback: Any = None, batch_end_callback: Any = None, kvstore: Any = "local",
-            optimizer: Any = "sgd", optimizer_params: Any = _LEARNING_RATE, eval_end_callback: Any = None,
-            eval_batch_end_callback: Any = None, initializer: Any = _UNIFORM,
-            arg_params: dict[str, NDArray] | None = None, aux_params: dict[str, NDArray] | None = None,
-            allow_missing: bool = False, force_rebind: bool = False, force_init: bool = False, begin_epoch: int = 0,
-            num_epoch: int | None = None, validation_metric: Any = None, monitor: Any = None,
-            sparse_row_id_fn: Any = None) -> None:
+    def fit(self, train_data: DataIter, eval_data: DataIter | None = None, eval_metric: MetricLike = "acc",
+            epoch_end_callback: Callbacks = None, batch_end_callback: Callbacks = None, kvstore: StoreLike = "local",
+            optimizer: Optimizer | str = "sgd", optimizer_params: Options = _LEARNING_RATE,
+            eval_end_callback: Callbacks = None, eval_batch_end_callback: Callbacks = None,
+            initializer: InitFunction | None = _UNIFORM, arg_params: dict[str, NDArray] | None = None,
+            aux_params: dict[str, NDArray] | None = None, allow_missing: bool = False, force_rebind: bool = False,
+            force_init: bool = False, begin_epoch: int = 0, num_epoch: int | None = None,
+            validation_metric: MetricLike | None = None, monitor: Monitor | None = None,
+            sparse_row_id_fn: RowIds | None = None) -> None:
         """Bind, initialize and train.
 
         Args:
@@ -224,7 +240,6 @@ class BaseModule:
         self.init_optimizer(kvstore=kvstore, optimizer=optimizer, optimizer_params=optimizer_params)
         validation_metric = eval_metric if validation_metric is None else validation_metric
         eval_metric = metric.create(eval_metric) if not isinstance(eval_metric, metric.EvalMetric) else eval_metric
-
         for epoch in range(begin_epoch, num_epoch):
             tic = time.time()
             eval_metric.reset()
@@ -304,7 +319,7 @@ class BaseModule:
         """Parameters and auxiliary states by name."""
         raise NotImplementedError
 
-    def init_params(self, initializer: Any = _UNIFORM, arg_params: dict[str, NDArray] | None = None,
+    def init_params(self, initializer: InitFunction | None = _UNIFORM, arg_params: dict[str, NDArray] | None = None,
                     aux_params: dict[str, NDArray] | None = None, allow_missing: bool = False,
                     force_init: bool = False, allow_extra: bool = False) -> None:
         """Give parameters and auxiliary states their first values.
@@ -343,18 +358,19 @@ class BaseModule:
             raise ValueError("get_states cannot merge devices; pass merge_multi_context=False")
         return []
 
-    def set_states(self, states: Any = None, value: Any = None) -> None:
+    def set_states(self, states: Sequence[NDArray | Sequence[NDArray]] | None = None,
+                   value: float | None = None) -> None:
         """Set the state inputs to given values, or all to one number."""
         self._require("binded", "params_initialized")
         if states or value:
             raise ValueError(f"{type(self).__name__} has no states")
 
     # ------------------------------------------------------------------ computation
-    def install_monitor(self, mon: Any) -> None:
+    def install_monitor(self, mon: Monitor) -> None:
         """Watch the executors with a Monitor."""
         raise NotImplementedError
 
-    def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Any = None) -> None:
+    def prepare(self, data_batch: DataBatch, sparse_row_id_fn: RowIds | None = None) -> None:
         """Called before a batch is used.
 
         Args:
@@ -393,7 +409,8 @@ class BaseModule:
         """Update the parameters by the optimizer and the gradients of the last `backward`."""
         raise NotImplementedError
 
-    def update_metric(self, eval_metric: metric.EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
+    def update_metric(self, eval_metric: metric.EvalMetric, labels: Sequence[Any] | None,
+                      pre_sliced: bool = False) -> None:
         """Count the last outputs into a metric.
 
         Args:
@@ -403,9 +420,9 @@ class BaseModule:
         """
         raise NotImplementedError
 
-    def bind(self, data_shapes: Any, label_shapes: Any = None, for_training: bool = True,
+    def bind(self, data_shapes: Shapes, label_shapes: Shapes | None = None, for_training: bool = True,
              inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: BaseModule | None = None,
-             grad_req: Any = "write") -> None:
+             grad_req: GradReq = "write") -> None:
         """Make the executors.
 
         Args:
@@ -419,8 +436,8 @@ class BaseModule:
         """
         raise NotImplementedError
 
-    def init_optimizer(self, kvstore: Any = "local", optimizer: Any = "sgd", optimizer_params: Any = _LEARNING_RATE,
-                       force_init: bool = False) -> None:
+    def init_optimizer(self, kvstore: StoreLike = "local", optimizer: Optimizer | str = "sgd",
+                       optimizer_params: Options = _LEARNING_RATE, force_init: bool = False) -> None:
         """Set the optimizer.
 
         Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +20,16 @@ from .base_module import _LEARNING_RATE, _UNIFORM, BaseModule, _check_input_name
 from .module import Module
 
 if TYPE_CHECKING:
+    from ..executor._executor import GradReq
+    from ..initializer import InitFunction
     from ..io import DataBatch, DataDesc
+    from ..kvstore.base import StoreLike
+    from ..log import LoggerLike
     from ..metric import EvalMetric
+    from ..monitor import Monitor
     from ..ndarray import NDArray
+    from ..optimizer.base import Optimizer
+    from .base_module import Groups, Options, RowIds, Shapes
 
 __all__ = ["BucketingModule"]
 
@@ -40,9 +47,10 @@ class BucketingModule(BaseModule):
     _curr_module: Module  # from `bind` on, which methods ask for first; None until then
 
     def __init__(self, sym_gen: Callable[[Any], tuple[Symbol, Sequence[str], Sequence[str]]],
-                 default_bucket_key: Any = None, logger: Any = logging, context: Context | list[Context] = cpu(),
-                 work_load_list: Sequence[float] | None = None, fixed_param_names: Sequence[str] | None = None,
-                 state_names: Sequence[str] | None = None, group2ctxs: Any = None,
+                 default_bucket_key: Hashable | None = None, logger: LoggerLike = logging,
+                 context: Context | list[Context] = cpu(), work_load_list: Sequence[float] | None = None,
+                 fixed_param_names: Sequence[str] | None = None, state_names: Sequence[str] | None = None,
+                 group2ctxs: Groups = None,
                  compression_params: dict[str, Any] | None = None) -> None:
         super().__init__(logger=logger)
         if default_bucket_key is None:
@@ -67,11 +75,11 @@ class BucketingModule(BaseModule):
         self._curr_module = None  # pyright: ignore[reportAttributeAccessIssue]
         self._curr_bucket_key: Any = None
 
-    def _call_sym_gen(self, key: Any) -> tuple[Symbol, Sequence[str], Sequence[str]]:
+    def _call_sym_gen(self, key: Hashable) -> tuple[Symbol, Sequence[str], Sequence[str]]:
         with NameManager():  # so that the networks' generated names are equal
             return self._sym_gen(key)
 
-    def _new_module(self, key: Any) -> Module:
+    def _new_module(self, key: Hashable) -> Module:
         return Module(*self._call_sym_gen(key), **self._options)
 
     # ------------------------------------------------------------------ checkpoints
@@ -93,8 +101,8 @@ class BucketingModule(BaseModule):
             self.save_params(f"{prefix}-{epoch:04d}.params")
 
     @staticmethod
-    def load(prefix: str, epoch: int, sym_gen: Callable[[Any], Any] | None = None, default_bucket_key: Any = None,
-             **kwargs: Any) -> BucketingModule:
+    def load(prefix: str, epoch: int, sym_gen: Callable[[Any], Any] | None = None,
+             default_bucket_key: Hashable | None = None, **kwargs: Any) -> BucketingModule:
         """A module from what `save_checkpoint` saved; its keys must be numbers.
 
         Args:
@@ -109,7 +117,7 @@ class BucketingModule(BaseModule):
 
     @staticmethod
     def load_dict(sym_dict: dict[Any, Symbol] | None = None, sym_gen: Callable[[Any], Any] | None = None,
-                  default_bucket_key: Any = None, arg_params: dict[str, NDArray] | None = None,
+                  default_bucket_key: Hashable | None = None, arg_params: dict[str, NDArray] | None = None,
                   aux_params: dict[str, NDArray] | None = None, **kwargs: Any) -> BucketingModule:
         """A module from networks and parameters.
 
@@ -174,7 +182,7 @@ class BucketingModule(BaseModule):
         self._params_dirty = False
         return params
 
-    def init_params(self, initializer: Any = _UNIFORM, arg_params: dict[str, NDArray] | None = None,
+    def init_params(self, initializer: InitFunction | None = _UNIFORM, arg_params: dict[str, NDArray] | None = None,
                     aux_params: dict[str, NDArray] | None = None, allow_missing: bool = False,
                     force_init: bool = False, allow_extra: bool = False) -> None:
         if self.params_initialized and not force_init:
@@ -202,14 +210,15 @@ class BucketingModule(BaseModule):
         self._require("binded", "params_initialized")
         return self._curr_module.get_states(merge_multi_context)
 
-    def set_states(self, states: Any = None, value: Any = None) -> None:
+    def set_states(self, states: Sequence[NDArray | Sequence[NDArray]] | None = None,
+                   value: float | None = None) -> None:
         self._require("binded", "params_initialized")
         self._curr_module.set_states(states, value)
 
     # ------------------------------------------------------------------ binding
-    def bind(self, data_shapes: Any, label_shapes: Any = None, for_training: bool = True,
+    def bind(self, data_shapes: Shapes, label_shapes: Shapes | None = None, for_training: bool = True,
              inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: BaseModule | None = None,
-             grad_req: Any = "write") -> None:
+             grad_req: GradReq = "write") -> None:
         if shared_module is not None:
             raise ValueError("BucketingModule does not support shared_module")
         params = self.get_params() if self.params_initialized else None
@@ -230,7 +239,8 @@ class BucketingModule(BaseModule):
         if params is not None:
             self.set_params(*params)
 
-    def switch_bucket(self, bucket_key: Any, data_shapes: Any, label_shapes: Any = None) -> None:
+    def switch_bucket(self, bucket_key: Hashable, data_shapes: Any,
+                      label_shapes: Shapes | None = None) -> None:
         """Make the module of a bucket the current one.
 
         Args:
@@ -248,8 +258,8 @@ class BucketingModule(BaseModule):
                 module.install_monitor(self._monitor)
         self._curr_module, self._curr_bucket_key = module, bucket_key
 
-    def init_optimizer(self, kvstore: Any = "local", optimizer: Any = "sgd", optimizer_params: Any = _LEARNING_RATE,
-                       force_init: bool = False) -> None:
+    def init_optimizer(self, kvstore: StoreLike = "local", optimizer: Optimizer | str = "sgd",
+                       optimizer_params: Options = _LEARNING_RATE, force_init: bool = False) -> None:
         self._require("binded", "params_initialized")
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring.")
@@ -261,7 +271,7 @@ class BucketingModule(BaseModule):
         self.optimizer_initialized = True
 
     # ------------------------------------------------------------------ computation
-    def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Any = None) -> None:
+    def prepare(self, data_batch: DataBatch, sparse_row_id_fn: RowIds | None = None) -> None:
         self._require("binded", "params_initialized")
         key = self._curr_bucket_key
         self.switch_bucket(data_batch.bucket_key, data_batch.provide_data, data_batch.provide_label)
@@ -290,11 +300,11 @@ class BucketingModule(BaseModule):
         self._require("binded", "params_initialized", "inputs_need_grad")
         return self._curr_module.get_input_grads(merge_multi_context)
 
-    def update_metric(self, eval_metric: EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
+    def update_metric(self, eval_metric: EvalMetric, labels: Sequence[Any] | None, pre_sliced: bool = False) -> None:
         self._require("binded", "params_initialized")
         self._curr_module.update_metric(eval_metric, labels, pre_sliced)
 
-    def install_monitor(self, mon: Any) -> None:
+    def install_monitor(self, mon: Monitor) -> None:
         self._require("binded")
         self._monitor = mon
         for module in self._buckets.values():

@@ -16,9 +16,13 @@ from ..io.base import described
 from ..ndarray import NDArray
 
 if TYPE_CHECKING:
+    from ..executor._executor import GradReq
     from ..io import DataBatch
+    from ..log import LoggerLike
     from ..metric import EvalMetric
+    from ..monitor import Monitor
     from ..symbol import Symbol
+    from .base_module import Groups, Shapes
 
 __all__ = ["DataParallelExecutorGroup"]
 
@@ -58,7 +62,8 @@ def _merge_multi_context(outputs: list[list[NDArray]], axes: Sequence[int]) -> l
             for parts, axis in zip(outputs, axes, strict=True)]
 
 
-def _prepare_group2ctxs(group2ctxs: Any, count: int) -> list[dict[str, Context] | None]:
+def _prepare_group2ctxs(group2ctxs: Groups,
+                        count: int) -> list[dict[str, Context] | None]:
     """For each of the devices a dict: context by context group.
 
     Args:
@@ -102,11 +107,12 @@ class DataParallelExecutorGroup:
         group2ctxs: contexts of the network's context groups.
     """
 
-    def __init__(self, symbol: Symbol, contexts: list[Context], workload: Sequence[float], data_shapes: Any,
-                 label_shapes: Any, param_names: list[str], for_training: bool, inputs_need_grad: bool,
-                 shared_group: DataParallelExecutorGroup | None = None, logger: Any = logging,
-                 fixed_param_names: list[str] | None = None, grad_req: Any = "write",
-                 state_names: list[str] | None = None, group2ctxs: Any = None) -> None:
+    def __init__(self, symbol: Symbol, contexts: list[Context], workload: Sequence[float], data_shapes: Shapes,
+                 label_shapes: Shapes | None, param_names: list[str], for_training: bool, inputs_need_grad: bool,
+                 shared_group: DataParallelExecutorGroup | None = None, logger: LoggerLike = logging,
+                 fixed_param_names: list[str] | None = None, grad_req: GradReq = "write",
+                 state_names: list[str] | None = None,
+                 group2ctxs: Groups = None) -> None:
         self.symbol = symbol
         self.arg_names = symbol.list_arguments()
         self.aux_names = symbol.list_auxiliary_states()
@@ -122,15 +128,15 @@ class DataParallelExecutorGroup:
         self.inputs_need_grad = inputs_need_grad
         self.logger = logger
         self.group2ctxs = _prepare_group2ctxs(group2ctxs, len(contexts))
-        data_shapes = described(data_shapes)
-        label_shapes = None if label_shapes is None else described(label_shapes)
-        self.grad_req = self._grad_requests(grad_req if for_training else "null", [d.name for d in data_shapes])
+        data = described(data_shapes)
+        labels = None if label_shapes is None else described(label_shapes)
+        self.grad_req = self._grad_requests(grad_req if for_training else "null", [d.name for d in data])
         self.shared_data_arrays = [{} for _ in contexts] if shared_group is None else shared_group.shared_data_arrays
         self.execs: list[Any] = []
         self._default_execs: list[Any] | None = None
-        self.bind_exec(data_shapes, label_shapes, shared_group)
+        self.bind_exec(data, labels, shared_group)
 
-    def _grad_requests(self, grad_req: Any, data_names: list[str]) -> dict[str, str]:
+    def _grad_requests(self, grad_req: GradReq, data_names: list[str]) -> dict[str, str]:
         """Returns `grad_req` for each argument."""
         if isinstance(grad_req, list | tuple):
             if len(grad_req) != len(self.arg_names):
@@ -256,7 +262,8 @@ class DataParallelExecutorGroup:
             raise ValueError("get_states cannot merge devices; pass merge_multi_context=False")
         return self.state_arrays
 
-    def set_states(self, states: Any = None, value: Any = None) -> None:
+    def set_states(self, states: Sequence[NDArray | Sequence[NDArray]] | None = None,
+                   value: float | None = None) -> None:
         """Set the state inputs: to arrays (each whole or a list by device), or all to one number."""
         if (states is None) == (value is None):
             raise ValueError("set_states needs either states or value")
@@ -338,7 +345,7 @@ class DataParallelExecutorGroup:
             eval_metric.update_dict(dict(zip(self.label_names, mine, strict=False)),
                                     dict(zip(self.output_names, executor.outputs, strict=True)))
 
-    def install_monitor(self, mon: Any) -> None:
+    def install_monitor(self, mon: Monitor) -> None:
         """Watch the executors with a Monitor."""
         for executor in self.execs:
             mon.install(executor)

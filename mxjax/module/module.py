@@ -20,10 +20,17 @@ from .base_module import _LEARNING_RATE, _UNIFORM, BaseModule, _check_input_name
 from .executor_group import DataParallelExecutorGroup
 
 if TYPE_CHECKING:
+    from ..executor._executor import GradReq
+    from ..initializer import InitFunction
     from ..io import DataBatch
+    from ..kvstore.base import StoreLike
+    from ..log import LoggerLike
     from ..metric import EvalMetric
+    from ..monitor import Monitor
     from ..ndarray import NDArray
+    from ..optimizer.base import Optimizer
     from ..symbol import Symbol
+    from .base_module import Groups, Options, RowIds, Shapes
 
 __all__ = ["Module"]
 
@@ -61,10 +68,11 @@ class Module(BaseModule):
     _data_shapes: list[DataDesc]
 
     def __init__(self, symbol: Symbol, data_names: Sequence[str] | None = ("data",),
-                 label_names: Sequence[str] | None = ("softmax_label",), logger: Any = logging,
+                 label_names: Sequence[str] | None = ("softmax_label",), logger: LoggerLike = logging,
                  context: Context | list[Context] = cpu(), work_load_list: Sequence[float] | None = None,
                  fixed_param_names: Sequence[str] | None = None, state_names: Sequence[str] | None = None,
-                 group2ctxs: Any = None, compression_params: dict[str, Any] | None = None) -> None:
+                 group2ctxs: Groups = None,
+                 compression_params: dict[str, Any] | None = None) -> None:
         super().__init__(logger=logger)
         self._context = [chosen(c) for c in context] if isinstance(context, (list, tuple)) else [chosen(context)]
         self._work_load_list = [1] * len(self._context) if work_load_list is None else list(work_load_list)
@@ -199,7 +207,7 @@ class Module(BaseModule):
                     self._kvstore.row_sparse_pull(name, array, row_ids=rows)
         self._params_dirty = False
 
-    def init_params(self, initializer: Any = _UNIFORM, arg_params: dict[str, NDArray] | None = None,
+    def init_params(self, initializer: InitFunction | None = _UNIFORM, arg_params: dict[str, NDArray] | None = None,
                     aux_params: dict[str, NDArray] | None = None, allow_missing: bool = False,
                     force_init: bool = False, allow_extra: bool = False) -> None:
         if self.params_initialized and not force_init:
@@ -239,9 +247,9 @@ class Module(BaseModule):
         self.params_initialized = True
 
     # ------------------------------------------------------------------ binding
-    def bind(self, data_shapes: Any, label_shapes: Any = None, for_training: bool = True,
+    def bind(self, data_shapes: Shapes, label_shapes: Shapes | None = None, for_training: bool = True,
              inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: BaseModule | None = None,
-             grad_req: Any = "write") -> None:
+             grad_req: GradReq = "write") -> None:
         if force_rebind:
             if self.binded and self.params_initialized:
                 self.get_params()  # what the old executors have
@@ -281,7 +289,7 @@ class Module(BaseModule):
                  for name, block in zip(names, blocks, strict=True)}
                 for names, blocks in ((self._param_names, group.param_arrays), (self._aux_names, group.aux_arrays)))
 
-    def reshape(self, data_shapes: Any, label_shapes: Any = None) -> None:
+    def reshape(self, data_shapes: Shapes, label_shapes: Shapes | None = None) -> None:
         """Give the inputs other shapes; parameters stay."""
         self._require("binded")
         self._data_shapes, self._label_shapes = _parse_data_desc(self._data_names, self._label_names, data_shapes,
@@ -289,21 +297,21 @@ class Module(BaseModule):
         self._exec_group.reshape(self._data_shapes, self._label_shapes)
 
     # ------------------------------------------------------------------ optimizer
-    def init_optimizer(self, kvstore: Any = "local", optimizer: Any = "sgd", optimizer_params: Any = _LEARNING_RATE,
-                       force_init: bool = False) -> None:
+    def init_optimizer(self, kvstore: StoreLike = "local", optimizer: Optimizer | str = "sgd",
+                       optimizer_params: Options = _LEARNING_RATE, force_init: bool = False) -> None:
         self._require("binded", "params_initialized")
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring...")
             return
         if self._params_dirty:
             self._sync_params_from_devices()
-        kvstore, on_store = _create_kvstore(kvstore, len(self._context), self._arg_params)
+        store, on_store = _create_kvstore(kvstore, len(self._context), self._arg_params)
         names = self._exec_group.param_names
         samples = self._exec_group.batch_size
         if samples is None:
             raise ValueError("init_optimizer: gradients are divided by the batch size, but no input's layout has an N")
-        if kvstore and "dist" in kvstore.type and "_sync" in kvstore.type:
-            samples *= kvstore.num_workers
+        if store and "dist" in store.type and "_sync" in store.type:
+            samples *= store.num_workers
         copies = 1 if on_store else len(self._context)  # an updater has a state for each device's copy
         idx2name = {i * copies + k: name for i, name in enumerate(names) for k in range(copies)}
         if isinstance(optimizer, str):
@@ -317,14 +325,14 @@ class Module(BaseModule):
                               f"{1.0 / samples}; is this intended?", UserWarning, stacklevel=2)
             if not optimizer.idx2name:
                 optimizer.idx2name = idx2name
-        self._optimizer, self._kvstore, self._update_on_kvstore = optimizer, kvstore, on_store
+        self._optimizer, self._kvstore, self._update_on_kvstore = optimizer, store, on_store
         self._updater = None if on_store else opt.get_updater(optimizer)  # pyright: ignore[reportAttributeAccessIssue]
-        if kvstore:
+        if store:
             if self._compression_params:
-                kvstore.set_gradient_compression(self._compression_params)
+                store.set_gradient_compression(self._compression_params)
             if on_store:
-                kvstore.set_optimizer(optimizer)
-            _initialize_kvstore(kvstore, self._exec_group.param_arrays, self._arg_params, names, on_store)
+                store.set_optimizer(optimizer)
+            _initialize_kvstore(store, self._exec_group.param_arrays, self._arg_params, names, on_store)
         self.optimizer_initialized = True
         if self._preload_opt_states is not None:
             self.load_optimizer_states(self._preload_opt_states)
@@ -338,7 +346,7 @@ class Module(BaseModule):
         self.optimizer_initialized = True
 
     # ------------------------------------------------------------------ computation
-    def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Any = None) -> None:
+    def prepare(self, data_batch: DataBatch, sparse_row_id_fn: RowIds | None = None) -> None:
         self._require("binded")
         if sparse_row_id_fn is None:
             return
@@ -428,13 +436,14 @@ class Module(BaseModule):
         self._require("binded", "params_initialized")
         return self._exec_group.get_states(merge_multi_context)
 
-    def set_states(self, states: Any = None, value: Any = None) -> None:
+    def set_states(self, states: Sequence[NDArray | Sequence[NDArray]] | None = None,
+                   value: float | None = None) -> None:
         self._require("binded", "params_initialized")
         self._exec_group.set_states(states, value)
 
-    def update_metric(self, eval_metric: EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
+    def update_metric(self, eval_metric: EvalMetric, labels: Sequence[Any] | None, pre_sliced: bool = False) -> None:
         self._exec_group.update_metric(eval_metric, labels, pre_sliced)
 
-    def install_monitor(self, mon: Any) -> None:
+    def install_monitor(self, mon: Monitor) -> None:
         self._require("binded")
         self._exec_group.install_monitor(mon)

@@ -11,9 +11,16 @@ from ..base import Precondition
 from .base_module import _LEARNING_RATE, _UNIFORM, BaseModule
 
 if TYPE_CHECKING:
+    from ..executor._executor import GradReq
+    from ..initializer import InitFunction
     from ..io import DataBatch
+    from ..kvstore.base import StoreLike
+    from ..log import LoggerLike
     from ..metric import EvalMetric
+    from ..monitor import Monitor
     from ..ndarray import NDArray
+    from ..optimizer.base import Optimizer
+    from .base_module import Options, Shapes
 
 __all__ = ["PythonModule", "PythonLossModule"]
 
@@ -29,7 +36,7 @@ class PythonModule(BaseModule):
     """
 
     def __init__(self, data_names: Sequence[str], label_names: Sequence[str] | None, output_names: Sequence[str],
-                 logger: Any = logging) -> None:
+                 logger: LoggerLike = logging) -> None:
         super().__init__(logger=logger)
         self._data_names = list(data_names)
         self._label_names = None if label_names is None else list(label_names)
@@ -62,14 +69,14 @@ class PythonModule(BaseModule):
         """No parameters: two empty dicts."""
         return {}, {}
 
-    def init_params(self, initializer: Any = _UNIFORM, arg_params: dict[str, NDArray] | None = None,
+    def init_params(self, initializer: InitFunction | None = _UNIFORM, arg_params: dict[str, NDArray] | None = None,
                     aux_params: dict[str, NDArray] | None = None, allow_missing: bool = False,
                     force_init: bool = False, allow_extra: bool = False) -> None:
         """Nothing to initialize."""
         self.params_initialized = True
 
-    def init_optimizer(self, kvstore: Any = "local", optimizer: Any = "sgd", optimizer_params: Any = _LEARNING_RATE,
-                       force_init: bool = False) -> None:
+    def init_optimizer(self, kvstore: StoreLike = "local", optimizer: Optimizer | str = "sgd",
+                       optimizer_params: Options = _LEARNING_RATE, force_init: bool = False) -> None:
         """Nothing to optimize."""
         self.optimizer_initialized = True
 
@@ -83,9 +90,9 @@ class PythonModule(BaseModule):
             raise RuntimeError("a PythonModule runs on one device; it takes no labels by device")
         eval_metric.update(labels, self.get_outputs())
 
-    def bind(self, data_shapes: Any, label_shapes: Any = None, for_training: bool = True,
+    def bind(self, data_shapes: Shapes, label_shapes: Shapes | None = None, for_training: bool = True,
              inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: BaseModule | None = None,
-             grad_req: Any = "write") -> None:
+             grad_req: GradReq = "write") -> None:
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
@@ -118,7 +125,7 @@ class PythonLossModule(PythonModule):
     """
 
     def __init__(self, name: str = "pyloss", data_names: Sequence[str] = ("data",),
-                 label_names: Sequence[str] = ("softmax_label",), logger: Any = logging,
+                 label_names: Sequence[str] = ("softmax_label",), logger: LoggerLike = logging,
                  grad_func: Callable[[NDArray, NDArray], Any] | None = None) -> None:
         super().__init__(data_names, label_names, [f"{name}_output"], logger=logger)
         if len(data_names) != 1 or len(label_names) != 1:
@@ -168,6 +175,6 @@ class PythonLossModule(PythonModule):
             raise Precondition(f"{type(self).__name__}: call backward first")
         return [self._scores_grad]
 
-    def install_monitor(self, mon: Any) -> None:
+    def install_monitor(self, mon: Monitor) -> None:
         """A loss in Python cannot be watched: raises NotImplementedError."""
         raise NotImplementedError(f"{type(self).__name__} has no executor to watch")

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import copy
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..io import DataDesc
 from .base_module import _LEARNING_RATE, _UNIFORM, BaseModule
 
 if TYPE_CHECKING:
+    from ..executor._executor import GradReq
+    from ..initializer import InitFunction
     from ..io import DataBatch
+    from ..kvstore.base import StoreLike
+    from ..log import LoggerLike
     from ..metric import EvalMetric
+    from ..monitor import Monitor
     from ..ndarray import NDArray
+    from ..optimizer.base import Optimizer
+    from .base_module import Options, Shapes
 
 __all__ = ["SequentialModule"]
 
@@ -31,7 +39,7 @@ class SequentialModule(BaseModule):
     META_TAKE_LABELS = "take_labels"
     META_AUTO_WIRING = "auto_wiring"
 
-    def __init__(self, logger: Any = logging) -> None:
+    def __init__(self, logger: LoggerLike = logging) -> None:
         super().__init__(logger=logger)
         self._modules: list[BaseModule] = []
         self._metas: list[dict[str, Any]] = []
@@ -85,7 +93,7 @@ class SequentialModule(BaseModule):
         args, auxs = zip(*(module.get_params() for module in self._modules), strict=True)
         return {k: v for arg in args for k, v in arg.items()}, {k: v for aux in auxs for k, v in aux.items()}
 
-    def init_params(self, initializer: Any = _UNIFORM, arg_params: dict[str, NDArray] | None = None,
+    def init_params(self, initializer: InitFunction | None = _UNIFORM, arg_params: dict[str, NDArray] | None = None,
                     aux_params: dict[str, NDArray] | None = None, allow_missing: bool = False,
                     force_init: bool = False, allow_extra: bool = False) -> None:
         if self.params_initialized and not force_init:
@@ -99,9 +107,9 @@ class SequentialModule(BaseModule):
                     raise ValueError(f"modules {owners[name]} and {i} both have a parameter named {name}")
         self.params_initialized = True
 
-    def bind(self, data_shapes: Any, label_shapes: Any = None, for_training: bool = True,
+    def bind(self, data_shapes: Shapes, label_shapes: Shapes | None = None, for_training: bool = True,
              inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: BaseModule | None = None,
-             grad_req: Any = "write") -> None:
+             grad_req: GradReq = "write") -> None:
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
@@ -124,8 +132,8 @@ class SequentialModule(BaseModule):
             data_shapes = module.output_shapes
         self.binded = True
 
-    def init_optimizer(self, kvstore: Any = "local", optimizer: Any = "sgd", optimizer_params: Any = _LEARNING_RATE,
-                       force_init: bool = False) -> None:
+    def init_optimizer(self, kvstore: StoreLike = "local", optimizer: Optimizer | str = "sgd",
+                       optimizer_params: Options = _LEARNING_RATE, force_init: bool = False) -> None:
         self._require("binded", "params_initialized")
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring.")
@@ -164,13 +172,13 @@ class SequentialModule(BaseModule):
         self._require("binded", "params_initialized", "inputs_need_grad")
         return self._modules[0].get_input_grads(merge_multi_context)
 
-    def update_metric(self, eval_metric: EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
+    def update_metric(self, eval_metric: EvalMetric, labels: Sequence[Any] | None, pre_sliced: bool = False) -> None:
         self._require("binded", "params_initialized")
         for meta, module in zip(self._metas, self._modules, strict=True):
             if meta.get(self.META_TAKE_LABELS):
                 module.update_metric(eval_metric, labels, pre_sliced)
 
-    def install_monitor(self, mon: Any) -> None:
+    def install_monitor(self, mon: Monitor) -> None:
         self._require("binded")
         for module in self._modules:
             module.install_monitor(mon)

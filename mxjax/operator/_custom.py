@@ -42,7 +42,7 @@ class CustomOp:
                  in_grad: list[NDArray], aux: list[NDArray]) -> None:
         """Computes the gradients of the inputs: `self.assign(in_grad[i], req[i], value)`."""
 
-    def assign(self, dst: NDArray, req: str, src: Any) -> None:
+    def assign(self, dst: NDArray, req: str, src: NDArray | float) -> None:
         """Writes or adds `src` to `dst`, as `req` ("null", "write", "inplace", "add") asks."""
         if req in ("write", "inplace"):
             dst[:] = src
@@ -339,7 +339,7 @@ def _puller(op: CustomOp, params: dict[str, Any], ctx: Context, values: list[Any
     return pull
 
 
-def _no_program(*_: Any, **__: Any) -> Any:
+def _no_program(*_: object, **__: Any) -> Any:
     raise MXNetError("a custom operator is Python code run by the engine; it cannot be part of a pure JAX function "
                      "or one XLA program (use mx.operator.from_jax or register_property for that)")
 

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from ..base import evaluated
 from ..numpy._dispatch import IMPERATIVE
 from ..numpy.utils import _STR_2_DTYPE_
 from ._custom import CustomOp, CustomOpProp, register
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 __all__ = ["EmptyLike", "EmptyLikeProp", "MultivariateNormal", "MultivariateNormalProp", "Resize", "ResizeProp",
            "Unravel_index", "Unravel_indexProp"]
@@ -46,7 +50,7 @@ class EmptyLike(_Fallback):
 
     name = "empty_like_fallback"
 
-    def __init__(self, dtype: Any, order: str, subok: bool, shape: Any) -> None:
+    def __init__(self, dtype: DTypeLike, order: str, subok: bool, shape: Sequence[int] | int) -> None:
         super().__init__(dtype=dtype)
 
 
@@ -55,7 +59,7 @@ class Resize(_Fallback):
 
     name = "resize_fallback"
 
-    def __init__(self, new_shape: Any) -> None:
+    def __init__(self, new_shape: Sequence[int] | int) -> None:
         super().__init__(new_shape=new_shape)
 
 
@@ -64,7 +68,7 @@ class Unravel_index(_Fallback):  # noqa: N801  MXNet's name
 
     name = "unravel_index_fallback"
 
-    def __init__(self, shape: Any) -> None:
+    def __init__(self, shape: Sequence[int] | int) -> None:
         super().__init__(shape=shape)
 
 
@@ -73,11 +77,11 @@ class MultivariateNormal(_Fallback):
 
     name = "mvn_fallback"
 
-    def __init__(self, size: Any = None) -> None:
+    def __init__(self, size: Sequence[int] | int | None = None) -> None:
         super().__init__(size=size)
 
 
-def _value(text: Any) -> Any:
+def _value(text: object) -> Any:
     return evaluated(text) if isinstance(text, str) else text
 
 
@@ -85,9 +89,10 @@ def _value(text: Any) -> Any:
 class EmptyLikeProp(CustomOpProp):
     """The properties of `EmptyLike`."""
 
-    def __init__(self, dtype: Any = None, order: str = "C", subok: Any = False, shape: Any = None) -> None:
+    def __init__(self, dtype: str | None = None, order: str = "C", subok: str | bool = False,
+                 shape: str | None = None) -> None:
         super().__init__(need_top_grad=True)
-        self._dtype = _STR_2_DTYPE_.get(dtype, dtype)
+        self._dtype: Any = _STR_2_DTYPE_.get(dtype or "", dtype)
         self._rest = order, _value(subok), _value(shape)
 
     def list_arguments(self) -> list[str]:
@@ -102,7 +107,7 @@ class EmptyLikeProp(CustomOpProp):
         """The dtype asked for, else that of the input."""
         return (in_type[0],), (in_type[0] if self._dtype is None else self._dtype,), ()
 
-    def create_operator(self, ctx: Any, in_shapes: list, in_dtypes: list) -> EmptyLike:
+    def create_operator(self, ctx: object, in_shapes: list, in_dtypes: list) -> EmptyLike:
         """The operator."""
         return EmptyLike(self._dtype, *self._rest)
 
@@ -111,7 +116,7 @@ class EmptyLikeProp(CustomOpProp):
 class ResizeProp(CustomOpProp):
     """The properties of `Resize`."""
 
-    def __init__(self, new_shape: Any) -> None:
+    def __init__(self, new_shape: str) -> None:
         super().__init__(need_top_grad=True)
         self._new_shape = _value(new_shape)
 
@@ -124,7 +129,7 @@ class ResizeProp(CustomOpProp):
         shape = (self._new_shape,) if np.isscalar(self._new_shape) else tuple(self._new_shape)
         return (in_shape[0],), (shape,), ()
 
-    def create_operator(self, ctx: Any, in_shapes: list, in_dtypes: list) -> Resize:
+    def create_operator(self, ctx: object, in_shapes: list, in_dtypes: list) -> Resize:
         """The operator."""
         return Resize(self._new_shape)
 
@@ -133,7 +138,7 @@ class ResizeProp(CustomOpProp):
 class Unravel_indexProp(CustomOpProp):  # noqa: N801  MXNet's name
     """The properties of `Unravel_index`."""
 
-    def __init__(self, shape: Any) -> None:
+    def __init__(self, shape: str) -> None:
         super().__init__(need_top_grad=True)
         self._shape = _value(shape)
 
@@ -145,7 +150,7 @@ class Unravel_indexProp(CustomOpProp):  # noqa: N801  MXNet's name
         """(number of dimensions, *shape of the input)."""
         return (in_shape[0],), ((np.size(self._shape), *in_shape[0]),), ()
 
-    def create_operator(self, ctx: Any, in_shapes: list, in_dtypes: list) -> Unravel_index:
+    def create_operator(self, ctx: object, in_shapes: list, in_dtypes: list) -> Unravel_index:
         """The operator."""
         return Unravel_index(self._shape)
 
@@ -154,7 +159,7 @@ class Unravel_indexProp(CustomOpProp):  # noqa: N801  MXNet's name
 class MultivariateNormalProp(CustomOpProp):
     """The properties of `MultivariateNormal`."""
 
-    def __init__(self, size: Any = None) -> None:
+    def __init__(self, size: str | None = None) -> None:
         super().__init__(need_top_grad=True)
         self._size = _value(size)
 
@@ -175,6 +180,6 @@ class MultivariateNormalProp(CustomOpProp):
         size = () if self._size is None else (self._size,) if np.isscalar(self._size) else tuple(self._size)
         return in_shape, (size + np.broadcast_shapes(mean, cov[:-1]),), ()
 
-    def create_operator(self, ctx: Any, in_shapes: list, in_dtypes: list) -> MultivariateNormal:
+    def create_operator(self, ctx: object, in_shapes: list, in_dtypes: list) -> MultivariateNormal:
         """The operator."""
         return MultivariateNormal(self._size)

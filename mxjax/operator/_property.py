@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -24,10 +24,13 @@ from ..ops import registry
 from ..ops.infer import known, unify
 from ..ops.params import np_dtype
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
 __all__ = ["OpContext", "Operator", "OperatorProperty", "ResourceRequest", "assign", "register_property"]
 
 
-def assign(dst: NDArray, req: str, src: Any) -> None:
+def assign(dst: NDArray, req: str, src: NDArray | float) -> None:
     """Writes or adds `src` (NDArray or JAX array) to `dst`, as `req` ("null", "write", "inplace", "add") asks."""
     if req == "null":
         return
@@ -51,7 +54,7 @@ class ResourceRequest:
 class _Granted:
     """A granted resource: a random key, or scratch arrays."""
 
-    def __init__(self, request: ResourceRequest, key: Any) -> None:
+    def __init__(self, request: ResourceRequest, key: jax.Array | None) -> None:
         self.kind, self._key = request.kind, key
 
     def get_key(self) -> jax.Array:
@@ -60,7 +63,7 @@ class _Granted:
             raise MXNetError(f"a {self.kind} resource has no random key")
         return self._key
 
-    def get_space(self, shape: Sequence[int], dtype: Any = "float32") -> NDArray:
+    def get_space(self, shape: Sequence[int], dtype: DTypeLike = "float32") -> NDArray:
         """A scratch array; XLA decides whether it needs memory at all."""
         return wrap(jnp.zeros(tuple(shape), np_dtype(dtype)), current_context())
 
@@ -243,7 +246,7 @@ class _PropertyOp(registry.Op):
                    for i, r in enumerate(requests)]
         return OpContext(train, current_context(), granted)
 
-    def _compute(self, *arrays: Any, _train: bool = False, _key: Any = None, **params: Any) -> tuple:
+    def _compute(self, *arrays: jax.Array, _train: bool = False, _key: jax.Array | None = None, **params: Any) -> tuple:
         prop = self._prop(params)
         count, ctx = len(prop.list_arguments()), current_context()
         wrapped = [wrap(a, ctx) for a in arrays]
@@ -254,8 +257,8 @@ class _PropertyOp(registry.Op):
                                               wrapped[count:])
         return tuple(a._read() for a in [*results, *wrapped[count:]])
 
-    def _gradient(self, heads: tuple, inputs: tuple, outputs: tuple, _train: bool = False, _key: Any = None,
-                  **params: Any) -> tuple:
+    def _gradient(self, heads: tuple, inputs: tuple, outputs: tuple, _train: bool = False,
+                  _key: jax.Array | None = None, **params: Any) -> tuple:
         prop = self._prop(params)
         count, visible, ctx = len(prop.list_arguments()), prop.num_outputs(), current_context()
         numbers = iter(range(2 * visible + count))

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base import MXNetError
 from ..ops import registry
 from ..ops.infer import elementwise, known, unify
 from ..ops.params import Param, Scalar
+
+if TYPE_CHECKING:
+    import jax
 
 __all__ = ["EnvArguments", "Input0", "Input1", "OutputGrad", "OutputValue", "SimpleOp", "register_simple_op"]
 
@@ -91,13 +94,13 @@ class SimpleOp(registry.Op):
         self.input_names = ["data"] if count == 1 else ["lhs", "rhs"]
         self.set_attr("FInplaceOption", sharing[inplace])
 
-        def compute(*inputs: Any, _key: Any = None, **params: Any) -> Any:
+        def compute(*inputs: jax.Array, _key: jax.Array | None = None, **params: Any) -> Any:
             return function(*inputs, self._env(params, _key))
         self._attrs["FCompute"] = compute  # not set_attr: inputs and parameters are declared, not in its signature
         self.kernels.clear()
         return self
 
-    def _env(self, params: dict[str, Any], key: Any = None) -> EnvArguments:
+    def _env(self, params: dict[str, Any], key: jax.Array | None = None) -> EnvArguments:
         return EnvArguments(params.get("scalar"), dict(params.get("kwargs") or ()), key)
 
     def set_gradient(self, function: Callable[..., Any], inplace: str = "kNoInplace") -> SimpleOp:
@@ -113,7 +116,7 @@ class SimpleOp(registry.Op):
             raise MXNetError(f"SimpleOp {self.name}: arguments of a gradient are annotated OutputGrad (first), "
                              f"OutputValue, Input0 or Input1, then env; got {inspect.signature(function)}")
 
-        def gradient(heads: tuple, inputs: tuple, outputs: tuple, _key: Any = None, **params: Any) -> Any:
+        def gradient(heads: tuple, inputs: tuple, outputs: tuple, _key: jax.Array | None = None, **params: Any) -> Any:
             found = {OutputGrad: heads[0], OutputValue: outputs[0], Input0: inputs[0], Input1: inputs[-1]}
             return function(*[found[k] for k in kinds], self._env(params, _key))
         return self.set_attr("FGradient", gradient)

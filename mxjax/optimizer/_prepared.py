@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from operator import is_
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from ..eager.dispatch import invoke, overwrite
 from ..kernel.kernel import Kernel, as_numbers, prepare
 from ..ops import registry
 from .base import Optimizer
+
+if TYPE_CHECKING:
+    import jax
 
 __all__ = ["PreparedUpdate"]
 
@@ -167,7 +170,7 @@ def _kernel(forms: Sequence[_Form], which: Sequence[int]) -> Kernel:
         ones = [_one(form) for form in forms]
         starts = [0, *itertools.accumulate(forms[i].width for i in which)]
 
-        def fn(*args: Any) -> tuple:
+        def fn(*args: jax.Array) -> tuple:
             numbers = as_numbers(args[-1])
             shared = dict(zip(varied, numbers[2 * count:], strict=True))
             weights, states = [], []

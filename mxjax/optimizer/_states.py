@@ -15,7 +15,7 @@ import sys
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
         write: Callable[[bytes], object]
 
         def __init__(self, file: IO[bytes], protocol: int | None = None) -> None: ...
-        def dump(self, obj: Any) -> None: ...
+        def dump(self, obj: object) -> None: ...
         def get(self, i: int) -> bytes: ...
-        def memoize(self, obj: Any) -> None: ...
-        def save(self, obj: Any, save_persistent_id: bool = True) -> None: ...
+        def memoize(self, obj: object) -> None: ...
+        def save(self, obj: object, save_persistent_id: bool = True) -> None: ...
 else:
     _PythonPickler = pickle._Pickler
 
@@ -60,12 +60,12 @@ class _Pickler(_PythonPickler):
 
     _in_array = False
 
-    def memoize(self, obj: Any) -> None:
+    def memoize(self, obj: object) -> None:
         """Notes what may come again: not an array's content, which would be held until the end."""
         if not (self._in_array and isinstance(obj, bytes | bytearray | tuple | dict)):
             super().memoize(obj)
 
-    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+    def save(self, obj: object, save_persistent_id: bool = True) -> None:
         value = obj
         if isinstance(value, np.generic):
             value = value.item()
@@ -80,7 +80,7 @@ class _Pickler(_PythonPickler):
         else:
             super().save(value, save_persistent_id)
 
-    def _name(self, value: Any, module: str, name: str) -> None:
+    def _name(self, value: object, module: str, name: str) -> None:
         known = self.memo.get(id(value))
         if known is not None:
             self.write(self.get(known[0]))
@@ -88,7 +88,7 @@ class _Pickler(_PythonPickler):
         self.write(f"c{_mxnet_module(module)}\n{name}\n".encode())
         self.memoize(value)
 
-    def reducer_override(self, value: Any) -> Any:
+    def reducer_override(self, value: object) -> Any:
         if not isinstance(value, NDArray):
             return NotImplemented
         array = value.as_nd_ndarray() if value.stype == "default" else value
@@ -101,14 +101,14 @@ class _Pickler(_PythonPickler):
 _reconstruct = np.zeros(0).__reduce__()[0]
 
 
-def dump(content: Any) -> bytes:
+def dump(content: object) -> bytes:
     """States, or a pair of states and optimizer, as bytes; see `write`."""
     file = io.BytesIO()
     write(content, file)
     return file.getvalue()
 
 
-def write(content: Any, file: IO[bytes]) -> None:
+def write(content: object, file: IO[bytes]) -> None:
     """Writes states, or a pair of states and optimizer, one array after the other.
 
     Raises:
@@ -175,7 +175,7 @@ class _Reader:
         self.outer: list[list[Any]] = []  # the stacks below the marks
         self.memo: dict[int, Any] = {}
 
-    def step(self, name: str, argument: Any) -> None:
+    def step(self, name: str, argument: object) -> None:
         """One instruction."""
         self.steps += 1
         if self.steps > _MOST_STEPS:
@@ -195,7 +195,7 @@ class _Reader:
             raise _Damaged("the end comes too early")
         return self.stack[0]
 
-    def push(self, value: Any) -> None:
+    def push(self, value: object) -> None:
         """Adds a value."""
         self.stack.append(value)
 
@@ -249,7 +249,7 @@ class _Reader:
                 raise _Damaged(f"a dict with a key that is neither a name nor an index ({type(key).__name__})")
             target[key] = value
 
-    def name(self, module: Any, name: Any) -> None:
+    def name(self, module: object, name: object) -> None:
         """Brings a class or function."""
         if not isinstance(module, str) or not isinstance(name, str):
             raise _Damaged("a class without a name")
@@ -281,7 +281,7 @@ class _Reader:
                 self.memo[place] = made
 
 
-def _told(value: Any) -> str:
+def _told(value: object) -> str:
     return value.name if isinstance(value, _Named | _Unfinished) else f"a value of type {type(value).__name__}"
 
 
@@ -289,11 +289,11 @@ _CONSTANTS = frozenset("""INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINF
 BINBYTES SHORT_BINBYTES BINBYTES8 BYTEARRAY8 UNICODE BINUNICODE SHORT_BINUNICODE BINUNICODE8""".split())
 
 
-def _constant(value: Any) -> Callable[[_Reader, Any], None]:
+def _constant(value: object) -> Callable[[_Reader, Any], None]:
     return lambda r, _: r.push(value)
 
 
-def _mark(r: _Reader, _: Any) -> None:
+def _mark(r: _Reader, _: object) -> None:
     r.outer.append(r.stack)
     r.stack = []
 
@@ -303,27 +303,27 @@ def _global(r: _Reader, argument: str) -> None:
     r.name(module, name)
 
 
-def _stack_global(r: _Reader, _: Any) -> None:
+def _stack_global(r: _Reader, _: object) -> None:
     name, module = r.pop(), r.pop()
     r.name(module, name)
 
 
-def _append(r: _Reader, _: Any) -> None:
+def _append(r: _Reader, _: object) -> None:
     value = r.pop()
     r.top(list).append(value)
 
 
-def _appends(r: _Reader, _: Any) -> None:
+def _appends(r: _Reader, _: object) -> None:
     values = r.since_mark()
     r.top(list).extend(values)
 
 
-def _set_item(r: _Reader, _: Any) -> None:
+def _set_item(r: _Reader, _: object) -> None:
     value, key = r.pop(), r.pop()
     r.fill([key, value])
 
 
-def _dict(r: _Reader, _: Any) -> None:
+def _dict(r: _Reader, _: object) -> None:
     pairs = r.since_mark()
     r.push({})
     r.fill(pairs)
@@ -371,7 +371,7 @@ def _named(module: str, name: str) -> _Named:
     raise _Damaged(f"{told} is not admitted in them")
 
 
-def _empty(kind: Any, *_: Any) -> _Unfinished:
+def _empty(kind: object, *_: object) -> _Unfinished:
     """An optimizer or a schedule, to be filled (old protocols also name the class it derives from)."""
     if not isinstance(kind, _Named) or kind.kind is None:
         raise _Damaged(f"{_told(kind)} is no optimizer or schedule")
@@ -379,7 +379,7 @@ def _empty(kind: Any, *_: Any) -> _Unfinished:
     return _Unfinished(kind.name, lambda state: _object(made, state))
 
 
-def _object(kind: type[object], state: Any) -> Any:
+def _object(kind: type[object], state: object) -> Any:
     if not isinstance(state, dict) or not all(isinstance(key, str) for key in state):
         raise _Damaged(f"{kind.__name__}: its attributes are not a dict by name")
     for name, example in _example(kind).items():
@@ -411,7 +411,7 @@ def _example(kind: type) -> dict[str, Any]:
     return {}
 
 
-def _alike(value: Any, example: Any, name: str) -> bool:
+def _alike(value: object, example: object, name: str) -> bool:
     """Returns whether an attribute can be used where the example is one; numbers may be unset."""
     if name == "lr_scheduler":
         return value is None or isinstance(value, lr_scheduler.LRScheduler)
@@ -422,14 +422,14 @@ def _alike(value: Any, example: Any, name: str) -> bool:
     return isinstance(value, list | tuple) if isinstance(example, list | tuple) else isinstance(value, type(example))
 
 
-def _array(state: Any) -> NDArray:
+def _array(state: object) -> NDArray:
     handle = state.get("handle") if isinstance(state, dict) else None
     if not isinstance(handle, bytes | bytearray):
         raise _Damaged("an array without content")
     return file_format.loads(handle)
 
 
-def _bytes(content: Any = b"", encoding: str = "latin-1") -> bytes:
+def _bytes(content: object = b"", encoding: str = "latin-1") -> bytes:
     """Stands for `bytearray`: only of bytes, which Python 2 wrote as text; never of a size."""
     if isinstance(content, str) and encoding in ("latin-1", "latin1"):
         return content.encode("latin-1")
@@ -438,20 +438,20 @@ def _bytes(content: Any = b"", encoding: str = "latin-1") -> bytes:
     return content
 
 
-def _ordered_dict(pairs: Any = ()) -> OrderedDict:
+def _ordered_dict(pairs: object = ()) -> OrderedDict:
     if not isinstance(pairs, list | tuple) or len(pairs):
         raise _Damaged("an OrderedDict that is made of something")
     return OrderedDict()
 
 
-def _dtype(name: Any, align: Any = False, copy: Any = False) -> _Unfinished:
+def _dtype(name: object, align: object = False, copy: object = False) -> _Unfinished:
     """A plain number's dtype, by name; what follows in a file can only say that it is one of this machine's."""
     code = name.removeprefix("<").removeprefix("|") if isinstance(name, str) else ""
     known = {code for number in _NUMBERS for code in (number, np.dtype(number).str[1:])}
     if code not in known:
         raise _Damaged(f"a dtype {str(name)[:40]!r}, which is no plain number's")
 
-    def finish(state: Any) -> np.dtype:
+    def finish(state: object) -> np.dtype:
         if not isinstance(state, tuple) or len(state) not in (8, 9) or state[1] not in ("<", "|", "=") or \
                 (*state[2:8], *(part for part in state[8:] if part)) != (None, None, None, -1, -1, 0):
             raise _Damaged("a dtype that is no plain number's, or not little-endian")
@@ -459,18 +459,18 @@ def _dtype(name: Any, align: Any = False, copy: Any = False) -> _Unfinished:
     return _Unfinished("numpy.dtype", finish)
 
 
-def _is_number(dtype: Any) -> bool:
+def _is_number(dtype: object) -> TypeGuard[np.dtype]:
     return isinstance(dtype, np.dtype) and dtype.name in _NUMBERS
 
 
-def _scalar(dtype: Any, content: Any) -> bool | int | float:
+def _scalar(dtype: object, content: object) -> bool | int | float:
     content = content.encode("latin-1") if isinstance(content, str) else content
     if not _is_number(dtype) or not isinstance(content, bytes) or len(content) != dtype.itemsize:
         raise _Damaged("a NumPy number whose bytes do not fit its dtype")
     return np.frombuffer(content, dtype)[0].item()
 
 
-def _numpy_array(kind: Any, shape: Any, code: Any) -> _Unfinished:
+def _numpy_array(kind: object, shape: object, code: object) -> _Unfinished:
     if not isinstance(kind, _Named) or kind.name != "numpy.ndarray":
         raise _Damaged(f"{_told(kind)} is no array")
 
@@ -483,7 +483,7 @@ def _numpy_array(kind: Any, shape: Any, code: Any) -> _Unfinished:
     return _Unfinished(kind.name, finish)
 
 
-def _no_call(*_: Any) -> None:
+def _no_call(*_: object) -> None:
     raise _Damaged("an array that is made by its class")
 
 
@@ -499,7 +499,7 @@ _NUMPY: dict[str, Callable[..., Any]] = {"dtype": _dtype, "scalar": _scalar, "_r
 
 
 # ------------------------------------------------------------------------------------------- the whole, once it is made
-def _parts(value: Any) -> Iterator[Any]:
+def _parts(value: object) -> Iterator[Any]:
     """Returns the items of a container."""
     if isinstance(value, dict):
         return iter(value.values())
@@ -508,12 +508,12 @@ def _parts(value: Any) -> Iterator[Any]:
     return iter(vars(value).values()) if isinstance(value, Optimizer | lr_scheduler.LRScheduler) else iter(())
 
 
-def _check(content: Any) -> None:
+def _check(content: object) -> None:
     """Refuses what is not finished, contains itself, is too deep, or, by sharing, would be huge to go through."""
     known: dict[int, tuple[int, int]] = {}  # by container: its height, and how many values one meets in it
     objects = 0
 
-    def visit(value: Any, depth: int) -> tuple[int, int]:
+    def visit(value: object, depth: int) -> tuple[int, int]:
         nonlocal objects
         objects += 1
         if isinstance(value, _Named | _Unfinished):

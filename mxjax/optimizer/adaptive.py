@@ -9,6 +9,7 @@ from .. import ndarray as nd
 from .base import _aggregation_size, _is_half, _is_list, _Stepwise, _zeros, register
 
 if TYPE_CHECKING:
+    from ..base import Key
     from ..ndarray import NDArray
 
 __all__ = ["Adam", "Adamax", "Nadam", "AdaGrad", "AdaDelta", "RMSProp", "FTML", "Ftrl", "LAMB", "LANS", "AdamW",
@@ -25,7 +26,7 @@ class _TwoMoments(_Stepwise):
         self.beta1 = beta1
         self.beta2 = beta2
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
+    def create_state(self, index: Key, weight: NDArray) -> tuple[NDArray, NDArray]:
         stype = weight.stype if self.lazy_update else "default"
         return _zeros(weight, stype), _zeros(weight, stype)
 
@@ -55,7 +56,7 @@ class Adam(_TwoMoments):
         self.epsilon = epsilon
         self.lazy_update = lazy_update
 
-    def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
+    def _operator(self, weight: NDArray, state: tuple[NDArray, NDArray]) -> tuple[str, dict[str, Any]]:
         return "adam_update", {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon,
                                **self._grad_options()}
 
@@ -65,7 +66,8 @@ class Adam(_TwoMoments):
             lrs[i] *= math.sqrt(1 - self.beta2 ** counts[index]) / (1 - self.beta1 ** counts[index])
         return lrs + self._get_wds(indices)
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray], lr: float, wd: float,
+              t: int) -> None:
         lr *= math.sqrt(1 - self.beta2 ** t) / (1 - self.beta1 ** t)
         nd.adam_update(weight, grad, *state, out=weight, lr=lr, wd=wd, beta1=self.beta1, beta2=self.beta2,
                        epsilon=self.epsilon, lazy_update=self.lazy_update, **self._grad_options())
@@ -87,7 +89,8 @@ class Adamax(_TwoMoments):
     def __init__(self, learning_rate: float = 0.002, beta1: float = 0.9, beta2: float = 0.999, **kwargs: Any) -> None:
         super().__init__(learning_rate, beta1, beta2, **kwargs)
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray], lr: float, wd: float,
+              t: int) -> None:
         grad = self._decayed_grad(weight, grad, wd)
         mean, largest = state
         mean[:] = self.beta1 * mean + (1 - self.beta1) * grad
@@ -121,7 +124,8 @@ class Nadam(_TwoMoments):
     def _momentum_at(self, t: int) -> float:
         return self.beta1 * (1 - 0.5 * 0.96 ** (t * self.schedule_decay))
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray], lr: float, wd: float,
+              t: int) -> None:
         grad = self._decayed_grad(weight, grad, wd)
         now, following = self._momentum_at(t), self._momentum_at(t + 1)
         self.m_schedule *= now
@@ -148,10 +152,10 @@ class AdaGrad(_Stepwise):
         super().__init__(**kwargs)
         self.float_stable_eps = eps
 
-    def create_state(self, index: Any, weight: NDArray) -> NDArray:
+    def create_state(self, index: Key, weight: NDArray) -> NDArray:
         return _zeros(weight, weight.stype)
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: NDArray, lr: float, wd: float, t: int) -> None:
         if grad.stype == "row_sparse":
             nd.sparse.adagrad_update(weight, grad, state, out=weight, lr=lr, wd=wd, epsilon=self.float_stable_eps,
                                      **self._grad_options())
@@ -179,10 +183,11 @@ class AdaDelta(_Stepwise):
         self.rho = rho
         self.epsilon = epsilon
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
+    def create_state(self, index: Key, weight: NDArray) -> tuple[NDArray, NDArray]:
         return _zeros(weight), _zeros(weight)
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray], lr: float, wd: float,
+              t: int) -> None:
         grad *= self.rescale_grad  # in place, as in MXNet: who looks at the gradient afterwards finds it scaled
         grad = self._clipped(grad)
         grads, steps = state
@@ -220,10 +225,10 @@ class RMSProp(_Stepwise):
         self.epsilon = epsilon
         self.clip_weights = clip_weights
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, ...]:
+    def create_state(self, index: Key, weight: NDArray) -> tuple[NDArray, ...]:
         return tuple(_zeros(weight, weight.stype) for _ in range(3 if self.centered else 1))
 
-    def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
+    def _operator(self, weight: NDArray, state: tuple[NDArray, ...]) -> tuple[str, dict[str, Any]]:
         options = {"gamma1": self.gamma1, "epsilon": self.epsilon, **self._grad_options()}
         if self.clip_weights:
             options["clip_weights"] = self.clip_weights
@@ -251,11 +256,13 @@ class FTML(_Stepwise):
         self.beta2 = beta2
         self.epsilon = epsilon
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    def create_state(self, index: Key, weight: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         return _zeros(weight), _zeros(weight), _zeros(weight)
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
-        options = {"clip_grad": self.clip_gradient} if self.clip_gradient else {}  # this operator's own name for it
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray, NDArray], lr: float,
+              wd: float, t: int) -> None:
+        # this operator has its own name for the bound
+        options: dict[str, Any] = {"clip_grad": self.clip_gradient} if self.clip_gradient else {}
         nd.ftml_update(weight, grad, *state, out=weight, lr=lr, wd=wd, t=t, beta1=self.beta1, beta2=self.beta2,
                        epsilon=self.epsilon, rescale_grad=self.rescale_grad, **options)
 
@@ -280,10 +287,10 @@ class Ftrl(_Stepwise):
         self.beta = beta
         self.lr = learning_rate
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
+    def create_state(self, index: Key, weight: NDArray) -> tuple[NDArray, NDArray]:
         return _zeros(weight, weight.stype), _zeros(weight, weight.stype)
 
-    def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
+    def _operator(self, weight: NDArray, state: tuple[NDArray, NDArray]) -> tuple[str, dict[str, Any]]:
         return "ftrl_update", {"lamda1": self.lamda1, "beta": self.beta, **self._grad_options()}
 
 
@@ -403,7 +410,7 @@ class LANS(_ByNorms):
         self.aggregate_num = aggregate_num
         self.use_fused_step = use_fused_step
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
+    def create_state(self, index: Key, weight: NDArray) -> tuple[NDArray, NDArray]:
         mean, var = super().create_state(index, weight)
         return (mean.astype("float32"), var.astype("float32")) if _is_half(weight) else (mean, var)
 

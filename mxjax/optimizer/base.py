@@ -14,6 +14,7 @@ from ..array.creation import zeros_later
 from ..kernel.policy import training
 
 if TYPE_CHECKING:
+    from ..base import Key
     from ..lr_scheduler import LRScheduler
     from ..ndarray import NDArray
     from ..symbol import Symbol
@@ -28,7 +29,7 @@ def _is_half(weight: NDArray) -> bool:
     return np.dtype(weight.dtype).name in ("float16", "bfloat16")
 
 
-def _is_list(index: Any) -> bool:
+def _is_list(index: object) -> bool:
     return isinstance(index, list | tuple)
 
 
@@ -93,7 +94,7 @@ class Optimizer:
         training.begin()
         self._all_index_update_counts: dict[int, dict[Any, int]] = {0: {}}  # by device, then by parameter
         self._index_update_count = self._all_index_update_counts[0]
-        self.idx2name = dict(param_idx2name or {})
+        self.idx2name: dict[Any, str] = dict(param_idx2name or {})
         self.sym_info = (sym.attr_dict(), sym.list_arguments()) if sym is not None else ()
         self.param_dict = param_dict or {}
         self.allow_np_array = True
@@ -135,7 +136,7 @@ class Optimizer:
         return Optimizer.opt_registry[name.lower()](**kwargs)
 
     # ------------------------------------------------------------------ what subclasses define
-    def create_state(self, index: Any, weight: NDArray) -> Any:
+    def create_state(self, index: Key, weight: NDArray) -> Any:
         """The optimizer's state for a parameter: None, an NDArray, or a nest of tuples of them."""
         return None
 
@@ -150,7 +151,7 @@ class Optimizer:
         raise NotImplementedError(f"{type(self).__name__} must define update")
 
     # ------------------------------------------------------------------ 16-bit weights
-    def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
+    def create_state_multi_precision(self, index: Key, weight: NDArray) -> Any:
         """As `create_state`; for a 16-bit weight under `multi_precision` (float32 copy, its state)."""
         if self._uses_master(weight):
             master = weight.astype("float32")
@@ -197,7 +198,7 @@ class Optimizer:
                               "set_learning_rate works only without one")
         self.lr = lr
 
-    def set_lr_scale(self, args_lrscale: Any) -> None:
+    def set_lr_scale(self, args_lrscale: object) -> None:
         """Replaced by `set_lr_mult`; always raises."""
         raise DeprecationWarning("set_lr_scale was replaced by set_lr_mult")
 
@@ -240,13 +241,13 @@ class Optimizer:
     def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
         return self._multiplied(self.learning_rate, "lr_mult", indices)
 
-    def _get_lr(self, index: Any) -> float:
+    def _get_lr(self, index: Key) -> float:
         return self._get_lrs([index])[0]
 
     def _get_wds(self, indices: Sequence[Any]) -> list[float]:
         return self._multiplied(self.wd, "wd_mult", indices)
 
-    def _get_wd(self, index: Any) -> float:
+    def _get_wd(self, index: Key) -> float:
         return self._get_wds([index])[0]
 
     # ------------------------------------------------------------------ counts
@@ -254,7 +255,7 @@ class Optimizer:
         """Count updates for this device from here on."""
         self._index_update_count = self._all_index_update_counts.setdefault(device_id, {})
 
-    def _update_count(self, index: Any) -> None:
+    def _update_count(self, index: Key | list[Key] | tuple[Key, ...]) -> None:
         """Count an update of a parameter, or of a list of them."""
         counts = self._index_update_count
         for one in index if isinstance(index, list | tuple) else (index,):
@@ -328,7 +329,7 @@ class _Stepwise(Optimizer):
         self._step(index, weight, grad, state, self._get_lr(index), self._get_wd(index),
                    self._index_update_count[index])
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
         """Update one parameter for the `t`-th time (from 1)."""
         name, options = self._operator(weight, state)
         getattr(nd, name)(weight, grad, *self._state_arrays(state), out=weight, lr=lr, wd=wd, **options)

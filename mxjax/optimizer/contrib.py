@@ -10,6 +10,7 @@ from ..base import Unfit
 from .base import _Stepwise, register
 
 if TYPE_CHECKING:
+    from ..base import Key
     from ..ndarray import NDArray
 
 __all__ = ["GroupAdaGrad"]
@@ -34,13 +35,13 @@ class GroupAdaGrad(_Stepwise):
         super().__init__(**kwargs)
         self.float_stable_eps = eps
 
-    def create_state(self, index: Any, weight: NDArray) -> NDArray:
+    def create_state(self, index: Key, weight: NDArray) -> NDArray:
         if len(weight.shape) != 2:
             raise Unfit(f"GroupAdaGrad needs weights of 2 dimensions; parameter {index} has shape "
                                f"{weight.shape}")
         return nd.zeros((weight.shape[0], 1), weight.context, dtype=weight.dtype, stype=weight.stype)
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: NDArray, lr: float, wd: float, t: int) -> None:
         if wd != 0:
             raise Unfit(f"GroupAdaGrad does not support weight decay, got wd={wd}")
         if grad.stype == "row_sparse":

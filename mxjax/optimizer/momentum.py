@@ -12,6 +12,7 @@ from .._support.bounded import bounded_cache
 from .base import Optimizer, _aggregation_size, _is_half, _is_list, _Stepwise, _zeros, register
 
 if TYPE_CHECKING:
+    from ..base import Key
     from ..context import Context
     from ..ndarray import NDArray
 
@@ -32,10 +33,10 @@ class _Momentum(Optimizer):
         super().__init__(**kwargs)
         self.momentum = momentum
 
-    def create_state(self, index: Any, weight: NDArray) -> NDArray | None:
+    def create_state(self, index: Key, weight: NDArray) -> NDArray | None:
         return _zeros(weight, weight.stype if self.lazy_update else "default") if self.momentum else None
 
-    def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
+    def create_state_multi_precision(self, index: Key, weight: NDArray) -> Any:
         if self._uses_master(weight):
             master = weight.astype("float32")
             return self.create_state(index, master), master
@@ -63,7 +64,8 @@ class _Momentum(Optimizer):
     def _is_one_call(self, weight: NDArray) -> bool:
         return "_operator" in vars(type(self))  # 16-bit weights have an operator of their own
 
-    def _operator_of(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
+    def _operator_of(self, weight: NDArray,
+                     state: NDArray | tuple[NDArray | None, ...] | None) -> tuple[str, dict[str, Any]]:
         """See `Optimizer._state_arrays`."""
         mixed = isinstance(state, tuple)
         momentum = state[0] if mixed else state
@@ -76,12 +78,13 @@ class _Momentum(Optimizer):
         return f"mp_{name}" if mixed else name, options
 
     @staticmethod
-    def _state_arrays(state: Any) -> tuple:
+    def _state_arrays(state: NDArray | tuple[NDArray | None, ...] | None) -> tuple:
         if isinstance(state, tuple):
             return state if state[0] is not None else state[1:]
         return () if state is None else (state,)
 
-    def _apply(self, weight: NDArray, grad: NDArray, state: Any, multi_precision: bool, **options: Any) -> None:
+    def _apply(self, weight: NDArray, grad: NDArray, state: Any,
+               multi_precision: bool, **options: Any) -> None:
         """Update one parameter by the fitting operator."""
         momentum = state[0] if multi_precision else state
         name = self._operators[momentum is not None]
@@ -104,7 +107,8 @@ class _Aggregated(_Momentum):
         self.lazy_update = lazy_update
         self.aggregate_num = _aggregation_size(default=256)  # MXNet: 4; for XLA many are one program
 
-    def _apply(self, weight: NDArray, grad: NDArray, state: Any, multi_precision: bool, **options: Any) -> None:
+    def _apply(self, weight: NDArray, grad: NDArray, state: Any,
+               multi_precision: bool, **options: Any) -> None:
         if not multi_precision:
             options["lazy_update"] = self.lazy_update
         super()._apply(weight, grad, state, multi_precision, **options)
@@ -209,10 +213,10 @@ class Signum(_Stepwise):
         self.momentum = momentum
         self.wd_lh = wd_lh
 
-    def create_state(self, index: Any, weight: NDArray) -> NDArray | None:
+    def create_state(self, index: Key, weight: NDArray) -> NDArray | None:
         return _zeros(weight, weight.stype) if self.momentum else None
 
-    def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
+    def _operator(self, weight: NDArray, state: NDArray | None) -> tuple[str, dict[str, Any]]:
         if state is None:
             return "signsgd_update", self._grad_options()
         return "signum_update", {"momentum": self.momentum, "wd_lh": self.wd_lh, **self._grad_options()}
@@ -367,10 +371,11 @@ class DCASGD(_Stepwise):
         self.weight_previous: dict[Any, Any] = {}
         self.lamda = lamda
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray | None, NDArray]:
+    def create_state(self, index: Key, weight: NDArray) -> tuple[NDArray | None, NDArray]:
         return (_zeros(weight) if self.momentum else None), weight.copy()
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray | None, NDArray], lr: float,
+              wd: float, t: int) -> None:
         grad = self._clipped(grad * self.rescale_grad)
         momentum, previous = state
         change = -lr * (grad + wd * weight + self.lamda * grad * grad * (weight - previous))
@@ -394,7 +399,7 @@ class SGLD(_Stepwise):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: None, lr: float, wd: float, t: int) -> None:
         grad = self._clipped(grad * self.rescale_grad)
         weight -= lr / 2 * (grad + wd * weight)
         weight += nd.random.normal(0, math.sqrt(lr), shape=weight.shape, dtype=weight.dtype, ctx=weight.context)

@@ -18,6 +18,7 @@ from .optimizer import Optimizer
 if TYPE_CHECKING:
     import optax
 
+    from ..base import Key
     from ..ndarray import NDArray
 
 __all__ = ["Optax"]
@@ -50,10 +51,10 @@ class Optax(Optimizer):
         self.aggregate_num = sys.maxsize
         self._kernels: dict[Any, Kernel] = {}
 
-    def _key(self, index: Any) -> str:
+    def _key(self, index: Key) -> str:
         return str(self.idx2name.get(index, index))
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, ...]:
+    def create_state(self, index: Key, weight: NDArray) -> tuple[NDArray, ...]:
         """The leaves of the transformation's state for this parameter alone."""
         with jax.enable_x64(weight._chunk.wide):
             leaves = jax.tree.leaves(self.tx.init({self._key(index): weight._read()}))
@@ -75,7 +76,8 @@ class Optax(Optimizer):
         invoke(kernel, [*weight, *grad, *leaves], (rates, bounds))
 
 
-def _kernel(tx: Any, names: tuple[str, ...], specs: tuple[tuple[tuple[int, ...], str], ...], clip: bool) -> Kernel:
+def _kernel(tx: Any, names: tuple[str, ...], specs: tuple[tuple[tuple[int, ...], str], ...],
+            clip: bool) -> Kernel:
     """The compiled update of these parameters: weights and states are changed in place.
 
     The states of the single parameters and the state of all together have the same leaves at the same paths, because

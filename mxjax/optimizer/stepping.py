@@ -11,6 +11,9 @@ from . import base
 from .base import _is_half, _is_list
 
 if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ..base import Key
     from ..lr_scheduler import LRScheduler
     from ..ndarray import NDArray
     from ..symbol import Symbol
@@ -126,7 +129,7 @@ class ByStep(Optimizer):
             self._step(index, weight, grad, state, self._get_lr(index), self._get_wd(index),
                        self._index_update_count[index])
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
         """Updates one weight for the `t`-th time (from 1)."""
         raise NotImplementedError(f"{type(self).__name__} must define _step")
 
@@ -141,7 +144,7 @@ class ByStep(Optimizer):
         for weight, grad, state, lr, wd in zip(weights, grads, states, rates, rates[len(indices):], strict=False):
             self._by_operator(weight, grad, state, lr, wd)
 
-    def _by_operator(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+    def _by_operator(self, weight: NDArray, grad: NDArray, state: object, lr: float, wd: float) -> None:
         """Calls the operator."""
         name, options = self._operator(weight, state)
         if hasattr(self, "lazy_update") and not name.startswith("mp_"):
@@ -157,7 +160,7 @@ class ByStep(Optimizer):
         return grad
 
 
-def zeros(weight: NDArray, stype: str = "default", dtype: Any = None) -> NDArray:
+def zeros(weight: NDArray, stype: str = "default", dtype: DTypeLike | None = None) -> NDArray:
     """A state of zeros in the shape of a weight."""
     dtype = dtype or weight.dtype
     if stype == "default":

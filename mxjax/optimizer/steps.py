@@ -12,6 +12,7 @@ from .base import _aggregation_size, _is_half
 from .stepping import ByStep, Optimizer, zeros
 
 if TYPE_CHECKING:
+    from ..base import Key
     from ..ndarray import NDArray
 
 __all__ = ["AdaBelief", "AdaDelta", "AdaGrad", "Adam", "AdamW", "Adamax", "DCASGD", "FTML", "Ftrl", "GroupAdaGrad",
@@ -43,7 +44,7 @@ class _Momentum(ByStep):
     momentum: float
     lazy_update: bool
 
-    def create_state(self, index: Any, weight: NDArray) -> NDArray | None:
+    def create_state(self, index: Key, weight: NDArray) -> NDArray | None:
         stype = weight.stype if getattr(self, "lazy_update", False) else "default"
         return zeros(weight, stype) if self.momentum else None
 
@@ -57,11 +58,12 @@ class _Momentum(ByStep):
         return self.use_fused_step and "_operator" in vars(type(self))  # 16-bit weights have an operator of their own
 
     @staticmethod
-    def _state_arrays(state: Any) -> tuple:
+    def _state_arrays(state: NDArray | tuple[NDArray | None, ...] | None) -> tuple:
         parts = state[::-1] if isinstance(state, tuple) else (state,)
         return tuple([part for part in parts if part is not None])
 
-    def _operator_of(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
+    def _operator_of(self, weight: NDArray,
+                     state: NDArray | tuple[NDArray | None, ...] | None) -> tuple[str, dict[str, Any]]:
         mixed = isinstance(state, tuple)
         moved = (state[1] if mixed else state) is not None
         options = {"momentum": self.momentum} if moved else {}
@@ -97,7 +99,8 @@ class SGD(_Momentum):
 
     _operator = _Momentum._operator_of
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: NDArray | None, lr: float, wd: float,
+              t: int) -> None:
         weight[:] += _moved(self._gradient(weight, grad, wd), state, lr, self.momentum)
 
 
@@ -120,7 +123,8 @@ class NAG(_Momentum):
 
     _operator = _Momentum._operator_of
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: NDArray | None, lr: float, wd: float,
+              t: int) -> None:
         grad = self._gradient(weight, grad, wd)
         change = _moved(grad, state, lr, self.momentum)
         weight[:] += change if state is None else self.momentum * change - lr * grad
@@ -151,7 +155,7 @@ class LARS(_Momentum):
         self.eta = eta
         self.epsilon = epsilon
 
-    def _scale(self, index: Any, weight: NDArray, grad: NDArray, wd: float) -> float:
+    def _scale(self, index: Key, weight: NDArray, grad: NDArray, wd: float) -> float:
         """The factor on a weight's rate; 1 where a norm is 0 or not finite."""
         if str(self.idx2name.get(index, index)).endswith(("gamma", "beta", "bias")):
             return 1.0
@@ -171,7 +175,8 @@ class LARS(_Momentum):
             getattr(nd, name)(weight, grad, *self._state_arrays(state), out=weight, wd=wd,
                               lr=lr * self._scale(index, weight, grad, wd), **options)
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: NDArray | None, lr: float, wd: float,
+              t: int) -> None:
         lr *= self._scale(index, weight, grad, wd)
         weight[:] += _moved(self._gradient(weight, grad, wd), state, lr, self.momentum)
 
@@ -195,10 +200,11 @@ class DCASGD(ByStep):
         self.weight_previous: dict[Any, Any] = {}
         self.lamda = lamda
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray | None, NDArray]:
+    def create_state(self, index: Key, weight: NDArray) -> tuple[NDArray | None, NDArray]:
         return (zeros(weight) if self.momentum else None), weight.copy()
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray | None, NDArray], lr: float,
+              wd: float, t: int) -> None:
         grad = self._gradient(weight, grad, wd)
         moving, previous = state
         change = _moved(grad + self.lamda * nd.square(grad) * (weight - previous), moving, lr, self.momentum)
@@ -219,7 +225,7 @@ class SGLD(ByStep):
     def __init__(self, learning_rate: float = 0.1, use_fused_step: bool = False, **kwargs: Any) -> None:
         super().__init__(learning_rate=learning_rate, use_fused_step=use_fused_step, **kwargs)
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: None, lr: float, wd: float, t: int) -> None:
         weight[:] -= lr / 2 * self._gradient(weight, grad, wd)
         weight[:] += nd.random.normal(0, math.sqrt(lr), shape=weight.shape, dtype=weight.dtype, ctx=weight.context)
 
@@ -240,10 +246,10 @@ class Signum(ByStep):
         self.momentum = momentum
         self.wd_lh = wd_lh
 
-    def create_state(self, index: Any, weight: NDArray) -> NDArray | None:
+    def create_state(self, index: Key, weight: NDArray) -> NDArray | None:
         return zeros(weight, weight.stype) if self.momentum else None
 
-    def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
+    def _operator(self, weight: NDArray, state: NDArray | None) -> tuple[str, dict[str, Any]]:
         if state is None:
             return "signsgd_update", self._grad_options()
         return "signum_update", {"momentum": self.momentum, "wd_lh": self.wd_lh, **self._grad_options()}
@@ -252,7 +258,8 @@ class Signum(ByStep):
         added = 0.0 if self.momentum else self.wd_lh
         return self._get_lrs(indices) + [wd + added for wd in self._get_wds(indices)]
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: NDArray | None, lr: float, wd: float,
+              t: int) -> None:
         if state is None:
             weight[:] = (1 - lr * (wd + self.wd_lh)) * weight - lr * nd.sign(grad)
             return
@@ -272,7 +279,7 @@ class _TwoMoments(ByStep):
     beta1: float
     beta2: float
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
+    def create_state(self, index: Key, weight: NDArray) -> tuple[NDArray, NDArray]:
         stype = weight.stype if getattr(self, "lazy_update", False) else "default"
         return zeros(weight, stype), zeros(weight, stype)
 
@@ -302,13 +309,14 @@ class Adam(_TwoMoments):
         self.beta2 = beta2
         self.epsilon = epsilon
 
-    def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
+    def _operator(self, weight: NDArray, state: tuple[NDArray, NDArray]) -> tuple[str, dict[str, Any]]:
         return "adam_update", {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon,
                                **self._grad_options()}
 
     _rates = adaptive.Adam._rates
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray], lr: float, wd: float,
+              t: int) -> None:
         grad = self._gradient(weight, grad, wd)
         mean, var = state
         _average(mean, grad, self.beta1)
@@ -334,7 +342,8 @@ class Adamax(_TwoMoments):
         self.beta2 = beta2
         self.epsilon = epsilon
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray], lr: float, wd: float,
+              t: int) -> None:
         grad = self._gradient(weight, grad, wd)
         mean, largest = state
         _average(mean, grad, self.beta1)
@@ -364,7 +373,8 @@ class Nadam(_TwoMoments):
 
     _momentum_at = adaptive.Nadam._momentum_at
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray], lr: float, wd: float,
+              t: int) -> None:
         grad = self._gradient(weight, grad, wd)
         now, following = self._momentum_at(t), self._momentum_at(t + 1)
         self.m_schedule *= now
@@ -395,7 +405,7 @@ class AdaGrad(ByStep):
         super().__init__(learning_rate=learning_rate, use_fused_step=use_fused_step, **kwargs)
         self.epsilon = epsilon
 
-    def create_state(self, index: Any, weight: NDArray) -> NDArray:
+    def create_state(self, index: Key, weight: NDArray) -> NDArray:
         return zeros(weight, weight.stype, "float32")
 
     def fused_step(self, indices: _List, weights: _List, grads: _List, states: _List) -> None:
@@ -407,11 +417,11 @@ class AdaGrad(ByStep):
             self._update_count(index)
             self._update_rows(weight, grad, state, self._get_lr(index), self._get_wd(index))
 
-    def _update_rows(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+    def _update_rows(self, weight: NDArray, grad: NDArray, state: NDArray, lr: float, wd: float) -> None:
         nd.sparse.adagrad_update(weight, grad, state, out=weight, lr=lr, wd=wd, epsilon=self.epsilon,
                                  **self._grad_options())
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: NDArray, lr: float, wd: float, t: int) -> None:
         grad = self._gradient(weight, grad, wd)
         state[:] += nd.square(grad)
         weight[:] -= lr * (grad / (nd.sqrt(state) + self.epsilon))
@@ -431,7 +441,7 @@ class GroupAdaGrad(AdaGrad):
                  **kwargs: Any) -> None:
         super().__init__(learning_rate, epsilon, use_fused_step, **kwargs)
 
-    def create_state(self, index: Any, weight: NDArray) -> NDArray:
+    def create_state(self, index: Key, weight: NDArray) -> NDArray:
         if len(weight.shape) != 2:
             raise AssertionError("GroupAdaGrad needs weights of 2 dimensions; parameter "
                                  f"{index} has shape {weight.shape}")
@@ -441,12 +451,12 @@ class GroupAdaGrad(AdaGrad):
         if wd != 0:
             raise AssertionError(f"GroupAdaGrad does not support weight decay, got wd={wd}")
 
-    def _update_rows(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+    def _update_rows(self, weight: NDArray, grad: NDArray, state: NDArray, lr: float, wd: float) -> None:
         self._refuse_decay(wd)
         nd.contrib.group_adagrad_update(weight, grad, state, out=weight, lr=lr, epsilon=self.epsilon,
                                         **self._grad_options())
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: NDArray, lr: float, wd: float, t: int) -> None:
         self._refuse_decay(wd)
         grad = self._clipped(grad * self.rescale_grad)
         state[:] += nd.mean(nd.square(grad), axis=1, keepdims=True)
@@ -471,10 +481,11 @@ class AdaDelta(ByStep):
         self.rho = rho
         self.epsilon = epsilon
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
+    def create_state(self, index: Key, weight: NDArray) -> tuple[NDArray, NDArray]:
         return zeros(weight, dtype="float32"), zeros(weight, dtype="float32")
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray], lr: float, wd: float,
+              t: int) -> None:
         grad = self._gradient(weight, grad, wd)
         grads, steps = state
         _average(grads, nd.square(grad), self.rho)
@@ -510,11 +521,11 @@ class RMSProp(ByStep):
         self.epsilon = epsilon
         self.clip_weights = clip_weights
 
-    def create_state(self, index: Any, weight: NDArray) -> Any:
+    def create_state(self, index: Key, weight: NDArray) -> NDArray | tuple[NDArray, ...]:
         made = [zeros(weight, weight.stype, "float32") for _ in range(3 if self.centered else 1)]
         return tuple(made) if self.centered else made[0]
 
-    def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
+    def _operator(self, weight: NDArray, state: NDArray | tuple[NDArray, ...]) -> tuple[str, dict[str, Any]]:
         options = {"rho": self.rho, "epsilon": self.epsilon, **self._grad_options()}
         if self.clip_weights:
             options["clip_weights"] = self.clip_weights
@@ -522,7 +533,8 @@ class RMSProp(ByStep):
             return "rmspropalex_update", {"momentum": self.momentum, **options}
         return "rmsprop_update", options
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: Any, lr: float,
+              wd: float, t: int) -> None:
         grad = self._gradient(weight, grad, wd)
         if self.centered:
             mean, var, change = state
@@ -554,7 +566,7 @@ class FTML(ByStep):
         self.beta2 = beta2
         self.epsilon = epsilon
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    def create_state(self, index: Key, weight: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         return zeros(weight), zeros(weight), zeros(weight)
 
     def fused_step(self, indices: _List, weights: _List, grads: _List, states: _List) -> None:
@@ -565,7 +577,8 @@ class FTML(ByStep):
                            t=self._index_update_count[index], beta1=self.beta1, beta2=self.beta2,
                            epsilon=self.epsilon, rescale_grad=self.rescale_grad, **options)
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray, NDArray], lr: float,
+              wd: float, t: int) -> None:
         grad = self._gradient(weight, grad, wd)
         d, v, z = state
         _average(v, nd.square(grad), self.beta2)
@@ -594,13 +607,14 @@ class Ftrl(ByStep):
         self.lamda1 = lamda1
         self.beta = beta
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
+    def create_state(self, index: Key, weight: NDArray) -> tuple[NDArray, NDArray]:
         return zeros(weight, weight.stype, "float32"), zeros(weight, weight.stype, "float32")
 
-    def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
+    def _operator(self, weight: NDArray, state: tuple[NDArray, NDArray]) -> tuple[str, dict[str, Any]]:
         return "ftrl_update", {"lamda1": self.lamda1, "beta": self.beta, **self._grad_options()}
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray], lr: float, wd: float,
+              t: int) -> None:
         grad = self._gradient(weight, grad)
         z, squares = state
         before = nd.sqrt(squares)
@@ -615,7 +629,8 @@ class _Listed(ByStep):
     """An optimizer with an operator for several weights, which level 1 has, too."""
 
     if TYPE_CHECKING:  # a method of the class of level 1
-        def _update_listed(self, form: str, index: Any, weight: Any, grad: Any, state: Any) -> None: ...
+        def _update_listed(self, form: str, index: list[Key], weight: list[NDArray], grad: list[NDArray],
+                           state: list[Any]) -> None: ...
 
     def fused_step(self, indices: _List, weights: _List, grads: _List, states: _List) -> None:
         self._update_listed("", list(indices), list(weights), list(grads), list(states))
@@ -624,7 +639,7 @@ class _Listed(ByStep):
 class _ByNorms(_Listed):
     """An optimizer whose steps are as long as the bounded norm of the weight says."""
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
+    def create_state(self, index: Key, weight: NDArray) -> tuple[NDArray, NDArray]:
         return zeros(weight, weight.stype, "float32"), zeros(weight, weight.stype, "float32")
 
     def update_multi_precision(self, indices: _List, weights: _List, grads: _List, states: _List) -> None:
@@ -660,7 +675,8 @@ class _ByNorms(_Listed):
         ratio = nd.where(1 - ratio / ratio, nd.ones_like(ratio), ratio)  # not a number: true
         weight[:] -= nd.broadcast_mul(direction, lr * ratio)
 
-    def _averaged(self, grad: NDArray, state: Any, t: int, correct: bool) -> tuple[NDArray, NDArray]:
+    def _averaged(self, grad: NDArray, state: tuple[NDArray, NDArray], t: int,
+                  correct: bool) -> tuple[NDArray, NDArray]:
         """(mean, sqrt(var) + epsilon) after a gradient more."""
         mean, var = state
         _average(mean, grad, self.beta1)
@@ -691,7 +707,8 @@ class LAMB(_ByNorms, adaptive.LAMB):  # pyright: ignore[reportIncompatibleMethod
         self._settle(beta1, beta2, epsilon, lower_bound, upper_bound)
         self.bias_correction = bias_correction
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray], lr: float, wd: float,
+              t: int) -> None:
         mean, root = self._averaged(self._gradient(weight, grad), state, t, self.bias_correction)
         self._descend(weight, self._bounded_norm(weight), mean / root + wd * weight, lr)
 
@@ -711,7 +728,8 @@ class LANS(_ByNorms, adaptive.LANS):  # pyright: ignore[reportIncompatibleMethod
                          **kwargs)
         self._settle(beta1, beta2, epsilon, lower_bound, upper_bound)
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray], lr: float, wd: float,
+              t: int) -> None:
         grad *= self.rescale_grad
         grad[:] = nd.broadcast_div(grad, grad.norm())
         grad = self._clipped(grad)
@@ -724,7 +742,7 @@ class LANS(_ByNorms, adaptive.LANS):  # pyright: ignore[reportIncompatibleMethod
 class _Corrected(_Listed):
     """An optimizer whose rates correct its averages for having begun at 0."""
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
+    def create_state(self, index: Key, weight: NDArray) -> tuple[NDArray, NDArray]:
         return zeros(weight), zeros(weight)
 
     def _settle(self, beta1: float, beta2: float, epsilon: float, correct_bias: bool) -> None:
@@ -753,7 +771,8 @@ class AdamW(_Corrected, adaptive.AdamW):  # pyright: ignore[reportIncompatibleMe
         super().__init__(learning_rate=learning_rate, use_fused_step=use_fused_step, **kwargs)
         self._settle(beta1, beta2, epsilon, correct_bias)
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray], lr: float, wd: float,
+              t: int) -> None:
         grad = self._gradient(weight, grad)
         mean, var = state
         _average(mean, grad, self.beta1)
@@ -782,7 +801,8 @@ class AdaBelief(_Corrected, adaptive.AdaBelief):  # pyright: ignore[reportIncomp
         super().__init__(learning_rate=learning_rate, use_fused_step=use_fused_step, **kwargs)
         self._settle(beta1, beta2, epsilon, correct_bias)
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray], lr: float, wd: float,
+              t: int) -> None:
         grad *= self.rescale_grad
         grad += wd * weight
         grad = self._clipped(grad)
@@ -805,10 +825,10 @@ class Test(ByStep):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
 
-    def create_state(self, index: Any, weight: NDArray) -> NDArray:
+    def create_state(self, index: Key, weight: NDArray) -> NDArray:
         return zeros(weight, dtype="float32")
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _step(self, index: Key, weight: NDArray, grad: NDArray, state: NDArray, lr: float, wd: float, t: int) -> None:
         weight[:] -= lr * (self.rescale_grad * grad + wd * weight)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .base import Optimizer, _zeros, register
 
 if TYPE_CHECKING:
+    from ..base import Key
     from ..ndarray import NDArray
 
 __all__ = ["Test"]
@@ -25,7 +26,7 @@ class Test(Optimizer):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
 
-    def create_state(self, index: Any, weight: NDArray) -> NDArray:
+    def create_state(self, index: Key, weight: NDArray) -> NDArray:
         return _zeros(weight)
 
     def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:

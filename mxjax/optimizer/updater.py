@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import IO, Any, overload
+from typing import IO, TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ._states import dump as _dump
 from ._states import load as _load
 from ._states import write as _write
 from .base import Optimizer, _is_list
+
+if TYPE_CHECKING:
+    from ..base import Key
 
 __all__ = ["Updater", "get_updater"]
 
@@ -54,7 +57,7 @@ class Updater:
     def __call__(self, index: list[Any], grad: list[NDArray], weight: list[NDArray]) -> None: ...
 
     @overload
-    def __call__(self, index: Any, grad: NDArray, weight: NDArray) -> None: ...
+    def __call__(self, index: Key, grad: NDArray, weight: NDArray) -> None: ...
 
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:
         """Update one weight, or a list of them on one context.
@@ -143,7 +146,7 @@ class Updater:
                 self.states[key] = self.sync_state_context(self.states[key], weight.context)
             self.states_synced[key] = True
 
-    def sync_state_context(self, state: Any, context: Context) -> Any:
+    def sync_state_context(self, state: object, context: Context) -> Any:
         """A state with its arrays on a context.
 
         Args:
@@ -197,7 +200,7 @@ def get_updater(optimizer: Optimizer) -> Updater:
     return Updater(optimizer)
 
 
-def _check_state(key: Any, state: Any) -> None:
+def _check_state(key: Key, state: object) -> None:
     """Refuses what no optimizer keeps for a parameter."""
     parts = state if isinstance(state, list | tuple) else state.values() if isinstance(state, dict) else ()
     for part in parts:

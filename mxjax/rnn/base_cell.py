@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import symbol
@@ -12,7 +12,7 @@ from ..symbol import Symbol
 __all__ = ["RNNParams", "BaseRNNCell"]
 
 
-def _normalize_sequence(length: int | None, inputs: Any, layout: str, merge: bool | None,
+def _normalize_sequence(length: int | None, inputs: Symbol | Sequence[Symbol], layout: str, merge: bool | None,
                         in_layout: str | None = None) -> tuple[Any, int]:
     """A sequence in the wanted form.
 
@@ -162,8 +162,8 @@ class BaseRNNCell:
     def _names_of_parts(self, group: str, kind: str) -> list[str]:
         return [f"{self._prefix}{group}{gate}_{kind}" for gate in self._gate_names]
 
-    def unroll(self, length: int, inputs: Any, begin_state: list[Symbol] | None = None, layout: str = "NTC",
-               merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
+    def unroll(self, length: int, inputs: Symbol | Sequence[Symbol], begin_state: list[Symbol] | None = None,
+               layout: str = "NTC", merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
         """Apply the cell to a sequence.
 
         Args:
@@ -185,7 +185,7 @@ class BaseRNNCell:
             outputs.append(output)
         return _normalize_sequence(length, outputs, layout, merge_outputs)[0], states
 
-    def _get_activation(self, inputs: Symbol, activation: Any, **kwargs: Any) -> Symbol:
+    def _get_activation(self, inputs: Symbol, activation: str | Callable[..., Symbol], **kwargs: Any) -> Symbol:
         if isinstance(activation, str):
             return symbol.Activation(  # the operator refuses a name that it does not know
                 inputs, act_type=activation, **kwargs)  # pyright: ignore[reportArgumentType]

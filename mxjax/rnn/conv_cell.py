@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from .. import symbol
 from ..symbol import Symbol
 from .base_cell import RNNParams, _GatedCell, _GRUArithmetic, _LSTMArithmetic, _RNNArithmetic
+
+if TYPE_CHECKING:
+    from ..initializer import InitializerLike
 
 __all__ = ["BaseConvRNNCell", "ConvRNNCell", "ConvLSTMCell", "ConvGRUCell"]
 
@@ -34,9 +38,10 @@ class BaseConvRNNCell(_GatedCell):
 
     def __init__(self, input_shape: tuple[int, ...], num_hidden: int, h2h_kernel: tuple[int, int],
                  h2h_dilate: tuple[int, int], i2h_kernel: tuple[int, int], i2h_stride: tuple[int, int],
-                 i2h_pad: tuple[int, int], i2h_dilate: tuple[int, int], i2h_weight_initializer: Any,
-                 h2h_weight_initializer: Any, i2h_bias_initializer: Any, h2h_bias_initializer: Any, activation: Any,
-                 prefix: str = "", params: RNNParams | None = None, conv_layout: str = "NCHW") -> None:
+                 i2h_pad: tuple[int, int], i2h_dilate: tuple[int, int], i2h_weight_initializer: InitializerLike,
+                 h2h_weight_initializer: InitializerLike, i2h_bias_initializer: InitializerLike,
+                 h2h_bias_initializer: InitializerLike, activation: str | Callable[..., Symbol], prefix: str = "",
+                 params: RNNParams | None = None, conv_layout: str = "NCHW") -> None:
         super().__init__(prefix=prefix, params=params)
         if any(size % 2 == 0 for size in h2h_kernel):
             raise ValueError(f"h2h_kernel must be odd, so that the states keep their size; got {h2h_kernel}")
@@ -70,10 +75,10 @@ def _define(name: str, arithmetic: type, summary: str) -> type:
                  h2h_kernel: tuple[int, int] = (3, 3), h2h_dilate: tuple[int, int] = (1, 1),
                  i2h_kernel: tuple[int, int] = (3, 3), i2h_stride: tuple[int, int] = (1, 1),
                  i2h_pad: tuple[int, int] = (1, 1), i2h_dilate: tuple[int, int] = (1, 1),
-                 i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
-                 i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros", activation: Any = _LEAKY,
-                 prefix: str = f"{name.removesuffix('Cell')}_", params: RNNParams | None = None,
-                 conv_layout: str = "NCHW") -> None:
+                 i2h_weight_initializer: InitializerLike = None, h2h_weight_initializer: InitializerLike = None,
+                 i2h_bias_initializer: InitializerLike = "zeros", h2h_bias_initializer: InitializerLike = "zeros",
+                 activation: str | Callable[..., Symbol] = _LEAKY, prefix: str = f"{name.removesuffix('Cell')}_",
+                 params: RNNParams | None = None, conv_layout: str = "NCHW") -> None:
         BaseConvRNNCell.__init__(self, input_shape, num_hidden, h2h_kernel, h2h_dilate, i2h_kernel, i2h_stride,
                                  i2h_pad, i2h_dilate, i2h_weight_initializer, h2h_weight_initializer,
                                  i2h_bias_initializer, h2h_bias_initializer, activation, prefix, params, conv_layout)

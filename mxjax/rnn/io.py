@@ -5,12 +5,15 @@ from __future__ import annotations
 import bisect
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import ndarray as nd
 from ..io import DataBatch, DataDesc, DataIter
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 __all__ = ["BucketSentenceIter", "encode_sentences"]
 
@@ -75,7 +78,7 @@ class BucketSentenceIter(DataIter):
 
     def __init__(self, sentences: Sequence[Sequence[int]], batch_size: int, buckets: list[int] | None = None,
                  invalid_label: int = -1, data_name: str = "data", label_name: str = "softmax_label",
-                 dtype: Any = "float32", layout: str = "NT") -> None:
+                 dtype: DTypeLike = "float32", layout: str = "NT") -> None:
         super().__init__(batch_size)
         if layout.find("N") not in (0, 1):
             raise ValueError(f"layout must be NT (batch first) or TN (time first), got {layout!r}")

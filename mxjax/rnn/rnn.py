@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import symbol as sym
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["rnn_unroll", "save_rnn_checkpoint", "load_rnn_checkpoint", "do_rnn_checkpoint"]
 
 
-def rnn_unroll(cell: BaseRNNCell, length: int, inputs: Any = None, begin_state: Any = None, input_prefix: str = "",
+def rnn_unroll(cell: BaseRNNCell, length: int, inputs: Symbol | Sequence[Symbol] | None = None,
+               begin_state: list[Symbol] | None = None, input_prefix: str = "",
                layout: str = "NTC") -> tuple[Any, list[Symbol]]:
     """The old form of `cell.unroll`; without inputs it makes variables named `<input_prefix>t<i>_data`."""
     warnings.warn("rnn_unroll is deprecated; call cell.unroll", DeprecationWarning, stacklevel=2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 from .. import initializer, symbol
@@ -59,7 +59,7 @@ class RNNCell(_RNNArithmetic, _DenseCell):
         params: parameters shared with other cells.
     """
 
-    def __init__(self, num_hidden: int, activation: Any = "tanh", prefix: str = "rnn_",
+    def __init__(self, num_hidden: int, activation: str | Callable[..., Symbol] = "tanh", prefix: str = "rnn_",
                  params: RNNParams | None = None) -> None:
         super().__init__(num_hidden, prefix, params)
         self._activation = activation
@@ -151,18 +151,18 @@ class FusedRNNCell(BaseRNNCell):
         packed = self._packing.pack(args)
         return {**args, self._parameter_name: packed}
 
-    def unroll(self, length: int, inputs: Any, begin_state: list[Symbol] | None = None, layout: str = "NTC",
-               merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
+    def unroll(self, length: int, inputs: Symbol | Sequence[Symbol], begin_state: list[Symbol] | None = None,
+               layout: str = "NTC", merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
         self.reset()
-        inputs, axis = _normalize_sequence(length, inputs, layout, True)
+        merged, axis = _normalize_sequence(length, inputs, layout, True)
         if axis not in (0, 1):
             raise ValueError(f"unsupported layout {layout!r}: time must be the first or second axis")
         if axis == 1:
             warnings.warn("FusedRNNCell is faster with layout TNC than with NTC", UserWarning, stacklevel=2)
-            inputs = symbol.swapaxes(inputs, dim1=0, dim2=1)
+            merged = symbol.swapaxes(merged, dim1=0, dim2=1)
         states = self.begin_state() if begin_state is None else begin_state
         states = dict(zip(("state", "state_cell") if self._mode == "lstm" else ("state",), states, strict=False))
-        rnn = symbol.RNN(data=inputs, parameters=self._parameter, state_size=self._num_hidden,
+        rnn = symbol.RNN(data=merged, parameters=self._parameter, state_size=self._num_hidden,
                          num_layers=self._num_layers, bidirectional=self._bidirectional, p=self._dropout,
                          state_outputs=self._get_next_state, mode=self._mode, name=f"{self._prefix}rnn", **states)
         outputs, last = (rnn[0], [rnn[i + 1] for i in range(len(states))]) if self._get_next_state else (rnn, [])
@@ -254,8 +254,8 @@ class SequentialRNNCell(_CompositeCell):
             following += own
         return inputs, following
 
-    def unroll(self, length: int, inputs: Any, begin_state: list[Symbol] | None = None, layout: str = "NTC",
-               merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
+    def unroll(self, length: int, inputs: Symbol | Sequence[Symbol], begin_state: list[Symbol] | None = None,
+               layout: str = "NTC", merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
         self.reset()
         last = []
         for cell, states in self._with_states(self.begin_state() if begin_state is None else begin_state):
@@ -281,8 +281,8 @@ class BidirectionalCell(_CompositeCell):
         self._take(l_cell)
         self._take(r_cell)
 
-    def unroll(self, length: int, inputs: Any, begin_state: list[Symbol] | None = None, layout: str = "NTC",
-               merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
+    def unroll(self, length: int, inputs: Symbol | Sequence[Symbol], begin_state: list[Symbol] | None = None,
+               layout: str = "NTC", merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
         """As in `BaseRNNCell`; the last states are a pair of lists, of the forward and the backward cell."""
         self.reset()
         inputs, axis = _normalize_sequence(length, inputs, layout, False)
@@ -325,8 +325,8 @@ class DropoutCell(BaseRNNCell):
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         return (symbol.Dropout(data=inputs, p=self.dropout) if self.dropout > 0 else inputs), states
 
-    def unroll(self, length: int, inputs: Any, begin_state: list[Symbol] | None = None, layout: str = "NTC",
-               merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
+    def unroll(self, length: int, inputs: Symbol | Sequence[Symbol], begin_state: list[Symbol] | None = None,
+               layout: str = "NTC", merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
         self.reset()
         inputs, _ = _normalize_sequence(length, inputs, layout, merge_outputs)
         if isinstance(inputs, Symbol):
@@ -432,15 +432,15 @@ class ResidualCell(ModifierCell):
         output, states = self.base_cell(inputs, states)
         return self._add(output, inputs), states
 
-    def unroll(self, length: int, inputs: Any, begin_state: list[Symbol] | None = None, layout: str = "NTC",
-               merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
+    def unroll(self, length: int, inputs: Symbol | Sequence[Symbol], begin_state: list[Symbol] | None = None,
+               layout: str = "NTC", merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
         self.reset()
         self.base_cell._modified = False
         outputs, states = self.base_cell.unroll(length, inputs=inputs, begin_state=begin_state, layout=layout,
                                                 merge_outputs=merge_outputs)
         self.base_cell._modified = True
         merged = isinstance(outputs, Symbol)
-        inputs, _ = _normalize_sequence(length, inputs, layout, merged)
+        added, _ = _normalize_sequence(length, inputs, layout, merged)
         if merged:
-            return self._add(outputs, inputs), states
-        return [self._add(output, one) for output, one in zip(outputs, inputs, strict=True)], states
+            return self._add(outputs, added), states
+        return [self._add(output, one) for output, one in zip(outputs, added, strict=True)], states

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ class Handler:
         answer, kind = answer if isinstance(answer, tuple) else (answer, accept)
         return answer.encode() if isinstance(answer, str) else bytes(answer), kind
 
-    def _step(self, name: str, default: Any) -> Any:
+    def _step(self, name: str, default: object) -> Any:
         return getattr(self._code, name, default)
 
     def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -147,7 +148,7 @@ def _read(content: Any, content_type: str) -> NDArray:
     raise UnknownType(f"the type of a request must be {JSON}, {CSV} or {NPY}, got {content_type}")
 
 
-def _predict(data: NDArray, model: Any) -> Any:
+def _predict(data: NDArray, model: BaseModule | Callable[..., Any]) -> Any:
     if not isinstance(model, BaseModule):
         return model(data)
     bound = model.data_shapes[0].shape  # the module runs batches of this shape alone

@@ -16,7 +16,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import kserve
 import numpy as np
@@ -41,6 +41,12 @@ from ..base import MXNetError
 from .batching import Batcher, Overloaded, TooLate
 from .handler import Handler, UnknownType
 from .served import Served
+
+if TYPE_CHECKING:
+    import uvicorn
+    from fastapi import FastAPI
+    from grpc.aio import ServicerContext
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = ["GRPC_METHODS", "GRPC_SERVICER", "Application", "Limits", "serve"]
 
@@ -168,7 +174,8 @@ class _Model(kserve.Model):
         """Returns the outputs as the protocol describes them."""
         return [_described(one) for one in self.served.outputs]
 
-    async def predict(self, payload: Any, headers: Any = None, response_headers: Any = None) -> Any:
+    async def predict(self, payload: Any, headers: dict[str, str] | None = None,
+                      response_headers: dict[str, str] | None = None) -> Any:
         """Answers a request of the protocol's version 2, or of version 1 (`instances`)."""
         over_grpc = isinstance(payload, InferRequest) and bool(payload.from_grpc)
         try:
@@ -250,7 +257,8 @@ class _Plane(DataPlane):
         versions = [v for v in self.model_registry.versions.get(model_name, ()) if v]
         return {**await super().model_metadata(model_name), **({"versions": versions} if versions else {})}
 
-    def decode_inference_request(self, body: Any, headers: Any, model_name: str) -> InferRequest:
+    def decode_inference_request(self, body: bytes | dict[str, Any], headers: Mapping[str, str],
+                                 model_name: str) -> InferRequest:
         """Returns a request that has been read.
 
         Binary tensors stay bytes. kserve makes a list of Python numbers of them, which takes 7 ms for 50 KB.
@@ -353,7 +361,7 @@ class _Extension(ModelRepositoryExtension):
         await self.unload(model_name)
         return {"name": model_name, "unload": True}
 
-    def add_to(self, routes: Any) -> None:
+    def add_to(self, routes: FastAPI) -> None:
         """Adds its endpoints to an application, before kserve's, which know no index and read no request."""
         routes.add_api_route("/v2/repository/index", self.http_index, methods=["GET", "POST"])
         routes.add_api_route("/v2/repository/models/{model_name}/load", self.http_load, methods=["POST"])
@@ -374,7 +382,7 @@ async def _said(request: Request) -> dict[str, Any]:
     return said
 
 
-def _with_bytes(body: bytes, headers: Any, model_name: str) -> InferRequest:
+def _with_bytes(body: bytes, headers: Mapping[str, str], model_name: str) -> InferRequest:
     """Reads a request of JSON with binary tensors behind it."""
     length = headers.get("inference-header-content-length", "")
     if not length.isdigit() or int(length) > len(body):
@@ -431,21 +439,21 @@ def _response(served: Served, request: InferRequest, outputs: dict[str, np.ndarr
 class _Servicer(InferenceServicer):
     """kserve's answers over gRPC, with versions."""
 
-    async def ModelReady(self, request: Any, context: Any) -> Any:
+    async def ModelReady(self, request: Any, context: ServicerContext) -> Any:
         _VERSION.set(request.version)
         return await super().ModelReady(request, context)
 
-    async def ModelMetadata(self, request: Any, context: Any) -> Any:
+    async def ModelMetadata(self, request: Any, context: ServicerContext) -> Any:
         _VERSION.set(request.version)
         answer = await super().ModelMetadata(request, context)
         answer.versions.extend((await self._data_plane.model_metadata(request.name)).get("versions", ()))
         return answer
 
-    async def ModelInfer(self, request: Any, context: Any) -> Any:
+    async def ModelInfer(self, request: Any, context: ServicerContext) -> Any:
         _VERSION.set(request.model_version)
         return await super().ModelInfer(request, context)
 
-    async def RepositoryModelLoad(self, request: Any, context: Any) -> Any:
+    async def RepositoryModelLoad(self, request: Any, context: ServicerContext) -> Any:
         name = self._model_of(request)
         if any(field.field_number == _PARAMETERS for field in UnknownFieldSet(request)):
             raise InvalidInput(_NO_PARAMETERS)
@@ -453,7 +461,7 @@ class _Servicer(InferenceServicer):
             await self._mode_repository_extension.load(name)
         return _messages.RepositoryModelLoadResponse(model_name=name, isLoaded=True)
 
-    async def RepositoryModelUnload(self, request: Any, context: Any) -> Any:
+    async def RepositoryModelUnload(self, request: Any, context: ServicerContext) -> Any:
         name = self._model_of(request)
         with _refusals_of_grpc():
             await self._mode_repository_extension.unload(name)
@@ -486,10 +494,10 @@ class _Edge:
     responses close the connection.
     """
 
-    def __init__(self, inner: Any, most: int, plane: _Plane) -> None:
+    def __init__(self, inner: ASGIApp, most: int, plane: _Plane) -> None:
         self._inner, self._most, self._plane = inner, most, plane
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
@@ -514,7 +522,7 @@ class _Edge:
                 raise InvalidInput(f"a request may have {self._most} bytes")
             return message
 
-        async def answered(message: Any) -> None:
+        async def answered(message: Message) -> None:
             if self._plane.ending and message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], (b"connection", b"close")]
             await send(message)
@@ -547,7 +555,7 @@ class _Context:
     def invocation_metadata(self) -> list[_Metadatum]:
         return [_Metadatum(*pair) for pair in self._context.invocation_metadata()]
 
-    async def abort(self, code: Any, details: str = "") -> None:
+    async def abort(self, code: object, details: str = "") -> None:
         self._context.set_code(code)
         self._context.set_details(details)
         raise MXNetError(details)
@@ -671,7 +679,7 @@ async def _serve(models: Sequence[Served | Handler], limits: Limits,
         raise failures[0]
 
 
-async def _end_slowly(plane: _Plane, server: Any, linger: float) -> None:
+async def _end_slowly(plane: _Plane, server: uvicorn.Server, linger: float) -> None:
     """Ends the server once clients had time to see that it is not ready; at once when asked a second time."""
     if not plane.ending:
         plane.ending = True
@@ -693,7 +701,7 @@ def _ending_quietly() -> Iterator[None]:
             signal.signal(kind, handler)
 
 
-def _warmed(application: Application, server: Any, failures: list[BaseException]) -> None:
+def _warmed(application: Application, server: uvicorn.Server, failures: list[BaseException]) -> None:
     try:
         application.warm()
     except BaseException as error:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random as _python_random
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.random as rnd
@@ -15,15 +15,18 @@ from ..context import Context
 from ..ndarray import NDArray
 from ._defaults import default_context, default_dtype
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
 
-def random_arrays(*shapes: Any) -> Any:
+
+def random_arrays(*shapes: tuple[int, ...]) -> Any:
     """Arrays of normal numbers: one for one shape, else a list."""
     arrays = [np.array(rnd.randn(), default_dtype()) if not s else rnd.randn(*s).astype(default_dtype())
               for s in shapes]
     return arrays[0] if len(arrays) == 1 else arrays
 
 
-def random_uniform_arrays(*shapes: Any, **kwargs: Any) -> list[np.ndarray]:
+def random_uniform_arrays(*shapes: tuple[int, ...], **kwargs: Any) -> list[np.ndarray]:
     """Arrays of numbers uniform on [low, high) (0, 1) of a dtype (float32)."""
     low, high = kwargs.pop("low", 0.0), kwargs.pop("high", 1.0)
     dtype = kwargs.pop("dtype", default_dtype())
@@ -32,7 +35,7 @@ def random_uniform_arrays(*shapes: Any, **kwargs: Any) -> list[np.ndarray]:
     return [rnd.uniform(low, high, size=s).astype(dtype) for s in shapes]
 
 
-def random_sample(population: Any, k: int) -> list:
+def random_sample(population: Iterable[Any], k: int) -> list:
     """`k` of the elements, in their order."""
     population = list(population)
     chosen = sorted(_python_random.sample(range(len(population)), k))
@@ -74,10 +77,10 @@ def shuffle_csr_column_indices(csr: Any) -> None:
         csr.data[part] = csr.data[part][order]
 
 
-def rand_sparse_ndarray(shape: tuple, stype: str, density: float | None = None, dtype: Any = None,
-                        distribution: str | None = None, data_init: float | None = None, rsp_indices: Any = None,
-                        modifier_func: Callable | None = None, shuffle_csr_indices: bool = False,
-                        ctx: Context | None = None) -> tuple:
+def rand_sparse_ndarray(shape: tuple, stype: str, density: float | None = None, dtype: DTypeLike | None = None,
+                        distribution: str | None = None, data_init: float | None = None,
+                        rsp_indices: ArrayLike | None = None, modifier_func: Callable | None = None,
+                        shuffle_csr_indices: bool = False, ctx: Context | None = None) -> tuple:
     """A random sparse array and its parts.
 
     Args:
@@ -134,7 +137,7 @@ def rand_sparse_ndarray(shape: tuple, stype: str, density: float | None = None, 
     return array, (array.indptr, array.indices, array.data)
 
 
-def rand_ndarray(shape: tuple, stype: str = "default", density: float | None = None, dtype: Any = None,
+def rand_ndarray(shape: tuple, stype: str = "default", density: float | None = None, dtype: DTypeLike | None = None,
                  modifier_func: Callable | None = None, shuffle_csr_indices: bool = False,
                  distribution: str | None = None, ctx: Context | None = None) -> NDArray:
     """A random array of any storage type; arguments as in `rand_sparse_ndarray`."""
@@ -144,8 +147,8 @@ def rand_ndarray(shape: tuple, stype: str = "default", density: float | None = N
                                shuffle_csr_indices, ctx)[0]
 
 
-def create_sparse_array(shape: tuple, stype: str, data_init: float | None = None, rsp_indices: Any = None,
-                        dtype: Any = None, modifier_func: Callable | None = None, density: float = 0.5,
+def create_sparse_array(shape: tuple, stype: str, data_init: float | None = None, rsp_indices: ArrayLike | None = None,
+                        dtype: DTypeLike | None = None, modifier_func: Callable | None = None, density: float = 0.5,
                         shuffle_csr_indices: bool = False) -> NDArray:
     """A sparse array with the given rows or density; arguments as in `rand_sparse_ndarray`."""
     if stype == "row_sparse" and rsp_indices is not None:
@@ -157,8 +160,8 @@ def create_sparse_array(shape: tuple, stype: str, data_init: float | None = None
 
 
 def create_sparse_array_zd(shape: tuple, stype: str, density: float, data_init: float | None = None,
-                           rsp_indices: Any = None, dtype: Any = None, modifier_func: Callable | None = None,
-                           shuffle_csr_indices: bool = False) -> NDArray:
+                           rsp_indices: ArrayLike | None = None, dtype: DTypeLike | None = None,
+                           modifier_func: Callable | None = None, shuffle_csr_indices: bool = False) -> NDArray:
     """`create_sparse_array` that may have no stored values at all."""
     if stype == "row_sparse" and rsp_indices is None:
         density = 0.0 if density is None else density
@@ -166,22 +169,22 @@ def create_sparse_array_zd(shape: tuple, stype: str, density: float, data_init: 
                                shuffle_csr_indices)
 
 
-def create_2d_tensor(rows: int, columns: int, dtype: Any = np.int64) -> NDArray:
+def create_2d_tensor(rows: int, columns: int, dtype: DTypeLike = np.int64) -> NDArray:
     """A (rows, columns) array whose rows are filled with their number."""
     return nd.array(np.arange(rows).reshape(rows, 1).repeat(columns, axis=1), dtype=dtype)
 
 
-def create_2d_np_tensor(rows: int, columns: int, dtype: Any = np.int64) -> Any:
+def create_2d_np_tensor(rows: int, columns: int, dtype: DTypeLike = np.int64) -> Any:
     """As `create_2d_tensor`, an `mx.np.ndarray`."""
     return create_2d_tensor(rows, columns, dtype).as_np_ndarray()
 
 
-def create_vector(size: int, dtype: Any = np.int64) -> NDArray:
+def create_vector(size: int, dtype: DTypeLike = np.int64) -> NDArray:
     """0, 1, ... size - 1."""
     return nd.arange(0, size, dtype=dtype)
 
 
-def assign_each(the_input: Any, function: Callable | None) -> Any:
+def assign_each(the_input: ArrayLike, function: Callable | None) -> Any:
     """A copy with `function` applied to each element."""
     if function is None:
         return np.array(the_input)
@@ -189,7 +192,7 @@ def assign_each(the_input: Any, function: Callable | None) -> Any:
         else np.array(the_input)
 
 
-def assign_each2(input1: Any, input2: Any, function: Callable | None) -> Any:
+def assign_each2(input1: ArrayLike, input2: ArrayLike, function: Callable | None) -> Any:
     """A copy of `input1` with function(element, element of input2) for each element."""
     if function is None:
         return np.array(input1)
@@ -239,7 +242,8 @@ def get_identity_mat_batch(size: int) -> np.ndarray:
     return np.stack([np.identity(size)] * 2)
 
 
-def np_reduce(dat: np.ndarray, axis: Any, keepdims: bool, numpy_reduce_func: Callable) -> np.ndarray:
+def np_reduce(dat: np.ndarray, axis: int | Sequence[int] | None, keepdims: bool,
+              numpy_reduce_func: Callable) -> np.ndarray:
     """A NumPy reduction over several axes."""
     axes = (axis,) if isinstance(axis, int) else tuple(range(dat.ndim)) if axis is None else tuple(axis)
     result = dat

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,12 @@ from ..symbol import Symbol
 from ._arrays import rand_ndarray
 from ._defaults import default_context, get_atol, get_etol, get_rtol, get_tols
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
+
+    from ..optimizer.base import Optimizer
+    from ._defaults import Tolerance
+
 
 def _numpy(value: Any) -> np.ndarray:
     return value.asnumpy() if hasattr(value, "asnumpy") else np.asarray(value)
@@ -27,7 +33,7 @@ def _comparable(value: Any) -> np.ndarray:
     return array.astype(np.float32) if array.dtype == np_dtype("bfloat16") else array
 
 
-def same(a: Any, b: Any) -> bool:
+def same(a: ArrayLike, b: ArrayLike) -> bool:
     """Returns whether two arrays are equal, element by element."""
     return bool(np.array_equal(_numpy(a), _numpy(b)))
 
@@ -38,8 +44,8 @@ def checkShapes(a: Any, b: Any) -> None:  # noqa: N802
         raise AssertionError(f"a.shape = {a.shape} and b.shape = {b.shape} are not equal")
 
 
-def almost_equal(a: Any, b: Any, rtol: Any = None, atol: Any = None, equal_nan: bool = False,
-                 use_broadcast: bool = True) -> bool:
+def almost_equal(a: ArrayLike, b: ArrayLike, rtol: float | None = None, atol: float | None = None,
+                 equal_nan: bool = False, use_broadcast: bool = True) -> bool:
     """Returns whether two arrays are equal within tolerances (those of float64 where None)."""
     a, b = _numpy(a), _numpy(b)
     rtol, atol = get_rtol(rtol), get_atol(atol)
@@ -55,7 +61,7 @@ def locationError(a: np.ndarray, b: np.ndarray, index: tuple, names: Sequence[st
     return f"Location of {kind}error: {index}, {names[0]}={a[index]:.8f}, {names[1]}={b[index]:.8f}"
 
 
-def _plainly_close(x: np.ndarray, y: np.ndarray, rtol: Any, atol: Any) -> bool:
+def _plainly_close(x: np.ndarray, y: np.ndarray, rtol: float, atol: float) -> bool:
     """Returns whether floats are close by the bare formula: a fifth of the time of `allclose`, which asks about
     infinities.
     """
@@ -66,8 +72,8 @@ def _plainly_close(x: np.ndarray, y: np.ndarray, rtol: Any, atol: Any) -> bool:
         return bool((distance <= atol + rtol * np.abs(y)).all() and np.isfinite(distance).all())
 
 
-def assert_almost_equal(a: Any, b: Any, rtol: Any = None, atol: Any = None, names: tuple[str, str] = ("a", "b"),
-                        equal_nan: bool = False, use_broadcast: bool = True,
+def assert_almost_equal(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Tolerance = None,
+                        names: tuple[str, str] = ("a", "b"), equal_nan: bool = False, use_broadcast: bool = True,
                         mismatches: tuple[int, int] = (10, 10)) -> None:
     """Raises AssertionError where two arrays differ by more than atol + rtol |b|.
 
@@ -82,45 +88,45 @@ def assert_almost_equal(a: Any, b: Any, rtol: Any = None, atol: Any = None, name
     first, second = _numpy(a), _numpy(b)
     if not use_broadcast:
         checkShapes(first, second)
-    rtol, atol = get_tols(first, second, rtol, atol)
+    relative, absolute = get_tols(first, second, rtol, atol)
     x, y = _comparable(first), _comparable(second)
-    if _plainly_close(x, y, rtol, atol) or np.allclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan):
+    if _plainly_close(x, y, relative, absolute) or np.allclose(x, y, rtol=relative, atol=absolute, equal_nan=equal_nan):
         return
     x, y = np.broadcast_arrays(x, y)
     x64, y64 = x.astype(np.float64), y.astype(np.float64)
     with np.errstate(all="ignore"):
-        excess = np.abs(x64 - y64) / (atol + rtol * np.abs(y64) + 1e-300)
-    bad = ~np.isclose(x64, y64, rtol=rtol, atol=atol, equal_nan=equal_nan)
+        excess = np.abs(x64 - y64) / (absolute + relative * np.abs(y64) + 1e-300)
+    bad = ~np.isclose(x64, y64, rtol=relative, atol=absolute, equal_nan=equal_nan)
     excess = np.where(bad, np.nan_to_num(excess, nan=np.inf), 0)
     worst = np.unravel_index(int(np.argmax(excess)), excess.shape)
     shown = [locationError(x64, y64, tuple(i), names) for i in np.argwhere(bad)[:mismatches[0]]]
     raise AssertionError("\n".join([
-        f"{int(bad.sum())} of {bad.size} elements differ by more than rtol={rtol:e}, atol={atol:e}; "
+        f"{int(bad.sum())} of {bad.size} elements differ by more than rtol={relative:e}, atol={absolute:e}; "
         f"worst is {excess[worst]:.6g} times the tolerance",
         locationError(x64, y64, worst, names, maxError=True), *shown]))
 
 
-def assert_allclose(a: Any, b: Any, rtol: float = 1e-07, atol: float = 0, equal_nan: bool = True) -> None:
+def assert_allclose(a: ArrayLike, b: ArrayLike, rtol: float = 1e-07, atol: float = 0, equal_nan: bool = True) -> None:
     """`assert_almost_equal` with NumPy's defaults."""
     assert_almost_equal(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
-def assert_almost_equal_with_err(a: Any, b: Any, rtol: Any = None, atol: Any = None, etol: float | None = None,
-                                 names: tuple[str, str] = ("a", "b"), equal_nan: bool = False,
-                                 mismatches: tuple[int, int] = (10, 10)) -> None:
+def assert_almost_equal_with_err(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Tolerance = None,
+                                 etol: float | None = None, names: tuple[str, str] = ("a", "b"),
+                                 equal_nan: bool = False, mismatches: tuple[int, int] = (10, 10)) -> None:
     """`assert_almost_equal` that lets a share `etol` of the elements be off."""
     etol = get_etol(etol)
     if etol <= 0:
         assert_almost_equal(a, b, rtol, atol, names, equal_nan, mismatches=mismatches)
         return
     x, y = _comparable(a), _comparable(b)
-    rtol, atol = get_tols(x, y, rtol, atol)
-    share = 1 - np.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan).mean()
+    relative, absolute = get_tols(x, y, rtol, atol)
+    share = 1 - np.isclose(x, y, rtol=relative, atol=absolute, equal_nan=equal_nan).mean()
     if share > etol:
         raise AssertionError(f"{share:.3%} of the elements of {names[0]} and {names[1]} differ, allowed {etol:.3%}")
 
 
-def assert_almost_equal_ignore_nan(a: Any, b: Any, rtol: Any = None, atol: Any = None,
+def assert_almost_equal_ignore_nan(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Tolerance = None,
                                    names: tuple[str, str] = ("a", "b")) -> None:
     """`assert_almost_equal` of the elements that are NaN in neither."""
     x, y = np.array(_comparable(a)), np.array(_comparable(b))
@@ -138,7 +144,8 @@ def assert_exception(f: Callable, exception_type: type[BaseException], *args: An
     raise AssertionError(f"{f} did not raise {exception_type.__name__}")
 
 
-def compare_ndarray_tuple(t1: Any, t2: Any, rtol: Any = None, atol: Any = None) -> None:
+def compare_ndarray_tuple(t1: Sequence[Any] | NDArray | None, t2: Sequence[Any] | NDArray | None,
+                          rtol: Tolerance = None, atol: Tolerance = None) -> None:
     """`assert_almost_equal` through nested tuples; None is skipped."""
     if t1 is None or t2 is None:
         return
@@ -149,21 +156,23 @@ def compare_ndarray_tuple(t1: Any, t2: Any, rtol: Any = None, atol: Any = None) 
         assert_almost_equal(t1, t2, rtol=rtol, atol=atol)
 
 
-def compare_optimizer(opt1: Any, opt2: Any, shape: Any, dtype: Any, w_stype: str = "default", g_stype: str = "default",
-                      rtol: float = 1e-4, atol: float = 1e-5, compare_states: bool = True, ntensors: int = 1) -> None:
+def compare_optimizer(opt1: Optimizer, opt2: Optimizer, shape: Any, dtype: DTypeLike,
+                      w_stype: str = "default", g_stype: str = "default", rtol: float = 1e-4, atol: float = 1e-5,
+                      compare_states: bool = True, ntensors: int = 1) -> None:
     """Checks that two optimizers change weights (and states) alike."""
     _compare_optimizers(opt1, opt2, shape, dtype, None, w_stype, g_stype, rtol, atol, compare_states, ntensors)
 
 
-def compare_optimizer_noise_seeded(opt1: Any, opt2: Any, shapes: Any, dtype: Any, noise_seed: int,
-                                   w_stype: str = "default", g_stype: str = "default", rtol: float = 1e-4,
-                                   atol: float = 1e-5, compare_states: bool = True) -> None:
+def compare_optimizer_noise_seeded(opt1: Optimizer, opt2: Optimizer, shapes: list[tuple[int, ...]], dtype: DTypeLike,
+                                   noise_seed: int, w_stype: str = "default", g_stype: str = "default",
+                                   rtol: float = 1e-4, atol: float = 1e-5, compare_states: bool = True) -> None:
     """As `compare_optimizer`, for optimizers that draw: the seed is set before either updates."""
     _compare_optimizers(opt1, opt2, shapes, dtype, noise_seed, w_stype, g_stype, rtol, atol, compare_states, 1)
 
 
-def _compare_optimizers(opt1: Any, opt2: Any, shape: Any, dtype: Any, noise_seed: int | None, w_stype: str,
-                        g_stype: str, rtol: float, atol: float, compare_states: bool, ntensors: int) -> None:
+def _compare_optimizers(opt1: Optimizer, opt2: Optimizer, shape: Any, dtype: DTypeLike,
+                        noise_seed: int | None, w_stype: str, g_stype: str, rtol: float, atol: float,
+                        compare_states: bool, ntensors: int) -> None:
     shapes = shape if isinstance(shape, list) else [shape] * ntensors
     if not isinstance(shape, list) and ntensors == 1:
         shapes = [shape]
@@ -187,7 +196,7 @@ def _compare_optimizers(opt1: Any, opt2: Any, shape: Any, dtype: Any, noise_seed
     if noise_seed is not None:
         random.seed(noise_seed)
     if opt1._takes_lists:
-        opt1.update_multi_precision(indices, *dense, states[0])
+        opt1.update_multi_precision(indices, dense[0], dense[1], states[0])
     else:
         for i, (w, g, state) in enumerate(zip(*dense, states[0], strict=True)):
             opt1.update_multi_precision(i, w, g, state)

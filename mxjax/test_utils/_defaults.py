@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
 from .._support import settings
 from ..context import Context, current_context, takes_device
 from ..ops.params import np_dtype
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 
 def default_context() -> Context:
@@ -53,6 +57,9 @@ def default_numeric_eps() -> dict[np.dtype, float]:
     return {np.dtype(np.float16): 1 / 2**6, np.dtype(np.float32): 1 / 2**9, np.dtype(np.float64): 1 / 2**14}
 
 
+Tolerance: TypeAlias = float | Mapping[np.dtype, float] | None  # a number, by dtype, or the default
+
+
 def effective_dtype(dat: Any) -> np.dtype:
     """The dtype that says how exact a value is (TF32 on GPUs is left to JAX's own settings)."""
     return np.dtype(getattr(dat, "dtype", np.dtype(type(dat))))
@@ -66,18 +73,19 @@ def get_tolerance(dat: Any, tol: Any, default_tol: dict) -> float:
     return (default_tol if tol is None else tol).get(dtype, 0)
 
 
-def get_tols(x: Any, y: Any, rtol: Any, atol: Any) -> tuple[float, float]:
+def get_tols(x: Any, y: Any, rtol: Tolerance,
+             atol: Tolerance) -> tuple[float, float]:
     """(rtol, atol) for comparing x and y: the larger of what each asks for."""
     return (max(get_tolerance(v, rtol, default_rtols()) for v in (x, y)),
             max(get_tolerance(v, atol, default_atols()) for v in (x, y)))
 
 
-def get_atol(atol: float | None = None, dtype: Any = np.dtype(np.float64)) -> float:
+def get_atol(atol: float | None = None, dtype: DTypeLike = np.dtype(np.float64)) -> float:
     """`atol`, or the default for a dtype."""
     return default_atols()[np.dtype(dtype)] if atol is None else atol
 
 
-def get_rtol(rtol: float | None = None, dtype: Any = np.dtype(np.float64)) -> float:
+def get_rtol(rtol: float | None = None, dtype: DTypeLike = np.dtype(np.float64)) -> float:
     """`rtol`, or the default for a dtype."""
     return default_rtols()[np.dtype(dtype)] if rtol is None else rtol
 

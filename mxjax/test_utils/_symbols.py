@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,13 @@ from ..symbol import Symbol
 from ._compare import _numpy, assert_almost_equal
 from ._defaults import default_atols, default_context, default_numeric_eps, default_rtols, get_tolerance
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
+
+    from ..executor._executor import Executor, GradReq
+    from ._defaults import Tolerance
+
+Named: TypeAlias = dict[str, Any] | Sequence[Any]  # values by name, or in the order of the names
 _rng = np.random.RandomState(1234)
 
 
@@ -35,7 +42,8 @@ def simple_forward(sym: Symbol, ctx: Context | None = None, is_train: bool = Fal
     return outputs[0] if len(outputs) == 1 else outputs
 
 
-def _by_name(what: str, names: list[str], values: Any, ctx: Context, dtype: Any) -> dict[str, NDArray]:
+def _by_name(what: str, names: list[str], values: Named, ctx: Context,
+             dtype: DTypeLike) -> dict[str, NDArray]:
     """Values given by name, or in the order of `names`, as NDArrays of a dtype (None: each value's own)."""
     if not isinstance(values, dict):
         values = dict(zip(names, values, strict=False))
@@ -44,23 +52,26 @@ def _by_name(what: str, names: list[str], values: Any, ctx: Context, dtype: Any)
     return {name: _placed(value, ctx, dtype) for name, value in values.items()}
 
 
-def _placed(value: Any, ctx: Context, dtype: Any) -> NDArray:
+def _placed(value: ArrayLike, ctx: Context, dtype: DTypeLike) -> NDArray:
     if isinstance(value, NDArray):
         return value.as_in_context(ctx)
     value = np.asarray(value)
     return nd.array(value, ctx=ctx, dtype=value.dtype if dtype is None or dtype == "asnumpy" else dtype)
 
 
-def _location(symbol: Symbol, location: Any, ctx: Context, dtype: Any) -> dict[str, NDArray]:
+def _location(symbol: Symbol, location: Named, ctx: Context,
+              dtype: DTypeLike) -> dict[str, NDArray]:
     return _by_name("arguments", symbol.list_arguments(), location, ctx, dtype)
 
 
-def _aux(symbol: Symbol, states: Any, ctx: Context, dtype: Any) -> dict[str, NDArray] | None:
+def _aux(symbol: Symbol, states: Named | None, ctx: Context,
+         dtype: DTypeLike) -> dict[str, NDArray] | None:
     return None if states is None else _by_name("auxiliary states", symbol.list_auxiliary_states(), states, ctx, dtype)
 
 
-def numeric_grad(executor: Any, location: dict[str, NDArray], aux_states: dict[str, NDArray] | None = None,
-                 eps: float = 1e-4, use_forward_train: bool = True, dtype: Any = np.float32) -> dict[str, np.ndarray]:
+def numeric_grad(executor: Executor, location: dict[str, NDArray], aux_states: dict[str, NDArray] | None = None,
+                 eps: float = 1e-4, use_forward_train: bool = True,
+                 dtype: DTypeLike = np.float32) -> dict[str, np.ndarray]:
     """Gradients of the sum of an executor's first output by central differences, summed after subtracting.
 
     Args:
@@ -103,7 +114,8 @@ def numeric_grad(executor: Any, location: dict[str, NDArray], aux_states: dict[s
     return result
 
 
-def _differences(executor: Any, varied: list[str], eps: float, train: bool, dtype: Any) -> dict[str, np.ndarray]:
+def _differences(executor: Executor, varied: list[str], eps: float, train: bool,
+                 dtype: DTypeLike) -> dict[str, np.ndarray]:
     """The work of `numeric_grad` as one compiled loop over all elements: a call for each would cost far more."""
     graph = executor._graph
     args = {name: array._read() for name, array in executor.arg_dict.items()}
@@ -112,11 +124,11 @@ def _differences(executor: Any, varied: list[str], eps: float, train: bool, dtyp
     with jax.enable_x64(graph.wide([*args.values(), *aux], train)):
         @Compiled
         @by_own_rules
-        def all_differences(args: dict[str, Any], aux: list[Any], key: tuple, eps: Any) -> dict[str, Any]:
+        def all_differences(args: dict[str, Any], aux: list[Any], key: tuple, eps: jax.Array) -> dict[str, Any]:
             flat, restored = ravel_pytree({name: args[name] for name in varied})
 
-            def difference(index: Any) -> Any:
-                def value(step: Any) -> Any:
+            def difference(index: jax.Array) -> Any:
+                def value(step: jax.Array) -> Any:
                     point = {**args, **restored(flat.at[index].add(step.astype(flat.dtype)))}
                     return graph.call([point[name] for name in graph.args], aux, key, train)[0][0]
                 ahead, behind = jax.lax.map(value, jnp.stack([eps, -eps]) / 2)
@@ -126,10 +138,13 @@ def _differences(executor: Any, varied: list[str], eps: float, train: bool, dtyp
         return {name: np.asarray(found[name]).astype(dtype) for name in varied}
 
 
-def check_numeric_gradient(sym: Symbol, location: Any, aux_states: Any = None, numeric_eps: float | None = None,
-                           rtol: Any = None, atol: Any = None, grad_nodes: Any = None, use_forward_train: bool = True,
+def check_numeric_gradient(sym: Symbol, location: Named,
+                           aux_states: Named | None = None, numeric_eps: float | None = None,
+                           rtol: Tolerance = None,
+                           atol: Tolerance = None,
+                           grad_nodes: Sequence[str] | dict[str, str] | None = None, use_forward_train: bool = True,
                            ctx: Context | None = None, grad_stype_dict: dict | None = None,
-                           dtype: Any = np.float32) -> None:
+                           dtype: DTypeLike = np.float32) -> None:
     """Compares a symbol's gradients with finite differences, along a random projection of its output.
 
     Args:
@@ -191,9 +206,11 @@ def _weighted(symbol: Symbol) -> Symbol:
     return sym.make_loss(symbol * sym.Variable("__random_proj"))
 
 
-def check_symbolic_forward(sym: Symbol, location: Any, expected: Any, rtol: Any = None, atol: Any = None,
-                           aux_states: Any = None, ctx: Context | None = None, equal_nan: bool = False,
-                           dtype: Any = np.float32) -> list[NDArray]:
+def check_symbolic_forward(sym: Symbol, location: Named,
+                           expected: Named, rtol: Tolerance = None,
+                           atol: Tolerance = None,
+                           aux_states: Named | None = None, ctx: Context | None = None,
+                           equal_nan: bool = False, dtype: DTypeLike = np.float32) -> list[NDArray]:
     """Compares a symbol's outputs with expected ones; returns them.
 
     Args:
@@ -219,10 +236,13 @@ def check_symbolic_forward(sym: Symbol, location: Any, expected: Any, rtol: Any 
     return executor.outputs
 
 
-def check_symbolic_backward(sym: Symbol, location: Any, out_grads: Any, expected: Any, rtol: Any = None,
-                            atol: Any = None, aux_states: Any = None, grad_req: Any = "write",
+def check_symbolic_backward(sym: Symbol, location: Named,
+                            out_grads: Named, expected: Named,
+                            rtol: Tolerance = None,
+                            atol: Tolerance = None,
+                            aux_states: Named | None = None, grad_req: GradReq = "write",
                             ctx: Context | None = None, grad_stypes: dict | None = None, equal_nan: bool = False,
-                            dtype: Any = np.float32) -> dict[str, NDArray]:
+                            dtype: DTypeLike = np.float32) -> dict[str, NDArray]:
     """Compares a symbol's gradients with expected ones; returns the gradient arrays by argument.
 
     Args:
@@ -241,10 +261,10 @@ def check_symbolic_backward(sym: Symbol, location: Any, out_grads: Any, expected
         expected = dict(zip(sym.list_arguments(), expected, strict=False))
     if isinstance(grad_req, str):
         requests = dict.fromkeys(sym.list_arguments(), grad_req)
-    elif isinstance(grad_req, (list, tuple)):
-        requests = dict(zip(sym.list_arguments(), grad_req, strict=True))
-    else:
+    elif isinstance(grad_req, dict):
         requests = grad_req
+    else:
+        requests = dict(zip(sym.list_arguments(), grad_req, strict=True))
     before = {k: _rng.normal(size=np.shape(_numpy(v))) for k, v in expected.items()
               if v is not None and requests.get(k, "null") != "null"}
     grads = {}
@@ -278,7 +298,7 @@ def check_symbolic_backward(sym: Symbol, location: Any, out_grads: Any, expected
 
 
 def check_speed(sym: Symbol, location: dict | None = None, ctx: Context | None = None, N: int = 20,  # noqa: N803
-                grad_req: Any = None, typ: str = "whole", **kwargs: Any) -> float:
+                grad_req: GradReq | None = None, typ: str = "whole", **kwargs: Any) -> float:
     """Seconds of one run of a symbol, the mean of N.
 
     Args:
@@ -315,7 +335,7 @@ def check_speed(sym: Symbol, location: dict | None = None, ctx: Context | None =
 
 
 def _fill(executors: Sequence[Any], arguments: dict, states: dict, scale: float, use_uniform: bool,
-          rand_type: Any) -> None:
+          rand_type: DTypeLike) -> None:
     """Gives executors the same arguments, random where there are none, and zeros as gradients."""
     for name, array in executors[0].arg_dict.items():
         if name not in arguments:
@@ -333,7 +353,7 @@ def _fill(executors: Sequence[Any], arguments: dict, states: dict, scale: float,
                 array[:] = 0
 
 
-def _results(executor: Any, names: Sequence[str], gradients: bool) -> dict[str, Any]:
+def _results(executor: Executor, names: Sequence[str], gradients: bool) -> dict[str, Any]:
     """Returns an executor's outputs by name, and its gradients by argument."""
     results = dict(zip(names, executor.outputs, strict=True))
     if gradients:
@@ -341,10 +361,11 @@ def _results(executor: Any, names: Sequence[str], gradients: bool) -> dict[str, 
     return results
 
 
-def check_consistency(sym: Any, ctx_list: Sequence[dict], scale: float = 1.0, grad_req: Any = "write",
-                      arg_params: dict | None = None, aux_params: dict | None = None, rtol: Any = None,
-                      atol: Any = None, raise_on_err: bool = True, ground_truth: dict | None = None,
-                      equal_nan: bool = False, use_uniform: bool = False, rand_type: Any = np.float64) -> dict:
+def check_consistency(sym: Symbol | Sequence[Symbol], ctx_list: Sequence[dict], scale: float = 1.0,
+                      grad_req: GradReq = "write", arg_params: dict | None = None, aux_params: dict | None = None,
+                      rtol: Tolerance = None, atol: Tolerance = None,
+                      raise_on_err: bool = True, ground_truth: dict | None = None, equal_nan: bool = False,
+                      use_uniform: bool = False, rand_type: DTypeLike = np.float64) -> dict:
     """Checks that a symbol computes the same on several contexts and dtypes.
 
     Args:
@@ -430,7 +451,7 @@ def check_gluon_hybridize_consistency(net_builder: Callable, data_l: Sequence[An
                 out.backward(out)
         grads = [d.grad.asnumpy() for d in inputs] if test_grad else []
         if first_out is None:
-            first_out, first_grads = out.asnumpy(), grads
+            first_out, first_grads = np.asarray(out.asnumpy()), grads
             if numpy_func is not None:
                 assert_almost_equal(first_out, numpy_func(*[d.asnumpy() for d in data_l]), rtol=rtol, atol=atol)
         else:

@@ -172,3 +172,13 @@ def test_rows_of_a_sparse_parameter_need_a_trainer(tmp_path):
     net.initialize()
     with pytest.raises(RuntimeError, match="no Trainer is created"):
         net.save_parameters(str(tmp_path / "net.params"))
+
+
+@pytest.mark.parametrize("init", ["ones", mx.init.One()])
+def test_verbose_initialization_takes_names_too(init, caplog):
+    net = gluon.nn.Dense(2, in_units=3, use_bias=False, prefix="net_")
+    with caplog.at_level("INFO"):
+        net.initialize(init, verbose=True)
+    (message,) = caplog.messages
+    assert message.startswith("Initialized net_weight as ") and message.endswith(": 1.0")
+    assert net.weight.data().asnumpy().tolist() == [[1] * 3] * 2

@@ -6,7 +6,7 @@ import inspect
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from . import _tables
 from . import lists as lists
 from ._policy import Policy, convert, in_their_dtypes, install
 from .loss_scaler import LossScaler
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 __all__ = ["convert_bucketing_module", "convert_hybrid_block", "convert_model", "convert_symbol", "init",
            "init_trainer", "list_conditional_fp32_ops", "list_fp32_ops", "list_loss_output_functions",
@@ -81,7 +84,7 @@ def list_lp16_use_fp32_params(target_dtype: str) -> dict[str, list[str]] | None:
     return dict(_tables.FP32_INPUTS) if dtype_name(target_dtype) == "bfloat16" else None
 
 
-def _policy(target_dtype: Any, low: Sequence[str] | None, fp32: Sequence[str] | None,
+def _policy(target_dtype: DTypeLike, low: Sequence[str] | None, fp32: Sequence[str] | None,
             conditional: _Conditional | None) -> Policy:
     """The default lists, or those given instead.
 
@@ -151,7 +154,7 @@ def init(target_dtype: str = "float16", target_precision_ops: Sequence[str] | No
     install(policy, _state["scaler"])
 
 
-def _trainer(trainer: Any) -> Trainer:
+def _trainer(trainer: object) -> Trainer:
     if isinstance(trainer, Trainer):
         return trainer
     if isinstance(trainer, Optimizer):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import ndarray as nd
 from ... import optimizer as opt
@@ -18,6 +18,18 @@ from ...module.executor_group import DataParallelExecutorGroup
 from ...ndarray import NDArray
 from ...symbol import Symbol
 from .svrg_optimizer import _SVRGOptimizer
+
+if TYPE_CHECKING:
+    from ...callback import Callbacks
+    from ...context import Context
+    from ...executor._executor import GradReq
+    from ...initializer import InitFunction
+    from ...kvstore.base import StoreLike
+    from ...log import LoggerLike
+    from ...metric import MetricLike
+    from ...module.base_module import BaseModule, Groups, Options, RowIds, Shapes
+    from ...monitor import Monitor
+    from ...optimizer.base import Optimizer
 
 __all__ = ["SVRGModule"]
 
@@ -54,10 +66,11 @@ class SVRGModule(Module):
     """
 
     def __init__(self, symbol: Symbol, data_names: Sequence[str] | None = ("data",),
-                 label_names: Sequence[str] | None = ("softmax_label",), logger: Any = logging, context: Any = cpu(),
-                 work_load_list: Sequence[float] | None = None, fixed_param_names: Sequence[str] | None = None,
-                 state_names: Sequence[str] | None = None, group2ctxs: Any = None, compression_params: Any = None,
-                 update_freq: int | None = None) -> None:
+                 label_names: Sequence[str] | None = ("softmax_label",), logger: LoggerLike = logging,
+                 context: Context | list[Context] = cpu(), work_load_list: Sequence[float] | None = None,
+                 fixed_param_names: Sequence[str] | None = None, state_names: Sequence[str] | None = None,
+                 group2ctxs: Groups = None,
+                 compression_params: dict[str, Any] | None = None, update_freq: int | None = None) -> None:
         arguments = (data_names, label_names, logger, context, work_load_list, fixed_param_names, state_names,
                      group2ctxs, compression_params)
         self._mod_aux = Module(symbol, *arguments)
@@ -76,22 +89,22 @@ class SVRGModule(Module):
         super()._reset_bind()
         self._mod_aux._reset_bind()
 
-    def reshape(self, data_shapes: Any, label_shapes: Any = None) -> None:
+    def reshape(self, data_shapes: Shapes, label_shapes: Shapes | None = None) -> None:
         """As `Module.reshape`."""
         super().reshape(data_shapes, label_shapes=label_shapes)
         self._mod_aux.reshape(data_shapes, label_shapes=label_shapes)
 
-    def bind(self, data_shapes: Any, label_shapes: Any = None, for_training: bool = True,
-             inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: Any = None,
-             grad_req: Any = "write") -> None:
+    def bind(self, data_shapes: Shapes, label_shapes: Shapes | None = None, for_training: bool = True,
+             inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: BaseModule | None = None,
+             grad_req: GradReq = "write") -> None:
         """As `Module.bind`."""
         arguments = (data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, shared_module, grad_req)
         super().bind(*arguments)
         if for_training:
             self._mod_aux.bind(*arguments)
 
-    def init_optimizer(self, kvstore: Any = "local", optimizer: Any = "sgd",
-                       optimizer_params: Any = (("learning_rate", 0.01),), force_init: bool = False) -> None:
+    def init_optimizer(self, kvstore: StoreLike = "local", optimizer: Optimizer | str = "sgd",
+                       optimizer_params: Options = (("learning_rate", 0.01),), force_init: bool = False) -> None:
         """As `Module.init_optimizer`."""
         params = self.get_params()[0]
         self._param_dict = [{name: nd.zeros(array.shape, ctx=ctx) for name, array in params.items()}
@@ -103,7 +116,8 @@ class SVRGModule(Module):
             for name in _group(self).param_names:
                 self._kvstore.init(name + "_full", nd.zeros(params[name].shape))
 
-    def _create_optimizer(self, optimizer: Any, kvstore: Any, params: dict[str, Any]) -> opt.Optimizer:
+    def _create_optimizer(self, optimizer: Optimizer | str, kvstore: StoreLike,
+                          params: dict[str, Any]) -> opt.Optimizer:
         """The optimizer of parameters and full gradients."""
         store, on_store = _create_kvstore(kvstore, self._ctx_len, self.get_params()[0])
         samples = _group(self).batch_size
@@ -129,7 +143,7 @@ class SVRGModule(Module):
         if self._mod_aux.binded:
             self._mod_aux.backward(out_grads)
 
-    def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Any = None) -> None:
+    def prepare(self, data_batch: DataBatch, sparse_row_id_fn: RowIds | None = None) -> None:
         """As `Module.prepare`."""
         super().prepare(data_batch, sparse_row_id_fn=sparse_row_id_fn)
         self._mod_aux.prepare(data_batch, sparse_row_id_fn=sparse_row_id_fn)
@@ -186,14 +200,15 @@ class SVRGModule(Module):
         for array in arrays:
             array /= self._ctx_len
 
-    def fit(self, train_data: DataIter, eval_data: DataIter | None = None, eval_metric: Any = "acc",
-            epoch_end_callback: Any = None, batch_end_callback: Any = None, kvstore: Any = "local",
-            optimizer: Any = "sgd", optimizer_params: Any = (("learning_rate", 0.01),), eval_end_callback: Any = None,
-            eval_batch_end_callback: Any = None, initializer: Any = _UNIFORM,
-            arg_params: dict[str, NDArray] | None = None, aux_params: dict[str, NDArray] | None = None,
-            allow_missing: bool = False, force_rebind: bool = False, force_init: bool = False, begin_epoch: int = 0,
-            num_epoch: int | None = None, validation_metric: Any = None, monitor: Any = None,
-            sparse_row_id_fn: Any = None) -> None:
+    def fit(self, train_data: DataIter, eval_data: DataIter | None = None, eval_metric: MetricLike = "acc",
+            epoch_end_callback: Callbacks = None, batch_end_callback: Callbacks = None, kvstore: StoreLike = "local",
+            optimizer: Optimizer | str = "sgd", optimizer_params: Options = (("learning_rate", 0.01),),
+            eval_end_callback: Callbacks = None, eval_batch_end_callback: Callbacks = None,
+            initializer: InitFunction | None = _UNIFORM, arg_params: dict[str, NDArray] | None = None,
+            aux_params: dict[str, NDArray] | None = None, allow_missing: bool = False, force_rebind: bool = False,
+            force_init: bool = False, begin_epoch: int = 0, num_epoch: int | None = None,
+            validation_metric: MetricLike | None = None, monitor: Monitor | None = None,
+            sparse_row_id_fn: RowIds | None = None) -> None:
         """As `Module.fit`; computes the gradients over all data every `update_freq` epochs."""
         super().fit(train_data, eval_data, eval_metric, epoch_end_callback, batch_end_callback, kvstore, optimizer,
                     optimizer_params, eval_end_callback, eval_batch_end_callback, initializer, arg_params, aux_params,

@@ -172,21 +172,21 @@ class _TokenEmbedding(Vocabulary):
         """Vectors by the tokens' numbers: (tokens, vec_len)."""
         return self._idx_to_vec
 
-    def get_vecs_by_tokens(self, tokens: Any, lower_case_backup: bool = False) -> NDArray:
+    def get_vecs_by_tokens(self, tokens: str | list[str], lower_case_backup: bool = False) -> NDArray:
         """The vector (vec_len,) of a token, or those (tokens, vec_len) of a list of tokens.
 
         Args:
             tokens: a token, or a list.
             lower_case_backup: look for a token without a number in lower case as well.
         """
-        def index(token: Any) -> int:
+        def index(token: str) -> int:
             if lower_case_backup and token not in self._token_to_idx:
                 token = token.lower()
             return self._token_to_idx.get(token, UNKNOWN_IDX)
         vectors = self._idx_to_vec.asnumpy()
         return _array(vectors[[index(t) for t in tokens]] if isinstance(tokens, list) else vectors[index(tokens)])
 
-    def update_token_vectors(self, tokens: Any, new_vectors: NDArray) -> None:
+    def update_token_vectors(self, tokens: str | list[str], new_vectors: NDArray) -> None:
         """Changes vectors.
 
         Args:
@@ -303,7 +303,7 @@ class CompositeEmbedding(_TokenEmbedding):
         AssertionError: an argument is of a wrong kind.
     """
 
-    def __init__(self, vocabulary: Vocabulary, token_embeddings: Any) -> None:
+    def __init__(self, vocabulary: Vocabulary, token_embeddings: _TokenEmbedding | list[_TokenEmbedding]) -> None:
         embeddings = token_embeddings if isinstance(token_embeddings, list) else [token_embeddings]
         for embedding in embeddings:
             if not isinstance(embedding, _TokenEmbedding):

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Sequence
 from multiprocessing import reduction
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,11 +25,20 @@ from ...context import Context, cpu, cpu_pinned
 from ...ndarray import NDArray
 from ...workers import transport
 
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from numpy.typing import DTypeLike
+
+    from ...numpy import ndarray
+    from .._types import Indexed
+    from .sampler import Sampler
+
 __all__ = ["ConnectionWrapper", "Queue", "SimpleQueue", "fetcher_loop_v1", "rebuild_ndarray", "rebuild_np_ndarray",
            "reduce_ndarray", "reduce_np_ndarray", "worker_loop_v1"]
 
 
-def rebuild_ndarray(pid: int, fd: Any, shape: tuple[int, ...], dtype: Any) -> NDArray:
+def rebuild_ndarray(pid: int, fd: Any, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
     """An NDArray out of what `reduce_ndarray` gave: who sent it, a descriptor of the memory, shape and dtype."""
     number = fd.detach()
     try:
@@ -48,12 +57,12 @@ def reduce_ndarray(data: NDArray) -> tuple:
         return rebuild_ndarray, (os.getpid(), reduction.DupFd(file.fileno()), values.shape, values.dtype)
 
 
-def rebuild_np_ndarray(pid: int, fd: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def rebuild_np_ndarray(pid: int, fd: Any, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
     """An mx.np.ndarray out of what `reduce_np_ndarray` gave."""
     return rebuild_ndarray(pid, fd, shape, dtype).as_np_ndarray()
 
 
-def reduce_np_ndarray(data: Any) -> tuple:
+def reduce_np_ndarray(data: ndarray) -> tuple:
     """As `reduce_ndarray`, for mx.np.ndarrays."""
     return rebuild_np_ndarray, reduce_ndarray(data)[1]
 
@@ -65,10 +74,10 @@ class ConnectionWrapper:
         conn: a `multiprocessing.connection.Connection`.
     """
 
-    def __init__(self, conn: Any) -> None:
+    def __init__(self, conn: Connection) -> None:
         self._conn = conn
 
-    def send(self, obj: Any) -> None:
+    def send(self, obj: object) -> None:
         """Sends an object."""
         out = io.BytesIO()
         reduction.ForkingPickler(out, pickle.HIGHEST_PROTOCOL).dump(obj)
@@ -96,7 +105,7 @@ class SimpleQueue(multiprocessing.queues.SimpleQueue):
         super().__init__(*args, ctx=multiprocessing.get_context(), **kwargs)
 
 
-def _as_in_context(data: Any, ctx: Context) -> Any:
+def _as_in_context(data: object, ctx: Context) -> Any:
     """A batch's arrays on a context."""
     if isinstance(data, NDArray):
         return data.as_in_context(ctx)
@@ -108,7 +117,7 @@ def _as_in_context(data: Any, ctx: Context) -> Any:
     return data
 
 
-def worker_loop_v1(dataset: Any, key_queue: Any, data_queue: Any, batchify_fn: Callable) -> None:
+def worker_loop_v1(dataset: Indexed, key_queue: Any, data_queue: Any, batchify_fn: Callable) -> None:
     """Loads batches: takes (number, indices) from a queue, puts (number, batch) into another; (None, None) ends it."""
     while (task := key_queue.get())[0] is not None:
         number, indices = task
@@ -129,17 +138,17 @@ def fetcher_loop_v1(data_queue: Any, data_buffer: dict[int, Any], pin_memory: bo
 _worker_dataset: Any = None
 
 
-def _worker_initializer(dataset: Any, *_: Any) -> None:
+def _worker_initializer(dataset: Indexed, *_: object) -> None:
     """Begins a process of a pool: sets the data set that `_worker_fn` takes samples from."""
     global _worker_dataset
     _worker_dataset = dataset
 
 
-def _worker_fn(samples: Sequence[int], batchify_fn: Callable, dataset: Any = None) -> bytes:
+def _worker_fn(samples: Sequence[int], batchify_fn: Callable, dataset: Indexed | None = None) -> bytes:
     """A batch of these samples, pickled, in a pool's process."""
-    dataset = _worker_dataset if dataset is None else dataset
+    source: Indexed = _worker_dataset if dataset is None else dataset
     buffer = io.BytesIO()
-    ForkingPickler(buffer, pickle.HIGHEST_PROTOCOL).dump(batchify_fn([dataset[i] for i in samples]))
+    ForkingPickler(buffer, pickle.HIGHEST_PROTOCOL).dump(batchify_fn([source[i] for i in samples]))
     return buffer.getvalue()
 
 
@@ -156,9 +165,9 @@ class _MultiWorkerIter:
         timeout: seconds to wait for a batch.
     """
 
-    def __init__(self, worker_pool: Any, batchify_fn: Callable, batch_sampler: Any, pin_memory: bool = False,
-                 pin_device_id: int = 0, worker_fn: Callable = _worker_fn, prefetch: int = 0, dataset: Any = None,
-                 data_loader: Any = None, timeout: float = 120) -> None:
+    def __init__(self, worker_pool: Any, batchify_fn: Callable, batch_sampler: Sampler | Sequence[Sequence[int]],
+                 pin_memory: bool = False, pin_device_id: int = 0, worker_fn: Callable = _worker_fn, prefetch: int = 0,
+                 dataset: Indexed | None = None, data_loader: object = None, timeout: float = 120) -> None:
         self._worker_pool, self._worker_fn, self._batchify_fn = worker_pool, worker_fn, batchify_fn
         self._batch_sampler, self._iter = batch_sampler, iter(batch_sampler)
         self._pin_memory, self._pin_device_id = pin_memory, pin_device_id

@@ -18,7 +18,7 @@ class Resumable(Protocol):
         """Has the next iteration go on from there."""
 
 
-def _without(sampler: Any) -> Any:
+def _without(sampler: object) -> Any:
     """The sampler, or the one within it, that has no state; None: there is one."""
     for owner in type(sampler).__mro__:
         if "state_dict" in vars(owner):
@@ -29,7 +29,7 @@ def _without(sampler: Any) -> Any:
     return sampler
 
 
-def has_state(sampler: Any) -> bool:
+def has_state(sampler: object) -> bool:
     """Returns whether a sampler, and the one within it, has `state_dict` and `load_state_dict`."""
     return _without(sampler) is None
 

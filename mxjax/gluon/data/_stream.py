@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ...io.state import check_count, check_state
@@ -16,7 +16,7 @@ class End:
     """Mark behind the last sample of a stream, and behind its last batch."""
 
 
-def is_stream(dataset: Any) -> bool:
+def is_stream(dataset: object) -> bool:
     """Returns whether a data set can only be iterated over, as WebDataset, grain and Hugging Face have them."""
     if not hasattr(dataset, "__iter__"):
         return False
@@ -32,7 +32,7 @@ class Stream:
         dataset: gives a new iterator over the same samples each time it is asked.
     """
 
-    def __init__(self, dataset: Any) -> None:
+    def __init__(self, dataset: Iterable[Any]) -> None:
         self._dataset = dataset
         self._next = -1
         self._samples: Iterator[Any] | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from ... import ndarray as nd
 from ...array.dense import _from_host
 from ...context import cpu
 from .dataloader import _array_class, default_batchify_fn
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 __all__ = ["Append", "AsList", "Group", "Pad", "Stack"]
 
@@ -59,7 +62,7 @@ class Pad:
 
     _in_cpp = True
 
-    def __init__(self, val: float | None = None, dtype: Any = None, round_to: int | None = None,
+    def __init__(self, val: float | None = None, dtype: DTypeLike | None = None, round_to: int | None = None,
                  use_shared_mem: bool = False) -> None:
         self._val = 0 if val is None else val
         self._dtype, self._round_to, self._warned = dtype, round_to, False

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,6 +38,9 @@ from ._state import has_state, need_state
 from ._stream import End, Stream, StreamBatches, StreamBatchify, is_stream
 from .dataset import in_float32
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+
+if TYPE_CHECKING:
+    from .._types import Indexed
 
 __all__ = ["ConnectionWrapper", "DataLoader", "DataLoaderV1", "Queue", "SimpleQueue", "default_batchify_fn",
            "default_mp_batchify_fn", "fetcher_loop_v1", "rebuild_ndarray", "rebuild_np_ndarray", "reduce_ndarray",
@@ -220,7 +223,7 @@ class DataLoader:
         [[1, 2], [3]]
     """
 
-    def __init__(self, dataset: Any, batch_size: int | None = None, shuffle: bool = False,
+    def __init__(self, dataset: Indexed | Iterable[Any], batch_size: int | None = None, shuffle: bool = False,
                  sampler: Sampler | None = None, last_batch: str | None = None, batch_sampler: Sampler | None = None,
                  batchify_fn: Callable | None = None, num_workers: int = 0, pin_memory: bool = False,
                  pin_device_id: int = 0, prefetch: int | None = None, thread_pool: bool = False, timeout: float = 120,
@@ -229,24 +232,25 @@ class DataLoader:
         if timeout <= 0:
             raise AssertionError(f"timeout must be positive, got {timeout}")
         self._dataset: Any = dataset
+        source: Any = dataset  # of the samples
         self._timeout, self._thread_pool = timeout, thread_pool
         self._pin_memory, self._pin_device_id = pin_memory, pin_device_id
         self._batchify_fn = batchify_fn or default_batchify_fn
         self._num_workers = max(num_workers, 0)
-        if is_stream(dataset):
-            batches = _stream_batches(dataset, batch_size, shuffle, sampler, last_batch, batch_sampler)
+        if is_stream(source):
+            batches = _stream_batches(source, batch_size, shuffle, sampler, last_batch, batch_sampler)
             self._batch_sampler: Sampler = batches
-            self._dataset = dataset = Stream(dataset)
+            self._dataset = source = Stream(source)
             self._batchify_fn = StreamBatchify(self._batchify_fn, batches.size, last_batch or "keep")
             self._num_workers = min(self._num_workers, 1)
         else:
-            self._batch_sampler = _batch_sampler(dataset, batch_size, shuffle, sampler, last_batch, batch_sampler)
+            self._batch_sampler = _batch_sampler(source, batch_size, shuffle, sampler, last_batch, batch_sampler)
             if self._num_workers and try_nopython is not False and level.current() == 2 and self._suits_native():
-                dataset = in_float32(dataset) or dataset
+                source = in_float32(source) or source
         self._prefetch = max(0, int(prefetch) if prefetch is not None else 2 * self._num_workers)
         if self._num_workers:
             kind = ThreadPool if thread_pool else ProcessPool
-            self._worker_pool = kind(self._num_workers, dataset, self._batchify_fn, self._prefetch)
+            self._worker_pool = kind(self._num_workers, source, self._batchify_fn, self._prefetch)
             weakref.finalize(self, self._worker_pool.close)
         self.auto_reload = auto_reload
         self._iter: _Batches | None = None  # begun ahead
@@ -343,7 +347,7 @@ class DataLoader:
         return {"kind": "DataLoader", "length": len(self._dataset) if hasattr(self._dataset, "__len__") else None}
 
 
-def _batch_sampler(dataset: Any, batch_size: int | None, shuffle: bool, sampler: Sampler | None,
+def _batch_sampler(dataset: Indexed, batch_size: int | None, shuffle: bool, sampler: Sampler | None,
                    last_batch: str | None, batch_sampler: Sampler | None) -> Sampler:
     """Returns the sampler of batches that a DataLoader's arguments describe."""
     if batch_sampler is not None:
@@ -360,7 +364,7 @@ def _batch_sampler(dataset: Any, batch_size: int | None, shuffle: bool, sampler:
     return BatchSampler(sampler, batch_size, last_batch or "keep")
 
 
-def _stream_batches(dataset: Any, batch_size: int | None, shuffle: bool, sampler: Sampler | None,
+def _stream_batches(dataset: Iterable[Any], batch_size: int | None, shuffle: bool, sampler: Sampler | None,
                     last_batch: str | None, batch_sampler: Sampler | None) -> StreamBatches:
     """The same for a data set that can only be iterated over."""
     if shuffle or sampler is not None or batch_sampler is not None:
@@ -377,7 +381,7 @@ def _stream_batches(dataset: Any, batch_size: int | None, shuffle: bool, sampler
 class DataLoaderV1(DataLoader):
     """The first version's name and arguments; see `DataLoader`."""
 
-    def __init__(self, dataset: Any, batch_size: int | None = None, shuffle: bool = False,
+    def __init__(self, dataset: Indexed | Iterable[Any], batch_size: int | None = None, shuffle: bool = False,
                  sampler: Sampler | None = None, last_batch: str | None = None, batch_sampler: Sampler | None = None,
                  batchify_fn: Callable | None = None, num_workers: int = 0, pin_memory: bool = False,
                  pin_device_id: int = 0) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,13 +14,16 @@ from ...ndarray import NDArray
 from ..block import HybridBlock
 from .sampler import FilterSampler, Sampler, SequentialSampler
 
+if TYPE_CHECKING:
+    from .._types import Indexed
+
 __all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]
 
 
 class Dataset:
     """Base of data sets: a subclass defines `__getitem__`, by number, and `__len__`. Arrays and lists will also do."""
 
-    def __getitem__(self, idx: Any) -> Any:
+    def __getitem__(self, idx: int) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define __getitem__")
 
     def __len__(self) -> int:
@@ -77,24 +80,24 @@ class SimpleDataset(Dataset):
         data: list, array, ...
     """
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: Indexed) -> None:
         self._data = data
 
     def __len__(self) -> int:
         return len(self._data)
 
-    def __getitem__(self, idx: Any) -> Any:
+    def __getitem__(self, idx: int) -> Any:
         return self._data[idx]
 
 
 class _LazyTransformDataset(SimpleDataset):
     """Another data set's samples after a function."""
 
-    def __init__(self, data: Any, fn: Callable) -> None:
+    def __init__(self, data: Indexed, fn: Callable) -> None:
         super().__init__(data)
         self._fn = fn
 
-    def __getitem__(self, idx: Any) -> Any:
+    def __getitem__(self, idx: int) -> Any:
         item = self._data[idx]
         return self._fn(*item) if isinstance(item, tuple) else self._fn(item)
 
@@ -105,21 +108,21 @@ class _TransformFirst:
     def __init__(self, fn: Callable) -> None:
         self._fn = fn
 
-    def __call__(self, first: Any, *rest: Any) -> Any:
+    def __call__(self, first: object, *rest: object) -> Any:
         return (self._fn(first), *rest) if rest else self._fn(first)
 
 
 class _SampledDataset(Dataset):
     """Some of another data set's samples."""
 
-    def __init__(self, dataset: Any, sampler: Sampler | Sequence[int]) -> None:
+    def __init__(self, dataset: Indexed, sampler: Sampler | Sequence[int]) -> None:
         self._dataset, self._sampler = dataset, sampler
         self._indices = list(sampler)
 
     def __len__(self) -> int:
         return len(self._sampler)
 
-    def __getitem__(self, idx: Any) -> Any:
+    def __getitem__(self, idx: int) -> Any:
         return self._dataset[self._indices[idx]]
 
 
@@ -150,7 +153,7 @@ class ArrayDataset(Dataset):
         # numbers come out of a NumPy array at once, one by one out of an NDArray
         self._data = [data.asnumpy() if isinstance(data, NDArray) and data.ndim == 1 else data for data in parts]
 
-    def __getitem__(self, idx: Any) -> Any:
+    def __getitem__(self, idx: int) -> Any:
         if len(self._data) == 1:
             return self._data[0][idx]
         return tuple(data[idx] for data in self._data)
@@ -159,7 +162,7 @@ class ArrayDataset(Dataset):
         return self._length
 
 
-def _parts(data: Any) -> list[Any]:
+def _parts(data: object) -> list[Any]:
     """Returns the columns of a data set, array, series or frame."""
     frame = columns(data)
     if frame is None:
@@ -170,7 +173,7 @@ def _parts(data: Any) -> list[Any]:
     return list(frame.values())
 
 
-def in_float32(dataset: Any) -> Any:
+def in_float32(dataset: object) -> Any:
     """Returns a data set whose NumPy arrays and lists are in float32; NDArrays keep their dtype.
 
     MXNet 2's loader in C++ reads data sets like this one.
@@ -198,7 +201,7 @@ def in_float32(dataset: Any) -> Any:
     return None
 
 
-def _numbers(data: Any) -> Any:
+def _numbers(data: object) -> Any:
     """Returns an NDArray itself, other numbers as a NumPy array in float32, and None for anything else."""
     if isinstance(data, NDArray):
         return data
@@ -247,7 +250,7 @@ class _DownloadedDataset(Dataset):
         os.makedirs(self._root, exist_ok=True)
         self._get_data()
 
-    def __getitem__(self, idx: Any) -> Any:
+    def __getitem__(self, idx: int) -> Any:
         sample = self._data[idx], self._label[idx]
         return sample if self._transform is None else self._transform(*sample)
 

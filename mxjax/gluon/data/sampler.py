@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...io.state import check_count, check_order, check_state, plain
 from ._state import need_state
+
+if TYPE_CHECKING:
+    from .._types import Indexed
 
 __all__ = ["BatchSampler", "FilterSampler", "IntervalSampler", "RandomSampler", "Sampler", "SequentialSampler"]
 
@@ -187,7 +190,7 @@ class FilterSampler(_Resumable):
         dataset: the samples.
     """
 
-    def __init__(self, fn: Callable[[Any], bool], dataset: Any) -> None:
+    def __init__(self, fn: Callable[[Any], bool], dataset: Indexed) -> None:
         self._indices = [i for i in range(len(dataset)) if fn(dataset[i])]
 
     def _settings(self) -> dict[str, Any]:

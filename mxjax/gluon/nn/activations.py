@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ... import initializer
 from ..block import HybridBlock
+
+if TYPE_CHECKING:
+    from ...initializer import InitializerLike
+    from .._types import Tensor
 
 __all__ = ["ELU", "GELU", "SELU", "Activation", "LeakyReLU", "PReLU", "SiLU", "Swish"]
 
@@ -28,7 +33,7 @@ class Activation(HybridBlock):
     def _alias(self) -> str:
         return self._act_type
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
         """The function of x."""
         return F.Activation(x, act_type=self._act_type, name="fwd")
 
@@ -56,7 +61,7 @@ class LeakyReLU(HybridBlock):
         super().__init__(**kwargs)
         self._alpha = alpha
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
         """The function of x."""
         return F.LeakyReLU(x, act_type="leaky", slope=self._alpha, name="fwd")
 
@@ -78,13 +83,13 @@ class PReLU(HybridBlock):
         array([[-1.,  2.]], dtype=float32)
     """
 
-    def __init__(self, alpha_initializer: Any = initializer.Constant(0.25), in_channels: int = 1,  # noqa: B008
+    def __init__(self, alpha_initializer: InitializerLike = initializer.Constant(0.25), in_channels: int = 1,  # noqa: B008
                  **kwargs: Any) -> None:
         super().__init__(**kwargs)
         with self._scope:
             self.alpha = self._make_parameter("alpha", shape=(in_channels,), init=alpha_initializer)
 
-    def hybrid_forward(self, F: Any, x: Any, alpha: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor, alpha: Tensor) -> Any:  # noqa: N803
         """The function of x."""
         return F.LeakyReLU(x, gamma=alpha, act_type="prelu", name="fwd")
 
@@ -104,7 +109,7 @@ class ELU(HybridBlock):
         super().__init__(**kwargs)
         self._alpha = alpha
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
         """The function of x."""
         return F.LeakyReLU(x, act_type="elu", slope=self._alpha)
 
@@ -120,7 +125,7 @@ class SELU(HybridBlock):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
         """The function of x."""
         return F.LeakyReLU(x, act_type="selu", name="fwd")
 
@@ -136,7 +141,7 @@ class GELU(HybridBlock):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
         """The function of x."""
         return F.LeakyReLU(x, act_type="gelu", name="fwd")
 
@@ -152,7 +157,7 @@ class SiLU(HybridBlock):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
         """The function of x."""
         return x * F.sigmoid(x, name="fwd")
 
@@ -172,6 +177,6 @@ class Swish(HybridBlock):
         super().__init__(**kwargs)
         self._beta = beta
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
         """The function of x."""
         return x * F.sigmoid(self._beta * x, name="fwd")

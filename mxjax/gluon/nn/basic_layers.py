@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ... import ndarray as nd
 from ... import numpy, numpy_extension, symbol
@@ -17,6 +18,12 @@ from ..block import Block, HybridBlock
 from ..parameter import Parameter
 from ..utils import _indent, any_arguments
 from .activations import Activation
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ...initializer import InitializerLike
+    from .._types import Tensor
 
 __all__ = ["BatchNorm", "BatchNormReLU", "Dense", "Dropout", "Embedding", "Flatten", "GroupNorm", "HybridLambda",
            "HybridSequential", "InstanceNorm", "Lambda", "LayerNorm", "Sequential"]
@@ -42,14 +49,14 @@ class _Stack(Block):
         for block in blocks:
             self.register_child(block)
 
-    def _run(self, x: Any, *args: Any) -> Any:
+    def _run(self, x: object, *args: Any) -> Any:
         if args:
             raise TypeError(f"{type(self).__name__} takes one input, got {1 + len(args)}")
         for block in self._child_blocks():
             x = block(x)
         return x
 
-    def _run_spread(self, x: Any, *args: Any) -> Any:
+    def _run_spread(self, x: object, *args: Any) -> Any:
         """As MXNet 2 does it: a block's outputs are the next one's inputs."""
         for block in self._child_blocks():
             x, args = block(x, *args), ()
@@ -89,7 +96,7 @@ class Sequential(_Stack, Block):
     """
 
     @any_arguments
-    def forward(self, x: Any, *args: Any) -> Any:
+    def forward(self, x: Tensor, *args: Any) -> Any:
         """The last block's output; in MXNet 2 blocks may take and give several arrays."""
         return self._run(x, *args)
 
@@ -116,7 +123,7 @@ class HybridSequential(_Stack, HybridBlock):
     _in_turn = True
 
     @any_arguments
-    def hybrid_forward(self, F: Any, x: Any, *args: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor, *args: Any) -> Any:  # noqa: N803
         """The last block's output; in MXNet 2 blocks may take and give several arrays."""
         return self._run(x, *args)
 
@@ -189,7 +196,7 @@ class HybridLambda(HybridBlock):
         else:
             raise ValueError(f"Unrecognized function in lambda: {function} of type {type(function)}")
 
-    def hybrid_forward(self, F: Any, x: Any, *args: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor, *args: Any) -> Any:  # noqa: N803
         """The function of the inputs."""
         return self._func(x, *args) if _LEVEL == 2 else self._func(F, x, *args)
 
@@ -227,8 +234,8 @@ class Dense(HybridBlock):
     """
 
     def __init__(self, units: int, activation: str | None = None, use_bias: bool = True, flatten: bool = True,
-                 dtype: Any = "float32", weight_initializer: Any = None, bias_initializer: Any = "zeros",
-                 in_units: int = 0, **kwargs: Any) -> None:
+                 dtype: DTypeLike = "float32", weight_initializer: InitializerLike = None,
+                 bias_initializer: InitializerLike = "zeros", in_units: int = 0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._flatten, self._units, self._in_units = flatten, units, in_units
         with self._scope:
@@ -238,7 +245,7 @@ class Dense(HybridBlock):
                                         allow_deferred_init=True) if use_bias else None
             self.act = None if activation is None else Activation(activation, **named(activation + "_"))
 
-    def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:  # noqa: N803
         """The layer's output."""
         out = F.FullyConnected(x, weight, bias, no_bias=bias is None, num_hidden=self._units, flatten=self._flatten,
                                name="fwd")
@@ -271,7 +278,7 @@ class Dropout(HybridBlock):
         super().__init__(**kwargs)
         self._rate, self._axes = rate, axes
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
         """x with values dropped."""
         if self._rate > 0:
             return F.Dropout(x, p=self._rate, axes=self._axes, name="fwd", cudnn_off=False)
@@ -298,15 +305,15 @@ class Embedding(HybridBlock):
         (2, 2, 3)
     """
 
-    def __init__(self, input_dim: int, output_dim: int, dtype: Any = "float32", weight_initializer: Any = None,
-                 sparse_grad: bool = False, **kwargs: Any) -> None:
+    def __init__(self, input_dim: int, output_dim: int, dtype: DTypeLike = "float32",
+                 weight_initializer: InitializerLike = None, sparse_grad: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._kwargs = {"input_dim": input_dim, "output_dim": output_dim, "dtype": dtype, "sparse_grad": sparse_grad}
         self.weight = self._make_parameter(
             "weight", shape=(input_dim, output_dim), init=weight_initializer, dtype=dtype, allow_deferred_init=True,
             grad_stype="row_sparse" if sparse_grad else "default")
 
-    def hybrid_forward(self, F: Any, x: Any, weight: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor, weight: Tensor) -> Any:  # noqa: N803
         """The vectors."""
         return F.Embedding(x, weight, name="fwd", **self._kwargs)
 
@@ -325,7 +332,7 @@ class Flatten(HybridBlock):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
         """x in two dimensions."""
         return F.flatten(x)
 
@@ -340,7 +347,7 @@ class _Norm(HybridBlock):
     _kwargs: dict[str, Any]
     gamma: Parameter
 
-    def _make(self, name: str, size: int, init: Any, trained: bool = True, **options: Any) -> Any:
+    def _make(self, name: str, size: int, init: InitializerLike, trained: bool = True, **options: Any) -> Any:
         """The parameter `name` of `size` values, changed in training if `trained`."""
         return self._make_parameter(name, grad_req="write" if trained else "null", shape=(size,), init=init,
                                allow_deferred_init=True, **options)
@@ -369,9 +376,9 @@ class _BatchNorm(_Norm):
     _operator = "BatchNorm"
 
     def __init__(self, axis: int = 1, momentum: float = 0.9, epsilon: float = 1e-5, center: bool = True,
-                 scale: bool = True, use_global_stats: bool = False, beta_initializer: Any = "zeros",
-                 gamma_initializer: Any = "ones", running_mean_initializer: Any = "zeros",
-                 running_variance_initializer: Any = "ones", in_channels: int = 0, **kwargs: Any) -> None:
+                 scale: bool = True, use_global_stats: bool = False, beta_initializer: InitializerLike = "zeros",
+                 gamma_initializer: InitializerLike = "ones", running_mean_initializer: InitializerLike = "zeros",
+                 running_variance_initializer: InitializerLike = "ones", in_channels: int = 0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._kwargs = {"axis": axis, "eps": epsilon, "momentum": momentum, "fix_gamma": not scale,
                         "use_global_stats": use_global_stats}
@@ -384,12 +391,12 @@ class _BatchNorm(_Norm):
         self.running_var = self._make("running_var", in_channels, running_variance_initializer, False,
                                       differentiable=False)
 
-    def cast(self, dtype: Any) -> None:
+    def cast(self, dtype: DTypeLike) -> None:
         """Converts the parameters to another dtype; where that has 16 bits, too few for statistics, to float32."""
         super().cast("float32" if np_dtype(dtype).name in ("float16", "bfloat16") else dtype)
 
-    def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any,  # noqa: N803
-                       running_var: Any) -> Any:
+    def hybrid_forward(self, F: ModuleType, x: Tensor, gamma: Tensor, beta: Tensor, running_mean: Tensor,  # noqa: N803
+                       running_var: Tensor) -> Any:
         """x, normalized."""
         operator = getattr(F.contrib if self._operator == "BatchNormWithReLU" else F, self._operator)
         return operator(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
@@ -457,15 +464,15 @@ class InstanceNorm(_Norm):
     """
 
     def __init__(self, axis: int = 1, epsilon: float = 1e-5, center: bool = True, scale: bool = False,
-                 beta_initializer: Any = "zeros", gamma_initializer: Any = "ones", in_channels: int = 0,
-                 **kwargs: Any) -> None:
+                 beta_initializer: InitializerLike = "zeros", gamma_initializer: InitializerLike = "ones",
+                 in_channels: int = 0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
         self._axis, self._epsilon = axis, epsilon
         self.gamma = self._make("gamma", in_channels, gamma_initializer, scale)
         self.beta = self._make("beta", in_channels, beta_initializer, center)
 
-    def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor, gamma: Tensor, beta: Tensor) -> Any:  # noqa: N803
         """x, normalized."""
         if self._axis == 1:
             return F.InstanceNorm(x, gamma, beta, name="fwd", eps=self._epsilon)
@@ -493,15 +500,15 @@ class LayerNorm(_Norm):
     """
 
     def __init__(self, axis: int = -1, epsilon: float = 1e-5, center: bool = True, scale: bool = True,
-                 beta_initializer: Any = "zeros", gamma_initializer: Any = "ones", in_channels: int = 0,
-                 prefix: str | None = None, params: ParameterDict | None = None) -> None:
+                 beta_initializer: InitializerLike = "zeros", gamma_initializer: InitializerLike = "ones",
+                 in_channels: int = 0, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix=prefix, params=params)
         self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
         self._axis, self._epsilon, self._center, self._scale = axis, epsilon, center, scale
         self.gamma = self._make("gamma", in_channels, gamma_initializer, scale)
         self.beta = self._make("beta", in_channels, beta_initializer, center)
 
-    def hybrid_forward(self, F: Any, data: Any, gamma: Any, beta: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, data: Tensor, gamma: Tensor, beta: Tensor) -> Any:  # noqa: N803
         """data, normalized."""
         return F.LayerNorm(data, gamma=gamma, beta=beta, axis=self._axis, eps=self._epsilon)
 
@@ -525,8 +532,8 @@ class GroupNorm(_Norm):
     """
 
     def __init__(self, num_groups: int = 1, epsilon: float = 1e-5, center: bool = True, scale: bool = True,
-                 beta_initializer: Any = "zeros", gamma_initializer: Any = "ones", prefix: str | None = None,
-                 params: ParameterDict | None = None, in_channels: int = 0) -> None:
+                 beta_initializer: InitializerLike = "zeros", gamma_initializer: InitializerLike = "ones",
+                 prefix: str | None = None, params: ParameterDict | None = None, in_channels: int = 0) -> None:
         super().__init__(prefix=prefix, params=params)
         self._kwargs = {"eps": epsilon, "num_groups": num_groups, "center": center, "scale": scale}
         self._num_groups, self._epsilon, self._center, self._scale = num_groups, epsilon, center, scale
@@ -534,7 +541,7 @@ class GroupNorm(_Norm):
         self.gamma = self._make("gamma", size, gamma_initializer, scale)
         self.beta = self._make("beta", size, beta_initializer, center)
 
-    def hybrid_forward(self, F: Any, data: Any, gamma: Any, beta: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, data: Tensor, gamma: Tensor, beta: Tensor) -> Any:  # noqa: N803
         """data, normalized."""
         return F.GroupNorm(data, gamma=gamma, beta=beta, num_groups=self._num_groups, eps=self._epsilon)
 

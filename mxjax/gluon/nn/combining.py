@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ... import context
 from ... import ndarray as nd
@@ -13,6 +14,13 @@ from ...base import numeric_types
 from .._parameter import ParameterDict
 from ..block import Block, HybridBlock
 from .basic_layers import BatchNorm, HybridSequential, Sequential
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ...initializer import InitializerLike
+    from ...ndarray import NDArray
+    from .._types import Tensor
 
 __all__ = ["Concatenate", "Concurrent", "HybridConcatenate", "HybridConcurrent", "Identity", "PixelShuffle1D",
            "PixelShuffle2D", "PixelShuffle3D", "SparseEmbedding", "SyncBatchNorm"]
@@ -36,7 +44,7 @@ class Concurrent(Sequential):
         super().__init__(prefix=prefix, params=params)
         self.axis = axis
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Any:
         """The outputs in one array."""
         return nd.concat(*[block(x) for block in self._child_blocks()], dim=self.axis)
 
@@ -61,7 +69,7 @@ class HybridConcurrent(HybridSequential):
         super().__init__(prefix=prefix, params=params)
         self.axis = axis
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
         """The outputs in one array."""
         return F.concat(*[block(x) for block in self._child_blocks()], dim=self.axis)
 
@@ -95,7 +103,7 @@ class Identity(HybridBlock):
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix=prefix, params=params)
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
         """x."""
         return x
 
@@ -117,15 +125,15 @@ class SparseEmbedding(Block):
         (2, 3)
     """
 
-    def __init__(self, input_dim: int, output_dim: int, dtype: Any = "float32", weight_initializer: Any = None,
-                 **kwargs: Any) -> None:
+    def __init__(self, input_dim: int, output_dim: int, dtype: DTypeLike = "float32",
+                 weight_initializer: InitializerLike = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._kwargs = {"input_dim": input_dim, "output_dim": output_dim, "dtype": dtype, "sparse_grad": True}
         self.weight = self._make_parameter(
             "weight", shape=(input_dim, output_dim), init=weight_initializer, dtype=dtype, grad_stype="row_sparse",
             stype="row_sparse")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: NDArray) -> Any:
         """Vectors of the indices x: shape x.shape + (output_dim,)."""
         return nd.Embedding(x, self.weight.row_sparse_data(x), name="fwd", **self._kwargs)
 
@@ -153,9 +161,9 @@ class SyncBatchNorm(BatchNorm):
 
     def __init__(self, in_channels: int = 0, num_devices: int | None = None, momentum: float = 0.9,
                  epsilon: float = 1e-5, center: bool = True, scale: bool = True, use_global_stats: bool = False,
-                 beta_initializer: Any = "zeros", gamma_initializer: Any = "ones",
-                 running_mean_initializer: Any = "zeros", running_variance_initializer: Any = "ones",
-                 **kwargs: Any) -> None:
+                 beta_initializer: InitializerLike = "zeros", gamma_initializer: InitializerLike = "ones",
+                 running_mean_initializer: InitializerLike = "zeros",
+                 running_variance_initializer: InitializerLike = "ones", **kwargs: Any) -> None:
         super().__init__(1, momentum, epsilon, center, scale, use_global_stats, beta_initializer, gamma_initializer,
                          running_mean_initializer, running_variance_initializer, in_channels, **kwargs)
         if num_devices is None:
@@ -165,8 +173,8 @@ class SyncBatchNorm(BatchNorm):
         self._kwargs = {"eps": epsilon, "momentum": momentum, "fix_gamma": not scale,
                         "use_global_stats": use_global_stats, "ndev": num_devices, "key": self._unique}
 
-    def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any,  # noqa: N803
-                       running_var: Any) -> Any:
+    def hybrid_forward(self, F: ModuleType, x: Tensor, gamma: Tensor, beta: Tensor, running_mean: Tensor,  # noqa: N803
+                       running_var: Tensor) -> Any:
         """x, normalized."""
         return F.contrib.SyncBatchNorm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
@@ -183,7 +191,7 @@ class _PixelShuffle(HybridBlock):
             raise AssertionError(f"{type(self).__name__} needs {self._rank} factors, got {len(factors)}")
         self._factors = tuple(map(int, factors))
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
         """x, rearranged."""
         rank = self._rank
         x = F.reshape(x, (0, -4, -1, math.prod(self._factors)) + (0,) * rank)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ...base import numeric_types
 from .._chosen_block import named
@@ -11,11 +12,13 @@ from .._parameter import ParameterDict
 from ..block import HybridBlock
 from .activations import Activation
 
+if TYPE_CHECKING:
+    from ...initializer import InitializerLike
+    from .._types import Size, Tensor
+
 __all__ = ["AvgPool1D", "AvgPool2D", "AvgPool3D", "Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D",
            "Conv3DTranspose", "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalAvgPool3D", "GlobalMaxPool1D",
            "GlobalMaxPool2D", "GlobalMaxPool3D", "MaxPool1D", "MaxPool2D", "MaxPool3D", "ReflectionPad2D"]
-
-Size = int | Sequence[int]
 
 
 def _sizes(value: Size, rank: int, what: str) -> tuple[int, ...]:
@@ -41,8 +44,8 @@ class _Conv(HybridBlock):
 
     def __init__(self, channels: int, kernel_size: Sequence[int], strides: Size, padding: Size, dilation: Size,
                  groups: int, layout: str, in_channels: int = 0, activation: str | None = None, use_bias: bool = True,
-                 weight_initializer: Any = None, bias_initializer: Any = "zeros", op_name: str = "Convolution",
-                 adj: Sequence[int] | None = None, prefix: str | None = None,
+                 weight_initializer: InitializerLike = None, bias_initializer: InitializerLike = "zeros",
+                 op_name: str = "Convolution", adj: Sequence[int] | None = None, prefix: str | None = None,
                  params: ParameterDict | None = None) -> None:
         super().__init__(prefix=prefix, params=params)
         rank = len(kernel_size)
@@ -64,7 +67,7 @@ class _Conv(HybridBlock):
     def _alias(self) -> str:
         return "conv"
 
-    def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:  # noqa: N803
         """The layer's output."""
         inputs = (x, weight) if bias is None else (x, weight, bias)
         out = getattr(F, self._op_name)(*inputs, name="fwd", **self._kwargs)
@@ -103,8 +106,8 @@ class Conv1D(_Conv):
 
     def __init__(self, channels: int, kernel_size: Size, strides: Size = 1, padding: Size = 0, dilation: Size = 1,
                  groups: int = 1, layout: str = "NCW", activation: str | None = None, use_bias: bool = True,
-                 weight_initializer: Any = None, bias_initializer: Any = "zeros", in_channels: int = 0,
-                 **kwargs: Any) -> None:
+                 weight_initializer: InitializerLike = None, bias_initializer: InitializerLike = "zeros",
+                 in_channels: int = 0, **kwargs: Any) -> None:
         _check_layout(layout, ("NCW",), "Conv1D")
         super().__init__(channels, _sizes(kernel_size, 1, "kernel_size"), strides, padding, dilation, groups, layout,
                          in_channels, activation, use_bias, weight_initializer, bias_initializer, **kwargs)
@@ -124,8 +127,8 @@ class Conv2D(_Conv):
 
     def __init__(self, channels: int, kernel_size: Size, strides: Size = (1, 1), padding: Size = (0, 0),
                  dilation: Size = (1, 1), groups: int = 1, layout: str = "NCHW", activation: str | None = None,
-                 use_bias: bool = True, weight_initializer: Any = None, bias_initializer: Any = "zeros",
-                 in_channels: int = 0, **kwargs: Any) -> None:
+                 use_bias: bool = True, weight_initializer: InitializerLike = None,
+                 bias_initializer: InitializerLike = "zeros", in_channels: int = 0, **kwargs: Any) -> None:
         _check_layout(layout, ("NCHW", "NHWC"), "Conv2D")
         super().__init__(channels, _sizes(kernel_size, 2, "kernel_size"), strides, padding, dilation, groups, layout,
                          in_channels, activation, use_bias, weight_initializer, bias_initializer, **kwargs)
@@ -145,8 +148,8 @@ class Conv3D(_Conv):
 
     def __init__(self, channels: int, kernel_size: Size, strides: Size = (1, 1, 1), padding: Size = (0, 0, 0),
                  dilation: Size = (1, 1, 1), groups: int = 1, layout: str = "NCDHW", activation: str | None = None,
-                 use_bias: bool = True, weight_initializer: Any = None, bias_initializer: Any = "zeros",
-                 in_channels: int = 0, **kwargs: Any) -> None:
+                 use_bias: bool = True, weight_initializer: InitializerLike = None,
+                 bias_initializer: InitializerLike = "zeros", in_channels: int = 0, **kwargs: Any) -> None:
         _check_layout(layout, ("NCDHW", "NDHWC"), "Conv3D")
         super().__init__(channels, _sizes(kernel_size, 3, "kernel_size"), strides, padding, dilation, groups, layout,
                          in_channels, activation, use_bias, weight_initializer, bias_initializer, **kwargs)
@@ -177,8 +180,8 @@ class Conv1DTranspose(_Transpose):
 
     def __init__(self, channels: int, kernel_size: Size, strides: Size = 1, padding: Size = 0, output_padding: Size = 0,
                  dilation: Size = 1, groups: int = 1, layout: str = "NCW", activation: str | None = None,
-                 use_bias: bool = True, weight_initializer: Any = None, bias_initializer: Any = "zeros",
-                 in_channels: int = 0, **kwargs: Any) -> None:
+                 use_bias: bool = True, weight_initializer: InitializerLike = None,
+                 bias_initializer: InitializerLike = "zeros", in_channels: int = 0, **kwargs: Any) -> None:
         _check_layout(layout, ("NCW",), "Conv1DTranspose")
         super().__init__(1, channels, kernel_size, strides, padding, output_padding, dilation, groups, layout,
                          in_channels, activation, use_bias, weight_initializer, bias_initializer, **kwargs)
@@ -198,8 +201,8 @@ class Conv2DTranspose(_Transpose):
 
     def __init__(self, channels: int, kernel_size: Size, strides: Size = (1, 1), padding: Size = (0, 0),
                  output_padding: Size = (0, 0), dilation: Size = (1, 1), groups: int = 1, layout: str = "NCHW",
-                 activation: str | None = None, use_bias: bool = True, weight_initializer: Any = None,
-                 bias_initializer: Any = "zeros", in_channels: int = 0, **kwargs: Any) -> None:
+                 activation: str | None = None, use_bias: bool = True, weight_initializer: InitializerLike = None,
+                 bias_initializer: InitializerLike = "zeros", in_channels: int = 0, **kwargs: Any) -> None:
         _check_layout(layout, ("NCHW", "NHWC"), "Conv2DTranspose")
         super().__init__(2, channels, kernel_size, strides, padding, output_padding, dilation, groups, layout,
                          in_channels, activation, use_bias, weight_initializer, bias_initializer, **kwargs)
@@ -219,8 +222,8 @@ class Conv3DTranspose(_Transpose):
 
     def __init__(self, channels: int, kernel_size: Size, strides: Size = (1, 1, 1), padding: Size = (0, 0, 0),
                  output_padding: Size = (0, 0, 0), dilation: Size = (1, 1, 1), groups: int = 1, layout: str = "NCDHW",
-                 activation: str | None = None, use_bias: bool = True, weight_initializer: Any = None,
-                 bias_initializer: Any = "zeros", in_channels: int = 0, **kwargs: Any) -> None:
+                 activation: str | None = None, use_bias: bool = True, weight_initializer: InitializerLike = None,
+                 bias_initializer: InitializerLike = "zeros", in_channels: int = 0, **kwargs: Any) -> None:
         _check_layout(layout, ("NCDHW", "NDHWC"), "Conv3DTranspose")
         super().__init__(3, channels, kernel_size, strides, padding, output_padding, dilation, groups, layout,
                          in_channels, activation, use_bias, weight_initializer, bias_initializer, **kwargs)
@@ -249,7 +252,7 @@ class _Pooling(HybridBlock):
     def _alias(self) -> str:
         return "pool"
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
         """x, pooled."""
         return F.Pooling(x, name="fwd", **self._kwargs)
 
@@ -450,6 +453,6 @@ class ReflectionPad2D(HybridBlock):
             raise AssertionError(f"padding must be a number or 8 of them, got {padding!r}")
         self._padding = padding
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
         """x, padded."""
         return F.pad(x, mode="reflect", pad_width=self._padding)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from .._chosen_block import named
 from .._parameter import ParameterDict
 from ..block import Block, HybridBlock
 from .activations import Activation
-from .conv_layers import Size, _check_layout, _sizes
+from .conv_layers import _check_layout, _sizes
+
+if TYPE_CHECKING:
+    from ...initializer import InitializerLike
+    from .._types import Size, Tensor
 
 __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 
@@ -39,10 +44,10 @@ class DeformableConvolution(HybridBlock):
     def __init__(self, channels: int, kernel_size: Size = (1, 1), strides: Size = (1, 1), padding: Size = (0, 0),
                  dilation: Size = (1, 1), groups: int = 1, num_deformable_group: int = 1, layout: str = "NCHW",
                  use_bias: bool = True, in_channels: int = 0, activation: str | None = None,
-                 weight_initializer: Any = None, bias_initializer: Any = "zeros",
-                 offset_weight_initializer: Any = "zeros", offset_bias_initializer: Any = "zeros",
-                 offset_use_bias: bool = True, op_name: str = "DeformableConvolution",
-                 adj: Sequence[int] | None = None, prefix: str | None = None,
+                 weight_initializer: InitializerLike = None, bias_initializer: InitializerLike = "zeros",
+                 offset_weight_initializer: InitializerLike = "zeros",
+                 offset_bias_initializer: InitializerLike = "zeros", offset_use_bias: bool = True,
+                 op_name: str = "DeformableConvolution", adj: Sequence[int] | None = None, prefix: str | None = None,
                  params: ParameterDict | None = None) -> None:
         super().__init__(prefix=prefix, params=params)
         _check_layout(layout, ("NCHW", "NHWC"), type(self).__name__)
@@ -62,7 +67,7 @@ class DeformableConvolution(HybridBlock):
         offset_shape = (self._per_point * points, *kernel, inner) if layout == "NHWC" else \
             (self._per_point * points, inner, *kernel)
         with self._scope:
-            def get(name: str, shape: tuple[int, ...], init: Any) -> Any:
+            def get(name: str, shape: tuple[int, ...], init: InitializerLike) -> Any:
                 return self._make_parameter(name, shape=shape, init=init, allow_deferred_init=True)
             for name in self._order:
                 if name == "offset":
@@ -79,12 +84,12 @@ class DeformableConvolution(HybridBlock):
     def _alias(self) -> str:
         return "deformable_conv"
 
-    def _convolve(self, F: Any, x: Any, offset: Any, weights: dict[str, Any]) -> Any:  # noqa: N803
+    def _convolve(self, F: ModuleType, x: Tensor, offset: Tensor, weights: dict[str, Any]) -> Any:  # noqa: N803
         return F.contrib.DeformableConvolution(data=x, offset=offset, name="fwd", **weights,
                                                **self._kwargs_deformable_conv)
 
-    def hybrid_forward(self, F: Any, x: Any, offset_weight: Any, deformable_conv_weight: Any,  # noqa: N803
-                       offset_bias: Any = None, deformable_conv_bias: Any = None) -> Any:
+    def hybrid_forward(self, F: ModuleType, x: Tensor, offset_weight: Tensor, deformable_conv_weight: Tensor,  # noqa: N803
+                       offset_bias: Tensor | None = None, deformable_conv_bias: Tensor | None = None) -> Any:
         """The layer's output."""
         inputs = (x, offset_weight) if offset_bias is None else (x, offset_weight, offset_bias)
         offset = F.Convolution(*inputs, cudnn_off=True, **self._kwargs_offset)
@@ -118,11 +123,11 @@ class ModulatedDeformableConvolution(DeformableConvolution):
     def __init__(self, channels: int, kernel_size: Size = (1, 1), strides: Size = (1, 1), padding: Size = (0, 0),
                  dilation: Size = (1, 1), groups: int = 1, num_deformable_group: int = 1, layout: str = "NCHW",
                  use_bias: bool = True, in_channels: int = 0, activation: str | None = None,
-                 weight_initializer: Any = None, bias_initializer: Any = "zeros",
-                 offset_weight_initializer: Any = "zeros", offset_bias_initializer: Any = "zeros",
-                 offset_use_bias: bool = True, op_name: str = "ModulatedDeformableConvolution",
-                 adj: Sequence[int] | None = None, prefix: str | None = None,
-                 params: ParameterDict | None = None) -> None:
+                 weight_initializer: InitializerLike = None, bias_initializer: InitializerLike = "zeros",
+                 offset_weight_initializer: InitializerLike = "zeros",
+                 offset_bias_initializer: InitializerLike = "zeros", offset_use_bias: bool = True,
+                 op_name: str = "ModulatedDeformableConvolution", adj: Sequence[int] | None = None,
+                 prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(channels, kernel_size, strides, padding, dilation, groups, num_deformable_group, layout,
                          use_bias, in_channels, activation, weight_initializer, bias_initializer,
                          offset_weight_initializer, offset_bias_initializer, offset_use_bias, op_name, adj, prefix,
@@ -131,7 +136,7 @@ class ModulatedDeformableConvolution(DeformableConvolution):
     def _alias(self) -> str:
         return "modulated_deformable_conv"
 
-    def _convolve(self, F: Any, x: Any, offset: Any, weights: dict[str, Any]) -> Any:  # noqa: N803
+    def _convolve(self, F: ModuleType, x: Tensor, offset: Tensor, weights: dict[str, Any]) -> Any:  # noqa: N803
         moved = F.slice_axis(offset, axis=1, begin=0, end=self.offset_split_index)
         mask = F.sigmoid(F.slice_axis(offset, axis=1, begin=self.offset_split_index, end=None)) * 2
         return F.contrib.ModulatedDeformableConvolution(data=x, offset=moved, mask=mask, name="fwd", **weights,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .utils import constraint_check, linalg, np
+
+if TYPE_CHECKING:
+    from .utils import Value
 
 __all__ = ["Boolean", "Cat", "Constraint", "GreaterThan", "GreaterThanEq", "HalfOpenInterval", "IntegerGreaterThan",
            "IntegerGreaterThanEq", "IntegerHalfOpenInterval", "IntegerInterval", "IntegerLessThan", "IntegerLessThanEq",
@@ -20,7 +23,7 @@ class Constraint:
 
     _expected = ""  # of a value, in messages
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Value) -> Any:
         """The value.
 
         Raises:
@@ -28,7 +31,7 @@ class Constraint:
         """
         return constraint_check()(self._holds(value), f"Constraint violated: {self._told()}") * value
 
-    def _holds(self, value: Any) -> Any:
+    def _holds(self, value: Value) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define check")
 
     def _told(self) -> str:
@@ -38,7 +41,7 @@ class Constraint:
 class _Dependent(Constraint):
     """A set that depends on a distribution's parameters: only an instance knows it."""
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Value) -> Any:
         raise ValueError("Cannot validate dependent constraint: ask a distribution for its support")
 
 
@@ -46,7 +49,7 @@ class dependent_property(property, _Dependent):  # noqa: N801  MXNet's name
     """A property whose value is a constraint that depends on parameters."""
 
 
-def is_dependent(constraint: Any) -> bool:
+def is_dependent(constraint: object) -> bool:
     """Returns whether a constraint depends on a distribution's parameters."""
     return isinstance(constraint, _Dependent)
 
@@ -56,7 +59,7 @@ class Real(Constraint):
 
     _expected = "real numbers"
 
-    def _holds(self, value: Any) -> Any:
+    def _holds(self, value: Value) -> Any:
         return value == value
 
 
@@ -65,7 +68,7 @@ class Boolean(Constraint):
 
     _expected = "0 or 1"
 
-    def _holds(self, value: Any) -> Any:
+    def _holds(self, value: Value) -> Any:
         return (value == 0) | (value == 1)
 
 
@@ -77,7 +80,7 @@ class _Bounded(Constraint):
     _with_bounds = (True, True)
     _integer = False
 
-    def _holds(self, value: Any) -> Any:
+    def _holds(self, value: Value) -> Any:
         low, high = self._with_bounds
         above = value >= self._lower_bound if low else value > self._lower_bound
         holds = above & (value <= self._upper_bound if high else value < self._upper_bound)
@@ -93,7 +96,7 @@ class _Bounded(Constraint):
 class Interval(_Bounded):
     """Numbers between two bounds, which belong to it."""
 
-    def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
+    def __init__(self, lower_bound: Value, upper_bound: Value) -> None:
         self._lower_bound, self._upper_bound = lower_bound, upper_bound
 
 
@@ -137,7 +140,7 @@ class IntegerHalfOpenInterval(HalfOpenInterval):
 class GreaterThanEq(_Bounded):
     """Numbers from a bound on."""
 
-    def __init__(self, lower_bound: Any) -> None:
+    def __init__(self, lower_bound: Value) -> None:
         self._lower_bound = lower_bound
 
 
@@ -150,7 +153,7 @@ class GreaterThan(GreaterThanEq):
 class LessThanEq(_Bounded):
     """Numbers up to a bound."""
 
-    def __init__(self, upper_bound: Any) -> None:
+    def __init__(self, upper_bound: Value) -> None:
         self._upper_bound = upper_bound
 
 
@@ -217,8 +220,8 @@ class Simplex(Constraint):
 
     _expected = "numbers >= 0 that sum up to 1 along the last axis"
 
-    def _holds(self, value: Any) -> Any:
-        return ((value >= 0) & (np.abs(value.sum(axis=-1, keepdims=True) - 1) < 1e-6)).all()
+    def _holds(self, value: Value) -> Any:
+        return ((value >= 0) & (np.abs(np.sum(value, axis=-1, keepdims=True) - 1) < 1e-6)).all()
 
 
 class LowerTriangular(Constraint):
@@ -226,7 +229,7 @@ class LowerTriangular(Constraint):
 
     _expected = "lower triangular matrices"
 
-    def _holds(self, value: Any) -> Any:
+    def _holds(self, value: Value) -> Any:
         return (np.tril(value) == value).all()
 
 
@@ -235,7 +238,7 @@ class LowerCholesky(LowerTriangular):
 
     _expected = "lower triangular matrices with a positive diagonal"
 
-    def _holds(self, value: Any) -> Any:
+    def _holds(self, value: Value) -> Any:
         return super()._holds(value) & (np.diagonal(value, axis1=-2, axis2=-1) > 0).all()
 
 
@@ -244,7 +247,7 @@ class PositiveDefinite(Constraint):
 
     _expected = "symmetric positive definite matrices"
 
-    def _holds(self, value: Any) -> Any:
+    def _holds(self, value: Value) -> Any:
         symmetric = (np.abs(value - np.swapaxes(value, -1, -2)) < 1e-5).all()
         return symmetric & (linalg.eigvalsh(value) > 0).all()
 
@@ -265,7 +268,7 @@ class Cat(Constraint):
         if len(self._lengths) != len(self._parts):
             raise AssertionError(f"{len(self._lengths)} lengths for {len(self._parts)} constraints")
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Value) -> Any:
         checked, start = [], 0
         for constraint, length in zip(self._parts, self._lengths, strict=True):
             part = np.take(value, np.arange(start, start + length), axis=self._axis)

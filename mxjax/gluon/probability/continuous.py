@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -12,6 +13,9 @@ from .distribution import Distribution, ExponentialFamily, TransformedDistributi
 from .transformation import AbsTransform, AffineTransform, ExpTransform, PowerTransform, SigmoidTransform
 from .utils import _clip_prob, _softplus, digamma, erf, erfinv, gammaln, np, random
 
+if TYPE_CHECKING:
+    from .utils import Shape, Value
+
 __all__ = ["Beta", "Cauchy", "Chi2", "Exponential", "FisherSnedecor", "Gamma", "Gumbel", "HalfCauchy", "HalfNormal",
            "Laplace", "Normal", "Pareto", "RelaxedBernoulli", "StudentT", "Uniform", "Weibull"]
 
@@ -19,7 +23,7 @@ _lgamma, _digamma, _erf, _erfinv = gammaln(), digamma(), erf(), erfinv()
 _log2 = math.log(2)
 
 
-def _uniform_like(x: Any, size: Any) -> Any:
+def _uniform_like(x: Value, size: Shape) -> Any:
     """Uniform draws above 0, in the shape of x where there is no size."""
     return _clip_prob(random.uniform(x * 0.0, 1.0, size=size))
 
@@ -31,14 +35,14 @@ class _LocScale(Distribution):
     support = Real()
     arg_constraints = {"loc": Real(), "scale": Positive()}
 
-    def __init__(self, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
+    def __init__(self, loc: Value = 0.0, scale: Value = 1.0, validate_args: bool | None = None) -> None:
         self.loc, self.scale = loc, scale
         super().__init__(0, validate_args)
 
-    def _standard(self, value: Any) -> Any:
+    def _standard(self, value: Value) -> Any:
         return (value - self.loc) / self.scale
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         return self.icdf(_uniform_like(self.loc + self.scale, size))
 
 
@@ -55,16 +59,16 @@ class Normal(_LocScale, ExponentialFamily):
         ((3, 2), array([0.691, 0.5  ], dtype=float32))
     """
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         return -0.5 * self._standard(value) ** 2 - np.log(self.scale) - 0.5 * math.log(2 * math.pi)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         return random.normal(self.loc, self.scale, size)
 
-    def _cdf(self, value: Any) -> Any:
+    def _cdf(self, value: Value) -> Any:
         return 0.5 * (1 + _erf(self._standard(value) / math.sqrt(2)))
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Value) -> Any:
         return self.loc + self.scale * _erfinv(2 * value - 1) * math.sqrt(2)
 
     @property
@@ -86,14 +90,14 @@ class Normal(_LocScale, ExponentialFamily):
 class Laplace(_LocScale):
     """The Laplace distribution: exp(-|value - loc| / scale) / (2 scale); arguments as in `Normal`."""
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         return -np.log(2 * self.scale) - np.abs(self._standard(value))
 
-    def _cdf(self, value: Any) -> Any:
+    def _cdf(self, value: Value) -> Any:
         value = self._standard(value)
         return 0.5 - 0.5 * np.sign(value) * np.expm1(-np.abs(value))
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Value) -> Any:
         value = value - 0.5
         return self.loc - self.scale * np.sign(value) * np.log1p(-2 * np.abs(value))
 
@@ -129,13 +133,13 @@ class Cauchy(_NoMoments, _LocScale):
         validate_args: as in `Distribution`.
     """
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         return -math.log(math.pi) - np.log(self.scale) - np.log1p(self._standard(value) ** 2)
 
-    def _cdf(self, value: Any) -> Any:
+    def _cdf(self, value: Value) -> Any:
         return np.arctan(self._standard(value)) / math.pi + 0.5
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Value) -> Any:
         return np.tan(math.pi * (value - 0.5)) * self.scale + self.loc
 
     def entropy(self) -> Any:
@@ -150,17 +154,17 @@ class Gumbel(_LocScale):
         validate_args: as in `Distribution`.
     """
 
-    def __init__(self, loc: Any, scale: Any = 1, validate_args: bool | None = None) -> None:
+    def __init__(self, loc: Value, scale: Value = 1, validate_args: bool | None = None) -> None:
         super().__init__(loc, scale, validate_args)
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         y = -self._standard(value)
         return y - np.exp(y) - np.log(self.scale)
 
-    def _cdf(self, value: Any) -> Any:
+    def _cdf(self, value: Value) -> Any:
         return np.exp(-np.exp(-self._standard(value)))
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Value) -> Any:
         return self.loc - self.scale * np.log(-np.log(value))
 
     @property
@@ -185,7 +189,7 @@ class Uniform(Distribution):
 
     arg_constraints = {"low": Real(), "high": Real()}
 
-    def __init__(self, low: Any = 0.0, high: Any = 1.0, validate_args: bool | None = None) -> None:
+    def __init__(self, low: Value = 0.0, high: Value = 1.0, validate_args: bool | None = None) -> None:
         self.low, self.high = low, high
         super().__init__(0, validate_args)
 
@@ -194,17 +198,17 @@ class Uniform(Distribution):
         """From `low` to `high`."""
         return Interval(self.low, self.high)
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         outside = (value < self.low) | (value > self.high)
         return np.where(outside, np.full_like(value, -math.inf), np.zeros_like(value)) - np.log(self.high - self.low)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         return random.uniform(self.low, self.high, size=size)
 
-    def _cdf(self, value: Any) -> Any:
+    def _cdf(self, value: Value) -> Any:
         return np.clip((value - self.low) / (self.high - self.low), 0, 1)
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Value) -> Any:
         return value * (self.high - self.low) + self.low
 
     @property
@@ -231,7 +235,7 @@ class Exponential(ExponentialFamily):
     support = Positive()
     arg_constraints = {"scale": Positive()}
 
-    def __init__(self, scale: Any = 1.0, validate_args: bool | None = None) -> None:
+    def __init__(self, scale: Value = 1.0, validate_args: bool | None = None) -> None:
         self.scale = scale
         super().__init__(0, validate_args)
 
@@ -252,16 +256,16 @@ class Exponential(ExponentialFamily):
     def variance(self) -> Any:
         return self.scale ** 2
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         return random.exponential(self.scale, size=size)
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         return -np.log(self.scale) - value / self.scale
 
-    def _cdf(self, value: Any) -> Any:
+    def _cdf(self, value: Value) -> Any:
         return -np.expm1(-value / self.scale)
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Value) -> Any:
         return -self.scale * np.log1p(-value)
 
     def entropy(self) -> Any:
@@ -279,15 +283,15 @@ class Gamma(ExponentialFamily):
     support = Real()
     arg_constraints = {"shape": Positive(), "scale": Positive()}
 
-    def __init__(self, shape: Any, scale: Any = 1.0, validate_args: bool | None = None) -> None:
+    def __init__(self, shape: Value, scale: Value = 1.0, validate_args: bool | None = None) -> None:
         self.shape, self.scale = shape, scale
         super().__init__(0, validate_args)
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         return (self.shape - 1) * np.log(value) - value / self.scale - self.shape * np.log(self.scale) \
             - _lgamma(self.shape)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         return random.gamma(self.shape, 1, size) * self.scale
 
     @property
@@ -312,11 +316,11 @@ class Chi2(Gamma):
 
     arg_constraints = {"df": Positive()}
 
-    def __init__(self, df: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, df: Value, validate_args: bool | None = None) -> None:
         self.df = df
         super().__init__(df / 2, 2.0, validate_args)
 
-    def broadcast_to(self, batch_shape: Any) -> Chi2:
+    def broadcast_to(self, batch_shape: Sequence[int]) -> Chi2:
         return Chi2(np.broadcast_to(self.df, batch_shape), self._validate_args)
 
 
@@ -331,11 +335,11 @@ class Beta(ExponentialFamily):
     support = UnitInterval()
     arg_constraints = {"alpha": Positive(), "beta": Positive()}
 
-    def __init__(self, alpha: Any, beta: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, alpha: Value, beta: Value, validate_args: bool | None = None) -> None:
         self.alpha, self.beta = alpha, beta
         super().__init__(0, validate_args)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         like = (self.alpha + self.beta) * 0.0  # both have the batch's shape
         x, y = random.gamma(self.alpha + like, 1, size), random.gamma(self.beta + like, 1, size)
         return _clip_prob(x / (x + y))
@@ -352,7 +356,7 @@ class Beta(ExponentialFamily):
     def _log_normalizer(self) -> Any:
         return _lgamma(self.alpha) + _lgamma(self.beta) - _lgamma(self.alpha + self.beta)
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         return (self.alpha - 1) * np.log(value) + (self.beta - 1) * np.log1p(-value) - self._log_normalizer()
 
     def entropy(self) -> Any:
@@ -371,11 +375,11 @@ class FisherSnedecor(Distribution):
     support = Positive()
     arg_constraints = {"df1": Positive(), "df2": Positive()}
 
-    def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, df1: Value, df2: Value, validate_args: bool | None = None) -> None:
         self.df1, self.df2 = df1, df2
         super().__init__(0, validate_args)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         like = (self.df1 + self.df2) * 0.0  # both have the batch's shape
         above, below = (random.gamma(df / 2 + like, 1, size) / df for df in (self.df1, self.df2))
         return above / below
@@ -390,13 +394,13 @@ class FisherSnedecor(Distribution):
         df = _at_least(self.df2, 4)
         return 2 * df ** 2 * (self.df1 + df - 2) / (self.df1 * (df - 2) ** 2 * (df - 4))
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         a, b, ratio = self.df1 / 2, self.df2 / 2, self.df1 / self.df2
         return _lgamma(a + b) - _lgamma(a) - _lgamma(b) + a * np.log(ratio) + (a - 1) * np.log(value) \
             - (a + b) * np.log1p(ratio * value)
 
 
-def _at_least(x: Any, bound: float, other: float = math.nan) -> Any:
+def _at_least(x: Value, bound: float, other: float = math.nan) -> Any:
     """x, or another value where it is not above a bound."""
     if isinstance(x, int | float):
         return x if x > bound else other
@@ -415,7 +419,7 @@ class StudentT(_LocScale):
     has_grad = False
     arg_constraints = {"df": Positive(), "loc": Real(), "scale": Real()}
 
-    def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
+    def __init__(self, df: Value, loc: Value = 0.0, scale: Value = 1.0, validate_args: bool | None = None) -> None:
         self.df = df
         super().__init__(loc, scale, validate_args)
 
@@ -431,12 +435,12 @@ class StudentT(_LocScale):
             return self.scale ** 2 * (math.inf if df <= 2 else ratio)
         return self.scale ** 2 * np.where(df <= 2, np.full_like(ratio, math.inf), ratio)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         like = (self.df + self.loc + self.scale) * 0.0
         chi2 = 2 * random.gamma(self.df / 2 + like, 1, size)
         return self.loc + random.normal(like, 1.0, size) * np.sqrt(self.df / chi2) * self.scale
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         df = self.df
         return _lgamma((df + 1) / 2) - _lgamma(df / 2) - np.log(self.scale) - 0.5 * np.log(df * math.pi) \
             - 0.5 * (df + 1) * np.log1p(self._standard(value) ** 2 / df)
@@ -455,11 +459,11 @@ class _Half(TransformedDistribution[_LocScale]):
     arg_constraints = {"scale": Positive()}
     _kind: type[_LocScale]
 
-    def __init__(self, scale: Any = 1.0, validate_args: bool | None = None) -> None:
+    def __init__(self, scale: Value = 1.0, validate_args: bool | None = None) -> None:
         self.scale = scale
         super().__init__(self._kind(0.0, scale), AbsTransform(), validate_args)
 
-    def broadcast_to(self, batch_shape: Any) -> Distribution:
+    def broadcast_to(self, batch_shape: Sequence[int]) -> Distribution:
         return type(self)(np.broadcast_to(self.scale, batch_shape), self._validate_args)
 
     @property
@@ -467,14 +471,14 @@ class _Half(TransformedDistribution[_LocScale]):
         """0, where the distribution begins."""
         return self._base_dist.loc
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         log_prob = self._base_dist.log_prob(value) + _log2
         return np.where(value < 0, np.full_like(log_prob, -math.inf), log_prob)
 
-    def _cdf(self, value: Any) -> Any:
+    def _cdf(self, value: Value) -> Any:
         return 2 * self._base_dist.cdf(value) - 1
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Value) -> Any:
         return self._base_dist.icdf((value + 1) / 2)
 
     def entropy(self) -> Any:
@@ -522,11 +526,11 @@ class Pareto(TransformedDistribution[Exponential]):
     has_grad = True
     arg_constraints = {"alpha": Positive(), "scale": Positive()}
 
-    def __init__(self, alpha: Any, scale: Any = 1.0, validate_args: bool | None = None) -> None:
+    def __init__(self, alpha: Value, scale: Value = 1.0, validate_args: bool | None = None) -> None:
         self.alpha, self.scale = alpha, scale
         super().__init__(Exponential(1 / alpha), [ExpTransform(), AffineTransform(0, scale)], validate_args)
 
-    def broadcast_to(self, batch_shape: Any) -> Pareto:
+    def broadcast_to(self, batch_shape: Sequence[int]) -> Pareto:
         return Pareto(*[np.broadcast_to(x, batch_shape) for x in (self.alpha, self.scale)],
                       validate_args=self._validate_args)
 
@@ -535,7 +539,7 @@ class Pareto(TransformedDistribution[Exponential]):
         """Above `scale`."""
         return GreaterThan(self.scale)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         return self.scale * _uniform_like(self.alpha + self.scale, size) ** (-1 / self.alpha)
 
     @property
@@ -564,15 +568,15 @@ class Weibull(TransformedDistribution[Exponential]):
     support = Positive()
     arg_constraints = {"concentration": Positive(), "scale": Positive()}
 
-    def __init__(self, concentration: Any, scale: Any = 1.0, validate_args: bool | None = None) -> None:
+    def __init__(self, concentration: Value, scale: Value = 1.0, validate_args: bool | None = None) -> None:
         self.concentration, self.scale = concentration, scale
         super().__init__(Exponential(), [PowerTransform(1 / concentration), AffineTransform(0, scale)], validate_args)
 
-    def broadcast_to(self, batch_shape: Any) -> Weibull:
+    def broadcast_to(self, batch_shape: Sequence[int]) -> Weibull:
         return Weibull(*[np.broadcast_to(x, batch_shape) for x in (self.concentration, self.scale)],
                        validate_args=self._validate_args)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         u = _uniform_like(self.concentration + self.scale, size)
         return self.scale * (-np.log(u)) ** (1 / self.concentration)
 
@@ -596,16 +600,16 @@ class _LogitRelaxedBernoulli(_ByProb):
     support = Real()
     arg_constraints = {"prob": Interval(0, 1), "logit": Real()}
 
-    def __init__(self, T: Any, prob: Any, logit: Any, validate_args: bool | None) -> None:  # noqa: N803
+    def __init__(self, T: Value, prob: Value | None, logit: Value | None, validate_args: bool | None) -> None:  # noqa: N803
         self.T = T
         self._take(prob, logit)
         super().__init__(0, validate_args)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         u = _uniform_like(self.logit, size)
         return (self.logit + np.log(u) - np.log1p(-u)) / self.T
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         difference = self.logit - self.T * value
         return np.log(self.T) + difference - 2 * _softplus(difference)
 
@@ -622,11 +626,11 @@ class RelaxedBernoulli(TransformedDistribution[_LogitRelaxedBernoulli]):
     has_grad = True
     support = OpenInterval(0, 1)
 
-    def __init__(self, T: Any, prob: Any = None, logit: Any = None,  # noqa: N803
+    def __init__(self, T: Value, prob: Value | None = None, logit: Value | None = None,  # noqa: N803
                  validate_args: bool | None = None) -> None:
         super().__init__(_LogitRelaxedBernoulli(T, prob, logit, validate_args), SigmoidTransform(), validate_args)
 
-    def broadcast_to(self, batch_shape: Any) -> RelaxedBernoulli:
+    def broadcast_to(self, batch_shape: Sequence[int]) -> RelaxedBernoulli:
         return RelaxedBernoulli(self.T, logit=np.broadcast_to(self.logit, batch_shape))
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -23,6 +23,9 @@ from .utils import (
     random_extension,
 )
 
+if TYPE_CHECKING:
+    from .utils import Shape, Value
+
 __all__ = ["Bernoulli", "Binomial", "Categorical", "Geometric", "Multinomial", "NegativeBinomial", "OneHotCategorical",
            "Poisson"]
 
@@ -37,7 +40,7 @@ def _poisson(rate: Any) -> Any:
     return _classic.sample_poisson(rate.as_nd_ndarray()).as_np_ndarray()
 
 
-def _broadcast(x: Any, size: Any) -> Any:
+def _broadcast(x: Value, size: Shape) -> Any:
     """x in another shape; a number as an array of it."""
     if _is_number(x):
         return np.full(_shape(size), x)
@@ -55,7 +58,8 @@ class Bernoulli(_ByProb, ExponentialFamily):
     support = Boolean()
     arg_constraints = _OF_PROB
 
-    def __init__(self, prob: Any = None, logit: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(self, prob: Value | None = None, logit: Value | None = None,
+                 validate_args: bool | None = None) -> None:
         self._take(prob, logit)
         super().__init__(0, validate_args)
 
@@ -67,10 +71,10 @@ class Bernoulli(_ByProb, ExponentialFamily):
     def variance(self) -> Any:
         return self.prob * (1 - self.prob)
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         return value * self.logit - _softplus(self.logit)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         return random_extension.bernoulli(self.prob, None, size)
 
     def entropy(self) -> Any:
@@ -88,7 +92,8 @@ class Geometric(_ByProb):
     support = NonNegativeInteger()
     arg_constraints = _OF_PROB
 
-    def __init__(self, prob: Any = None, logit: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(self, prob: Value | None = None, logit: Value | None = None,
+                 validate_args: bool | None = None) -> None:
         self._take(prob, logit)
         super().__init__(0, validate_args)
 
@@ -100,10 +105,10 @@ class Geometric(_ByProb):
     def variance(self) -> Any:
         return (1 / self.prob - 1) / self.prob
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         return value * np.log1p(-self.prob) + np.log(self.prob)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         u = _clip_prob(random.uniform(self.prob * 0.0, 1.0, size=size))
         return np.floor(np.log(u) / np.log1p(-self.prob))
 
@@ -123,11 +128,12 @@ class Binomial(_ByProb):
     support = NonNegativeInteger()
     arg_constraints = _OF_PROB
 
-    def __init__(self, n: Any = 1, prob: Any = None, logit: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(self, n: Value = 1, prob: Value | None = None, logit: Value | None = None,
+                 validate_args: bool | None = None) -> None:
         if n < 0 or n % 1 != 0:
             raise ValueError(f"Binomial: n must be a non-negative integer, got {n}")
         self._take(prob, logit)
-        self.n = n
+        self.n: Any = n
         super().__init__(0, validate_args)
 
     @property
@@ -138,11 +144,11 @@ class Binomial(_ByProb):
     def variance(self) -> Any:
         return self.n * self.prob * (1 - self.prob)
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         ways = _lgamma(self.n + 1) - _lgamma(1 + value) - _lgamma(self.n - value + 1)
         return ways + value * np.log(self.prob) + (self.n - value) * np.log1p(-self.prob)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         prob = np.expand_dims(_broadcast(self.prob, size), -1)
         return random_extension.bernoulli(np.repeat(prob, int(self.n), -1), None).sum(axis=-1)
 
@@ -161,9 +167,10 @@ class NegativeBinomial(_ByProb):
     support = NonNegativeInteger()
     arg_constraints = {"n": GreaterThanEq(0), **_OF_PROB}
 
-    def __init__(self, n: Any, prob: Any = None, logit: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(self, n: Value, prob: Value | None = None, logit: Value | None = None,
+                 validate_args: bool | None = None) -> None:
         self._take(prob, logit)
-        self.n = n
+        self.n: Any = n
         super().__init__(0, validate_args)
 
     @property
@@ -174,11 +181,11 @@ class NegativeBinomial(_ByProb):
     def variance(self) -> Any:
         return self.n * self.prob / (1 - self.prob) ** 2
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         ways = _lgamma(value + self.n) - _lgamma(1 + value) - _lgamma(self.n)
         return ways + self.n * np.log(self.prob) + value * np.log1p(-self.prob)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         like = (self.n + self.logit) * 0.0
         return _poisson(random.gamma(self.n + like, 1, size) * np.exp(self.logit))
 
@@ -194,7 +201,7 @@ class Poisson(ExponentialFamily):
     support = NonNegativeInteger()
     arg_constraints = {"rate": Positive()}
 
-    def __init__(self, rate: Any = 1.0, validate_args: bool | None = None) -> None:
+    def __init__(self, rate: Value = 1.0, validate_args: bool | None = None) -> None:
         self.rate = rate
         super().__init__(0, validate_args)
 
@@ -206,10 +213,10 @@ class Poisson(ExponentialFamily):
     def variance(self) -> Any:
         return self.rate
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         return _poisson(_broadcast(self.rate, size))
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         return value * np.log(self.rate) - self.rate - _lgamma(value + 1)
 
 
@@ -220,7 +227,8 @@ class _ByClasses(_ByProb):
     _param_dims = {"prob": 1, "logit": 1}
     arg_constraints = _OF_CLASSES
 
-    def __init__(self, num_events: int, prob: Any, logit: Any, event_dim: int, validate_args: bool | None) -> None:
+    def __init__(self, num_events: int, prob: Value | None, logit: Value | None, event_dim: int,
+                 validate_args: bool | None) -> None:
         if not num_events > 0:
             raise ValueError(f"{type(self).__name__}: num_events must be greater than zero, got {num_events}")
         self.num_events = int(num_events)
@@ -231,7 +239,7 @@ class _ByClasses(_ByProb):
         """Logarithms of probabilities whose sum is 1."""
         return npx.log_softmax(self.logit, axis=-1)
 
-    def _largest(self, size: Any, temperature: Any = 1.0) -> Any:
+    def _largest(self, size: Shape, temperature: Value = 1.0) -> Any:
         """Logits with Gumbel noise, of which the largest is a draw."""
         logit = self.logit if size is None else np.broadcast_to(self.logit, (*_shape(size), self.num_events))
         return random.gumbel(logit) / temperature
@@ -252,7 +260,7 @@ class Categorical(_ByClasses):
 
     has_enumerate_support = True
 
-    def __init__(self, num_events: int, prob: Any = None, logit: Any = None,
+    def __init__(self, num_events: int, prob: Value | None = None, logit: Value | None = None,
                  validate_args: bool | None = None) -> None:
         super().__init__(num_events, prob, logit, 0, validate_args)
 
@@ -261,10 +269,10 @@ class Categorical(_ByClasses):
         """0, 1, ... below the number of classes."""
         return IntegerInterval(0, self.num_events - 1)
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         return (npx.one_hot(value, self.num_events) * self._log_probs()).sum(axis=-1)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         return np.argmax(self._largest(size), axis=-1)
 
     def enumerate_support(self) -> Any:
@@ -281,7 +289,7 @@ class OneHotCategorical(_ByClasses):
 
     has_enumerate_support = True
 
-    def __init__(self, num_events: int, prob: Any = None, logit: Any = None,
+    def __init__(self, num_events: int, prob: Value | None = None, logit: Value | None = None,
                  validate_args: bool | None = None) -> None:
         super().__init__(num_events, prob, logit, 1, validate_args)
 
@@ -295,10 +303,10 @@ class OneHotCategorical(_ByClasses):
     def variance(self) -> Any:
         return self.prob * (1 - self.prob)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         return npx.one_hot(np.argmax(self._largest(size), axis=-1), self.num_events)
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         return (value * self._log_probs()).sum(axis=-1)
 
     def enumerate_support(self) -> Any:
@@ -317,7 +325,7 @@ class Multinomial(_ByClasses):
         validate_args: as in `Distribution`.
     """
 
-    def __init__(self, num_events: int, prob: Any = None, logit: Any = None, total_count: int = 1,
+    def __init__(self, num_events: int, prob: Value | None = None, logit: Value | None = None, total_count: int = 1,
                  validate_args: bool | None = None) -> None:
         if not _is_number(total_count):
             raise ValueError(f"Multinomial: total_count must be a number, got a {type(total_count).__name__}")
@@ -337,13 +345,13 @@ class Multinomial(_ByClasses):
     def variance(self) -> Any:
         return self.total_count * self.prob * (1 - self.prob)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         batch = self._batch_shape if size is None else _shape(size)
         draws = np.argmax(self._largest((int(self.total_count), *batch)), axis=-1)
         return npx.one_hot(draws, self.num_events).sum(axis=0)
 
-    def _log_prob(self, value: Any) -> Any:
-        ways = _lgamma(value.sum(axis=-1) + 1) - _lgamma(value + 1).sum(axis=-1)
+    def _log_prob(self, value: Value) -> Any:
+        ways = _lgamma(np.sum(value, axis=-1) + 1) - _lgamma(value + 1).sum(axis=-1)
         return ways + (self._log_probs() * value).sum(axis=-1)
 
 
@@ -351,15 +359,15 @@ class _LogRelaxed(_ByClasses):
     has_grad = True
     support = Real()
 
-    def __init__(self, T: Any, num_events: int, prob: Any, logit: Any,  # noqa: N803
+    def __init__(self, T: Value, num_events: int, prob: Value | None, logit: Value | None,  # noqa: N803
                  validate_args: bool | None) -> None:
         self.T = T
         super().__init__(num_events, prob, logit, 1, validate_args)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         return npx.log_softmax(self._largest(size, self.T), axis=-1)
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         count = self.num_events
         return npx.log_softmax(self.logit - value * self.T, axis=-1).sum(axis=-1) \
             + float(numpy.log(numpy.arange(1, count)).sum()) + (count - 1) * np.log(self.T)

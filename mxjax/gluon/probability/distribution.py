@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy
 
@@ -13,6 +13,9 @@ from ...symbol import Symbol
 from .constraint import Constraint, dependent_property
 from .transformation import Transformation
 from .utils import _is_number, _shape, logit2prob, np, prob2logit, sum_right_most
+
+if TYPE_CHECKING:
+    from .utils import Shape, Value
 
 __all__ = ["Distribution", "ExponentialFamily", "Independent", "TransformedDistribution"]
 
@@ -91,33 +94,33 @@ class Distribution:
         return new
 
     # ------------------------------------------------------------------ what distributions have
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Value) -> Any:
         """The logarithm of the density, or of the probability, at a value."""
         if self._validate_args:
             value = self._validate_samples(value)
         return self._log_prob(value)
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no log_prob")
 
-    def pdf(self, value: Any) -> Any:
+    def pdf(self, value: Value) -> Any:
         """The density, or the probability, at a value."""
         return np.exp(self.log_prob(value))
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Value) -> Any:
         """The probability of what is not greater than a value."""
         if self._validate_args:
             value = self._validate_samples(value)
         return self._cdf(value)
 
-    def _cdf(self, value: Any) -> Any:
+    def _cdf(self, value: Value) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no cdf")
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Value) -> Any:
         """The inverse of `cdf`."""
         raise NotImplementedError(f"{type(self).__name__} has no icdf")
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         """Draws.
 
         Args:
@@ -125,7 +128,7 @@ class Distribution:
         """
         raise NotImplementedError(f"{type(self).__name__} cannot be sampled")
 
-    def sample_n(self, size: Any = None) -> Any:
+    def sample_n(self, size: Shape = None) -> Any:
         """Draws for each of the parameters.
 
         Args:
@@ -160,7 +163,7 @@ class Distribution:
         """exp(entropy)."""
         return np.exp(self.entropy())
 
-    def _validate_samples(self, value: Any) -> Any:
+    def _validate_samples(self, value: Value) -> Any:
         return self.support.check(value)
 
     def __repr__(self) -> str:
@@ -178,7 +181,7 @@ class _ByProb(Distribution):
 
     _binary = True  # the probability of 1, or one for each class along the last axis
 
-    def _take(self, prob: Any, logit: Any) -> None:
+    def _take(self, prob: Value | None, logit: Value | None) -> None:
         if (prob is None) == (logit is None):
             raise ValueError(f"{type(self).__name__}: either `prob` or `logit` must be specified, but not both; "
                              f"got prob={prob}, logit={logit}")
@@ -259,10 +262,10 @@ class Independent(Distribution):
     def variance(self) -> Any:
         return self.base_dist.variance
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         return self.base_dist.sample(size)
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         return sum_right_most(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
     def entropy(self) -> Any:
@@ -293,20 +296,20 @@ class TransformedDistribution(Distribution, Generic[Base]):
     def _batch_shape(self) -> tuple[int, ...]:
         return super()._batch_shape if self._given() else self._base_dist._batch_shape
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         return self._transformed(self._base_dist.sample(size))
 
-    def sample_n(self, size: Any = None) -> Any:
+    def sample_n(self, size: Shape = None) -> Any:
         if self._given():
             return super().sample_n(size)
         return self._transformed(self._base_dist.sample_n(size))
 
-    def _transformed(self, x: Any) -> Any:
+    def _transformed(self, x: Value) -> Any:
         for transform in self._transforms:
             x = transform(x)
         return x
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         total = 0.0
         for transform in reversed(self._transforms):
             x = transform.inv(value)
@@ -321,10 +324,10 @@ class TransformedDistribution(Distribution, Generic[Base]):
             sign = sign * transform.sign
         return sign
 
-    def _cdf(self, value: Any) -> Any:
+    def _cdf(self, value: Value) -> Any:
         for transform in reversed(self._transforms):
             value = transform.inv(value)
         return self._sign * (self._base_dist.cdf(value) - 0.5) + 0.5
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Value) -> Any:
         return self._transformed(self._base_dist.icdf(self._sign * (value - 0.5) + 0.5))

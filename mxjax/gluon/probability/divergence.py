@@ -68,89 +68,89 @@ def empirical_kl(p: Distribution, q: Distribution, n_samples: int = 1) -> Any:
 
 @register_kl(HalfNormal, HalfNormal)
 @register_kl(Normal, Normal)
-def _normal(p: Any, q: Any) -> Any:
+def _normal(p: HalfNormal | Normal, q: HalfNormal | Normal) -> Any:
     ratio = (p.scale / q.scale) ** 2
     return 0.5 * (ratio + ((p.loc - q.loc) / q.scale) ** 2 - 1 - np.log(ratio))
 
 
 @register_kl(Bernoulli, Bernoulli)
-def _bernoulli(p: Any, q: Any) -> Any:
+def _bernoulli(p: Bernoulli, q: Bernoulli) -> Any:
     return p.prob * np.log(p.prob / q.prob) + (1 - p.prob) * np.log((1 - p.prob) / (1 - q.prob))
 
 
 @register_kl(OneHotCategorical, OneHotCategorical)
 @register_kl(Categorical, Categorical)
-def _categorical(p: Any, q: Any) -> Any:
+def _categorical(p: Categorical | OneHotCategorical, q: Categorical | OneHotCategorical) -> Any:
     return (p.prob * (p._log_probs() - q._log_probs())).sum(axis=-1)
 
 
 @register_kl(Uniform, Uniform)
-def _uniform(p: Any, q: Any) -> Any:
+def _uniform(p: Uniform, q: Uniform) -> Any:
     kl = np.log((q.high - q.low) / (p.high - p.low))
     return np.where((q.low > p.low) | (q.high < p.high), np.full_like(kl, math.inf), kl)
 
 
 @register_kl(Cauchy, Cauchy)
-def _cauchy(p: Any, q: Any) -> Any:
+def _cauchy(p: Cauchy, q: Cauchy) -> Any:
     return np.log(((p.scale + q.scale) ** 2 + (p.loc - q.loc) ** 2) / (4 * p.scale * q.scale))
 
 
 @register_kl(Laplace, Laplace)
-def _laplace(p: Any, q: Any) -> Any:
+def _laplace(p: Laplace, q: Laplace) -> Any:
     ratio, distance = p.scale / q.scale, np.abs(p.loc - q.loc)
     return distance / q.scale + ratio * np.exp(-distance / p.scale) - np.log(ratio) - 1
 
 
 @register_kl(Poisson, Poisson)
-def _poisson(p: Any, q: Any) -> Any:
+def _poisson(p: Poisson, q: Poisson) -> Any:
     return p.rate * np.log(p.rate / q.rate) - (p.rate - q.rate)
 
 
 @register_kl(Geometric, Geometric)
-def _geometric(p: Any, q: Any) -> Any:
+def _geometric(p: Geometric, q: Geometric) -> Any:
     return -p.entropy() - np.log1p(-q.prob) / p.prob - q.logit
 
 
 @register_kl(Exponential, Exponential)
-def _exponential(p: Any, q: Any) -> Any:
+def _exponential(p: Exponential, q: Exponential) -> Any:
     ratio = p.scale / q.scale
     return ratio - 1 - np.log(ratio)
 
 
 @register_kl(Pareto, Pareto)
-def _pareto(p: Any, q: Any) -> Any:
+def _pareto(p: Pareto, q: Pareto) -> Any:
     ratio = q.alpha / p.alpha
     kl = q.alpha * np.log(p.scale / q.scale) - np.log(ratio) + ratio - 1
     return np.where(p.scale < q.scale, np.full_like(kl, math.nan), kl)
 
 
 @register_kl(Gumbel, Gumbel)
-def _gumbel(p: Any, q: Any) -> Any:
+def _gumbel(p: Gumbel, q: Gumbel) -> Any:
     ratio, distance = p.scale / q.scale, (q.loc - p.loc) / q.scale
     return ratio * numpy.euler_gamma - np.log(ratio) - distance + np.exp(distance + _lgamma(1 + ratio)) \
         - (1 + numpy.euler_gamma)
 
 
 @register_kl(Gamma, Gamma)
-def _gamma(p: Any, q: Any) -> Any:
+def _gamma(p: Gamma, q: Gamma) -> Any:
     return q.shape * np.log(q.scale / p.scale) + _lgamma(q.shape) - _lgamma(p.shape) \
         + (p.shape - q.shape) * _digamma(p.shape) + p.shape * (p.scale / q.scale - 1)
 
 
 @register_kl(Beta, Beta)
-def _beta(p: Any, q: Any) -> Any:
+def _beta(p: Beta, q: Beta) -> Any:
     return q._log_normalizer() - p._log_normalizer() + (p.alpha - q.alpha) * _digamma(p.alpha) \
         + (p.beta - q.beta) * _digamma(p.beta) + (q.alpha + q.beta - p.alpha - p.beta) * _digamma(p.alpha + p.beta)
 
 
 @register_kl(Dirichlet, Dirichlet)
-def _dirichlet(p: Any, q: Any) -> Any:
+def _dirichlet(p: Dirichlet, q: Dirichlet) -> Any:
     means = _digamma(p.alpha) - np.expand_dims(_digamma(p.alpha.sum(axis=-1)), -1)
     return q._log_normalizer() - p._log_normalizer() + ((p.alpha - q.alpha) * means).sum(axis=-1)
 
 
 @register_kl(Binomial, Binomial)
-def _binomial(p: Any, q: Any) -> Any:
+def _binomial(p: Binomial, q: Binomial) -> Any:
     if p.n > q.n:
         return np.full_like(p.prob + q.prob, math.inf)
     if p.n < q.n:
@@ -159,7 +159,7 @@ def _binomial(p: Any, q: Any) -> Any:
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
-def _multivariate_normal(p: Any, q: Any) -> Any:
+def _multivariate_normal(p: MultivariateNormal, q: MultivariateNormal) -> Any:
     difference = q.loc - p.loc
     squares = p.cov + np.expand_dims(difference, -1) * np.expand_dims(difference, -2)
     inside = (q.precision * squares).sum(axis=(-2, -1))
@@ -167,30 +167,30 @@ def _multivariate_normal(p: Any, q: Any) -> Any:
 
 
 @register_kl(Uniform, Normal)
-def _uniform_normal(p: Any, q: Any) -> Any:
+def _uniform_normal(p: Uniform, q: Normal) -> Any:
     squares = p.variance + (p.mean - q.loc) ** 2
     return np.log(math.sqrt(2 * math.pi) * q.scale / (p.high - p.low)) + 0.5 * squares / q.scale ** 2
 
 
 @register_kl(Uniform, Gumbel)
-def _uniform_gumbel(p: Any, q: Any) -> Any:
+def _uniform_gumbel(p: Uniform, q: Gumbel) -> Any:
     width, high, low = q.scale / (p.high - p.low), (p.high - q.loc) / q.scale, (p.low - q.loc) / q.scale
     return np.log(width) + 0.5 * (high + low) - width * (np.exp(-high) - np.exp(-low))
 
 
 @register_kl(Exponential, Gumbel)
-def _exponential_gumbel(p: Any, q: Any) -> Any:
+def _exponential_gumbel(p: Exponential, q: Gumbel) -> Any:
     ratio = q.scale / p.scale
     return np.log(ratio) - 1 - q.loc / q.scale + np.exp(q.loc / q.scale) * ratio / (ratio + 1) + 1 / ratio
 
 
 @register_kl(Exponential, Normal)
-def _exponential_normal(p: Any, q: Any) -> Any:
+def _exponential_normal(p: Exponential, q: Normal) -> Any:
     squares = 2 * p.scale ** 2 - 2 * q.loc * p.scale + q.loc ** 2
     return np.log(math.sqrt(2 * math.pi) * q.scale / p.scale) - 1 + 0.5 * squares / q.scale ** 2
 
 
 @register_kl(Exponential, Gamma)
-def _exponential_gamma(p: Any, q: Any) -> Any:
+def _exponential_gamma(p: Exponential, q: Gamma) -> Any:
     ratio = p.scale / q.scale
     return ratio - q.shape * np.log(ratio) + _lgamma(q.shape) + q.shape * numpy.euler_gamma - (1 + numpy.euler_gamma)

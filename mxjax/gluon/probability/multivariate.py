@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from .constraint import LowerCholesky, Positive, PositiveDefinite, Real, Simplex
 from .discrete import _LogRelaxed
 from .distribution import Distribution, ExponentialFamily, TransformedDistribution
 from .transformation import ExpTransform
 from .utils import _EPS, _shape, digamma, gammaln, linalg, np, random
+
+if TYPE_CHECKING:
+    from .utils import Shape, Value
 
 __all__ = ["Dirichlet", "MultivariateNormal", "RelaxedOneHotCategorical"]
 
@@ -29,11 +33,11 @@ class Dirichlet(ExponentialFamily):
     arg_constraints = {"alpha": Positive()}
     _param_dims = {"alpha": 1}
 
-    def __init__(self, alpha: Any, validate_args: bool | None = None) -> None:
-        self.alpha = alpha
+    def __init__(self, alpha: Value, validate_args: bool | None = None) -> None:
+        self.alpha: Any = alpha
         super().__init__(1, validate_args)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         alpha = self.alpha if size is None else np.broadcast_to(self.alpha, _shape(size) + self.alpha.shape[-1:])
         draws = random.gamma(alpha, 1)
         return np.maximum(draws / draws.sum(axis=-1, keepdims=True), _EPS)
@@ -50,7 +54,7 @@ class Dirichlet(ExponentialFamily):
     def _log_normalizer(self) -> Any:
         return _lgamma(self.alpha).sum(axis=-1) - _lgamma(self.alpha.sum(axis=-1))
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         return (np.log(value) * (self.alpha - 1)).sum(axis=-1) - self._log_normalizer()
 
     def entropy(self) -> Any:
@@ -73,8 +77,8 @@ class MultivariateNormal(Distribution):
                        "scale_tril": LowerCholesky()}
     _param_dims = {"loc": 1, "cov": 2, "precision": 2, "scale_tril": 2}
 
-    def __init__(self, loc: Any, cov: Any = None, precision: Any = None, scale_tril: Any = None,
-                 validate_args: bool | None = None) -> None:
+    def __init__(self, loc: Value, cov: Value | None = None, precision: Value | None = None,
+                 scale_tril: Value | None = None, validate_args: bool | None = None) -> None:
         matrices = {"cov": cov, "precision": precision, "scale_tril": scale_tril}
         given = {name: value for name, value in matrices.items() if value is not None}
         if len(given) != 1:
@@ -116,14 +120,14 @@ class MultivariateNormal(Distribution):
     def _half_log_det(self) -> Any:
         return np.log(np.diagonal(self.scale_tril, axis1=-2, axis2=-1)).sum(axis=-1)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: Shape = None) -> Any:
         like = (self.loc + self.scale_tril.sum(axis=-1)) * 0.0
         if size is not None:
             like = np.broadcast_to(like, _shape(size) + like.shape[-1:])
         noise = random.normal(like, 1.0)
         return self.loc + _times(self.scale_tril, noise)
 
-    def _log_prob(self, value: Any) -> Any:
+    def _log_prob(self, value: Value) -> Any:
         difference = value - self.loc
         return -0.5 * (difference * _times(self.precision, difference)).sum(axis=-1) - self._half_log_det() \
             - 0.5 * math.log(2 * math.pi) * np.ones_like(difference).sum(axis=-1)
@@ -133,7 +137,7 @@ class MultivariateNormal(Distribution):
         return (np.log(scales) + 0.5 * (1 + math.log(2 * math.pi))).sum(axis=-1)
 
 
-def _times(matrix: Any, vector: Any) -> Any:
+def _times(matrix: Value, vector: Value) -> Any:
     """The products of matrices and vectors along the last axes."""
     return (matrix * np.expand_dims(vector, -2)).sum(axis=-1)
 
@@ -151,11 +155,11 @@ class RelaxedOneHotCategorical(TransformedDistribution[_LogRelaxed]):
     has_grad = True
     support = Simplex()
 
-    def __init__(self, T: Any, num_events: int, prob: Any = None, logit: Any = None,  # noqa: N803
+    def __init__(self, T: Value, num_events: int, prob: Value | None = None, logit: Value | None = None,  # noqa: N803
                  validate_args: bool | None = None) -> None:
         super().__init__(_LogRelaxed(T, num_events, prob, logit, validate_args), ExpTransform(), validate_args)
 
-    def broadcast_to(self, batch_shape: Any) -> RelaxedOneHotCategorical:
+    def broadcast_to(self, batch_shape: Sequence[int]) -> RelaxedOneHotCategorical:
         base = cast(_LogRelaxed, self._base_dist.broadcast_to(batch_shape))
         return RelaxedOneHotCategorical(self.T, base.num_events, logit=base.logit)
 

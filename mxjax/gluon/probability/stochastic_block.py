@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..block import HybridBlock
+
+if TYPE_CHECKING:
+    from .._block import Block
+    pass
 
 __all__ = ["StochasticBlock", "StochasticSequential"]
 
@@ -32,7 +36,7 @@ class StochasticBlock(HybridBlock):
         self._losses: list[Any] = []
         self._losscache: list[Any] = []
 
-    def add_loss(self, loss: Any) -> None:
+    def add_loss(self, loss: object) -> None:
         """Add a loss, in the forward pass."""
         self._losscache.append(loss)
 
@@ -63,13 +67,13 @@ class StochasticBlock(HybridBlock):
 class StochasticSequential(StochasticBlock):
     """Blocks one after the other, whose losses are lists of those of each that has any."""
 
-    def add(self, *blocks: Any) -> None:
+    def add(self, *blocks: Block) -> None:
         """Add blocks at the end."""
         for block in blocks:
             self.register_child(block)
 
     @StochasticBlock.collectLoss
-    def forward(self, x: Any, *args: Any) -> Any:
+    def forward(self, x: object, *args: object) -> Any:
         """The last block's output."""
         for block in self._child_blocks():
             out = block(x, *args)
@@ -79,7 +83,7 @@ class StochasticSequential(StochasticBlock):
                 self.add_loss(block.losses)
         return (x, *args) if args else x
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: int | slice) -> Any:
         layers = list(self._child_blocks())[key]
         if not isinstance(layers, list):
             return layers

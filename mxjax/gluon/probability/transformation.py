@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from numbers import Number
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..block import HybridBlock
-from .constraint import Constraint, GreaterThan, GreaterThanEq, HalfOpenInterval, Interval, LessThan, Positive
-from .utils import _clip_prob, _softplus, np, npx, sum_right_most
+from .constraint import Constraint, GreaterThan, GreaterThanEq, HalfOpenInterval, Interval, LessThan, Positive, _Bounded
+from .utils import _clip_prob, _is_number, _softplus, np, npx, sum_right_most
+
+if TYPE_CHECKING:
+    from .utils import Value
 
 __all__ = ["AbsTransform", "AffineTransform", "ComposeTransform", "ExpTransform", "PowerTransform", "SigmoidTransform",
            "SoftmaxTransform", "TransformBlock", "Transformation", "biject_to", "domain_map", "transform_to"]
@@ -36,19 +38,19 @@ class Transformation:
         """The inverse function."""
         return _Inverse(self)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Value) -> Any:
         return self._forward_compute(x)
 
-    def _inv_call(self, y: Any) -> Any:
+    def _inv_call(self, y: Value) -> Any:
         return self._inverse_compute(y)
 
-    def _forward_compute(self, x: Any) -> Any:
+    def _forward_compute(self, x: Value) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define _forward_compute")
 
-    def _inverse_compute(self, y: Any) -> Any:
+    def _inverse_compute(self, y: Value) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no inverse")
 
-    def log_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_det_jacobian(self, x: Value, y: Value) -> Any:
         """The logarithm of the derivative's absolute determinant at x, where y = t(x)."""
         raise NotImplementedError(f"{type(self).__name__} has no log_det_jacobian")
 
@@ -66,20 +68,20 @@ class _Inverse(Transformation):
     def inv(self) -> Transformation:
         return self._inverse
 
-    def _forward_compute(self, x: Any) -> Any:
+    def _forward_compute(self, x: Value) -> Any:
         return self._inverse._inverse_compute(x)
 
-    def _inverse_compute(self, y: Any) -> Any:
+    def _inverse_compute(self, y: Value) -> Any:
         return self._inverse._forward_compute(y)
 
-    def log_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_det_jacobian(self, x: Value, y: Value) -> Any:
         return -self._inverse.log_det_jacobian(y, x)
 
 
 class TransformBlock(Transformation, HybridBlock):
     """A transformation with parameters: a block that defines a transformation's methods."""
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Value) -> Any:
         return HybridBlock.__call__(self, x)
 
 
@@ -103,17 +105,17 @@ class ComposeTransform(Transformation):
             sign = sign * part.sign
         return sign
 
-    def _forward_compute(self, x: Any) -> Any:
+    def _forward_compute(self, x: Value) -> Any:
         for part in self._parts:
             x = part(x)
         return x
 
-    def _inverse_compute(self, y: Any) -> Any:
+    def _inverse_compute(self, y: Value) -> Any:
         for part in reversed(self._parts):
             y = part.inv(y)
         return y
 
-    def log_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_det_jacobian(self, x: Value, y: Value) -> Any:
         total = np.zeros_like(x)
         for part in self._parts:
             after = part(x)
@@ -130,13 +132,13 @@ class _Increasing(Transformation):
 class ExpTransform(_Increasing):
     """exp(x)."""
 
-    def _forward_compute(self, x: Any) -> Any:
+    def _forward_compute(self, x: Value) -> Any:
         return np.exp(x)
 
-    def _inverse_compute(self, y: Any) -> Any:
+    def _inverse_compute(self, y: Value) -> Any:
         return np.log(y)
 
-    def log_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_det_jacobian(self, x: Value, y: Value) -> Any:
         return x
 
 
@@ -150,7 +152,7 @@ class AffineTransform(Transformation):
 
     bijective = True
 
-    def __init__(self, loc: Any, scale: Any, event_dim: int = 0) -> None:
+    def __init__(self, loc: Value, scale: Value, event_dim: int = 0) -> None:
         self._loc, self._scale, self.event_dim = loc, scale, event_dim
 
     @property
@@ -158,13 +160,13 @@ class AffineTransform(Transformation):
         """The sign of the scale."""
         return np.sign(self._scale)
 
-    def _forward_compute(self, x: Any) -> Any:
+    def _forward_compute(self, x: Value) -> Any:
         return self._loc + self._scale * x
 
-    def _inverse_compute(self, y: Any) -> Any:
+    def _inverse_compute(self, y: Value) -> Any:
         return (y - self._loc) / self._scale
 
-    def log_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_det_jacobian(self, x: Value, y: Value) -> Any:
         return sum_right_most(np.ones_like(x) * np.log(np.abs(self._scale)), self.event_dim)
 
 
@@ -175,30 +177,30 @@ class PowerTransform(_Increasing):
         exponent: array or number.
     """
 
-    def __init__(self, exponent: Any) -> None:
+    def __init__(self, exponent: Value) -> None:
         self._exponent = exponent
 
-    def _forward_compute(self, x: Any) -> Any:
+    def _forward_compute(self, x: Value) -> Any:
         return np.power(x, self._exponent)
 
-    def _inverse_compute(self, y: Any) -> Any:
+    def _inverse_compute(self, y: Value) -> Any:
         return np.power(y, 1 / self._exponent)
 
-    def log_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_det_jacobian(self, x: Value, y: Value) -> Any:
         return np.log(np.abs(self._exponent * y / x))
 
 
 class SigmoidTransform(_Increasing):
     """1 / (1 + exp(-x))."""
 
-    def _forward_compute(self, x: Any) -> Any:
+    def _forward_compute(self, x: Value) -> Any:
         return _clip_prob(npx.sigmoid(x))
 
-    def _inverse_compute(self, y: Any) -> Any:
+    def _inverse_compute(self, y: Value) -> Any:
         y = _clip_prob(y)
         return np.log(y) - np.log1p(-y)
 
-    def log_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_det_jacobian(self, x: Value, y: Value) -> Any:
         return -_softplus(-x) - _softplus(x)
 
 
@@ -207,20 +209,20 @@ class SoftmaxTransform(Transformation):
 
     event_dim = 1
 
-    def _forward_compute(self, x: Any) -> Any:
+    def _forward_compute(self, x: Value) -> Any:
         return npx.softmax(x, axis=-1)
 
-    def _inverse_compute(self, y: Any) -> Any:
+    def _inverse_compute(self, y: Value) -> Any:
         return np.log(y)
 
 
 class AbsTransform(Transformation):
     """abs(x); its inverse is the positive one of two."""
 
-    def _forward_compute(self, x: Any) -> Any:
+    def _forward_compute(self, x: Value) -> Any:
         return np.abs(x)
 
-    def _inverse_compute(self, y: Any) -> Any:
+    def _inverse_compute(self, y: Value) -> Any:
         return y
 
 
@@ -235,7 +237,8 @@ class domain_map:  # noqa: N801  MXNet's name
     def __init__(self) -> None:
         self._storage: dict[type, Callable[[Any], Transformation]] = {}
 
-    def register(self, constraint: Any, factory: Callable[[Any], Transformation] | None = None) -> Any:
+    def register(self, constraint: Constraint | type[Constraint],
+                 factory: Callable[[Any], Transformation] | None = None) -> Any:
         """Register a function that makes a transformation of a constraint; without one, a decorator.
 
         Raises:
@@ -259,15 +262,15 @@ biject_to = domain_map()
 transform_to = domain_map()
 
 
-def _to_interval(constraint: Any) -> Transformation:
+def _to_interval(constraint: _Bounded) -> Transformation:
     low, high = constraint._lower_bound, constraint._upper_bound
     width = high - low
-    if isinstance(low, Number) and isinstance(high, Number) and (low, high) == (0, 1):
+    if _is_number(low) and _is_number(high) and (low, high) == (0, 1):
         return SigmoidTransform()
     return ComposeTransform([SigmoidTransform(), AffineTransform(low, width)])
 
 
-def _to_above(constraint: Any) -> Transformation:
+def _to_above(constraint: _Bounded) -> Transformation:
     return ComposeTransform([ExpTransform(), AffineTransform(constraint._lower_bound, 1)])
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from numbers import Number
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy
 
@@ -19,6 +19,10 @@ from ...symbol import numpy_extension as _sym_npx
 
 __all__ = ["cached_property", "constraint_check", "digamma", "erf", "erfinv", "gammaln", "logit2prob", "prob2logit",
            "sample_n_shape_converter", "sum_right_most"]
+
+if TYPE_CHECKING:
+    Value: TypeAlias = _np.ndarray | _sym_np._Symbol | float  # of a parameter or a variable
+    Shape: TypeAlias = int | Sequence[int] | None  # of samples
 
 _EPS = float(numpy.finfo("float32").eps)
 
@@ -44,7 +48,7 @@ random = _Front(_np.random, _sym_np.random)
 random_extension = _Front(_npx.random, _sym_npx.random)
 
 
-def _is_number(x: Any) -> bool:
+def _is_number(x: object) -> bool:
     return isinstance(x, Number)
 
 
@@ -53,7 +57,7 @@ def constraint_check() -> Callable[[Any, str], Any]:
 
     The condition is a bool or an array of them; an array's error comes when the result is read.
     """
-    def check(condition: Any, err_msg: str) -> Any:
+    def check(condition: object, err_msg: str) -> Any:
         if isinstance(condition, bool | numpy.bool_):
             if not condition:
                 raise ValueError(err_msg)
@@ -62,11 +66,11 @@ def constraint_check() -> Callable[[Any, str], Any]:
     return check
 
 
-def _erfinv(x: Any) -> Any:
+def _erfinv(x: Value) -> Any:
     return float(_npx.erfinv(_np.array(x, dtype="float64")).item()) if _is_number(x) else npx.erfinv(x)
 
 
-def _digamma(x: Any) -> Any:
+def _digamma(x: Value) -> Any:
     return float(_npx.digamma(_np.array(x, dtype="float64")).item()) if _is_number(x) else npx.digamma(x)
 
 
@@ -90,7 +94,7 @@ def erfinv() -> Callable[[Any], Any]:
     return _erfinv
 
 
-def sample_n_shape_converter(size: Any) -> Any:
+def sample_n_shape_converter(size: Shape) -> Any:
     """A size that the batch's shape follows, as operators that take one are told so: with -2 before it.
 
     Args:
@@ -101,26 +105,26 @@ def sample_n_shape_converter(size: Any) -> Any:
     return (-2, *_shape(size))
 
 
-def _shape(size: Any) -> tuple[int, ...]:
+def _shape(size: Shape) -> tuple[int, ...]:
     return () if size is None else (size,) if isinstance(size, int) else tuple(size)
 
 
-def sum_right_most(x: Any, ndim: int) -> Any:
+def sum_right_most(x: Value, ndim: int) -> Any:
     """The sum over the last `ndim` axes."""
-    return x.sum(axis=tuple(range(-ndim, 0))) if ndim else x
+    return np.sum(x, axis=tuple(range(-ndim, 0))) if ndim else x
 
 
-def _clip_prob(prob: Any) -> Any:
+def _clip_prob(prob: Value) -> Any:
     """Probabilities that are neither 0 nor 1."""
     return np.clip(prob, _EPS, 1 - _EPS)
 
 
-def _softplus(x: Any) -> Any:
+def _softplus(x: Value) -> Any:
     """log(1 + exp(x)) that does not overflow."""
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
-def prob2logit(prob: Any, binary: bool = True) -> Any:
+def prob2logit(prob: Value, binary: bool = True) -> Any:
     """Probabilities as logits.
 
     Args:
@@ -131,7 +135,7 @@ def prob2logit(prob: Any, binary: bool = True) -> Any:
     return np.log(prob) - np.log1p(-prob) if binary else np.log(prob)
 
 
-def logit2prob(logit: Any, binary: bool = True) -> Any:
+def logit2prob(logit: Value, binary: bool = True) -> Any:
     """Logits as probabilities: by a sigmoid, or a softmax along the last axis; arguments as in `prob2logit`."""
     if not binary:
         return npx.softmax(logit)

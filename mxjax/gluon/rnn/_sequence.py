@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ... import ndarray as nd
 from ... import symbol
@@ -11,6 +12,10 @@ from ...base import _as_list
 from ...ndarray import NDArray
 from ...symbol import Symbol
 from ..parameter import tensor_types
+
+if TYPE_CHECKING:
+    from .._types import Tensor
+    from .rnn_cell import RecurrentCell
 
 __all__ = ["Formatted", "begin_state", "format_sequence", "mask", "reverse"]
 
@@ -24,7 +29,8 @@ class Formatted(NamedTuple):
     batch_size: int
 
 
-def format_sequence(length: int | None, inputs: Any, layout: str, merge: bool | None) -> Formatted:
+def format_sequence(length: int | None, inputs: Tensor | Sequence[Tensor], layout: str,
+                    merge: bool | None) -> Formatted:
     """A sequence merged into one array (`merge` True), split into a list (False) or as it is (None).
 
     Args:
@@ -52,33 +58,33 @@ def format_sequence(length: int | None, inputs: Any, layout: str, merge: bool | 
     F = _namespace(inputs if single else inputs[0])  # noqa: N806
     if length is not None and steps not in (None, length) and (merge is False or not single):
         raise AssertionError(f"unroll of {length} steps got a sequence of {steps}")
-    if single and merge is False:
+    if merge is False and isinstance(inputs, tensor_types):
         inputs = _steps(F, inputs, steps or length or 0, axis)
     elif not single and merge is True:
         inputs = F.stack(*inputs, axis=axis)
     return Formatted(inputs, axis, F, batch_size)
 
 
-def _namespace(data: Any) -> Any:
+def _namespace(data: object) -> Any:
     """The operators on a symbol, or on an array."""
     return symbol if isinstance(data, Symbol) else nd
 
 
-def _steps(F: Any, data: Any, count: int, axis: int) -> list[Any]:  # noqa: N803
+def _steps(F: ModuleType, data: Tensor, count: int, axis: int) -> list[Any]:  # noqa: N803
     """An array split into its steps."""
     parts = F.split(data, num_outputs=count, axis=axis, squeeze_axis=True)
     return list(parts) if F is symbol else list(_as_list(parts))
 
 
-def mask(F: Any, data: Any, length: int, valid_length: Any, axis: int, merge: bool) -> Any:  # noqa: N803
+def mask(F: ModuleType, data: Tensor | Sequence[Tensor], length: int, valid_length: Tensor, axis: int,  # noqa: N803
+         merge: bool) -> Any:
     """The sequence with zeros behind the valid lengths."""
-    if not isinstance(data, tensor_types):
-        data = F.stack(*data, axis=axis)
-    data = F.SequenceMask(data, sequence_length=valid_length, use_sequence_length=True, axis=axis)
-    return data if merge else _steps(F, data, length, axis)
+    merged = data if isinstance(data, tensor_types) else F.stack(*data, axis=axis)
+    merged = F.SequenceMask(merged, sequence_length=valid_length, use_sequence_length=True, axis=axis)
+    return merged if merge else _steps(F, merged, length, axis)
 
 
-def reverse(sequence: Sequence[Any], length: int, valid_length: Any = None) -> list[Any]:
+def reverse(sequence: Sequence[Tensor], length: int, valid_length: Tensor | None = None) -> list[Any]:
     """A list of steps backwards, each example within its valid length."""
     if valid_length is None:
         return list(reversed(sequence))
@@ -87,11 +93,13 @@ def reverse(sequence: Sequence[Any], length: int, valid_length: Any = None) -> l
     return _steps(F, turned, length, 0)
 
 
-def begin_state(cell: Any, F: Any, given: Any, inputs: Any, batch_size: int) -> list[Any]:  # noqa: N803
+def begin_state(cell: RecurrentCell, F: ModuleType, given: Sequence[Tensor] | None,  # noqa: N803
+                inputs: Tensor | Sequence[Tensor], batch_size: int) -> Sequence[Any]:
     """The given states, or the cell's own at the beginning, where the inputs are."""
     if given is not None:
         return given
-    if F is symbol:
+    first = inputs if isinstance(inputs, tensor_types) else inputs[0]
+    if isinstance(first, Symbol):
         return cell.begin_state(func=F.zeros, batch_size=batch_size)
-    with inputs.context if isinstance(inputs, NDArray) else inputs[0].context:
+    with first.context:
         return cell.begin_state(func=F.zeros, batch_size=batch_size)

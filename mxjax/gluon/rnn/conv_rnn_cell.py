@@ -6,12 +6,17 @@ Three kinds of cell, each in one, two and three dimensions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from .._parameter import ParameterDict
-from ..nn.conv_layers import Size, _sizes
+from ..nn.conv_layers import _sizes
 from ..parameter import Parameter
 from .rnn_cell import HybridRecurrentCell
+
+if TYPE_CHECKING:
+    from ...initializer import InitializerLike
+    from .._types import Activation, Size, Tensor
 
 __all__ = ["Conv1DGRUCell", "Conv1DLSTMCell", "Conv1DRNNCell", "Conv2DGRUCell", "Conv2DLSTMCell", "Conv2DRNNCell",
            "Conv3DGRUCell", "Conv3DLSTMCell", "Conv3DRNNCell"]
@@ -28,7 +33,7 @@ class _ConvCell(HybridRecurrentCell):
 
     def _make(self, rank: int, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Size, h2h_kernel: Size,
               i2h_pad: Size, i2h_dilate: Size, h2h_dilate: Size, initializers: dict[str, Any], conv_layout: str,
-              activation: Any) -> None:
+              activation: Activation) -> None:
         self._hidden_channels, self._input_shape = hidden_channels, tuple(input_shape)
         self._conv_layout, self._activation = conv_layout, activation
         kernel, dilate = _sizes(h2h_kernel, rank, "h2h_kernel"), _sizes(h2h_dilate, rank, "h2h_dilate")
@@ -65,19 +70,19 @@ class _ConvCell(HybridRecurrentCell):
         channels = shape[1 if self._channel_axis == 1 else -1] or None
         return f"{type(self).__name__}({channels} -> {shape[0]}, {self._activation}, {self._conv_layout})"
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any,  # noqa: N803
-                       i2h_bias: Any, h2h_bias: Any) -> tuple[Any, list[Any]]:
+    def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor], i2h_weight: Tensor,  # noqa: N803
+                       h2h_weight: Tensor, i2h_bias: Tensor, h2h_bias: Tensor) -> tuple[Any, Sequence[Any]]:
         """One step: (output, new states)."""
         t = f"t{self._counter}_"
         i2h = F.Convolution(data=inputs, weight=i2h_weight, bias=i2h_bias, name=t + "i2h", **self._i2h)
         h2h = F.Convolution(data=states[0], weight=h2h_weight, bias=h2h_bias, name=t + "h2h", **self._h2h)
         return self._step(F, i2h, h2h, states, t)
 
-    def _step(self, F: Any, i2h: Any, h2h: Any, states: Any, t: str) -> tuple[Any, list[Any]]:  # noqa: N803
+    def _step(self, F: ModuleType, i2h: Tensor, h2h: Tensor, states: Sequence[Tensor], t: str) -> tuple[Any, list[Any]]:  # noqa: N803
         """The step from the two convolutions; `t` begins the operators' names."""
         raise NotImplementedError(f"{type(self).__name__} must define _step")
 
-    def _split(self, F: Any, data: Any, name: str) -> Any:  # noqa: N803
+    def _split(self, F: ModuleType, data: Tensor, name: str) -> Any:  # noqa: N803
         return F.SliceChannel(data, num_outputs=self._gates, axis=self._channel_axis, name=name)
 
 
@@ -87,7 +92,7 @@ class _ConvRNN(_ConvCell):
     def _alias(self) -> str:
         return "conv_rnn"
 
-    def _step(self, F: Any, i2h: Any, h2h: Any, states: Any, t: str) -> tuple[Any, list[Any]]:  # noqa: N803
+    def _step(self, F: ModuleType, i2h: Tensor, h2h: Tensor, states: Sequence[Tensor], t: str) -> tuple[Any, list[Any]]:  # noqa: N803
         output = self._get_activation(F, i2h + h2h, self._activation, name=t + "out")
         return output, [output]
 
@@ -101,7 +106,7 @@ class _ConvLSTM(_ConvCell):
     def _alias(self) -> str:
         return "conv_lstm"
 
-    def _step(self, F: Any, i2h: Any, h2h: Any, states: Any, t: str) -> tuple[Any, list[Any]]:  # noqa: N803
+    def _step(self, F: ModuleType, i2h: Tensor, h2h: Tensor, states: Sequence[Tensor], t: str) -> tuple[Any, list[Any]]:  # noqa: N803
         parts = self._split(F, i2h + h2h, t + "slice")
         write, forget, read = (F.Activation(parts[i], act_type="sigmoid", name=t + gate)
                                for i, gate in ((0, "i"), (1, "f"), (3, "o")))
@@ -119,7 +124,7 @@ class _ConvGRU(_ConvCell):
     def _alias(self) -> str:
         return "conv_gru"
 
-    def _step(self, F: Any, i2h: Any, h2h: Any, states: Any, t: str) -> tuple[Any, list[Any]]:  # noqa: N803
+    def _step(self, F: ModuleType, i2h: Tensor, h2h: Tensor, states: Sequence[Tensor], t: str) -> tuple[Any, list[Any]]:  # noqa: N803
         from_input, from_state = self._split(F, i2h, t + "i2h_slice"), self._split(F, h2h, t + "h2h_slice")
         reset, update = (F.Activation(from_input[i] + from_state[i], act_type="sigmoid", name=f"{t}{gate}_act")
                          for i, gate in enumerate("rz"))
@@ -130,12 +135,12 @@ class _ConvGRU(_ConvCell):
 
 def _of_rank(name: str, kind: type[_ConvCell], rank: int) -> type:
     """The class of cells of a kind in `rank` dimensions."""
-    def __init__(self: Any, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Size,  # noqa: N807
-                 h2h_kernel: Size, i2h_pad: Size = (0,) * rank, i2h_dilate: Size = (1,) * rank,
-                 h2h_dilate: Size = (1,) * rank, i2h_weight_initializer: Any = None,
-                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros",
-                 h2h_bias_initializer: Any = "zeros", conv_layout: str = _LAYOUTS[rank], activation: Any = "tanh",
-                 prefix: str | None = None, params: ParameterDict | None = None) -> None:
+    def __init__(self: Any, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Size, h2h_kernel: Size,  # noqa: N807
+                 i2h_pad: Size = (0,) * rank, i2h_dilate: Size = (1,) * rank, h2h_dilate: Size = (1,) * rank,
+                 i2h_weight_initializer: InitializerLike = None, h2h_weight_initializer: InitializerLike = None,
+                 i2h_bias_initializer: InitializerLike = "zeros", h2h_bias_initializer: InitializerLike = "zeros",
+                 conv_layout: str = _LAYOUTS[rank], activation: Activation = "tanh", prefix: str | None = None,
+                 params: ParameterDict | None = None) -> None:
         kind.__init__(self, prefix=prefix, params=params)
         initializers = {"i2h_weight": i2h_weight_initializer, "h2h_weight": h2h_weight_initializer,
                         "i2h_bias": i2h_bias_initializer, "h2h_bias": h2h_bias_initializer}

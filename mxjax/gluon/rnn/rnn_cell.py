@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
 
 from ... import ndarray as nd
 from ... import symbol
@@ -18,6 +19,11 @@ from ..parameter import Parameter
 from ..utils import _indent, any_arguments
 from ._sequence import begin_state as _begin_state
 from ._sequence import format_sequence, mask, reverse
+
+if TYPE_CHECKING:
+    from ...initializer import InitializerLike
+    from ...ndarray import NDArray
+    from .._types import Activation, Tensor
 
 __all__ = ["BidirectionalCell", "DropoutCell", "GRUCell", "HybridRecurrentCell", "HybridSequentialRNNCell", "LSTMCell",
            "ModifierCell", "RNNCell", "RecurrentCell", "ResidualCell", "SequentialRNNCell", "ZoneoutCell"]
@@ -80,8 +86,9 @@ class RecurrentCell(Block):
             states.append(func(name=f"{self._prefix}begin_state_{self._init_counter}", **(info or {}), **kwargs))
         return states
 
-    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
-               merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
+    def unroll(self, length: int, inputs: Tensor | Sequence[Tensor], begin_state: Sequence[Tensor] | None = None,
+               layout: str = "NTC", merge_outputs: bool | None = None,
+               valid_length: Tensor | None = None) -> tuple[Any, Sequence[Any]]:
         """Runs the cell over a sequence.
 
         Args:
@@ -110,17 +117,17 @@ class RecurrentCell(Block):
             outputs = mask(F, outputs, length, valid_length, axis, True)
         return format_sequence(length, outputs, layout, merge_outputs).data, states
 
-    def _get_activation(self, F: Any, inputs: Any, activation: Any, **kwargs: Any) -> Any:  # noqa: N803
+    def _get_activation(self, F: ModuleType, inputs: Tensor, activation: Activation, **kwargs: Any) -> Any:  # noqa: N803
         """An activation function, given by name, as a block or as a function, of `inputs`."""
-        if activation in ("tanh", "relu", "sigmoid", "softsign"):
-            return getattr(F, activation)(inputs, **kwargs)
         if isinstance(activation, str):
+            if activation in ("tanh", "relu", "sigmoid", "softsign"):
+                return getattr(F, activation)(inputs, **kwargs)
             return F.Activation(inputs, act_type=activation, **kwargs)
         if isinstance(activation, LeakyReLU):
             return F.LeakyReLU(inputs, act_type="leaky", slope=activation._alpha, **kwargs)
         return activation(inputs, **kwargs)
 
-    def forward(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+    def forward(self, inputs: Tensor, states: Sequence[Tensor]) -> tuple[Any, Sequence[Any]]:
         """One step: (output, new states)."""
         self._counter += 1
         return super().forward(inputs, states)
@@ -147,12 +154,12 @@ class HybridRecurrentCell(RecurrentCell, HybridBlock):
         else:
             super().infer_shape(*args)
 
-    def _infer_from(self, layer: int, inputs: Any, bidirectional: bool) -> None:
+    def _infer_from(self, layer: int, inputs: NDArray, bidirectional: bool) -> None:
         for cell in self._child_blocks():
             if isinstance(cell, HybridRecurrentCell):
                 cell.infer_shape(layer, inputs, bidirectional)
 
-    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
         """One step: (output, new states)."""
         raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward")
 
@@ -165,8 +172,9 @@ class _GatedCell(HybridRecurrentCell):
     _num_states = 1
     i2h_weight: Parameter
 
-    def _make(self, hidden_size: int, input_size: int, i2h_weight_initializer: Any, h2h_weight_initializer: Any,
-              i2h_bias_initializer: Any, h2h_bias_initializer: Any) -> None:
+    def _make(self, hidden_size: int, input_size: int, i2h_weight_initializer: InitializerLike,
+              h2h_weight_initializer: InitializerLike, i2h_bias_initializer: InitializerLike,
+              h2h_bias_initializer: InitializerLike) -> None:
         self._hidden_size, self._input_size = hidden_size, input_size
         rows = self._gates * hidden_size
         for name, shape, init in (("i2h_weight", (rows, input_size), i2h_weight_initializer),
@@ -179,7 +187,7 @@ class _GatedCell(HybridRecurrentCell):
         """Shape and layout of each state."""
         return [{"shape": (batch_size, self._hidden_size), "__layout__": "NC"} for _ in range(self._num_states)]
 
-    def _infer_from(self, layer: int, inputs: Any, bidirectional: bool) -> None:
+    def _infer_from(self, layer: int, inputs: NDArray, bidirectional: bool) -> None:
         length = inputs.shape[-1] if layer == 0 else self._hidden_size * (1 + bool(bidirectional))
         self.i2h_weight.shape = (self._gates * self._hidden_size, length)
 
@@ -187,8 +195,8 @@ class _GatedCell(HybridRecurrentCell):
         rows, columns = self.i2h_weight.shape or (0, 0)
         return f"{type(self).__name__}({columns or None} -> {rows})"
 
-    def _project(self, F: Any, inputs: Any, state: Any, i2h_weight: Any, h2h_weight: Any,  # noqa: N803
-                 i2h_bias: Any, h2h_bias: Any) -> tuple[Any, Any, str]:
+    def _project(self, F: ModuleType, inputs: Tensor, state: Tensor, i2h_weight: Tensor, h2h_weight: Tensor,  # noqa: N803
+                 i2h_bias: Tensor, h2h_bias: Tensor) -> tuple[Any, Any, str]:
         """(i2h, h2h, beginning of the step's operator names)."""
         prefix, rows = f"t{self._counter}_", self._gates * self._hidden_size
         return (F.FullyConnected(inputs, i2h_weight, i2h_bias, num_hidden=rows, name=prefix + "i2h"),
@@ -213,10 +221,10 @@ class RNNCell(_GatedCell):
         ((2, 3), 1)
     """
 
-    def __init__(self, hidden_size: int, activation: Any = "tanh", i2h_weight_initializer: Any = None,
-                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros",
-                 h2h_bias_initializer: Any = "zeros", input_size: int = 0, prefix: str | None = None,
-                 params: ParameterDict | None = None) -> None:
+    def __init__(self, hidden_size: int, activation: Activation = "tanh",
+                 i2h_weight_initializer: InitializerLike = None, h2h_weight_initializer: InitializerLike = None,
+                 i2h_bias_initializer: InitializerLike = "zeros", h2h_bias_initializer: InitializerLike = "zeros",
+                 input_size: int = 0, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix=prefix, params=params)
         self._activation = activation
         self._make(hidden_size, input_size, i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer,
@@ -228,8 +236,8 @@ class RNNCell(_GatedCell):
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, {self._activation})"
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any,  # noqa: N803
-                       i2h_bias: Any, h2h_bias: Any) -> tuple[Any, list[Any]]:
+    def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor], i2h_weight: Tensor,  # noqa: N803
+                       h2h_weight: Tensor, i2h_bias: Tensor, h2h_bias: Tensor) -> tuple[Any, Sequence[Any]]:
         """One step: (output, new states)."""
         i2h, h2h, t = self._project(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
         total = F.elemwise_add(i2h, h2h, name=t + "plus0")
@@ -261,10 +269,11 @@ class LSTMCell(_GatedCell):
     _gates = 4
     _num_states = 2
 
-    def __init__(self, hidden_size: int, i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
-                 i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros", input_size: int = 0,
-                 prefix: str | None = None, params: ParameterDict | None = None, activation: Any = "tanh",
-                 recurrent_activation: Any = "sigmoid") -> None:
+    def __init__(self, hidden_size: int, i2h_weight_initializer: InitializerLike = None,
+                 h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
+                 h2h_bias_initializer: InitializerLike = "zeros", input_size: int = 0, prefix: str | None = None,
+                 params: ParameterDict | None = None, activation: Activation = "tanh",
+                 recurrent_activation: Activation = "sigmoid") -> None:
         super().__init__(prefix=prefix, params=params)
         self._activation, self._recurrent_activation = activation, recurrent_activation
         self._make(hidden_size, input_size, i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer,
@@ -273,8 +282,8 @@ class LSTMCell(_GatedCell):
     def _alias(self) -> str:
         return "lstm"
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any,  # noqa: N803
-                       i2h_bias: Any, h2h_bias: Any) -> tuple[Any, list[Any]]:
+    def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor], i2h_weight: Tensor,  # noqa: N803
+                       h2h_weight: Tensor, i2h_bias: Tensor, h2h_bias: Tensor) -> tuple[Any, Sequence[Any]]:
         """One step: (output, new states)."""
         i2h, h2h, t = self._project(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
         parts = F.SliceChannel(F.elemwise_add(i2h, h2h, name=t + "plus0"), num_outputs=4, name=t + "slice")
@@ -311,10 +320,11 @@ class GRUCell(_GatedCell):
 
     _gates = 3
 
-    def __init__(self, hidden_size: int, i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
-                 i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros", input_size: int = 0,
-                 prefix: str | None = None, params: ParameterDict | None = None, activation: Any = "tanh",
-                 recurrent_activation: Any = "sigmoid") -> None:
+    def __init__(self, hidden_size: int, i2h_weight_initializer: InitializerLike = None,
+                 h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
+                 h2h_bias_initializer: InitializerLike = "zeros", input_size: int = 0, prefix: str | None = None,
+                 params: ParameterDict | None = None, activation: Activation = "tanh",
+                 recurrent_activation: Activation = "sigmoid") -> None:
         super().__init__(prefix=prefix, params=params)
         self._activation, self._recurrent_activation = activation, recurrent_activation
         self._make(hidden_size, input_size, i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer,
@@ -323,13 +333,13 @@ class GRUCell(_GatedCell):
     def _alias(self) -> str:
         return "gru"
 
-    def _activated(self, F: Any, inputs: Any, activation: Any, name: str) -> Any:  # noqa: N803
+    def _activated(self, F: ModuleType, inputs: Tensor, activation: Activation, name: str) -> Any:  # noqa: N803
         if isinstance(activation, str):
             return F.Activation(inputs, act_type=activation, name=name)
         return self._get_activation(F, inputs, activation, name=name)
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any,  # noqa: N803
-                       i2h_bias: Any, h2h_bias: Any) -> tuple[Any, list[Any]]:
+    def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor], i2h_weight: Tensor,  # noqa: N803
+                       h2h_weight: Tensor, i2h_bias: Tensor, h2h_bias: Tensor) -> tuple[Any, Sequence[Any]]:
         """One step: (output, new states)."""
         i2h, h2h, t = self._project(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
         from_input = F.SliceChannel(i2h, num_outputs=3, name=t + "i2h_slice")
@@ -359,7 +369,7 @@ class _Combined(RecurrentCell):
         self._check_not_modified()
         return [state for cell in self._cells() for state in cell.begin_state(**kwargs)]
 
-    def _with_states(self, states: Any) -> Iterable[tuple[RecurrentCell, list[Any]]]:
+    def _with_states(self, states: Sequence[Tensor]) -> Iterable[tuple[RecurrentCell, Sequence[Any]]]:
         """Each cell with the part of the states that belongs to it."""
         begin = 0
         for cell in self._cells():
@@ -396,7 +406,7 @@ class _Stack(_Combined):
     def __len__(self) -> int:
         return len(self._children)
 
-    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+    def __call__(self, inputs: Tensor, states: Sequence[Tensor]) -> tuple[Any, Sequence[Any]]:
         """One step: (output, new states)."""
         self._counter += 1
         if any(isinstance(cell, BidirectionalCell) for cell in self._child_blocks()):
@@ -407,8 +417,9 @@ class _Stack(_Combined):
             after += own
         return inputs, after
 
-    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
-               merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
+    def unroll(self, length: int, inputs: Tensor | Sequence[Tensor], begin_state: Sequence[Tensor] | None = None,
+               layout: str = "NTC", merge_outputs: bool | None = None,
+               valid_length: Tensor | None = None) -> tuple[Any, Sequence[Any]]:
         """Runs the cells over a sequence, one cell after the other; see `RecurrentCell.unroll`."""
         self.reset()
         inputs, _, F, batch_size = format_sequence(length, inputs, layout, None)  # noqa: N806
@@ -459,7 +470,7 @@ class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):
         ((2, 3), 1)
     """
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> tuple[Any, list[Any]]:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor]) -> tuple[Any, Sequence[Any]]:  # noqa: N803
         """One step: (output, new states)."""
         return self(inputs, states)
 
@@ -485,26 +496,27 @@ class BidirectionalCell(_Combined, HybridRecurrentCell):
         self.register_child(r_cell, "r_cell")
         self._output_prefix = output_prefix
 
-    def _infer_from(self, layer: int, inputs: Any, bidirectional: bool) -> None:
+    def _infer_from(self, layer: int, inputs: NDArray, bidirectional: bool) -> None:
         super()._infer_from(layer, inputs, True)
 
-    def __call__(self, inputs: Any, states: Any) -> Any:
+    def __call__(self, inputs: Tensor, states: Sequence[Tensor]) -> Any:
         """Raises NotImplementedError: there is no single step."""
         raise NotImplementedError("Bidirectional cannot be stepped. Please use unroll")
 
     def __repr__(self) -> str:
         return "{}(forward={l_cell}, backward={r_cell})".format(type(self).__name__, **dict(self._child_items()))
 
-    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
-               merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
+    def unroll(self, length: int, inputs: Tensor | Sequence[Tensor], begin_state: Sequence[Tensor] | None = None,
+               layout: str = "NTC", merge_outputs: bool | None = None,
+               valid_length: Tensor | None = None) -> tuple[Any, Sequence[Any]]:
         """Runs the cells over a sequence, see `RecurrentCell.unroll`."""
         self.reset()
-        inputs, axis, F, batch_size = format_sequence(length, inputs, layout, False)  # noqa: N806
-        states = _begin_state(self, F, begin_state, inputs, batch_size)
+        steps, axis, F, batch_size = format_sequence(length, inputs, layout, False)  # noqa: N806
+        states = _begin_state(self, F, begin_state, steps, batch_size)
         (l_cell, l_states), (r_cell, r_states) = self._with_states(states)
-        l_out, l_states = l_cell.unroll(length, inputs=inputs, begin_state=l_states, layout=layout,
+        l_out, l_states = l_cell.unroll(length, inputs=steps, begin_state=l_states, layout=layout,
                                         merge_outputs=merge_outputs, valid_length=valid_length)
-        r_out, r_states = r_cell.unroll(length, inputs=reverse(inputs, length, valid_length), begin_state=r_states,
+        r_out, r_states = r_cell.unroll(length, inputs=reverse(steps, length, valid_length), begin_state=r_states,
                                         layout=layout, merge_outputs=False, valid_length=valid_length)
         r_out = reverse(r_out, length, valid_length)
         if merge_outputs is None:
@@ -552,14 +564,15 @@ class DropoutCell(HybridRecurrentCell):
     def _alias(self) -> str:
         return "dropout"
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> tuple[Any, Any]:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor]) -> tuple[Any, Any]:  # noqa: N803
         """(inputs with values dropped, the states given)."""
         if self._rate > 0:
             inputs = F.Dropout(data=inputs, p=self._rate, axes=self._axes, name=f"t{self._counter}_fwd")
         return inputs, states
 
-    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
-               merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
+    def unroll(self, length: int, inputs: Tensor | Sequence[Tensor], begin_state: Sequence[Tensor] | None = None,
+               layout: str = "NTC", merge_outputs: bool | None = None,
+               valid_length: Tensor | None = None) -> tuple[Any, Sequence[Any]]:
         """A whole sequence in one call where it is one array; see `RecurrentCell.unroll`."""
         self.reset()
         inputs, _, F, _ = format_sequence(length, inputs, layout, merge_outputs)  # noqa: N806
@@ -602,7 +615,7 @@ class ModifierCell(HybridRecurrentCell):
         with _Released(self.base_cell):
             return self.base_cell.begin_state(func=func, **kwargs)
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> tuple[Any, list[Any]]:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor]) -> tuple[Any, Sequence[Any]]:  # noqa: N803
         """One step: (output, new states)."""
         raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward")
 
@@ -661,9 +674,9 @@ class ZoneoutCell(ModifierCell):
         super().reset()
         self._prev_output = None
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> tuple[Any, list[Any]]:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor]) -> tuple[Any, Sequence[Any]]:  # noqa: N803
         """One step: (output, new states)."""
-        def zoned(rate: float, new: Any, old: Any) -> Any:
+        def zoned(rate: float, new: Tensor, old: Tensor) -> Any:
             return F.where(F.Dropout(F.ones_like(new), p=rate), new, old) if rate else new
         output, after = self.base_cell(inputs, states)
         before = F.zeros_like(output) if self._prev_output is None else self._prev_output
@@ -689,13 +702,14 @@ class ResidualCell(ModifierCell):
     def __init__(self, base_cell: RecurrentCell) -> None:
         super().__init__(base_cell)
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> tuple[Any, list[Any]]:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor]) -> tuple[Any, Sequence[Any]]:  # noqa: N803
         """One step: (output, new states)."""
         output, states = self.base_cell(inputs, states)
         return F.elemwise_add(output, inputs, name=f"t{self._counter}_fwd"), states
 
-    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
-               merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
+    def unroll(self, length: int, inputs: Tensor | Sequence[Tensor], begin_state: Sequence[Tensor] | None = None,
+               layout: str = "NTC", merge_outputs: bool | None = None,
+               valid_length: Tensor | None = None) -> tuple[Any, Sequence[Any]]:
         """Runs the base cell over a sequence and adds that; see `RecurrentCell.unroll`."""
         self.reset()
         with _Released(self.base_cell):

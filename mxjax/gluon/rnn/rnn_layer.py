@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ... import initializer, symbol
 from ... import ndarray as nd
@@ -17,6 +18,12 @@ from ...util import is_np_array
 from ..block import HybridBlock
 from ..parameter import Parameter, tensor_types
 from . import rnn_cell
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ...initializer import InitializerLike
+    from .._types import Tensor
 
 __all__ = ["GRU", "LSTM", "RNN"]
 
@@ -31,10 +38,11 @@ class _RNNLayer(HybridBlock):
     l0_i2h_weight: Parameter  # of MXNet 1.x's
 
     def __init__(self, hidden_size: int, num_layers: int, layout: str, dropout: float, bidirectional: bool,
-                 input_size: int, i2h_weight_initializer: Any, h2h_weight_initializer: Any, i2h_bias_initializer: Any,
-                 h2h_bias_initializer: Any, mode: str, projection_size: int | None, h2r_weight_initializer: Any,
+                 input_size: int, i2h_weight_initializer: InitializerLike, h2h_weight_initializer: InitializerLike,
+                 i2h_bias_initializer: InitializerLike, h2h_bias_initializer: InitializerLike, mode: str,
+                 projection_size: int | None, h2r_weight_initializer: InitializerLike,
                  lstm_state_clip_min: float | None, lstm_state_clip_max: float | None, lstm_state_clip_nan: bool | None,
-                 dtype: Any, use_sequence_length: bool = False, **kwargs: Any) -> None:
+                 dtype: DTypeLike, use_sequence_length: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if layout not in ("TNC", "NTC"):
             raise AssertionError(f"Invalid layout {layout}; must be one of ['TNC' or 'NTC']")
@@ -78,7 +86,7 @@ class _RNNLayer(HybridBlock):
                                self._projection_size)
         self.rnn_param.shape = (sum(map(math.prod, shapes.values())),)
 
-    def _packed(self, F: Any, params: dict[str, Any]) -> Any:  # noqa: N803
+    def _packed(self, F: ModuleType, params: dict[str, Any]) -> Any:  # noqa: N803
         """All parameters as one vector."""
         if _LEVEL == 2:
             return params["rnn_param"]
@@ -87,7 +95,7 @@ class _RNNLayer(HybridBlock):
                  for side in "lr"[:self._dir] for gate in gates if (gate, kind) != ("h2r", "bias")]
         return F._internal._rnn_param_concat(*[params[name].reshape(-1) for name in names], dim=0)
 
-    def _add(self, name: str, shape: tuple[int, ...], init: Any) -> None:
+    def _add(self, name: str, shape: tuple[int, ...], init: InitializerLike) -> None:
         param = self._make_parameter(name, shape=shape, init=init, allow_deferred_init=True, dtype=self._dtype)
         setattr(self, name, param)
 
@@ -157,12 +165,13 @@ class _RNNLayer(HybridBlock):
                 input_size = self._hidden_size * self._dir
         return stack
 
-    def cast(self, dtype: Any) -> None:
+    def cast(self, dtype: DTypeLike) -> None:
         """Converts the parameters, and states made from now on, to another dtype."""
         super().cast(dtype)
         self._dtype = dtype
 
-    def __call__(self, inputs: Any, states: Any = None, sequence_length: Any = None, **kwargs: Any) -> Any:
+    def __call__(self, inputs: Tensor, states: Tensor | Sequence[Tensor] | None = None,
+                 sequence_length: Tensor | None = None, **kwargs: Any) -> Any:
         """Runs the layers over a sequence.
 
         Args:
@@ -185,16 +194,16 @@ class _RNNLayer(HybridBlock):
         more = (sequence_length,) if self._use_sequence_length else ()
         return super().__call__(inputs, states, *more, **kwargs)
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any, sequence_length: Any = None,  # noqa: N803
-                       **kwargs: Any) -> Any:
+    def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor],  # noqa: N803
+                       sequence_length: Tensor | None = None, **kwargs: Any) -> Any:
         """The outputs, and the states unless there were none.
 
         Raises:
             ValueError: a state has the wrong shape.
         """
-        if F is nd:
+        if isinstance(inputs, NDArray):
             for state, info in zip(states, self.state_info(inputs.shape[self._layout.find("N")]), strict=True):
-                if state.shape != info["shape"]:
+                if isinstance(state, NDArray) and state.shape != info["shape"]:
                     raise ValueError(f"Invalid recurrent state shape. Expecting {info['shape']}, got {state.shape}.")
         if self._layout == "NTC":
             inputs = F.swapaxes(inputs, 0, 1)
@@ -232,9 +241,9 @@ class RNN(_RNNLayer):
     """
 
     def __init__(self, hidden_size: int, num_layers: int = 1, activation: str = "relu", layout: str = "TNC",
-                 dropout: float = 0, bidirectional: bool = False, i2h_weight_initializer: Any = None,
-                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros",
-                 h2h_bias_initializer: Any = "zeros", input_size: int = 0, dtype: Any = "float32",
+                 dropout: float = 0, bidirectional: bool = False, i2h_weight_initializer: InitializerLike = None,
+                 h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
+                 h2h_bias_initializer: InitializerLike = "zeros", input_size: int = 0, dtype: DTypeLike = "float32",
                  **kwargs: Any) -> None:
         super().__init__(hidden_size, num_layers, layout, dropout, bidirectional, input_size, i2h_weight_initializer,
                          h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, "rnn_" + activation, None,
@@ -261,11 +270,11 @@ class LSTM(_RNNLayer):
     """
 
     def __init__(self, hidden_size: int, num_layers: int = 1, layout: str = "TNC", dropout: float = 0,
-                 bidirectional: bool = False, input_size: int = 0, i2h_weight_initializer: Any = None,
-                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros",
-                 h2h_bias_initializer: Any = "zeros", projection_size: int | None = None,
-                 h2r_weight_initializer: Any = None, state_clip_min: float | None = None,
-                 state_clip_max: float | None = None, state_clip_nan: bool = False, dtype: Any = "float32",
+                 bidirectional: bool = False, input_size: int = 0, i2h_weight_initializer: InitializerLike = None,
+                 h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
+                 h2h_bias_initializer: InitializerLike = "zeros", projection_size: int | None = None,
+                 h2r_weight_initializer: InitializerLike = None, state_clip_min: float | None = None,
+                 state_clip_max: float | None = None, state_clip_nan: bool = False, dtype: DTypeLike = "float32",
                  **kwargs: Any) -> None:
         super().__init__(hidden_size, num_layers, layout, dropout, bidirectional, input_size, i2h_weight_initializer,
                          h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, "lstm", projection_size,
@@ -291,9 +300,9 @@ class GRU(_RNNLayer):
     """
 
     def __init__(self, hidden_size: int, num_layers: int = 1, layout: str = "TNC", dropout: float = 0,
-                 bidirectional: bool = False, input_size: int = 0, i2h_weight_initializer: Any = None,
-                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros",
-                 h2h_bias_initializer: Any = "zeros", dtype: Any = "float32", **kwargs: Any) -> None:
+                 bidirectional: bool = False, input_size: int = 0, i2h_weight_initializer: InitializerLike = None,
+                 h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
+                 h2h_bias_initializer: InitializerLike = "zeros", dtype: DTypeLike = "float32", **kwargs: Any) -> None:
         super().__init__(hidden_size, num_layers, layout, dropout, bidirectional, input_size, i2h_weight_initializer,
                          h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, "gru", None, None, None,
                          None, False, dtype, **kwargs)

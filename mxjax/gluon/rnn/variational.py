@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ...base import _as_list
 from .._parameter import ParameterDict, tensor_types
@@ -10,6 +12,10 @@ from ..parameter import Parameter
 from ._sequence import begin_state as _begin_state
 from ._sequence import format_sequence, mask
 from .rnn_cell import BidirectionalCell, HybridRecurrentCell, ModifierCell, RecurrentCell, SequentialRNNCell
+
+if TYPE_CHECKING:
+    from ...initializer import InitializerLike
+    from .._types import Tensor
 
 __all__ = ["LSTMPCell", "VariationalDropoutCell", "dynamic_unroll"]
 
@@ -50,7 +56,7 @@ class VariationalDropoutCell(ModifierCell):
         super().reset()
         self.drop_inputs_mask = self.drop_states_mask = self.drop_outputs_mask = None
 
-    def _drop(self, F: Any, what: str, value: Any) -> Any:  # noqa: N803
+    def _drop(self, F: ModuleType, what: str, value: Tensor) -> Any:  # noqa: N803
         """`value` under the mask of inputs, states or outputs, which is drawn at the first step."""
         part = getattr(self, f"drop_{what}")
         if not part:
@@ -60,7 +66,7 @@ class VariationalDropoutCell(ModifierCell):
             setattr(self, held, F.Dropout(F.ones_like(value), p=part))
         return value * getattr(self, held)
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> tuple[Any, list[Any]]:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor]) -> tuple[Any, Sequence[Any]]:  # noqa: N803
         """One step: (output, new states)."""
         states = [self._drop(F, "states", states[0]), *states[1:]]
         output, states = self.base_cell(self._drop(F, "inputs", inputs), states)
@@ -69,8 +75,9 @@ class VariationalDropoutCell(ModifierCell):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(p_out = {self.drop_outputs}, p_state = {self.drop_states})"
 
-    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
-               merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
+    def unroll(self, length: int, inputs: Tensor | Sequence[Tensor], begin_state: Sequence[Tensor] | None = None,
+               layout: str = "NTC", merge_outputs: bool | None = None,
+               valid_length: Tensor | None = None) -> tuple[Any, Sequence[Any]]:
         """Runs the cell over a sequence; arguments as in `RecurrentCell.unroll`."""
         if self.drop_states:
             return super().unroll(length, inputs, begin_state, layout, merge_outputs, valid_length=valid_length)
@@ -112,10 +119,10 @@ class LSTMPCell(HybridRecurrentCell):
 
     i2h_weight: Parameter
 
-    def __init__(self, hidden_size: int, projection_size: int, i2h_weight_initializer: Any = None,
-                 h2h_weight_initializer: Any = None, h2r_weight_initializer: Any = None,
-                 i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros", input_size: int = 0,
-                 prefix: str | None = None, params: ParameterDict | None = None) -> None:
+    def __init__(self, hidden_size: int, projection_size: int, i2h_weight_initializer: InitializerLike = None,
+                 h2h_weight_initializer: InitializerLike = None, h2r_weight_initializer: InitializerLike = None,
+                 i2h_bias_initializer: InitializerLike = "zeros", h2h_bias_initializer: InitializerLike = "zeros",
+                 input_size: int = 0, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix=prefix, params=params)
         self._hidden_size, self._input_size, self._projection_size = hidden_size, input_size, projection_size
         rows = 4 * hidden_size
@@ -138,8 +145,9 @@ class LSTMPCell(HybridRecurrentCell):
         rows, columns = self.i2h_weight.shape or (0, 0)
         return f"{type(self).__name__}({columns or None} -> {rows} -> {self._projection_size})"
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any,  # noqa: N803
-                       h2r_weight: Any, i2h_bias: Any, h2h_bias: Any) -> tuple[Any, list[Any]]:
+    def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor], i2h_weight: Tensor,  # noqa: N803
+                       h2h_weight: Tensor, h2r_weight: Tensor, i2h_bias: Tensor,
+                       h2h_bias: Tensor) -> tuple[Any, Sequence[Any]]:
         """One step: (output, new states)."""
         t, rows = f"t{self._counter}_", 4 * self._hidden_size
         i2h = F.FullyConnected(inputs, i2h_weight, i2h_bias, num_hidden=rows, name=t + "i2h")
@@ -154,8 +162,9 @@ class LSTMPCell(HybridRecurrentCell):
         return output, [output, cell]
 
 
-def dynamic_unroll(cell: RecurrentCell, inputs: Any, begin_state: list[Any], drop_inputs: float = 0,
-                   drop_outputs: float = 0, layout: str = "TNC", valid_length: Any = None) -> tuple[Any, list[Any]]:
+def dynamic_unroll(cell: RecurrentCell, inputs: Tensor | Sequence[Tensor], begin_state: list[Any],
+                   drop_inputs: float = 0, drop_outputs: float = 0, layout: str = "TNC",
+                   valid_length: Tensor | None = None) -> tuple[Any, Sequence[Any]]:
     """Runs a cell over a sequence by one loop operator, not by a copy of the cell for each step.
 
     Args:
@@ -177,7 +186,7 @@ def dynamic_unroll(cell: RecurrentCell, inputs: Any, begin_state: list[Any], dro
     if valid_length is None:
         outputs, states = F.contrib.foreach(cell, inputs, begin_state)
     else:
-        def step(data: Any, states: list[Any]) -> tuple[Any, list[Any]]:
+        def step(data: Tensor, states: list[Any]) -> tuple[Any, Sequence[Any]]:
             *old, number = states
             output, new = cell(data, old)
             valid = F.broadcast_greater(valid_length, number)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ....context import Context
 from ....gluon import SymbolBlock
@@ -23,16 +22,16 @@ class GraphProto:
         self.model_metadata: dict[str, list] = {}
         self.opset_version = 0
 
-    def from_onnx(self, graph: Any, opset_version: int) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
+    def from_onnx(self, graph: object, opset_version: int) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
         """(symbol, arguments, auxiliary states) of an `onnx.GraphProto`; errors as in `import_model`."""
         self.opset_version, self.model_metadata = opset_version, described(graph)
         symbol, self.arg_dict, self.aux_dict = graph_to_symbol(graph, opset_version)
         return symbol, self.arg_dict, self.aux_dict
 
-    def get_graph_metadata(self, graph: Any) -> dict[str, list]:
+    def get_graph_metadata(self, graph: object) -> dict[str, list]:
         """Inputs and outputs of an `onnx.GraphProto`; see `get_model_metadata`."""
         return described(graph)
 
-    def graph_to_gluon(self, graph: Any, ctx: Context | Sequence[Context] | None, opset_version: int) -> SymbolBlock:
+    def graph_to_gluon(self, graph: object, ctx: Context | Sequence[Context] | None, opset_version: int) -> SymbolBlock:
         """A block of an `onnx.GraphProto`."""
         return graph_to_block(graph, opset_version, ctx)

@@ -35,7 +35,8 @@ class _WikiText(dataset._DownloadedDataset):
         if segment not in self._files:
             raise ValueError(f"segment must be one of {', '.join(self._files)}; got {segment!r}")
         self._segment, self._seq_len = segment, seq_len
-        self._vocab, self._counter = vocab, Counter[str]()
+        self._vocab: Any = vocab  # a `Vocabulary` once the data is there
+        self._counter = Counter[str]()
         super().__init__(root, None)
 
     @property
@@ -77,7 +78,7 @@ class _WikiText(dataset._DownloadedDataset):
                             replacing(os.path.join(self._root, os.path.basename(member))) as target:
                         shutil.copyfileobj(source, target)
 
-    def __getitem__(self, idx: Any) -> tuple[nd.NDArray, nd.NDArray]:
+    def __getitem__(self, idx: int) -> tuple[nd.NDArray, nd.NDArray]:
         return self._data[idx], self._label[idx]
 
 

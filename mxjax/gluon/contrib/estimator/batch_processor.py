@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from .... import autograd
 from ....ndarray import NDArray
 from ...utils import split_and_load
+
+if TYPE_CHECKING:
+    from .estimator import Estimator
 
 __all__ = ["BatchProcessor"]
 
@@ -16,11 +20,12 @@ Parts = list[NDArray]
 class BatchProcessor:
     """Trains and evaluates on a batch; a subclass may do either another way."""
 
-    def _get_data_and_label(self, batch: Any, ctx: list, batch_axis: int = 0) -> tuple[Parts, Parts]:
+    def _get_data_and_label(self, batch: Sequence[NDArray], ctx: list, batch_axis: int = 0) -> tuple[Parts, Parts]:
         data, label = (split_and_load(batch[i], ctx_list=ctx, batch_axis=batch_axis) for i in (0, 1))
         return data, label
 
-    def evaluate_batch(self, estimator: Any, val_batch: Any, batch_axis: int = 0) -> tuple[Parts, Parts, Parts, Parts]:
+    def evaluate_batch(self, estimator: Estimator, val_batch: Sequence[NDArray],
+                       batch_axis: int = 0) -> tuple[Parts, Parts, Parts, Parts]:
         """Evaluates on a batch.
 
         Args:
@@ -36,7 +41,8 @@ class BatchProcessor:
         loss = [estimator.val_loss(y_hat, y) for y_hat, y in zip(pred, label, strict=True)]
         return data, label, pred, loss
 
-    def fit_batch(self, estimator: Any, train_batch: Any, batch_axis: int = 0) -> tuple[Parts, Parts, Parts, Parts]:
+    def fit_batch(self, estimator: Estimator, train_batch: Sequence[NDArray],
+                  batch_axis: int = 0) -> tuple[Parts, Parts, Parts, Parts]:
         """Computes the gradients of a batch; arguments and result as in `evaluate_batch`."""
         data, label = self._get_data_and_label(train_batch, estimator.context, batch_axis)
         with autograd.record():

@@ -8,7 +8,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...._support.progress import progress
 from ....context import Context, cpu, gpu, num_gpus
@@ -35,6 +35,9 @@ from .event_handler import (
     _check_event_handlers,
 )
 from .utils import _check_handler_metric_ref, _check_metrics, _metric_of_loss, _suggest_metric_for_loss
+
+if TYPE_CHECKING:
+    from ....initializer import InitializerLike
 
 __all__ = ["Estimator"]
 
@@ -63,11 +66,12 @@ class Estimator:
         >>> estimator.fit(loader, epochs=3)  # doctest: +SKIP
     """
 
-    logger: logging.Logger | None = None
+    logger: Any = None  # a `logging.Logger`, once an estimator is made
 
     @functools.partial(with_device, old="context")
-    def __init__(self, net: Block, loss: Loss, train_metrics: Any = None, val_metrics: Any = None,
-                 initializer: Any = None, trainer: Trainer | None = None, context: Any = None,
+    def __init__(self, net: Block, loss: Loss, train_metrics: EvalMetric | list[EvalMetric] | None = None,
+                 val_metrics: EvalMetric | list[EvalMetric] | None = None, initializer: InitializerLike = None,
+                 trainer: Trainer | None = None, context: Context | Sequence[Context] | None = None,
                  val_net: Block | None = None, val_loss: Loss | None = None,
                  batch_processor: BatchProcessor | None = None) -> None:
         self.net, self.loss = net, self._check_loss(loss)
@@ -95,13 +99,13 @@ class Estimator:
         self.context = device
 
     @staticmethod
-    def _check_loss(loss: Any) -> Loss:
+    def _check_loss(loss: object) -> Loss:
         if not isinstance(loss, Loss):
             raise ValueError(f"loss must be a Loss, refer to gluon.loss.Loss:{loss}")
         return loss
 
     @staticmethod
-    def _check_context(context: Any) -> list[Context]:
+    def _check_context(context: Context | Sequence[Context] | None) -> list[Context]:
         gpus = [gpu(i) for i in range(num_gpus())]
         if not context:
             if len(gpus) > 1:
@@ -119,14 +123,14 @@ class Estimator:
         return contexts
 
     @staticmethod
-    def _check_batch_processor(batch_processor: Any) -> Any:
+    def _check_batch_processor(batch_processor: object) -> Any:
         if batch_processor is None:
             return BatchProcessor()
         if not all(callable(getattr(batch_processor, name, None)) for name in ("fit_batch", "evaluate_batch")):
             raise ValueError("Customized Batch Processor must contain fit_batch() and evaluate_batch() methods")
         return batch_processor
 
-    def _check_trainer(self, trainer: Any) -> Trainer:
+    def _check_trainer(self, trainer: object) -> Trainer:
         if not trainer:
             warnings.warn("No trainer specified, default SGD optimizer with learning rate 0.001 is used.",
                           stacklevel=3)
@@ -135,10 +139,12 @@ class Estimator:
             raise ValueError(f"Trainer must be a Gluon Trainer instance, refer to gluon.Trainer:{trainer}")
         return trainer
 
-    def _initialize(self, initializer: Any) -> None:
+    def _initialize(self, initializer: InitializerLike) -> None:
         if not self._is_initialized():
-            options = {"init": initializer} if initializer else {}
-            self.net.initialize(ctx=self.context, **options)
+            if initializer:
+                self.net.initialize(initializer, self.context)
+            else:
+                self.net.initialize(ctx=self.context)
         elif initializer:
             warnings.warn("Network already fully initialized, skipping initialization. You don't need to pass "
                           "initializer if you already initialized your net. You can use "
@@ -177,7 +183,8 @@ class Estimator:
         """The metrics of validation."""
         return self._val_metrics
 
-    def evaluate(self, val_data: DataLoader, batch_axis: int = 0, event_handlers: Any = None) -> None:
+    def evaluate(self, val_data: DataLoader, batch_axis: int = 0,
+                 event_handlers: EventHandler | Sequence[EventHandler] | None = None) -> None:
         """Evaluates on a data set; the results are in `val_metrics`.
 
         Args:
@@ -205,7 +212,8 @@ class Estimator:
             handler.epoch_end(self)
 
     def fit(self, train_data: DataLoader, val_data: DataLoader | None = None, epochs: int | None = None,
-            event_handlers: Any = None, batches: int | None = None, batch_axis: int = 0) -> None:
+            event_handlers: EventHandler | Sequence[EventHandler] | None = None, batches: int | None = None,
+            batch_axis: int = 0) -> None:
         """Trains for a number of epochs or of batches.
 
         Args:
@@ -246,12 +254,13 @@ class Estimator:
             handler.train_end(self)
 
     @staticmethod
-    def _check_loader(data: Any) -> None:
+    def _check_loader(data: object) -> None:
         if not isinstance(data, DataLoader):
             raise ValueError("Estimator only support input as Gluon DataLoader. Alternatively, you can transform your "
                              "DataIter or any NDArray into Gluon DataLoader. Refer to gluon.data.DataLoader")
 
-    def _prepare_default_handlers(self, val_data: Any, event_handlers: Any) -> list[EventHandler]:
+    def _prepare_default_handlers(self, val_data: DataLoader | None,
+                                  event_handlers: EventHandler | Sequence[EventHandler] | None) -> list[EventHandler]:
         """The handlers of training, with those that are missing, in the order of their priorities."""
         defaults = [(None, lambda: StoppingHandler(self.max_epoch, self.max_batch)),
                     (GradientUpdateHandler, GradientUpdateHandler),
@@ -261,14 +270,16 @@ class Estimator:
             defaults.insert(3, (ValidationHandler, lambda: ValidationHandler(val_data, self.evaluate)))
         return self._complete(event_handlers, defaults, self.train_metrics + self.val_metrics)
 
-    def _prepare_default_validation_handlers(self, event_handlers: Any) -> list[EventHandler]:
+    def _prepare_default_validation_handlers(
+            self, event_handlers: EventHandler | Sequence[EventHandler] | None) -> list[EventHandler]:
         """The handlers of validation, likewise."""
         defaults = [(MetricHandler, lambda: MetricHandler(metrics=self.val_metrics)),
                     (LoggingHandler, lambda: LoggingHandler(metrics=self.val_metrics))]
         return self._complete(event_handlers, defaults, self.val_metrics)
 
     @staticmethod
-    def _complete(event_handlers: Any, defaults: Sequence[tuple], known: list[EvalMetric]) -> list[EventHandler]:
+    def _complete(event_handlers: EventHandler | Sequence[EventHandler] | None, defaults: Sequence[tuple],
+                  known: list[EvalMetric]) -> list[EventHandler]:
         given = list(_check_event_handlers(event_handlers))
         added = [make() for kind, make in defaults
                  if kind is None or not any(isinstance(handler, kind) for handler in given)]

@@ -6,7 +6,7 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from .utils import _check_metrics
 
 if TYPE_CHECKING:
     from ...train_step import TrainStep
+    from .estimator import Estimator
 
 __all__ = ["BatchBegin", "BatchEnd", "CheckpointHandler", "EarlyStoppingHandler", "EpochBegin", "EpochEnd",
            "GradientUpdateHandler", "LoggingHandler", "MetricHandler", "StoppingHandler", "TrainBegin", "TrainEnd",
@@ -28,7 +29,7 @@ class EventHandler:
     """Base of all handlers."""
 
 
-def _check_event_handlers(handlers: Any) -> list[EventHandler]:
+def _check_event_handlers(handlers: EventHandler | Sequence[EventHandler] | None) -> Sequence[EventHandler]:
     """A list of handlers out of one, several or None.
 
     Raises:
@@ -43,28 +44,28 @@ def _check_event_handlers(handlers: Any) -> list[EventHandler]:
 class TrainBegin(EventHandler):
     """Base of handlers for the beginning of training."""
 
-    def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+    def train_begin(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
         """Called when training begins."""
 
 
 class TrainEnd(EventHandler):
     """Base of handlers for the end of training."""
 
-    def train_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+    def train_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
         """Called when training has ended."""
 
 
 class EpochBegin(EventHandler):
     """Base of handlers for the beginning of an epoch."""
 
-    def epoch_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+    def epoch_begin(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
         """Called when an epoch begins."""
 
 
 class EpochEnd(EventHandler):
     """Base of handlers for the end of an epoch."""
 
-    def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
+    def epoch_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> bool:
         """Called when an epoch has ended; true ends training."""
         return False
 
@@ -72,14 +73,14 @@ class EpochEnd(EventHandler):
 class BatchBegin(EventHandler):
     """Base of handlers for the beginning of a batch."""
 
-    def batch_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+    def batch_begin(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
         """Called when a batch begins; keyword `batch`."""
 
 
 class BatchEnd(EventHandler):
     """Base of handlers for the end of a batch."""
 
-    def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
+    def batch_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> bool:
         """Called when a batch has ended; keywords `batch`, `pred`, `label`, `loss`; true ends the epoch."""
         return False
 
@@ -96,18 +97,18 @@ class StoppingHandler(TrainBegin, BatchEnd, EpochEnd):
         self.current_batch = self.current_epoch = 0
         self.stop_training = False
 
-    def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+    def train_begin(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
         """Starts to count."""
         self.max_epoch, self.max_batch = estimator.max_epoch, estimator.max_batch
         self.current_batch = self.current_epoch = 0
 
-    def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
+    def batch_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> bool:
         """Returns whether this was the last batch."""
         self.current_batch += 1
         self.stop_training |= self.current_batch == self.max_batch
         return self.stop_training
 
-    def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
+    def epoch_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> bool:
         """Returns whether this was the last epoch."""
         self.current_epoch += 1
         self.stop_training |= self.current_epoch == self.max_epoch
@@ -122,16 +123,16 @@ class MetricHandler(EpochBegin, BatchEnd):
         priority: handlers with smaller numbers come first.
     """
 
-    def __init__(self, metrics: Any, priority: float = -1000) -> None:
+    def __init__(self, metrics: EvalMetric | list[EvalMetric] | None, priority: float = -1000) -> None:
         self.metrics = _check_metrics(metrics)
         self.priority = priority
 
-    def epoch_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+    def epoch_begin(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
         """Resets the metrics."""
         for metric in self.metrics:
             metric.reset()
 
-    def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
+    def batch_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> bool:
         """Updates the metrics."""
         for metric in self.metrics:
             if isinstance(metric, MetricLoss):
@@ -152,29 +153,30 @@ class ValidationHandler(TrainBegin, BatchEnd, EpochEnd):
         event_handlers: handlers for `eval_fn`.
     """
 
-    def __init__(self, val_data: Any, eval_fn: Callable, epoch_period: int | None = 1,
-                 batch_period: int | None = None, priority: float = -1000, event_handlers: Any = None) -> None:
+    def __init__(self, val_data: Iterable[Any], eval_fn: Callable, epoch_period: int | None = 1,
+                 batch_period: int | None = None, priority: float = -1000,
+                 event_handlers: EventHandler | Sequence[EventHandler] | None = None) -> None:
         self.val_data, self.eval_fn, self.event_handlers = val_data, eval_fn, event_handlers
         self.epoch_period, self.batch_period, self.priority = epoch_period, batch_period, priority
         self.current_batch = self.current_epoch = 0
 
-    def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+    def train_begin(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
         """Starts to count."""
         self.current_batch = self.current_epoch = 0
 
-    def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
+    def batch_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> bool:
         """Validates where it is time."""
         self.current_batch += 1
         self._validate(estimator, self.current_batch, self.batch_period)
         return False
 
-    def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
+    def epoch_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> bool:
         """Validates where it is time."""
         self.current_epoch += 1
         self._validate(estimator, self.current_epoch, self.epoch_period)
         return False
 
-    def _validate(self, estimator: Any, count: int, period: int | None) -> None:
+    def _validate(self, estimator: Estimator, count: int, period: int | None) -> None:
         if period and count % period == 0:
             self.eval_fn(val_data=self.val_data, batch_axis=estimator.batch_axis, event_handlers=self.event_handlers)
 
@@ -191,7 +193,8 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         ValueError: `log_interval` is something else.
     """
 
-    def __init__(self, log_interval: int | str = "epoch", metrics: Any = None, priority: float = np.inf) -> None:
+    def __init__(self, log_interval: int | str = "epoch", metrics: EvalMetric | list[EvalMetric] | None = None,
+                 priority: float = np.inf) -> None:
         if not isinstance(log_interval, int) and log_interval != "epoch":
             raise ValueError("log_interval must be either an integer or string 'epoch'")
         self.metrics = _check_metrics(metrics)
@@ -206,7 +209,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
     def _values(self) -> str:
         return ", ".join("{}: {:.4f}".format(*metric.get()) for metric in self.metrics)
 
-    def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+    def train_begin(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
         """Logs the optimizer, and for how long it will train."""
         self._start()
         trainer = estimator.trainer
@@ -217,16 +220,16 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         else:
             estimator.logger.info("Train for %d batches.", estimator.max_batch)
 
-    def train_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+    def train_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
         """Logs time and metrics."""
         estimator.logger.info("Train finished using total %ds with %d epochs. %s", time.time() - self.train_start,
                               self.current_epoch, self._values())
 
-    def batch_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+    def batch_begin(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
         """Notes the time."""
         self.batch_start = time.time()
 
-    def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
+    def batch_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> bool:
         """Logs time and metrics, every `log_interval` batches."""
         if isinstance(self.log_interval, int):
             self.log_interval_time += time.time() - self.batch_start
@@ -239,7 +242,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         self.batch_index += 1
         return False
 
-    def epoch_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+    def epoch_begin(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
         """Logs the learning rate."""
         self.epoch_start = time.time()
         if any("training" in metric.name for metric in self.metrics):
@@ -248,7 +251,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         else:
             estimator.logger.info("Validation Begin")
 
-    def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
+    def epoch_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> bool:
         """Logs time and metrics."""
         estimator.logger.info("[Epoch %d] Finished in %.3fs, %s", self.current_epoch, time.time() - self.epoch_start,
                               self._values())
@@ -329,7 +332,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd, TrainEnd):
             self.monitor_op = _better(mode, monitor, "CheckpointHandler")
             self.best = _worst(self.monitor_op)
 
-    def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+    def train_begin(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
         """Starts to count; loads the newest checkpoint if it is to resume.
 
         Raises:
@@ -348,7 +351,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd, TrainEnd):
                                  "must save only based on epochs, and set batch_period to None.")
         self._resume(estimator, "max_batch" if by_batch else "max_epoch")
 
-    def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
+    def batch_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> bool:
         """Saves where it is time."""
         if self.current_batch == 0:
             self._save_symbol(estimator)
@@ -357,14 +360,14 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd, TrainEnd):
         self.current_batch += 1
         return False
 
-    def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
+    def epoch_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> bool:
         """Saves where it is time."""
         if self.epoch_period and (self.current_epoch + 1) % self.epoch_period == 0:
             self._save_checkpoint(estimator)
         self.current_epoch += 1
         return False
 
-    def train_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+    def train_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
         """Waits for what a step still writes."""
         if self.step is not None:
             self.step.wait()
@@ -380,7 +383,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd, TrainEnd):
     def _path(self, name: str) -> str:
         return os.path.join(self.model_dir, name)
 
-    def _save_checkpoint(self, estimator: Any) -> None:
+    def _save_checkpoint(self, estimator: Estimator) -> None:
         epoch, batch = self.current_epoch, self.current_batch
         if self.resume_from_checkpoint:
             epoch += self.trained_epoch + 1
@@ -402,7 +405,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd, TrainEnd):
         if self.save_best and self.monitor is not None:
             self._save_best(estimator, self.monitor)
 
-    def _save_best(self, estimator: Any, monitor: EvalMetric) -> None:
+    def _save_best(self, estimator: Estimator, monitor: EvalMetric) -> None:
         name, value = _monitored(monitor)
         if np.isnan(value):
             return
@@ -415,11 +418,11 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd, TrainEnd):
                              f"{self.model_dir} with prefix: {prefix}")
         self.best = value
 
-    def _log(self, estimator: Any, message: str) -> None:
+    def _log(self, estimator: Estimator, message: str) -> None:
         if self.verbose > 0:
             estimator.logger.info("[Epoch %d] CheckpointHandler: %s", self.current_epoch, message)
 
-    def _save(self, estimator: Any, name: str) -> None:
+    def _save(self, estimator: Estimator, name: str) -> None:
         if self.step is not None:
             self.step.save(self._path(name), data=self, keep=1)
             return
@@ -427,7 +430,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd, TrainEnd):
             estimator.trainer.save_states(self._path(name + ".states"))
             estimator.net.save_parameters(self._path(name + ".params"))  # last: training is resumed where they are
 
-    def _save_symbol(self, estimator: Any) -> None:
+    def _save_symbol(self, estimator: Estimator) -> None:
         path = self._path(self.model_prefix + "-symbol.json")
         graph = getattr(estimator.net, "_cached_graph", None)
         if graph:
@@ -446,7 +449,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd, TrainEnd):
         matches = (pattern.fullmatch(name) for name in os.listdir(self.model_dir))
         return sorted((int(match[1]), int(match[2])) for match in matches if match)
 
-    def _resume(self, estimator: Any, limit: str) -> None:
+    def _resume(self, estimator: Estimator, limit: str) -> None:
         """Loads the newest checkpoint and lowers the estimator's `limit` by what has been trained."""
         kind = limit.removeprefix("max_")
         unit = "epochs" if kind == "epoch" else "batches"
@@ -502,13 +505,13 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
         self.wait = self.stopped_epoch = self.current_epoch = 0
         self.stop_training = False
 
-    def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+    def train_begin(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
         """Starts to count."""
         self.wait = self.stopped_epoch = self.current_epoch = 0
         self.stop_training = False
         self.best = _worst(self.monitor_op) if self.baseline is None else self.baseline
 
-    def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
+    def epoch_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> bool:
         """Returns whether the metric has not improved for too long."""
         _, value = _monitored(self.monitor)
         if self.monitor_op(value - self.min_delta, self.best):
@@ -521,7 +524,7 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
         self.current_epoch += 1
         return self.stop_training
 
-    def train_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+    def train_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
         """Logs the end."""
         if self.stopped_epoch > 0:
             estimator.logger.info("[Epoch %d] EarlyStoppingHandler: early stopping due to %s not improving",
@@ -538,7 +541,7 @@ class GradientUpdateHandler(BatchEnd):
     def __init__(self, priority: float = -2000) -> None:
         self.priority = priority
 
-    def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
+    def batch_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> bool:
         """One step of the trainer."""
         loss = kwargs["loss"]
         losses = loss if isinstance(loss, list) else [loss]

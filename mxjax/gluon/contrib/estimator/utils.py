@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from .... import level
 from ....metric import CompositeEvalMetric, EvalMetric
@@ -19,7 +18,7 @@ else:
 __all__: list[str] = []
 
 
-def _check_metrics(metrics: Any) -> list[EvalMetric]:
+def _check_metrics(metrics: EvalMetric | list[EvalMetric] | None) -> list[EvalMetric]:
     """A list of metrics out of one, several, a composite one or None.
 
     Raises:
@@ -35,7 +34,7 @@ def _check_metrics(metrics: Any) -> list[EvalMetric]:
     return metrics
 
 
-def _check_handler_metric_ref(handler: Any, known_metrics: Iterable[EvalMetric]) -> None:
+def _check_handler_metric_ref(handler: object, known_metrics: Iterable[EvalMetric]) -> None:
     """Raises ValueError where a handler has other metrics than the estimator's, which nobody would update."""
     for name in dir(handler):
         if "metric" not in name:

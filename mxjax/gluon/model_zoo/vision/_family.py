@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .... import level, ndarray
 from ....base import data_dir
@@ -14,6 +15,9 @@ from ....device import with_device
 from ...block import HybridBlock
 from ...nn import HybridSequential
 from ..model_store import get_model_file
+
+if TYPE_CHECKING:
+    from ..._types import Tensor
 
 __all__ = ["Classifier", "ROOT", "computes", "named", "scope", "trained", "variant", "with_device"]
 
@@ -39,7 +43,7 @@ def computes(kind: type) -> type:
     if _API == 1:
         kind.hybrid_forward = compute
     else:
-        def forward(self: HybridBlock, x: Any) -> Any:
+        def forward(self: HybridBlock, x: Tensor) -> Any:
             return compute(self, ndarray, x)
         forward.__doc__ = compute.__doc__
         kind.forward = forward
@@ -53,7 +57,7 @@ class Classifier(HybridBlock):
     features: HybridSequential
     output: HybridBlock
 
-    def _compute(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def _compute(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
         """Scores of the classes."""
         return self.output(self.features(x))
 

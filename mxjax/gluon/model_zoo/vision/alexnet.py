@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ....context import cpu
 from ....device import with_device
 from ... import nn
 from ..._chosen_block import named
 from ._family import ROOT, Classifier, trained
+
+if TYPE_CHECKING:
+    from ....context import Context
 
 __all__ = ["AlexNet", "alexnet"]
 
@@ -36,7 +40,8 @@ class AlexNet(Classifier):
 
 
 @with_device
-def alexnet(pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT, **kwargs: Any) -> AlexNet:
+def alexnet(pretrained: bool = False, ctx: Context | Sequence[Context] | None = cpu(), root: str = ROOT,
+            **kwargs: Any) -> AlexNet:
     """AlexNet.
 
     Args:

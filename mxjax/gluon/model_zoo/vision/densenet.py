@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....context import cpu
 from ....device import with_device
@@ -11,6 +11,9 @@ from ... import nn
 from ..._chosen_block import named
 from ...contrib.nn import HybridConcurrent, Identity
 from ._family import ROOT, Classifier, trained, variant
+
+if TYPE_CHECKING:
+    from ....context import Context
 
 __all__ = ["DenseNet", "densenet121", "densenet161", "densenet169", "densenet201"]
 
@@ -78,8 +81,8 @@ densenet_spec = {121: (64, 32, [6, 12, 24, 16]), 161: (96, 48, [6, 12, 36, 24]),
 
 
 @with_device
-def get_densenet(num_layers: int, pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT,
-                 **kwargs: Any) -> DenseNet:
+def get_densenet(num_layers: int, pretrained: bool = False, ctx: Context | Sequence[Context] | None = cpu(),
+                 root: str = ROOT, **kwargs: Any) -> DenseNet:
     """A DenseNet.
 
     Args:

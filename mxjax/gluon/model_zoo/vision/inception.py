@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ....context import cpu
 from ....device import with_device
@@ -11,10 +12,14 @@ from ..._chosen_block import named
 from ...contrib.nn import HybridConcurrent
 from ._family import ROOT, Classifier, trained
 
+if TYPE_CHECKING:
+    from ....context import Context
+    from ..._types import Size
+
 __all__ = ["Inception3", "inception_v3"]
 
 
-def _convolution(channels: int, kernel: Any, strides: Any = 1, padding: Any = 0) -> nn.HybridSequential:
+def _convolution(channels: int, kernel: Size, strides: Size = 1, padding: Size = 0) -> nn.HybridSequential:
     out = nn.HybridSequential(**named(""))
     out.add(nn.Conv2D(channels, kernel, strides, padding, use_bias=False), nn.BatchNorm(epsilon=0.001),
             nn.Activation("relu"))
@@ -91,7 +96,8 @@ class Inception3(Classifier):
 
 
 @with_device
-def inception_v3(pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT, **kwargs: Any) -> Inception3:
+def inception_v3(pretrained: bool = False, ctx: Context | Sequence[Context] | None = cpu(), root: str = ROOT,
+                 **kwargs: Any) -> Inception3:
     """Inception v3.
 
     Args:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ....context import cpu
 from ....device import with_device
@@ -10,6 +12,10 @@ from ... import nn
 from ..._chosen_block import named
 from ...block import HybridBlock
 from ._family import ROOT, Classifier, trained, variant
+
+if TYPE_CHECKING:
+    from ....context import Context
+    from ..._types import Tensor
 
 __all__ = ["MobileNet", "MobileNetV2", "get_mobilenet", "get_mobilenet_v2", "mobilenet0_25", "mobilenet0_5",
            "mobilenet0_75", "mobilenet1_0", "mobilenet_v2_0_25", "mobilenet_v2_0_5", "mobilenet_v2_0_75",
@@ -22,7 +28,7 @@ class RELU6(HybridBlock):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
         """x, cut."""
         return F.clip(x, 0, 6, name="relu6")
 
@@ -54,7 +60,7 @@ class LinearBottleneck(HybridBlock):
             _convolution(self.out, inner, 3, stride, inner, RELU6())
             _convolution(self.out, channels)
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
         """The block's output."""
         out = self.out(x)
         return F.elemwise_add(out, x) if self.use_shortcut else out
@@ -114,8 +120,8 @@ def _suffix(multiplier: float) -> str:
 
 
 @with_device
-def get_mobilenet(multiplier: float, pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT,
-                  **kwargs: Any) -> MobileNet:
+def get_mobilenet(multiplier: float, pretrained: bool = False, ctx: Context | Sequence[Context] | None = cpu(),
+                  root: str = ROOT, **kwargs: Any) -> MobileNet:
     """A MobileNet.
 
     Args:
@@ -129,8 +135,8 @@ def get_mobilenet(multiplier: float, pretrained: bool = False, ctx: Any = cpu(),
 
 
 @with_device
-def get_mobilenet_v2(multiplier: float, pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT,
-                     **kwargs: Any) -> MobileNetV2:
+def get_mobilenet_v2(multiplier: float, pretrained: bool = False, ctx: Context | Sequence[Context] | None = cpu(),
+                     root: str = ROOT, **kwargs: Any) -> MobileNetV2:
     """A MobileNetV2; arguments as in `get_mobilenet`."""
     return trained(MobileNetV2(multiplier, **kwargs), f"mobilenetv2_{_suffix(multiplier)}", pretrained, ctx, root)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ....context import cpu
 from ....device import with_device
@@ -12,6 +13,10 @@ from ... import nn
 from ..._chosen_block import named
 from ...block import HybridBlock
 from ._family import ROOT, Classifier, trained, variant
+
+if TYPE_CHECKING:
+    from ....context import Context
+    from ..._types import Tensor
 
 __all__ = ["BasicBlockV1", "BasicBlockV2", "BottleneckV1", "BottleneckV2", "ResNetV1", "ResNetV2", "get_resnet",
            "resnet101_v1", "resnet101_v2", "resnet152_v1", "resnet152_v2", "resnet18_v1", "resnet18_v2",
@@ -22,7 +27,7 @@ def _conv3x3(channels: int, stride: int, in_channels: int) -> nn.Conv2D:
     return nn.Conv2D(channels, 3, stride, 1, use_bias=False, in_channels=in_channels)
 
 
-def _relu(F: Any, x: Any) -> Any:  # noqa: N803
+def _relu(F: ModuleType, x: Tensor) -> Any:  # noqa: N803
     return (F.npx.activation if is_np_array() else F.Activation)(x, act_type="relu")
 
 
@@ -44,7 +49,7 @@ class _BlockV1(HybridBlock):
         """Makes the body."""
         raise NotImplementedError
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
         """The block's output."""
         residual = x if self.downsample is None else self.downsample(x)
         return _relu(F, residual + self.body(x))
@@ -95,7 +100,7 @@ class _BlockV2(HybridBlock):
         """Channels, kernel size, stride and input channels of each convolution."""
         raise NotImplementedError
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
         """The block's output."""
         residual = x
         for i, (norm, convolution) in enumerate(self._stages):
@@ -191,8 +196,8 @@ resnet_block_versions = [{"basic_block": BasicBlockV1, "bottle_neck": Bottleneck
 
 
 @with_device
-def get_resnet(version: int, num_layers: int, pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT,
-               **kwargs: Any) -> ResNetV1 | ResNetV2:
+def get_resnet(version: int, num_layers: int, pretrained: bool = False, ctx: Context | Sequence[Context] | None = cpu(),
+               root: str = ROOT, **kwargs: Any) -> ResNetV1 | ResNetV2:
     """A ResNet.
 
     Args:

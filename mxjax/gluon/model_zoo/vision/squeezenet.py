@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ....context import cpu
 from ....device import with_device
@@ -10,6 +11,9 @@ from ... import nn
 from ..._chosen_block import named
 from ...contrib.nn import HybridConcurrent
 from ._family import ROOT, Classifier, trained, variant
+
+if TYPE_CHECKING:
+    from ....context import Context
 
 __all__ = ["SqueezeNet", "squeezenet1_0", "squeezenet1_1"]
 
@@ -63,8 +67,8 @@ class SqueezeNet(Classifier):
 
 
 @with_device
-def get_squeezenet(version: str, pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT,
-                   **kwargs: Any) -> SqueezeNet:
+def get_squeezenet(version: str, pretrained: bool = False, ctx: Context | Sequence[Context] | None = cpu(),
+                   root: str = ROOT, **kwargs: Any) -> SqueezeNet:
     """A SqueezeNet.
 
     Args:

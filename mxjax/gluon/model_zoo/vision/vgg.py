@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....context import cpu
 from ....device import with_device
@@ -11,6 +11,9 @@ from ....initializer import Xavier
 from ... import nn
 from ..._chosen_block import named
 from ._family import ROOT, Classifier, trained, variant
+
+if TYPE_CHECKING:
+    from ....context import Context
 
 __all__ = ["VGG", "get_vgg", "vgg11", "vgg11_bn", "vgg13", "vgg13_bn", "vgg16", "vgg16_bn", "vgg19", "vgg19_bn"]
 
@@ -53,7 +56,8 @@ vgg_spec = {11: ([1, 1, 2, 2, 2], _FILTERS), 13: ([2, 2, 2, 2, 2], _FILTERS), 16
 
 
 @with_device
-def get_vgg(num_layers: int, pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT, **kwargs: Any) -> VGG:
+def get_vgg(num_layers: int, pretrained: bool = False, ctx: Context | Sequence[Context] | None = cpu(),
+            root: str = ROOT, **kwargs: Any) -> VGG:
     """A VGG.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -29,6 +29,10 @@ from ....data.vision.transforms.image import (
 from ....nn import HybridSequential, Sequential
 from .transforms.bbox import bbox
 
+if TYPE_CHECKING:
+    from .....ndarray import NDArray
+    from ....data.sampler import Sampler
+
 __all__ = ["ImageBboxDataLoader", "ImageDataLoader", "create_image_augment"]
 
 _MEAN, _STD = [123.68, 116.28, 103.53], [58.395, 57.12, 57.375]  # of ImageNet's colours
@@ -47,7 +51,7 @@ def _colours(brightness: float, contrast: float, saturation: float, hue: float, 
     return made
 
 
-def _to_tensor(mean: Any, std: Any, dtype: str) -> list[Block]:
+def _to_tensor(mean: bool | Sequence[float] | None, std: bool | Sequence[float] | None, dtype: str) -> list[Block]:
     """Returns what makes a tensor of an image."""
     mean, std = _MEAN if mean is True else mean, _STD if std is True else std
     for name, value in (("mean", mean), ("std", std)):
@@ -63,11 +67,11 @@ def _method(inter_method: int) -> int:
     return numpy.random.randint(0, 5) if inter_method == 10 else inter_method
 
 
-def create_image_augment(data_shape: Sequence[int], resize: int = 0, rand_crop: bool = False,
-                         rand_resize: bool = False, rand_mirror: bool = False, mean: Any = None, std: Any = None,
-                         brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0,
-                         pca_noise: float = 0, rand_gray: float = 0, inter_method: int = 2,
-                         dtype: str = "float32") -> HybridSequential:
+def create_image_augment(data_shape: Sequence[int], resize: int = 0, rand_crop: bool = False, rand_resize: bool = False,
+                         rand_mirror: bool = False, mean: bool | Sequence[float] | None = None,
+                         std: bool | Sequence[float] | None = None, brightness: float = 0, contrast: float = 0,
+                         saturation: float = 0, hue: float = 0, pca_noise: float = 0, rand_gray: float = 0,
+                         inter_method: int = 2, dtype: str = "float32") -> HybridSequential:
     """Returns the usual transforms of images, one after the other.
 
     Args:
@@ -102,11 +106,12 @@ def create_image_augment(data_shape: Sequence[int], resize: int = 0, rand_crop: 
 
 
 def create_bbox_augment(data_shape: Sequence[int], rand_crop: float = 0, rand_pad: float = 0, rand_gray: float = 0,
-                        rand_mirror: bool = False, mean: Any = None, std: Any = None, brightness: float = 0,
-                        contrast: float = 0, saturation: float = 0, pca_noise: float = 0, hue: float = 0,
-                        inter_method: int = 2, max_aspect_ratio: float = 2,
-                        area_range: tuple[float, float] = (0.3, 3.0), max_attempts: int = 50,
-                        pad_val: Any = (127, 127, 127), dtype: str = "float32") -> Sequential:
+                        rand_mirror: bool = False, mean: bool | Sequence[float] | None = None,
+                        std: bool | Sequence[float] | None = None, brightness: float = 0, contrast: float = 0,
+                        saturation: float = 0, pca_noise: float = 0, hue: float = 0, inter_method: int = 2,
+                        max_aspect_ratio: float = 2, area_range: tuple[float, float] = (0.3, 3.0),
+                        max_attempts: int = 50, pad_val: float | Sequence[float] = (127, 127, 127),
+                        dtype: str = "float32") -> Sequential:
     """Returns the usual transforms of images with boxes, one after the other.
 
     Args:
@@ -147,14 +152,14 @@ class BboxLabelTransform(Block):
         super().__init__()
         self._coord_normalized = coord_normalized
 
-    def forward(self, img: Any, label: Any) -> tuple[Any, Any]:
-        label = (label if isinstance(label, numpy.ndarray) else label.asnumpy()).flatten()
-        header, width = int(label[0]), int(label[1])
+    def forward(self, img: NDArray, label: NDArray | numpy.ndarray) -> tuple[Any, Any]:
+        numbers = (label if isinstance(label, numpy.ndarray) else label.asnumpy()).flatten()
+        header, width = int(numbers[0]), int(numbers[1])
         if width < 5:
             raise ValueError(f"a label needs at least 5 numbers for each object, this one has {width}")
-        if len(label) < header + 5 or (len(label) - header) % width:
-            raise ValueError(f"a label of {len(label)} numbers is no header of {header} and rows of {width}")
-        rows = label[header:].reshape(-1, width)
+        if len(numbers) < header + 5 or (len(numbers) - header) % width:
+            raise ValueError(f"a label of {len(numbers)} numbers is no header of {header} and rows of {width}")
+        rows = numbers[header:].reshape(-1, width)
         rows[:, :5] = rows[:, [1, 2, 3, 4, 0]]
         if self._coord_normalized:
             rows[:, :4] *= (img.shape[1], img.shape[0]) * 2
@@ -184,11 +189,12 @@ class ImageDataLoader:
 
     def __init__(self, batch_size: int, data_shape: Sequence[int], path_imgrec: str | None = None,
                  path_imglist: str | None = None, path_root: str = ".", part_index: int = 0, num_parts: int = 1,
-                 aug_list: Any = None, imglist: list | None = None, dtype: str = "float32", shuffle: bool = False,
-                 sampler: Any = None, last_batch: str | None = None, batch_sampler: Any = None,
-                 batchify_fn: Callable | None = None, num_workers: int = 0, pin_memory: bool = False,
-                 pin_device_id: int = 0, prefetch: int | None = None, thread_pool: bool = False, timeout: float = 120,
-                 try_nopython: bool | None = None, **kwargs: Any) -> None:
+                 aug_list: Block | list[Block] | None = None, imglist: list | None = None, dtype: str = "float32",
+                 shuffle: bool = False, sampler: Sampler | None = None, last_batch: str | None = None,
+                 batch_sampler: Sampler | None = None, batchify_fn: Callable | None = None, num_workers: int = 0,
+                 pin_memory: bool = False, pin_device_id: int = 0, prefetch: int | None = None,
+                 thread_pool: bool = False, timeout: float = 120, try_nopython: bool | None = None,
+                 **kwargs: Any) -> None:
         dataset = _dataset(path_imgrec, path_imglist, path_root, imglist, part_index, num_parts, dtype)
         changed = dataset.transform_first(_blocks(aug_list, lambda: create_image_augment(data_shape, **kwargs)))
         self._iter = DataLoader(changed, batch_size, shuffle, sampler, last_batch, batch_sampler, batchify_fn,
@@ -218,12 +224,12 @@ class ImageBboxDataLoader:
 
     def __init__(self, batch_size: int, data_shape: Sequence[int], path_imgrec: str | None = None,
                  path_imglist: str | None = None, path_root: str = ".", part_index: int = 0, num_parts: int = 1,
-                 aug_list: Any = None, imglist: list | None = None, coord_normalized: bool = True,
-                 dtype: str = "float32", shuffle: bool = False, sampler: Any = None, last_batch: str | None = None,
-                 batch_sampler: Any = None, batchify_fn: Callable | None = None, num_workers: int = 0,
-                 pin_memory: bool = False, pin_device_id: int = 0, prefetch: int | None = None,
-                 thread_pool: bool = False, timeout: float = 120, try_nopython: bool | None = None,
-                 **kwargs: Any) -> None:
+                 aug_list: Block | list[Block] | None = None, imglist: list | None = None,
+                 coord_normalized: bool = True, dtype: str = "float32", shuffle: bool = False,
+                 sampler: Sampler | None = None, last_batch: str | None = None, batch_sampler: Sampler | None = None,
+                 batchify_fn: Callable | None = None, num_workers: int = 0, pin_memory: bool = False,
+                 pin_device_id: int = 0, prefetch: int | None = None, thread_pool: bool = False, timeout: float = 120,
+                 try_nopython: bool | None = None, **kwargs: Any) -> None:
         dataset = _dataset(path_imgrec, path_imglist, path_root, imglist, part_index, num_parts, dtype)
         both = Sequential()
         both.add(BboxLabelTransform(coord_normalized),
@@ -256,7 +262,7 @@ def _dataset(path_imgrec: str | None, path_imglist: str | None, path_root: str, 
     return found.shard(num_parts, part_index) if num_parts > 1 else found
 
 
-def _blocks(given: Any, default: Callable[[], Block]) -> Block:
+def _blocks(given: Block | list[Block] | None, default: Callable[[], Block]) -> Block:
     """Returns transforms as one block, hybridized."""
     if given is None:
         made = default()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..... import image, level
@@ -27,6 +28,12 @@ from ._both import (
     Rotate,
     ToTensor,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from .....ndarray import NDArray
+    from ...._types import Size
 
 __all__ = ["Cast", "CenterCrop", "Compose", "CropResize", "HybridCompose", "Normalize", "RandomApply",
            "RandomBrightness", "RandomColorJitter", "RandomContrast", "RandomFlipLeftRight", "RandomFlipTopBottom",
@@ -88,7 +95,7 @@ class HybridCompose(HybridSequential):
         self.hybridize()
 
 
-def _front(F: Any) -> Any:  # noqa: N803
+def _front(F: ModuleType) -> Any:  # noqa: N803
     """Returns where the operators are: F, or its NumPy flavour's extensions."""
     return F.npx if is_np_array() else F
 
@@ -100,11 +107,11 @@ class Cast(HybridBlock):
         dtype: the dtype.
     """
 
-    def __init__(self, dtype: Any = "float32") -> None:
+    def __init__(self, dtype: DTypeLike = "float32") -> None:
         super().__init__()
         self._dtype = dtype
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: ModuleType, x: NDArray) -> Any:  # noqa: N803
         """x, converted."""
         return _front(F).cast(x, self._dtype)
 
@@ -127,7 +134,7 @@ class RandomFlipTopBottom(ImageOp):
         super().__init__()
 
 
-def _size(size: Any) -> tuple[Any, Any]:
+def _size(size: Size) -> Sequence[int]:
     return (size, size) if isinstance(size, numeric_types) else size
 
 
@@ -139,11 +146,11 @@ class CenterCrop(ImageFunction):
         interpolation: as in `Resize`.
     """
 
-    def __init__(self, size: Any, interpolation: int = 1) -> None:
+    def __init__(self, size: Size, interpolation: int = 1) -> None:
         super().__init__()
         self._args = (_size(size), interpolation)
 
-    def _changed(self, x: Any) -> Any:
+    def _changed(self, x: NDArray) -> Any:
         return image.center_crop(x, *self._args)[0]
 
 
@@ -157,12 +164,12 @@ class RandomResizedCrop(ImageFunction):
         interpolation: as in `Resize`.
     """
 
-    def __init__(self, size: Any, scale: tuple[float, float] = (0.08, 1.0),
+    def __init__(self, size: Size, scale: tuple[float, float] = (0.08, 1.0),
                  ratio: tuple[float, float] = (3.0 / 4.0, 4.0 / 3.0), interpolation: int = 1) -> None:
         super().__init__()
         self._args = (_size(size), scale, ratio, interpolation)
 
-    def _changed(self, x: Any) -> Any:
+    def _changed(self, x: NDArray) -> Any:
         return image.random_size_crop(x, *self._args)[0]
 
 
@@ -179,7 +186,7 @@ class RandomApply(Sequential):
         self.transforms = transforms
         self.p = p
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: NDArray) -> Any:
         """x, transformed or not."""
         return x if self.p < random.random() else self.transforms(x)
 

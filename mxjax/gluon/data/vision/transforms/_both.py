@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,13 +12,17 @@ from ..... import image, level
 from .....util import is_np_array
 from ....block import Block, HybridBlock
 
+if TYPE_CHECKING:
+    from .....ndarray import NDArray
+    from ...._types import Size
+
 __all__ = ["CropResize", "Normalize", "RandomBrightness", "RandomColorJitter", "RandomContrast", "RandomHue",
            "RandomLighting", "RandomRotation", "RandomSaturation", "Resize", "Rotate", "ToTensor"]
 
 _LEVEL = level.fix("mxjax.gluon")
 
 
-def _and_others(changed: Any, args: tuple) -> Any:
+def _and_others(changed: object, args: tuple) -> Any:
     """Returns an image with what was given beside it, such as a label, as MXNet 2 does."""
     return (changed, *args) if args else changed
 
@@ -27,17 +33,17 @@ class ImageOp(HybridBlock):
     _op = ""
     _args: tuple = ()
 
-    def _changed(self, x: Any, images: Any) -> Any:
+    def _changed(self, x: NDArray, images: ModuleType) -> Any:
         """Returns x, transformed by operators of `images`."""
         return getattr(images, self._op)(x, *self._args)
 
     if _LEVEL == 2:
-        def forward(self, x: Any, *args: Any) -> Any:
+        def forward(self, x: NDArray, *args: object) -> Any:
             """x, transformed, and what was given beside it."""
             from ..... import numpy_extension  # at this level alone
             return _and_others(self._changed(x, numpy_extension.image), args)
     else:
-        def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+        def hybrid_forward(self, F: ModuleType, x: NDArray) -> Any:  # noqa: N803
             """x, transformed."""
             return self._changed(x, (F.npx if is_np_array() else F).image)
 
@@ -45,11 +51,11 @@ class ImageOp(HybridBlock):
 class ImageFunction(Block):
     """A transform by a function of `mx.image`, which is no part of graphs."""
 
-    def _changed(self, x: Any) -> Any:
+    def _changed(self, x: NDArray) -> Any:
         """Returns x, transformed."""
         raise NotImplementedError(f"{type(self).__name__} must define _changed")
 
-    def forward(self, x: Any, *args: Any) -> Any:
+    def forward(self, x: NDArray, *args: object) -> Any:
         """x, transformed; at level 2 with what was given beside it."""
         if args and _LEVEL == 1:
             raise TypeError(f"{type(self).__name__} takes an image, got {1 + len(args)} arguments")
@@ -74,7 +80,7 @@ class Normalize(ImageOp):
 
     _op = "normalize"
 
-    def __init__(self, mean: Any = 0.0, std: Any = 1.0) -> None:
+    def __init__(self, mean: float | Sequence[float] = 0.0, std: float | Sequence[float] = 1.0) -> None:
         super().__init__()
         self._args = (mean, std)
 
@@ -90,7 +96,7 @@ class Resize(ImageOp):
 
     _op = "resize"
 
-    def __init__(self, size: Any, keep_ratio: bool = False, interpolation: int = 1) -> None:
+    def __init__(self, size: Size, keep_ratio: bool = False, interpolation: int = 1) -> None:
         super().__init__()
         self._args = (size, keep_ratio, interpolation)
 
@@ -105,13 +111,13 @@ class CropResize(ImageOp):
         interpolation: as in `Resize`.
     """
 
-    def __init__(self, x: int, y: int, width: int, height: int, size: Any = None,
+    def __init__(self, x: int, y: int, width: int, height: int, size: Size | None = None,
                  interpolation: int | None = None) -> None:
         super().__init__()
         self._rectangle = (x, y, width, height)
         self._size, self._interpolation = size, 1 if interpolation is None else interpolation
 
-    def _changed(self, x: Any, images: Any) -> Any:
+    def _changed(self, x: NDArray, images: ModuleType) -> Any:
         out = images.crop(x, *self._rectangle)
         return images.resize(out, self._size, False, self._interpolation) if self._size else out
 
@@ -200,7 +206,7 @@ class RandomLighting(ImageOp):
         self._args = (alpha,)
 
 
-def _float32(x: Any) -> Any:
+def _float32(x: NDArray) -> Any:
     if x.dtype != np.float32:
         raise TypeError(f"rotations take float32 images, got {np.dtype(x.dtype)}: put them behind ToTensor")
     return x
@@ -222,7 +228,7 @@ class Rotate(ImageFunction):
         super().__init__()
         self._args = (rotation_degrees, zoom_in, zoom_out)
 
-    def _changed(self, x: Any) -> Any:
+    def _changed(self, x: NDArray) -> Any:
         return image.imrotate(_float32(x), *self._args)
 
 
@@ -250,12 +256,12 @@ class RandomRotation(ImageFunction):
         self._args = (angle_limits, zoom_in, zoom_out)
         self._rotate_with_proba = rotate_with_proba
 
-    def forward(self, x: Any, *args: Any) -> Any:
+    def forward(self, x: NDArray, *args: object) -> Any:
         """x, rotated or not."""
         # without the other arguments where nothing is rotated, as in MXNet
         return x if np.random.random() > self._rotate_with_proba else super().forward(x, *args)
 
-    def _changed(self, x: Any) -> Any:
+    def _changed(self, x: NDArray) -> Any:
         return image.random_rotate(_float32(x), *self._args)
 
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..... import numpy as np
 from ....block import HybridBlock
 from ....nn import HybridSequential, Sequential
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from .....ndarray import NDArray
 
 __all__ = ["Cast", "HybridRandomApply", "RandomApply"]
 
@@ -20,11 +25,11 @@ class Cast(HybridBlock):
         dtype: the dtype.
     """
 
-    def __init__(self, dtype: Any = "float32") -> None:
+    def __init__(self, dtype: DTypeLike = "float32") -> None:
         super().__init__()
         self._dtype = dtype
 
-    def forward(self, *args: Any) -> tuple:
+    def forward(self, *args: NDArray) -> tuple:
         return tuple(x.astype(self._dtype) for x in args)
 
 
@@ -41,7 +46,7 @@ class RandomApply(Sequential):
         self.transforms = transforms
         self.p = p
 
-    def forward(self, x: Any, *args: Any) -> Any:
+    def forward(self, x: NDArray, *args: object) -> Any:
         if self.p < random.random():
             return x
         changed = self.transforms(x)
@@ -63,6 +68,6 @@ class HybridRandomApply(HybridSequential):
         self.transforms = transforms
         self.p = p
 
-    def forward(self, x: Any, *args: Any) -> Any:
+    def forward(self, x: NDArray, *args: object) -> Any:
         changed = self.transforms(x)
         return np.where(self.p < np.random.uniform(size=(1,)), x.astype(changed.dtype), changed)

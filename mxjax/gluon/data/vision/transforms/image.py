@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ..... import numpy as np
 from .....base import numeric_types
@@ -10,11 +12,15 @@ from . import _both
 from ._both import *  # noqa: F403
 from ._both import ImageOp
 
+if TYPE_CHECKING:
+    from .....ndarray import NDArray
+    from ...._types import Size
+
 __all__ = [*_both.__all__, "CenterCrop", "RandomCrop", "RandomFlipLeftRight", "RandomFlipTopBottom", "RandomGray",
            "RandomResizedCrop"]
 
 
-def _size(size: Any) -> tuple[Any, ...]:
+def _size(size: Size) -> tuple[Any, ...]:
     return (size, size) if isinstance(size, numeric_types) else tuple(size)
 
 
@@ -28,7 +34,7 @@ class CenterCrop(ImageOp):
 
     _op = "random_crop"
 
-    def __init__(self, size: Any, interpolation: int = 1) -> None:
+    def __init__(self, size: Size, interpolation: int = 1) -> None:
         super().__init__()
         self._args = ((0.5, 0.5), (0.5, 0.5), *_size(size), interpolation)
 
@@ -45,7 +51,7 @@ class RandomCrop(ImageOp):
 
     _op = "random_crop"
 
-    def __init__(self, size: Any, pad: Any = None, pad_value: int = 0, interpolation: int = 1) -> None:
+    def __init__(self, size: Size, pad: Size | None = None, pad_value: int = 0, interpolation: int = 1) -> None:
         super().__init__()
         self._args = ((0, 1), (0, 1), *_size(size), interpolation)
         self._pad_value = pad_value
@@ -55,7 +61,7 @@ class RandomCrop(ImageOp):
             raise AssertionError(f"pad must be a number or four, got {pad}")
         self._pad = pad and ((pad[0], pad[1]), (pad[2], pad[3]), (0, 0))
 
-    def _changed(self, x: Any, images: Any) -> Any:
+    def _changed(self, x: NDArray, images: ModuleType) -> Any:
         if self._pad:
             x = np.pad(x, pad_width=self._pad, mode="constant", constant_values=self._pad_value)
         return super()._changed(x, images)
@@ -71,14 +77,14 @@ class RandomResizedCrop(ImageOp):
         interpolation: as in `Resize`.
     """
 
-    def __init__(self, size: Any, scale: Any = (0.08, 1.0), ratio: tuple[float, float] = (3.0 / 4.0, 4.0 / 3.0),
-                 interpolation: int = 1) -> None:
+    def __init__(self, size: Size, scale: Sequence[float] = (0.08, 1.0),
+                 ratio: tuple[float, float] = (3.0 / 4.0, 4.0 / 3.0), interpolation: int = 1) -> None:
         super().__init__()
         width, height = _size(size)
         self._kwargs = {"width": width, "height": height, "ratio": ratio, "interp": interpolation, "max_trial": 10,
                         "area": (scale, 1.0) if isinstance(scale, numeric_types) else scale}
 
-    def _changed(self, x: Any, images: Any) -> Any:
+    def _changed(self, x: NDArray, images: ModuleType) -> Any:
         return images.random_resized_crop(x, **self._kwargs)
 
 
@@ -89,7 +95,7 @@ class _RandomFlip(ImageOp):
         super().__init__()
         self.p = p
 
-    def _changed(self, x: Any, images: Any) -> Any:
+    def _changed(self, x: NDArray, images: ModuleType) -> Any:
         if self.p <= 0:
             return x
         if self.p >= 1:
@@ -128,7 +134,7 @@ class RandomGray(ImageOp):
         super().__init__()
         self.p = p
 
-    def _changed(self, x: Any, images: Any) -> Any:
+    def _changed(self, x: NDArray, images: ModuleType) -> Any:
         x = x.astype("float32")
         weights = np.concatenate([np.full((3, 1), part) for part in (0.2989, 0.587, 0.114)], axis=1)
         return np.where(self.p < np.random.uniform(), x, np.dot(x, weights))

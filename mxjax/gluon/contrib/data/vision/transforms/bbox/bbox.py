@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from ....... import numpy_extension as npx
 from .......util import is_np_array
 from ......block import Block
 from .utils import bbox_crop, bbox_flip, bbox_random_crop_with_constraints, bbox_resize, bbox_translate
+
+if TYPE_CHECKING:
+    from .......ndarray import NDArray
 
 __all__ = ["ImageBboxCrop", "ImageBboxRandomCropWithConstraints", "ImageBboxRandomExpand",
            "ImageBboxRandomFlipLeftRight", "ImageBboxResize"]
@@ -38,7 +42,7 @@ class ImageBboxRandomFlipLeftRight(Block):
         super().__init__()
         self.p = p
 
-    def forward(self, img: Any, bbox: Any) -> tuple[Any, Any]:
+    def forward(self, img: NDArray, bbox: NDArray) -> tuple[Any, Any]:
         """Image and boxes, mirrored or as they are."""
         if len(bbox.shape) != 2 or bbox.shape[1] < 4:
             raise AssertionError(f"boxes must have the shape (boxes, 4 or more), got {bbox.shape}")
@@ -61,7 +65,7 @@ class ImageBboxCrop(Block):
             raise AssertionError(f"crop must be (left >= 0, top >= 0, width > 0, height > 0), got {crop}")
         self._crop, self._allow_outside_center = tuple(crop), allow_outside_center
 
-    def forward(self, img: Any, bbox: Any) -> tuple[Any, Any]:
+    def forward(self, img: NDArray, bbox: NDArray) -> tuple[Any, Any]:
         """The part of the image, and the boxes in it."""
         left, top, width, height = self._crop
         if left + width >= img.shape[-2] or top + height >= img.shape[-3]:
@@ -79,12 +83,12 @@ class ImageBboxRandomCropWithConstraints(Block):
     """
 
     def __init__(self, p: float = 0.5, min_scale: float = 0.3, max_scale: float = 1, max_aspect_ratio: float = 2,
-                 constraints: Any = None, max_trial: int = 50) -> None:
+                 constraints: Iterable[tuple[float | None, float | None]] | None = None, max_trial: int = 50) -> None:
         super().__init__()
         self.p = p
         self._args = (min_scale, max_scale, max_aspect_ratio, constraints, max_trial)
 
-    def forward(self, img: Any, bbox: Any) -> tuple[Any, Any]:
+    def forward(self, img: NDArray, bbox: NDArray) -> tuple[Any, Any]:
         """The part of the image, and the boxes in it."""
         if random.random() > self.p:
             return img, bbox
@@ -103,12 +107,13 @@ class ImageBboxRandomExpand(Block):
         keep_ratio: both sides grow alike.
     """
 
-    def __init__(self, p: float = 0.5, max_ratio: float = 4, fill: Any = 0, keep_ratio: bool = True) -> None:
+    def __init__(self, p: float = 0.5, max_ratio: float = 4, fill: float | Sequence[float] = 0,
+                 keep_ratio: bool = True) -> None:
         super().__init__()
         self.p = p
         self._max_ratio, self._fill, self._keep_ratio = max_ratio, fill, keep_ratio
 
-    def forward(self, img: Any, bbox: Any) -> tuple[Any, Any]:
+    def forward(self, img: NDArray, bbox: NDArray) -> tuple[Any, Any]:
         """The larger image, and the boxes in it."""
         if self._max_ratio <= 1 or random.random() > self.p:
             return img, bbox
@@ -140,7 +145,7 @@ class ImageBboxResize(Block):
         super().__init__()
         self._size, self._interp = (width, height), interp
 
-    def forward(self, img: Any, bbox: Any) -> tuple[Any, Any]:
+    def forward(self, img: NDArray, bbox: NDArray) -> tuple[Any, Any]:
         """Image and boxes, resized."""
         if len(img.shape) != 3:
             raise NotImplementedError(f"expected an image (height, width, channels), got {img.shape}")

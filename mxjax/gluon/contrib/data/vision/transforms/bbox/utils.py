@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -106,7 +106,7 @@ def bbox_iou(bbox_a: np.ndarray, bbox_b: np.ndarray, offset: float = 0) -> np.nd
     return both / (of_a[:, None] + of_b - both)
 
 
-def _converted(boxes: Any, convert: Any) -> Any:
+def _converted(boxes: Sequence[float] | np.ndarray, convert: Callable[[np.ndarray], np.ndarray]) -> Any:
     """A box as a tuple, or an array of them, converted."""
     if isinstance(boxes, tuple | list):
         if len(boxes) != 4:
@@ -119,7 +119,7 @@ def _converted(boxes: Any, convert: Any) -> Any:
     return convert(boxes)
 
 
-def bbox_xywh_to_xyxy(xywh: Any) -> Any:
+def bbox_xywh_to_xyxy(xywh: Sequence[float] | np.ndarray) -> Any:
     """Left, top, width and height as left, top, right and bottom, which belong to the box.
 
     Args:
@@ -128,7 +128,7 @@ def bbox_xywh_to_xyxy(xywh: Any) -> Any:
     return _converted(xywh, lambda b: np.hstack([b[:, :2], b[:, :2] + np.maximum(0, b[:, 2:4] - 1)]))
 
 
-def bbox_xyxy_to_xywh(xyxy: Any) -> Any:
+def bbox_xyxy_to_xywh(xyxy: Sequence[float] | np.ndarray) -> Any:
     """The opposite of `bbox_xywh_to_xyxy`.
 
     Args:
@@ -137,7 +137,7 @@ def bbox_xyxy_to_xywh(xyxy: Any) -> Any:
     return _converted(xyxy, lambda b: np.hstack([b[:, :2], b[:, 2:4] - b[:, :2] + 1]))
 
 
-def bbox_clip_xyxy(xyxy: Any, width: float, height: float) -> Any:
+def bbox_clip_xyxy(xyxy: Sequence[float] | np.ndarray, width: float, height: float) -> Any:
     """Boxes limited to an image.
 
     Args:
@@ -149,7 +149,8 @@ def bbox_clip_xyxy(xyxy: Any, width: float, height: float) -> Any:
 
 
 def bbox_random_crop_with_constraints(bbox: np.ndarray, size: Sequence[int], min_scale: float = 0.3,
-                                      max_scale: float = 1, max_aspect_ratio: float = 2, constraints: Any = None,
+                                      max_scale: float = 1, max_aspect_ratio: float = 2,
+                                      constraints: Iterable[tuple[float | None, float | None]] | None = None,
                                       max_trial: int = 50) -> tuple[np.ndarray, tuple[int, int, int, int]]:
     """A random part of an image in which boxes are, as SSD is trained on. Liu et al., 2016, arXiv:1512.02325.
 
