@@ -107,16 +107,16 @@ def find_model(source: str, epoch: int | None = None) -> tuple[str, str | None, 
         if not os.path.isfile(source):
             raise MXNetError(f"there is no such model: no file {source}")
         return re.sub(r"(-\d{4,})?\.\w+$", "", source), None, source
-    if epoch is None and (found := re.fullmatch(r"(.+):(\d+)", source)):
-        source, epoch = found[1], int(found[2])
+    if epoch is None and (result := re.fullmatch(r"(.+):(\d+)", source)):
+        source, epoch = result[1], int(result[2])
     prefix = re.sub(r"(-symbol)?\.json$", "", source)
     graph = source if source.endswith(".json") else f"{prefix}-symbol.json"
     if not os.path.isfile(graph):
         raise MXNetError(f"there is no such model: no file {graph}")
     if epoch is not None:
         return prefix, graph, f"{prefix}-{epoch:04d}.params"
-    epochs = [(int(found[1]), path) for path in glob.glob(f"{glob.escape(prefix)}-*.params")
-              if (found := re.fullmatch(r"-(\d{4,})\.params", path[len(prefix):]))]
+    epochs = [(int(result[1]), path) for path in glob.glob(f"{glob.escape(prefix)}-*.params")
+              if (result := re.fullmatch(r"-(\d{4,})\.params", path[len(prefix):]))]
     alone = [prefix + ending for ending in _PARAMETERS if os.path.isfile(prefix + ending)]
     return prefix, graph, max(epochs)[1] if epochs else alone[0] if alone else None
 

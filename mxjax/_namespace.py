@@ -86,10 +86,10 @@ def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], 
         if kind == "op" and name.startswith("_") or name.startswith("__"):
             return None
         registered = prefix + name
-        found = registry.find(READ.get(registered, registered) if level.current() == 2 else registered)
-        if found is None and kind == "sparse":
-            found = registry.find(name)
-        return found
+        value = registry.find(READ.get(registered, registered) if level.current() == 2 else registered)
+        if value is None and kind == "sparse":
+            value = registry.find(name)
+        return value
 
     def getter(name: str) -> Any:
         if name == "__all__":  # asked for by `from ... import *`

@@ -67,12 +67,12 @@ class Context(metaclass=_ContextType):
         if device_type not in cls.devstr2type:
             raise NotOneOf(f"unknown device type {device_type!r}; known: {', '.join(cls.devstr2type)}")
         key = cls.devstr2type[device_type], int(device_id)
-        found = cls._known.get(key)
-        if found is None:
-            found = super().__new__(cls)
-            found.device_typeid, found.device_id = key
-            found = cls._known.setdefault(key, found)
-        return found
+        cached = cls._known.get(key)
+        if cached is None:
+            cached = super().__new__(cls)
+            cached.device_typeid, cached.device_id = key
+            cached = cls._known.setdefault(key, cached)
+        return cached
 
     def __init__(self, device_type: str | Context, device_id: int = 0) -> None:
         pass  # `__new__` did it; only unpickling does without a device type

@@ -21,11 +21,11 @@ __all__ = ["Predictor", "load_ndarray_file"]
 
 def load_ndarray_file(nd_bytes: bytes) -> dict[str, np.ndarray] | list[np.ndarray]:
     """NumPy arrays out of the content of a `.params` file: a dictionary where they have names, else a list."""
-    found = load_frombuffer(nd_bytes)
-    for one in found.values() if isinstance(found, dict) else found:
+    result = load_frombuffer(nd_bytes)
+    for one in result.values() if isinstance(result, dict) else result:
         if one.stype != "default":  # which may stand for much more than is stored
             check_unpacked(math.prod(one.shape) * np.dtype(one.dtype).itemsize, len(nd_bytes), "buffer")
-    return {k: v.asnumpy() for k, v in found.items()} if isinstance(found, dict) else [v.asnumpy() for v in found]
+    return {k: v.asnumpy() for k, v in result.items()} if isinstance(result, dict) else [v.asnumpy() for v in result]
 
 
 def _symbol(source: Symbol | str | os.PathLike) -> Symbol:
@@ -97,10 +97,10 @@ class Predictor:
         if unknown:
             raise MXNetError(f"there is no input {', '.join(unknown)}; there are "
                              f"{', '.join(n for n in args if n not in self._params)}")
-        found = self.symbol.infer_shape_partial(**{n: tuple(s) for n, s in shapes.items()},
-                                                **{n: v.shape for n, v in self._params.items()})
-        self.output_shapes = [tuple(s) for s in found[1]]
-        sizes = dict(zip([*args, *auxs], [*found[0], *found[2]], strict=True))
+        result = self.symbol.infer_shape_partial(**{n: tuple(s) for n, s in shapes.items()},
+                                                 **{n: v.shape for n, v in self._params.items()})
+        self.output_shapes = [tuple(s) for s in result[1]]
+        sizes = dict(zip([*args, *auxs], [*result[0], *result[2]], strict=True))
         lacking = [n for n in [*args, *auxs] if n not in self._params and (not sizes[n] or 0 in sizes[n])]
         if lacking:
             raise MXNetError(f"nothing tells the shape of {', '.join(lacking)}: give its shape, or its value among the "

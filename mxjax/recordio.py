@@ -130,14 +130,14 @@ class MXRecordIO:
         if len(buf) > _MAX_LENGTH:
             raise MXNetError(f"record file {self.uri}: a record may have {_MAX_LENGTH} bytes, got {len(buf)}")
         buf = bytes(buf)
-        start, found = 0, buf.find(_MAGIC)
-        while found >= 0:
-            if found % 4:
-                found = buf.find(_MAGIC, found + 1)
+        start, result = 0, buf.find(_MAGIC)
+        while result >= 0:
+            if result % 4:
+                result = buf.find(_MAGIC, result + 1)
                 continue
-            self._write_part(_MIDDLE if start else _FIRST, buf[start:found])
-            start = found + 4
-            found = buf.find(_MAGIC, start)
+            self._write_part(_MIDDLE if start else _FIRST, buf[start:result])
+            start = result + 4
+            result = buf.find(_MAGIC, start)
         self._write_part(_LAST if start else _WHOLE, buf[start:])
 
     def _write_part(self, kind: int, part: bytes) -> None:
@@ -180,11 +180,11 @@ class MXRecordIO:
         self._check(writing=False, allow_reset=True)
         record = None
         if 0 <= position < _FARTHEST:
-            found = os.pread(self.handle.fileno(), min(size, _AT_ONCE) or _AT_ONCE, position)
-            word = int.from_bytes(found[4:8], "little")
+            result = os.pread(self.handle.fileno(), min(size, _AT_ONCE) or _AT_ONCE, position)
+            word = int.from_bytes(result[4:8], "little")
             end = 8 + (word & _MAX_LENGTH)
-            if found[:4] == _MAGIC and word >> 29 == _WHOLE and end + -end % 4 <= len(found):
-                return found[8:end]
+            if result[:4] == _MAGIC and word >> 29 == _WHOLE and end + -end % 4 <= len(result):
+                return result[8:end]
             with self._lock:
                 before = self.handle.tell()
                 try:

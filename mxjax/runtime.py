@@ -39,11 +39,11 @@ def feature_list() -> list[Feature]:
     work is XLA's.
     """
     gpu = num_gpus() > 0
-    found = {"XLA": True, "JAX": True, "CUDA": gpu, "CUDNN": gpu, "NCCL": gpu, "SIGNAL_HANDLER": False,
-             "INT64_TENSOR_SIZE": True, "OPENCV": importlib.util.find_spec("cv2") is not None, "PROFILER": True,
-             "LAPACK": True, "DIST_KVSTORE": True}
-    found.update(dict.fromkeys(_ABSENT, False))
-    return [Feature(name, enabled) for name, enabled in found.items()]
+    result = {"XLA": True, "JAX": True, "CUDA": gpu, "CUDNN": gpu, "NCCL": gpu, "SIGNAL_HANDLER": False,
+              "INT64_TENSOR_SIZE": True, "OPENCV": importlib.util.find_spec("cv2") is not None, "PROFILER": True,
+              "LAPACK": True, "DIST_KVSTORE": True}
+    result.update(dict.fromkeys(_ABSENT, False))
+    return [Feature(name, enabled) for name, enabled in result.items()]
 
 
 class Features(collections.OrderedDict):
@@ -112,8 +112,8 @@ def use_cache(folder: str | os.PathLike[str] | None = None) -> str:
     """
     if _settings.jax_compilation_cache_dir and folder is None:
         return _settings.jax_compilation_cache_dir
-    found = str(_program_files.prepared(folder))
-    jax.config.update("jax_compilation_cache_dir", found)
+    result = str(_program_files.prepared(folder))
+    jax.config.update("jax_compilation_cache_dir", result)
     for name, value in _program_files.SETTINGS.items():
         jax.config.update(name, value)
-    return found
+    return result

@@ -36,13 +36,13 @@ def used(devices: Sequence[JaxDevice]) -> dict[JaxDevice, int]:
 
 
 def _live(devices: Sequence[JaxDevice]) -> dict[JaxDevice, int]:
-    found = dict.fromkeys(devices, 0)
-    for array in live_arrays() if found else ():
+    result = dict.fromkeys(devices, 0)
+    for array in live_arrays() if result else ():
         if not array.is_deleted():
             part = math.prod(array.sharding.shard_shape(array.shape))  # of a shard's data JAX would make another array
-            for device in array.devices() & found.keys():
-                found[device] += part * array.dtype.itemsize
-    return found
+            for device in array.devices() & result.keys():
+                result[device] += part * array.dtype.itemsize
+    return result
 
 
 def memory_info(ctx: Context | None = None) -> dict[str, int]:

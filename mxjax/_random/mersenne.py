@@ -102,8 +102,8 @@ class Twisters:
         """
         self._taken.pop(rows.start, None)
         if self._more:
-            found = self._taken[rows.start] = np.stack([self.one(i).take(count) for i in range(rows.start, rows.stop)])
-            return found
+            result = self._taken[rows.start] = np.stack([self.one(i).take(count) for i in range(rows.start, rows.stop)])
+            return result
         begins = self._next[rows]
         for i in np.flatnonzero(begins > _KEPT - count).tolist():
             self._fill(rows.start + i)
@@ -116,15 +116,15 @@ class Twisters:
             other = other[:0]
         if len(other) > _FEW:
             places = np.arange(rows.start, rows.stop) * _KEPT + begins
-            found = self._words.reshape(-1).take(places[:, None] + np.arange(count))
+            result = self._words.reshape(-1).take(places[:, None] + np.arange(count))
         else:
-            found = self._words[rows, first:first + count]
+            result = self._words[rows, first:first + count]
             if len(other):
-                found = found.copy()
+                result = result.copy()
             for i in other.tolist():
-                found[i] = self._words[rows.start + i, begins[i]:begins[i] + count]
+                result[i] = self._words[rows.start + i, begins[i]:begins[i] + count]
         begins += count
-        return found
+        return result
 
     def give_back(self, rows: slice, counts: Any) -> None:
         """Puts so many of the words that these twisters have given last back."""
@@ -171,10 +171,10 @@ def _untempered(words: np.ndarray) -> np.ndarray:
     whole = half
     for _ in range(4):
         whole = half ^ whole << 7 & 0x9D2C5680
-    found = whole
+    result = whole
     for _ in range(2):
-        found = whole ^ found >> 11
-    return found
+        result = whole ^ result >> 11
+    return result
 
 
 class Words:
@@ -188,11 +188,11 @@ class Words:
     def take(self, count: int) -> np.ndarray:
         """The next words, uint32."""
         twisters, i = self._all, self._i
-        found, done = np.empty(count, np.uint32), 0
+        result, done = np.empty(count, np.uint32), 0
         more = twisters._more.pop(i, None)
         if more is not None:
             done = min(len(more), count)
-            found[:done] = more[:done]
+            result[:done] = more[:done]
             if done < len(more):
                 twisters._more[i] = more[done:]
         while done < count:
@@ -200,10 +200,10 @@ class Words:
                 twisters._fill(i)
             begin = int(twisters._next[i])
             part = twisters._words[i, begin:begin + count - done]
-            found[done:done + len(part)] = part
+            result[done:done + len(part)] = part
             done += len(part)
             twisters._next[i] = begin + len(part)
-        return found
+        return result
 
     def give_back(self, words: np.ndarray) -> None:
         """Puts words that were taken last back before the others."""
@@ -315,9 +315,9 @@ class Source(threading.local):
             values = _seconds(lanes, rows, counts, wide)
             if counts[-1] == most:
                 return values.reshape(len(counts), most)
-            found = np.empty((len(counts), most), values.dtype)
-            found[np.arange(most) < counts[:, None]] = values
-            return found
+            result = np.empty((len(counts), most), values.dtype)
+            result[np.arange(most) < counts[:, None]] = values
+            return result
         return self._in_parallel(count, np.float64 if wide else np.float32, _PAIRS, draw)
 
     def _in_parallel(self, count: int, dtype: Any, most: int,
@@ -328,15 +328,15 @@ class Source(threading.local):
         """
         counts = self.lanes.counts(count)
         step = int(counts.max(initial=0))
-        found = np.empty((len(counts), step), dtype)
+        result = np.empty((len(counts), step), dtype)
 
         def make(rows: slice) -> None:
             for begin in range(0, step, most):
                 turn = min(most, step - begin)
-                found[rows, begin:begin + turn] = draw(rows, np.clip(counts[rows] - begin, 0, turn), turn)
+                result[rows, begin:begin + turn] = draw(rows, np.clip(counts[rows] - begin, 0, turn), turn)
         for rows in _groups(len(counts), max(_AT_ONCE // max(min(step, most), 1), 1)):
             make(rows)  # by this thread: others would wait for each other between NumPy's short calls
-        return found.reshape(-1)[:count]
+        return result.reshape(-1)[:count]
 
 
 def in_groups(lanes: int, size: int, count: int, make: Callable[[slice], None]) -> None:
@@ -362,15 +362,15 @@ def below(words: Words, limits: np.ndarray) -> np.ndarray:
 
     A word is refused where it would make some integers likelier than others. Source: libstdc++'s uniform integers.
     """
-    found, parts, done = np.empty(len(limits), np.int64), 0xFFFFFFFF // limits, 0
+    result, parts, done = np.empty(len(limits), np.int64), 0xFFFFFFFF // limits, 0
     while done < len(limits):
         taken = words.take(len(limits) - done)
         refused = taken >= parts[done:] * limits[done:]
         good = int(refused.argmax()) if refused.any() else len(taken)
-        found[done:done + good] = taken[:good] // parts[done:done + good]
+        result[done:done + good] = taken[:good] // parts[done:done + good]
         words.give_back(taken[good + 1:])
         done += good
-    return found
+    return result
 
 
 def order(words: Words, count: int) -> list[int]:
@@ -392,11 +392,11 @@ def unit(words: np.ndarray, wide: bool = False) -> np.ndarray:
     The very last words are rounded to 1, as in MXNet (one of 34 million float32).
     """
     if wide:
-        found = (words[..., ::2] + words[..., 1::2] * 2.0 ** 32) * 2.0 ** -64
+        result = (words[..., ::2] + words[..., 1::2] * 2.0 ** 32) * 2.0 ** -64
     else:
-        found = words.astype(np.float32)
-        found *= np.float32(2.0 ** -32)
-    return found
+        result = words.astype(np.float32)
+        result *= np.float32(2.0 ** -32)
+    return result
 
 
 @functools.lru_cache(256)
@@ -412,7 +412,7 @@ def _last_word(limit: float, same: bool) -> int:
 
 def normal_pairs(words: Words, count: int, wide: bool = False) -> np.ndarray:
     """Pairs of standard normal numbers: what accepted points' second and first coordinates become."""
-    found = np.empty((count, 2), np.float64 if wide else np.float32)
+    result = np.empty((count, 2), np.float64 if wide else np.float32)
     done = 0
     while done < count:
         most = min(count - done, _AT_ONCE)
@@ -421,11 +421,11 @@ def normal_pairs(words: Words, count: int, wide: bool = False) -> np.ndarray:
         chosen = accepted[:most]
         if len(chosen) == most:
             words.give_back(taken[(int(chosen[-1]) + 1) * (2 << wide):])
-        factors, part = _factors(square, chosen), found[done:done + len(chosen)]
+        factors, part = _factors(square, chosen), result[done:done + len(chosen)]
         for place in (0, 1):
             np.multiply(points[1 - place::2][chosen], factors, out=part[:, place])
         done += len(chosen)
-    return found
+    return result
 
 
 def _seconds(twisters: Twisters, rows: slice, counts: np.ndarray, wide: bool) -> np.ndarray:

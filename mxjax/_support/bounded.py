@@ -50,10 +50,10 @@ def bounded_cache(most: int) -> Callable[[Callable], Callable]:
 
         @functools.wraps(function)
         def call(*args: Any) -> Any:
-            found = known.get(args)
-            if found is None:
-                found = known[args] = function(*args)
-            return found
+            cached = known.get(args)
+            if cached is None:
+                cached = known[args] = function(*args)
+            return cached
         return call
     return decorate
 

@@ -39,8 +39,8 @@ def columns(value: Any) -> dict[str, np.ndarray] | None:
     if len(set(map(str, names))) != len(names):
         raise ValueError(f"columns of one name: {names}")
     take = value.column if library == "pyarrow" else value.__getitem__
-    found = {str(name): column(take(name)) for name in names}
-    return {name: values for name, values in found.items() if values is not None}
+    result = {str(name): column(take(name)) for name in names}
+    return {name: values for name, values in result.items() if values is not None}
 
 
 def column(value: Any) -> np.ndarray | None:

@@ -33,7 +33,7 @@ def taken(handle: ctypes.c_void_p, kind: type) -> Any:
         MXNetError: it does not live any more, or is no `kind`.
     """
     address = handle.value or 0  # None: a null pointer
-    found = _made.pop(address, _known.get(address))
-    if not isinstance(found, kind):
+    cached = _made.pop(address, _known.get(address))
+    if not isinstance(cached, kind):
         raise MXNetError(f"the handle {handle.value} is not that of a living {kind.__name__}")
-    return found
+    return cached

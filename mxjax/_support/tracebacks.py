@@ -49,15 +49,15 @@ def shortened(error: BaseException | None) -> Iterator[int]:
 
 def _chain(error: BaseException | None) -> list[BaseException]:
     """Returns an error and all that is shown with it: causes, contexts, members of groups."""
-    found: list[BaseException] = []
+    results: list[BaseException] = []
     todo = [error]
     while todo:
         one = todo.pop()
-        if one is not None and not any(one is other for other in found):
-            found.append(one)
+        if one is not None and not any(one is other for other in results):
+            results.append(one)
             todo += [one.__cause__, None if one.__suppress_context__ else one.__context__]
             todo += getattr(one, "exceptions", ()) if isinstance(one, BaseExceptionGroup) else ()
-    return found
+    return results
 
 
 def _entries(trace: TracebackType | None) -> Iterator[TracebackType]:
@@ -135,11 +135,11 @@ def _install_in_shell(shell: Any) -> None:
     show = shell.showtraceback
 
     def showtraceback(exc_tuple: Any = None, *args: Any, **options: Any) -> None:
-        found: Any = exc_tuple or sys.exc_info()
-        with shortened(found[1]) as hidden:
+        result: Any = exc_tuple or sys.exc_info()
+        with shortened(result[1]) as hidden:
             if hidden:
                 _say(hidden)
-                exc_tuple = (found[0], found[1], found[1].__traceback__)
+                exc_tuple = (result[0], result[1], result[1].__traceback__)
             show(exc_tuple, *args, **options)
     setattr(showtraceback, _SWITCH, True)
     shell.showtraceback = showtraceback

@@ -71,19 +71,19 @@ def prepared(base: str | os.PathLike[str] | None = None) -> Path:
         UserWarning: the packed programs are of another kind of machine or version of JAX.
     """
     most = settings.CACHE_MEMORY() << 20
-    found, packed = folder(base), Path(base or settings.CACHE_DIR()).expanduser()
+    result, packed = folder(base), Path(base or settings.CACHE_DIR()).expanduser()
     try:
-        if zipfile.is_zipfile(packed) and not found.is_dir():
-            unpack(packed, found.parent)
-            if not found.is_dir():
+        if zipfile.is_zipfile(packed) and not result.is_dir():
+            unpack(packed, result.parent)
+            if not result.is_dir():
                 warnings.warn(f"{packed}: its programs are of another kind of machine or another version of JAX; they "
                               "are compiled here", stacklevel=2)
-        found.mkdir(parents=True, exist_ok=True)
+        result.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise MXNetError(f"programs cannot be kept in {found}: {error.strerror}; MXJAX_CACHE_DIR names another "
+        raise MXNetError(f"programs cannot be kept in {result}: {error.strerror}; MXJAX_CACHE_DIR names another "
                          "folder") from None
-    _tidy(found, most)
-    return found
+    _tidy(result, most)
+    return result
 
 
 def variables(where: str | os.PathLike[str]) -> dict[str, str]:
@@ -94,11 +94,11 @@ def variables(where: str | os.PathLike[str]) -> dict[str, str]:
 
 def entries(where: Path) -> dict[Path, os.stat_result]:
     """The programs' files in a folder."""
-    found = {}
+    result = {}
     for path in where.glob("*-cache"):
         with contextlib.suppress(OSError):  # another process has removed it
-            found[path] = path.stat()
-    return found
+            result[path] = path.stat()
+    return result
 
 
 def pack(target: str | os.PathLike[str], base: str | os.PathLike[str] | None = None) -> tuple[int, int]:

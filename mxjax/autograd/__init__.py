@@ -144,8 +144,8 @@ def grad(heads: Sequence[NDArray] | NDArray, variables: Sequence[NDArray] | NDAr
         raise MXNetError("grad: a variable is not part of the graph; call attach_grad() before recording")
     retain = create_graph if retain_graph is None else retain_graph
     with Modes(create_graph, train_mode):
-        found = walk_back(heads, head_grads, retain, create_graph, variables)
-        return [_result(v, g) for v, g in zip(variables, found or (), strict=True)]
+        result = walk_back(heads, head_grads, retain, create_graph, variables)
+        return [_result(v, g) for v, g in zip(variables, result or (), strict=True)]
 
 
 def _result(variable: NDArray, found: Any) -> NDArray:

@@ -114,8 +114,8 @@ def _get_optimal_threshold(hist_data: tuple, quantized_dtype: str, num_quantized
     counts, edges, low, high, _ = hist_data
     if low >= 0 and quantized_dtype in ("auto", "uint8"):
         num_quantized_bins = num_quantized_bins * 2 + 1  # all levels are for one half of the histogram
-    found = _nd.calibrate_entropy(array(counts), array(edges), num_quantized_bins=num_quantized_bins)
-    return low, high, *(part.asnumpy() for part in found)
+    result = _nd.calibrate_entropy(array(counts), array(edges), num_quantized_bins=num_quantized_bins)
+    return low, high, *(part.asnumpy() for part in result)
 
 
 def _loss(histogram: tuple, edge: float, positive: bool) -> float:
@@ -213,19 +213,19 @@ def _quantize_symbol(sym: Symbol, ctx: Context, excluded_symbols: Sequence[str] 
 
 def _quantize_params(qsym: Symbol, params: _Params, th_dict: _Table) -> _Params:
     """The arguments of a quantized symbol: those that became integers with their ranges, the others as they were."""
-    found: _Params = {}
+    result: _Params = {}
     for name in qsym.list_arguments():
         original = name.removesuffix("_quantize")
         if name in params:
-            found[name] = params[name]
+            result[name] = params[name]
         elif original != name and original in params:
             for end, part in zip(("", "_min", "_max"), quantized_weight(params[original].asnumpy()), strict=True):
-                found[name + end] = array(part, params[original].context, part.dtype)
+                result[name + end] = array(part, params[original].context, part.dtype)
         else:
             for place, end in enumerate(("_min", "_max")):
                 if name.endswith(end) and name.removesuffix(end) in th_dict:
-                    found[name] = array([th_dict[name.removesuffix(end)][place]])
-    return found
+                    result[name] = array([th_dict[name.removesuffix(end)][place]])
+    return result
 
 
 def _calibrate_quantized_sym(qsym: Symbol, th_dict: _Table | None) -> Symbol:

@@ -143,10 +143,10 @@ class CachedOp:
         if not self._graph.branches:
             return False
         key = tuple([a.shape for a in arrays])
-        found = self._uneven.get(key)
-        if found is None:
-            found = self._uneven[key] = self._graph.uneven(dict(zip(self._names, key, strict=True)))
-        return found
+        value = self._uneven.get(key)
+        if value is None:
+            value = self._uneven[key] = self._graph.uneven(dict(zip(self._names, key, strict=True)))
+        return value
 
     @property
     def is_np_sym(self) -> bool:
@@ -446,8 +446,8 @@ def _as_function(graph: Lowered) -> Callable[..., list[NDArray]]:
         flavour = bool(arrays) and isinstance(arrays[0], array_classes.numpy)
         if flavour not in ops:
             ops[flavour] = CachedOp.of_graph(graph, flavour)
-        found = ops[flavour](*arrays)
-        return found if isinstance(found, list) else [found]
+        result = ops[flavour](*arrays)
+        return result if isinstance(result, list) else [result]
     return run
 
 

@@ -92,13 +92,13 @@ class Executor:
                 raise MXNetError(f"simple_bind: the shape of {name} cannot be worked out from "
                                  f"{', '.join(f'{k}={v}' for k, v in shapes.items()) or 'nothing'}; it is known as "
                                  f"{shape}")
-        found = graph.inference.types(known_types)
+        result = graph.inference.types(known_types)
         reqs = _requests(grad_req, graph.args, None)
         contexts = _variable_contexts(symbol, ctx, group2ctx)
         buffered = set(graph.args) - set(shared_names or ())
 
         def make(node: Node, shape: tuple, shareable: bool) -> NDArray:
-            name, dtype = node.name, found[id(node), 0] or "float32"
+            name, dtype = node.name, result[id(node), 0] or "float32"
             stype = _stype(node, stypes)
             if shareable and shared_exec is not None and name in shared_exec.arg_dict:
                 old = shared_exec.arg_dict[name]
@@ -141,11 +141,11 @@ class Executor:
                                              strict=True)}
         types = {n: np_dtype(a.dtype).name for n, a in zip(self._graph.args + self._graph.aux,
                                                            self.arg_arrays + self.aux_arrays, strict=True)}
-        found = self._graph.inference.shapes(shapes, types)
+        result = self._graph.inference.shapes(shapes, types)
         kinds = self._graph.inference.types(types)
         outputs = []
         for node, index in self._symbol._outputs:
-            shape = found[id(node), index]
+            shape = result[id(node), index]
             shape = (0,) if shape is None or None in shape else shape
             outputs.append(zeros_later(cast(tuple[int, ...], shape), self._ctx, kinds[id(node), index] or "float32"))
         return outputs

@@ -63,8 +63,8 @@ class Parts:
             made = {id(n): n if id(n) not in shapes else copied(n, n.inputs, shape=shapes[id(n)]) for n in group}
             gives = [(n, i) for n in group for i in range(n.num_outputs) if (id(n), i) in wanted]
             if len(group) > 1:
-                variables, found = _cut_out(made, gives)
-                self._parts.append(_Part(program(found), variables, gives))
+                variables, result = _cut_out(made, gives)
+                self._parts.append(_Part(program(result), variables, gives))
             else:
                 node = group[0]
                 self._parts.append(_Part(_Single(made[id(node)]), node.inputs,

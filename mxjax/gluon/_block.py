@@ -176,12 +176,12 @@ class Block:
             select: regular expression; only names that match (from their beginning), e.g. ".*weight|.*bias".
         """
         self._warn_of_hidden_blocks()
-        found = ParameterDict(self._params.prefix)
+        result = ParameterDict(self._params.prefix)
         pattern = re.compile(select or "")
-        found.update({name: param for name, param in self.params.items() if pattern.match(name)})
+        result.update({name: param for name, param in self.params.items() if pattern.match(name)})
         for child in self._child_blocks():
-            found.update(child.collect_params(select=select))
-        return found
+            result.update(child.collect_params(select=select))
+        return result
 
     def _warn_of_hidden_blocks(self) -> None:
         """Warns of blocks in lists and dicts, whose parameters nobody would find."""
@@ -239,10 +239,10 @@ class Block:
     def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
         """Parameters by the attributes that lead to them ("features.0.weight")."""
         prefix += "." if prefix else ""
-        found = {prefix + name: param for name, param in self._reg_params.items()}
+        result = {prefix + name: param for name, param in self._reg_params.items()}
         for name, child in self._child_items():
-            found.update(child._collect_params_with_prefix(prefix + name))
-        return found
+            result.update(child._collect_params_with_prefix(prefix + name))
+        return result
 
     _write_params = staticmethod(save_each)
 

@@ -61,19 +61,19 @@ def restore(step: TrainStep, writer: Writer, directory: str | os.PathLike[str], 
     """See `TrainStep.restore`."""
     sources = _sources(data)
     writer.wait()
-    found = find(directory, number)
-    if found is None:
+    result = find(directory, number)
+    if result is None:
         if missing is not None:
             return missing
         raise MXNetError(f"{os.fspath(directory)} has no checkpoint of a training step")
-    if found.state.get("format") != _FORMAT:
-        raise MXNetError(f"{found.path}: the format {found.state.get('format')!r} is of another version of mxjax, "
-                         f"{found.state['mxjax']!r}; this is {__mxjax_version__}, which reads {_FORMAT}")
+    if result.state.get("format") != _FORMAT:
+        raise MXNetError(f"{result.path}: the format {result.state.get('format')!r} is of another version of mxjax, "
+                         f"{result.state['mxjax']!r}; this is {__mxjax_version__}, which reads {_FORMAT}")
     try:
-        _restore(step, found, sources)
+        _restore(step, result, sources)
     except (KeyError, TypeError, AttributeError, IndexError) as error:  # the state is not what it should be
-        raise MXNetError(f"{found.path}: its state is damaged: {type(error).__name__}: {error}") from error
-    return found.number
+        raise MXNetError(f"{result.path}: its state is damaged: {type(error).__name__}: {error}") from error
+    return result.number
 
 
 def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
@@ -131,20 +131,20 @@ def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
 # ------------------------------------------------------------ names and arrays
 def _named(step: TrainStep) -> dict[str, Parameter]:
     """The step's parameters by name; one that blocks share is there once."""
-    found: dict[int, tuple[str, Parameter]] = {}
+    result: dict[int, tuple[str, Parameter]] = {}
     for what, part in (("net", step._net), ("loss", step._loss)):
         if isinstance(part, Block):
             for name, param in part._collect_params_with_prefix().items():
-                found.setdefault(id(param), (f"{what}.{name}", param))
+                result.setdefault(id(param), (f"{what}.{name}", param))
     for param in step._params():
-        found.setdefault(id(param), (f"other.{param.name}", param))
-    sparse = next((param.name for _, param in found.values() if param._stype != "default"), None)
+        result.setdefault(id(param), (f"other.{param.name}", param))
+    sparse = next((param.name for _, param in result.values() if param._stype != "default"), None)
     if sparse is not None:
         raise MXNetError(f"a checkpoint of a step holds dense parameters; {sparse!r} is sparse: use save_parameters")
     if step._trainer._kv_initialized and step._trainer._update_on_kvstore:
         raise MXNetError("the optimizer's states are in the kvstore: make the trainer with update_on_kvstore=False, or "
                          "use its save_states")
-    return dict(sorted(found.values(), key=lambda pair: pair[0]))
+    return dict(sorted(result.values(), key=lambda pair: pair[0]))
 
 
 def _integer(value: object) -> int:

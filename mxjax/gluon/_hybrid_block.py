@@ -342,9 +342,9 @@ class HybridBlock(Block):
             arg_attrs, _, aux_attrs = getattr(out, function)(**known)
         if arg_attrs is None:
             raise ValueError(caught[0].message if caught else f"{function} with {known} leaves something unknown")
-        found = dict(zip(out.list_arguments() + out.list_auxiliary_states(), [*arg_attrs, *aux_attrs], strict=True))
+        result = dict(zip(out.list_arguments() + out.list_auxiliary_states(), [*arg_attrs, *aux_attrs], strict=True))
         for name, param in self._by_variable().items():
-            setattr(param, attr, found[name])
+            setattr(param, attr, result[name])
 
     def infer_shape(self, *args: Nested) -> None:
         """Works out the parameters' shapes from inputs."""
@@ -516,10 +516,10 @@ def _name_of(variable: Symbol) -> str:
 def _repeated(block: HybridBlock) -> list[HybridBlock]:
     """Returns the parts that a block repeats: blocks with children, in a sequence or of one class; the innermost
     sequences count."""
-    found: list[HybridBlock] = []
+    results: list[HybridBlock] = []
     parts = [child for child in block._child_blocks() if isinstance(child, HybridBlock) and child._children]
     for child in parts:
         unit = len(parts) > 1 if block._in_turn else \
             not child._in_turn and [type(part) for part in parts].count(type(child)) > 1
-        found += (_repeated(child) if child._in_turn or not unit else []) or ([child] if unit else [])
-    return found
+        results += (_repeated(child) if child._in_turn or not unit else []) or ([child] if unit else [])
+    return results

@@ -71,15 +71,15 @@ class Watch:
 
     def sources(self, trace: Trace) -> None:
         """Looks at what the trace is about to run takes."""
-        found: list[Any] = []
+        results: list[Any] = []
         random = next((block._cached_op for block in self._blocks if block._cached_op.lowered.random), None)
         drawn = {id(value): _Draw(i) for i, value in enumerate(random.drawn)} if random is not None else {}
         for value in trace.values:
             source = self._sources.get(id(value))
-            found.append(drawn.get(id(value)) if source is None else source)
+            results.append(drawn.get(id(value)) if source is None else source)
         trace.watched = True
-        self._found = found + [_NUMBERS] * (len(trace._numbers) == 1)
-        self._complete = None not in found and len(trace._numbers) <= 1
+        self._found = results + [_NUMBERS] * (len(trace._numbers) == 1)
+        self._complete = None not in results and len(trace._numbers) <= 1
 
     def replay(self, trace: Trace, out: Any) -> Replay | None:
         """Returns how to do the step again; None where something in it is not known."""

@@ -85,10 +85,10 @@ class Sharding:
             ValueError: its rule does not fit its shape.
         """
         key = param._key, param.shape, param.sharding
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = NamedSharding(self._mesh, self._spec(param))
-        return found
+        cached = self._known.get(key)
+        if cached is None:
+            cached = self._known[key] = NamedSharding(self._mesh, self._spec(param))
+        return cached
 
     def _spec(self, param: Parameter) -> PartitionSpec:
         given = param.sharding

@@ -56,8 +56,8 @@ class GraphBlock:
         names = {variable.name for variable in variables}
         self._cached_graph = variables, out
         return {name: (req, dtype)
-                for found, req in zip(_parameter_types(variables, out), ("write", "null"), strict=True)
-                for name, dtype in found.items() if name not in names}
+                for result, req in zip(_parameter_types(variables, out), ("write", "null"), strict=True)
+                for name, dtype in result.items() if name not in names}
 
     def __repr__(self) -> str:
         inputs, out = self._cached_graph

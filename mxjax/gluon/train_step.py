@@ -204,9 +204,9 @@ class TrainStep:
         done = 0
         if replay is not None and not training.young:
             replay.loop = replay.loop or Loop(replay)
-            found = replay.loop(inputs, batch_size or inputs[0].shape[1]) if replay.loop.possible else None
-            if found is not None:
-                outs, done = [found[0]], found[1]
+            result = replay.loop(inputs, batch_size or inputs[0].shape[1]) if replay.loop.possible else None
+            if result is not None:
+                outs, done = [result[0]], result[1]
         for i in range(done, inputs[0].shape[0]):
             batch = [array[i].copy() for array in inputs]
             self._rows[form] = _signature(batch)
@@ -391,8 +391,8 @@ class TrainStep:
     def _params(self) -> list[Parameter]:
         """The trainer's parameters, and the others of the network and the loss."""
         blocks: list[Any] = [block for block in (self._net, self._loss) if hasattr(block, "collect_params")]
-        found = [*self._trainer._params, *[p for block in blocks for p in block.collect_params().values()]]
-        return list({id(param): param for param in found}.values())
+        results = [*self._trainer._params, *[p for block in blocks for p in block.collect_params().values()]]
+        return list({id(param): param for param in results}.values())
 
     def _check_kinds(self, inputs: Sequence[NDArray]) -> None:
         wrong = next((a for a in inputs if not isinstance(a, NDArray)), None)
@@ -465,33 +465,33 @@ class TrainStep:
 def _joined(outs: Sequence[Any], lengths: Sequence[int]) -> Any:
     """Returns the loss of a batch from the losses of its parts: rows after each other, other things' mean."""
     rows = [flatten(out, "output") for out in outs]
-    found = []
+    results = []
     for arrays in zip(*[flat for flat, _ in rows], strict=True):
         if all(a.shape and a.shape[0] == n for a, n in zip(arrays, lengths, strict=True)):
-            found.append(nd.concat(*arrays, dim=0))
+            results.append(nd.concat(*arrays, dim=0))
         else:
-            found.append(nd.add_n(*arrays) / len(arrays))
-    return regroup(found, rows[0][1])
+            results.append(nd.add_n(*arrays) / len(arrays))
+    return regroup(results, rows[0][1])
 
 
 def _stacked(outs: Sequence[Any]) -> Any:
     """Returns losses of several steps, each with an axis of steps, as one."""
     rows = [flatten(out, "output") for out in outs]
-    found = []
+    results = []
     for arrays in zip(*[flat for flat, _ in rows], strict=True):
         joined = nd.concat(*[array.as_nd_ndarray() for array in arrays], dim=0)
-        found.append(joined if type(arrays[0]) is NDArray else joined.as_np_ndarray())
-    return regroup(found, rows[0][1])
+        results.append(joined if type(arrays[0]) is NDArray else joined.as_np_ndarray())
+    return regroup(results, rows[0][1])
 
 
 def _signature(inputs: Sequence[Any]) -> tuple | None:
     """Shapes and dtypes, and the class, of plain arrays that are there; None where they are something else."""
-    found: list[Any] = []
+    results: list[Any] = []
     for array in inputs:
         if not isinstance(array, NDArray) or not array._plain or array._view is not None or array._entry is not None:
             return None
         held = array._chunk.buffer
         if held is None or isinstance(held, Tracer):
             return None
-        found.append(held.aval)
-    return *found, *map(type, inputs)
+        results.append(held.aval)
+    return *results, *map(type, inputs)

@@ -71,12 +71,12 @@ class Trainer:
         """The contexts, the same for all parameters."""
         contexts: list[Context] | None = None
         for param in self._params:
-            found = param.list_device()
-            if contexts is not None and found != contexts:
+            result = param.list_device()
+            if contexts is not None and result != contexts:
                 raise AssertionError("All Parameters must be initialized on the same set of contexts, but Parameter "
-                                     f"{param.name} is initialized on {found} while previous Parameters are "
+                                     f"{param.name} is initialized on {result} while previous Parameters are "
                                      f"initialized on {contexts}.")
-            contexts = found
+            contexts = result
         return contexts or []
 
     def _init_optimizer(self, optimizer: str | opt.Optimizer, optimizer_params: dict[str, Any]) -> None:

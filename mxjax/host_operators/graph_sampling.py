@@ -138,15 +138,15 @@ def _grouped(pairs: list[list[Any]]) -> list[Any]:
 def subgraph(graph: CSRNDArray, *data: NDArray, num_args: _Count, return_mapping: bool,
              _ctx: Context | None = None) -> list[Any]:
     """The graphs that arrays of vertices (sorted) span, edges numbered anew; and the edges' old numbers."""
-    source, found = _Graph("dgl_subgraph", graph), []
+    source, result = _Graph("dgl_subgraph", graph), []
     for vertices in (d.asnumpy().astype(np.int64) for d in data):
         place, rows = {int(v): i for i, v in enumerate(vertices)}, []
         for vertex in vertices:
             columns, edges = source.of(vertex)
             inside = np.array([c in place for c in columns.tolist()], bool)
             rows.append((np.array([place[c] for c in columns[inside].tolist()], np.int64), edges[inside]))
-        found.append(_numbered(rows, len(vertices), _ctx, return_mapping))
-    return _grouped(found)
+        result.append(_numbered(rows, len(vertices), _ctx, return_mapping))
+    return _grouped(result)
 
 
 @on_host("_contrib_dgl_graph_compact", variadic="num_args", infer_type=gives("int64"),
@@ -157,7 +157,7 @@ def graph_compact(*graph_data: Any, num_args: _Count, return_mapping: bool, grap
 
     graph_data: graphs, then their vertex arrays, as the samplers return them; graph_sizes: numbers of vertices.
     """
-    count, found = len(graph_data) // 2, []
+    count, result = len(graph_data) // 2, []
     for csr, numbers, size in zip(graph_data[:count], graph_data[count:], graph_sizes, strict=True):
         graph, place = _Graph("dgl_graph_compact", csr), {int(v): i for i, v in enumerate(numbers.asnumpy()[:size])}
         rows = []
@@ -166,8 +166,8 @@ def graph_compact(*graph_data: Any, num_args: _Count, return_mapping: bool, grap
             if any(c not in place for c in columns.tolist()):
                 raise MXNetError("operator dgl_graph_compact: an edge leads to a vertex that is not in its array")
             rows.append((np.array([place[c] for c in columns.tolist()], np.int64), edges))
-        found.append(_numbered(rows, size, _ctx, return_mapping))
-    return _grouped(found)
+        result.append(_numbered(rows, size, _ctx, return_mapping))
+    return _grouped(result)
 
 
 @on_host("_contrib_dgl_adjacency", infer_shape=lambda p, ins, outs: outs.__setitem__(0, outs[0] or ins[0]),

@@ -55,6 +55,6 @@ def edge_id(data: CSRNDArray, u: NDArray, v: NDArray, *, _ctx: Context | None = 
     _need_csr("edge_id", data)
     pointers, columns, values = data.indptr.asnumpy(), data.indices.asnumpy(), data.data.asnumpy()
     rows = np.repeat(np.arange(data.shape[0]), np.diff(pointers))
-    found = dict(zip(zip(rows.tolist(), columns.tolist(), strict=True), values.tolist(), strict=True))
+    result = dict(zip(zip(rows.tolist(), columns.tolist(), strict=True), values.tolist(), strict=True))
     pairs = zip(u.asnumpy().astype(int).tolist(), v.asnumpy().astype(int).tolist(), strict=True)
-    return [array([found.get(pair, -1) for pair in pairs], _ctx, data.dtype)]
+    return [array([result.get(pair, -1) for pair in pairs], _ctx, data.dtype)]

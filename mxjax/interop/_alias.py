@@ -98,8 +98,8 @@ def _module(real: str) -> types.ModuleType | None:
         if not f"{real}.".startswith(f"{error.name}."):  # something else is missing, which that module needs
             raise
     above = _module(parent)
-    found = None if above is None else getattr(above, attribute, None)
-    return found if isinstance(found, types.ModuleType) else None
+    result = None if above is None else getattr(above, attribute, None)
+    return result if isinstance(result, types.ModuleType) else None
 
 
 def _from_bytes_or_text(read_text: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:

@@ -95,8 +95,8 @@ class FlaxBlock(Block):
                 flat, self._form = jax.tree.flatten(out)
                 return (*flat, *(state[name] for name in self._states))
             name, arrays = type(self).__name__, number + states + count
-            found = Kernel(name, fn, arrays, 0).specs(args)
-            self._kernels[key] = Kernel(name, fn, arrays, len(found))
+            result = Kernel(name, fn, arrays, 0).specs(args)
+            self._kernels[key] = Kernel(name, fn, arrays, len(result))
         return self._kernels[key]
 
     def forward(self, *inputs: NDArray) -> Any:
@@ -151,10 +151,10 @@ def _linen_parts(module: linen.Module, inputs: tuple, options: Options) -> tuple
     seed, count = next_key(inputs[0].context) if isinstance(inputs[0], NDArray) else next_key(current_context())
     rng = jax.random.fold_in(jax.random.wrap_key_data(jnp.asarray(seed)), count)
     keys: dict[str, Any] = dict(zip(("params", "dropout"), jax.random.split(rng), strict=True))
-    found = traverse_util.flatten_dict(module.init(keys, *examples, **options(False)), sep=".")
-    mutable = sorted({name.split(".")[0] for name in found} - {"params"})
+    result = traverse_util.flatten_dict(module.init(keys, *examples, **options(False)), sep=".")
+    mutable = sorted({name.split(".")[0] for name in result} - {"params"})
     # parameters go without "params.", other collections keep their name
-    names = {name.removeprefix("params."): name for name in found}
+    names = {name.removeprefix("params."): name for name in result}
 
     def call(params: dict, state: dict, values: tuple, rng: jax.Array, train: bool,
              kwargs: Mapping) -> tuple[Any, dict]:
@@ -164,7 +164,7 @@ def _linen_parts(module: linen.Module, inputs: tuple, options: Options) -> tuple
             return module.apply(variables, *values, rngs=rngs, **kwargs), state
         out, changed = module.apply(variables, *values, rngs=rngs, mutable=mutable, **kwargs)
         return out, {**state, **traverse_util.flatten_dict(changed, sep=".")}
-    return call, {short: (found[name], name.startswith("params.")) for short, name in names.items()}
+    return call, {short: (result[name], name.startswith("params.")) for short, name in names.items()}
 
 
 def _nnx_parts(module: nnx.Module) -> tuple[Callable, dict[str, tuple]]:

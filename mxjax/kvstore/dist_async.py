@@ -256,11 +256,11 @@ class DistAsyncKVStore(_Dist):
 
         A gradient's age is the number of updates that its key has seen since the sender last pulled it.
         """
-        found: dict[Any, dict[str, float]] = {}
+        result: dict[Any, dict[str, float]] = {}
         for server in self._servers:
             for key, updates, ages, oldest in server.ask("statistics")[0]["rows"]:
-                found[key] = {"updates": updates, "mean": ages / updates if updates else 0.0, "max": oldest}
-        return found
+                result[key] = {"updates": updates, "mean": ages / updates if updates else 0.0, "max": oldest}
+        return result
 
     @property
     def bytes_sent(self) -> int:

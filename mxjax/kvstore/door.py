@@ -289,10 +289,10 @@ def _is_loopback(address: str) -> bool:
 
 def _resolved(host: str) -> list[str]:
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        result = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError as error:
         raise MXNetError(f"host {host} is not known: {error}") from None
-    return list(dict.fromkeys(str(info[4][0]) for info in found))
+    return list(dict.fromkeys(str(info[4][0]) for info in result))
 
 
 def _routed() -> list[str]:
@@ -316,10 +316,10 @@ def listening_addresses(host: str) -> list[str]:
         MXNetError: the name is not known.
     """
     own = os.environ.get("DMLC_NODE_HOST")
-    found = _resolved(own or host)
-    if own or host == "localhost" or host in found or not all(map(_is_loopback, found)):
-        return found
-    return found + _routed()
+    result = _resolved(own or host)
+    if own or host == "localhost" or host in result or not all(map(_is_loopback, result)):
+        return result
+    return result + _routed()
 
 
 def is_local(host: str) -> bool:

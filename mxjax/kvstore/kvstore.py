@@ -286,10 +286,10 @@ class KVStore(KVStoreBase):
 
     def _states_of_updater(self, method: str) -> Callable[..., Any]:
         """Returns the method of the updater that gives or takes the optimizer's states."""
-        found = getattr(self._updater, method, None)
-        if found is None:
+        result = getattr(self._updater, method, None)
+        if result is None:
             raise MXNetError("there is no optimizer on this kvstore: call set_optimizer first")
-        return found
+        return result
 
     # ------------------------------------------------------------ workers
     @property

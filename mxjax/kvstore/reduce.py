@@ -35,10 +35,10 @@ class Reduced:
 
     def on(self, device: Any) -> jax.Array:
         """The value on a device; copied there if need be."""
-        found = self.copies.get(device)
-        if found is None:
-            found = self.copies[device] = moved(next(iter(self.copies.values())), device)
-        return found
+        value = self.copies.get(device)
+        if value is None:
+            value = self.copies[device] = moved(next(iter(self.copies.values())), device)
+        return value
 
 
 @functools.cache

@@ -117,8 +117,8 @@ class SimpleOp(registry.Op):
                              f"OutputValue, Input0 or Input1, then env; got {inspect.signature(function)}")
 
         def gradient(heads: tuple, inputs: tuple, outputs: tuple, _key: jax.Array | None = None, **params: Any) -> Any:
-            found = {OutputGrad: heads[0], OutputValue: outputs[0], Input0: inputs[0], Input1: inputs[-1]}
-            return function(*[found[k] for k in kinds], self._env(params, _key))
+            result = {OutputGrad: heads[0], OutputValue: outputs[0], Input0: inputs[0], Input1: inputs[-1]}
+            return function(*[result[k] for k in kinds], self._env(params, _key))
         return self.set_attr("FGradient", gradient)
 
     def set_enable_scalar(self, enable: bool, type_mask: str = "kArrayBeforeScalar") -> SimpleOp:

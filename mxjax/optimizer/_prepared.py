@@ -164,8 +164,8 @@ _kernels: dict[tuple, Kernel] = Bounded(256)
 def _kernel(forms: Sequence[_Form], which: Sequence[int]) -> Kernel:
     """fn(weight, gradient, states of each, vector of rates, decays and shared numbers) -> new weights, new states."""
     key = tuple(forms), tuple(which)
-    found = _kernels.get(key)
-    if found is None:
+    cached = _kernels.get(key)
+    if cached is None:
         count, varied = len(which), forms[0].varied
         ones = [_one(form) for form in forms]
         starts = [0, *itertools.accumulate(forms[i].width for i in which)]
@@ -182,6 +182,6 @@ def _kernel(forms: Sequence[_Form], which: Sequence[int]) -> Kernel:
                 states += results[1:]
             return (*weights, *states)
         mutated = tuple([starts[i] + place for i, form in enumerate(which) for place in ones[form][0].mutated])
-        found = _kernels[key] = Kernel(f"{forms[0].name} of {count}", fn, starts[-1], count, mutated=mutated,
-                                       parts=True, options={"trains": True}, like=(*starts[:-1], *mutated))
-    return found
+        cached = _kernels[key] = Kernel(f"{forms[0].name} of {count}", fn, starts[-1], count, mutated=mutated,
+                                        parts=True, options={"trains": True}, like=(*starts[:-1], *mutated))
+    return cached

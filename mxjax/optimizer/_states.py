@@ -215,8 +215,8 @@ class _Reader:
         """The values since the last mark."""
         if not self.outer:
             raise _Damaged("a mark is missing")
-        found, self.stack = self.stack, self.outer.pop()
-        return found
+        result, self.stack = self.stack, self.outer.pop()
+        return result
 
     def tuple_of(self, count: int) -> None:
         """Makes a tuple of the last values."""
@@ -365,9 +365,9 @@ def _named(module: str, name: str) -> _Named:
             return _Named(told, kind=Optimizer.opt_registry[name.lower()])
         if path == "lr_scheduler" and name in lr_scheduler.__all__:
             return _Named(told, kind=getattr(lr_scheduler, name))
-    found = getattr(sys.modules.get(module), name, None)
-    if isinstance(found, type) and issubclass(found, Optimizer | lr_scheduler.LRScheduler):
-        return _Named(told, kind=found)  # the user's own, from a module already there
+    value = getattr(sys.modules.get(module), name, None)
+    if isinstance(value, type) and issubclass(value, Optimizer | lr_scheduler.LRScheduler):
+        return _Named(told, kind=value)  # the user's own, from a module already there
     raise _Damaged(f"{told} is not admitted in them")
 
 

@@ -230,13 +230,13 @@ class Optimizer:
     def _multiplied(self, value: float, kind: str, indices: Sequence[Any]) -> list[float]:
         """`value` times each parameter's multiplier; kind: "lr_mult" or "wd_mult"."""
         params, table, names = self.param_dict, getattr(self, kind), self.idx2name
-        found = []
+        results = []
         for index in indices:
             if index in params:
-                found.append(value * getattr(params[index], kind))
+                results.append(value * getattr(params[index], kind))
             else:
-                found.append(value * table.get(index, table.get(names.get(index), 1.0)))
-        return found
+                results.append(value * table.get(index, table.get(names.get(index), 1.0)))
+        return results
 
     def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
         return self._multiplied(self.learning_rate, "lr_mult", indices)

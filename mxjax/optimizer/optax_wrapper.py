@@ -90,8 +90,8 @@ def _kernel(tx: Any, names: tuple[str, ...], specs: tuple[tuple[tuple[int, ...],
         """Shapes of the state's leaves by path, and its structure."""
         with jax.enable_x64(any(dtype == "float64" for _, dtype in specs)):
             state = jax.eval_shape(tx.init, {name: params[name] for name in some})
-        found, structure = jax.tree_util.tree_flatten_with_path(state)
-        return {path: leaf.shape for path, leaf in found}, structure
+        result, structure = jax.tree_util.tree_flatten_with_path(state)
+        return {path: leaf.shape for path, leaf in result}, structure
 
     together, structure = paths(names)
     leaf_paths = [path for name in names for path in paths((name,))[0]]

@@ -150,9 +150,9 @@ def make_plan(model: str, function: Callable[..., Any], groups: Sequence[Group],
             specs.append((first,) if group.split else tuple(group.specs[i]) if group.specs else ())
             arguments.append(struct)
             sizes_here.append(_size(struct) // _parts(specs[-1], mesh))
-    found = compile_for(function, arguments, devices, donate=donate, mesh=mesh, specs=specs, results=results, wide=wide,
-                        again=bool(donate))
-    told, sizes = figures(found["text"], devices.device.platform == "tpu"), found["memory"]
+    result = compile_for(function, arguments, devices, donate=donate, mesh=mesh, specs=specs, results=results,
+                          wide=wide, again=bool(donate))
+    told, sizes = figures(result["text"], devices.device.platform == "tpu"), result["memory"]
     memory: dict[str, int] = {}
     every = iter(sizes_here)
     for group in groups:
@@ -164,13 +164,14 @@ def make_plan(model: str, function: Callable[..., Any], groups: Sequence[Group],
     memory["available"] = int(devices.device.memory * _USABLE)
     sent = sum(size for _, size in told["collectives"].values())
     kind = _units(devices, arguments)
-    seconds = {"compute": found["flops"] / devices.count / devices.device.flops[kind],
+    seconds = {"compute": result["flops"] / devices.count / devices.device.flops[kind],
                "memory": told["moved"] / devices.device.bandwidth,
                "network": 2 * (devices.count - 1) / devices.count * sent / devices.device.link}
     notes = [f"matrix products in {kind}; {_NOTES[devices.device.platform]}",
              f"data sheet: {devices.device.source}"]
     return Plan(model, on, devices.count, batch, memory,
-                found["flops"], told["moved"], told["launches"], told["collectives"], seconds, found["seconds"], notes)
+                result["flops"], told["moved"], told["launches"], told["collectives"], seconds, result["seconds"],
+                notes)
 
 
 def _units(on: Target, arguments: Sequence[jax.ShapeDtypeStruct]) -> str:

@@ -41,8 +41,8 @@ class _Instruction(NamedTuple):
 
     def attribute(self, name: str) -> list[str]:
         """The computations that an attribute names."""
-        found = re.search(rf"\b{name}=(\{{[^}}]*\}}|%?[\w.\-]+)", self.rest)
-        return re.findall(r"%[\w.\-]+", found[1]) if found else []
+        match = re.search(rf"\b{name}=(\{{[^}}]*\}}|%?[\w.\-]+)", self.rest)
+        return re.findall(r"%[\w.\-]+", match[1]) if match else []
 
 
 @dataclass
@@ -90,12 +90,12 @@ class _Program:
         self.entry, self._on_chip, lines = "", on_chip, []
         for line in text.splitlines():
             header = _COMPUTATION.match(line)
-            found = None if header else _INSTRUCTION.match(line)
+            match = None if header else _INSTRUCTION.match(line)
             if header:
                 lines = self.parts.setdefault(header[2], [])
                 self.entry = header[2] if header[1] else self.entry
-            elif found:
-                lines.append(_waited_for(_Instruction(bool(found[1]), *found.groups()[1:])))
+            elif match:
+                lines.append(_waited_for(_Instruction(bool(match[1]), *match.groups()[1:])))
         self._channels: set[str] = set()
         self.cost = functools.cache(self._cost)
 
@@ -149,7 +149,7 @@ class _Program:
             return int(told[1])
         compared = [one.rest for name in loop.attribute("condition") for one in self.parts.get(name, ())
                     if one.operation == "constant" and one.kind.startswith("s32[]")]
-        return max([int(found[1]) for rest in compared if (found := re.match(r"(\d+)\)", rest))], default=1)
+        return max([int(match[1]) for rest in compared if (match := re.match(r"(\d+)\)", rest))], default=1)
 
     def _moved(self, one: _Instruction, sizes: list[int], types: dict[str, str]) -> int:
         if one.operation.removesuffix("-start") in _PARTS:
@@ -195,7 +195,7 @@ class _Program:
 
 def _without_scratch(one: _Instruction, taken: set[tuple[str, str]]) -> _Instruction:
     """A library's call without the room that it was given for itself: bytes that nothing takes afterwards."""
-    results = [found[0] for found in _ARRAY.finditer(one.kind)]
+    results = [result[0] for result in _ARRAY.finditer(one.kind)]
     kept = [r for i, r in enumerate(results) if (one.name, str(i)) in taken or not r.startswith(("s8[", "u8["))]
     return one._replace(kind=f"({', '.join(kept)})")
 
@@ -204,7 +204,7 @@ def _waited_for(one: _Instruction) -> _Instruction:
     """A fusion that others run beside as one that is waited for: its type names operands, results, and a number."""
     if one.operation != "fusion-start":
         return one
-    results = [found[0] for found in _ARRAY.finditer(one.kind)][len(one.inputs):-1]
+    results = [result[0] for result in _ARRAY.finditer(one.kind)][len(one.inputs):-1]
     return one._replace(operation="fusion", kind=f"({', '.join(results)})" if len(results) > 1 else results[0])
 
 

@@ -93,10 +93,10 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
                               text=True, check=False)
         if not result.exists():
             raise MXNetError(f"plan: the compiler for {on.name} ended with {done.returncode}:\n{done.stderr[-2000:]}")
-        found = json.loads(result.read_text(encoding="utf-8"))
-    if "missing" in found:
+        value = json.loads(result.read_text(encoding="utf-8"))
+    if "missing" in value:
         raise MXNetError(f"plan: there is no compiler for {on.name}: pip install {_EXTRAS[platform]} "
-                         f"({found['missing'].splitlines()[0][:300]})")
-    if "refused" in found:
-        raise MXNetError(f"plan: XLA's compiler for {on.name} refuses the program: {found['refused'][:1500]}")
-    return {**found, "flops": float(flops)}
+                         f"({value['missing'].splitlines()[0][:300]})")
+    if "refused" in value:
+        raise MXNetError(f"plan: XLA's compiler for {on.name} refuses the program: {value['refused'][:1500]}")
+    return {**value, "flops": float(flops)}

@@ -149,11 +149,11 @@ def target(on: str) -> Target:
         >>> target("v5e:4x4").count
         16
     """
-    found = re.fullmatch(r"([a-z0-9]+?)(?:x(\d+)|:(\d+(?:x\d+)*))?", on)
-    device = DEVICES.get(found[1]) if found else None
-    counts = [int(n) for n in ((found[2] or found[3] or "1").split("x") if found else ())]
-    if found is None or device is None or min(counts) < 1 or \
-            bool(found[3]) != (device.platform == "tpu") and (found[2] or found[3]):
+    result = re.fullmatch(r"([a-z0-9]+?)(?:x(\d+)|:(\d+(?:x\d+)*))?", on)
+    device = DEVICES.get(result[1]) if result else None
+    counts = [int(n) for n in ((result[2] or result[3] or "1").split("x") if result else ())]
+    if result is None or device is None or min(counts) < 1 or \
+            bool(result[3]) != (device.platform == "tpu") and (result[2] or result[3]):
         raise MXNetError(f"plan: on={on!r} is no device that is known: {', '.join(DEVICES)}; several GPUs as h100x8, "
                          "TPUs with their topology, as v5e:4x4")
     return Target(on, device, tuple(counts))

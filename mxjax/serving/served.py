@@ -41,8 +41,8 @@ def versions_of(source: str) -> dict[str, str]:
         {'1': 'models/lenet/1', '2': 'models/lenet/2'}
     """
     numbers = [n for n in os.listdir(source) if n.isdecimal()] if os.path.isdir(source) else []
-    found = {n: _of_folder(os.path.join(source, n)) for n in sorted(numbers, key=int)}
-    return found or {"": source}
+    result = {n: _of_folder(os.path.join(source, n)) for n in sorted(numbers, key=int)}
+    return result or {"": source}
 
 
 def _of_folder(folder: str) -> str:

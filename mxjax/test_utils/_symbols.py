@@ -134,8 +134,8 @@ def _differences(executor: Executor, varied: list[str], eps: float, train: bool,
                 ahead, behind = jax.lax.map(value, jnp.stack([eps, -eps]) / 2)
                 return (ahead.astype(eps.dtype) - behind.astype(eps.dtype)).sum() / eps
             return restored(jax.lax.map(difference, jnp.arange(flat.size)))
-        found = all_differences(args, aux, key, np.promote_types(np.float32, dtype).type(eps))
-        return {name: np.asarray(found[name]).astype(dtype) for name in varied}
+        result = all_differences(args, aux, key, np.promote_types(np.float32, dtype).type(eps))
+        return {name: np.asarray(result[name]).astype(dtype) for name in varied}
 
 
 def check_numeric_gradient(sym: Symbol, location: Named,

@@ -206,7 +206,7 @@ def _called(policy: Policy, scaler: Any) -> Callable[..., _Call]:
         dtypes = [np.dtype(a.dtype).name for a in arrays]
         if dtype == "widest":
             dtype = "float32" if "float32" in dtypes else policy.target
-        others = {i for i, found in enumerate(dtypes) if found != dtype and found in _FLOATS}
+        others = {i for i, result in enumerate(dtypes) if result != dtype and result in _FLOATS}
         # what is changed in place keeps its dtype, and then so does all that goes into it
         if dtype is not None and others.isdisjoint(kernel.mutated):
             arrays = [amp_cast(a, dtype=dtype) if i in others else a for i, a in enumerate(arrays)]

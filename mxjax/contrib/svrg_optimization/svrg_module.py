@@ -43,10 +43,10 @@ def _group(module: Module) -> DataParallelExecutorGroup:
 
 def _gradients(module: Module) -> list[list[NDArray]]:
     """Returns a module's gradients, for each parameter by device."""
-    found = _group(module).grad_arrays
-    if found is None:
+    result = _group(module).grad_arrays
+    if result is None:
         raise Precondition("SVRGModule: call bind with for_training=True first")
-    return found
+    return result
 
 
 class SVRGModule(Module):

@@ -36,8 +36,8 @@ def has_state(sampler: object) -> bool:
 
 def need_state(sampler: Any) -> Resumable:
     """Returns the sampler; raises TypeError where it, or the one within it, has no state, and names that."""
-    found = _without(sampler)
-    if found is not None:
-        raise TypeError(f"{type(found).__name__} has no state_dict() and load_state_dict() for its own order, so what "
+    result = _without(sampler)
+    if result is not None:
+        raise TypeError(f"{type(result).__name__} has no state_dict() and load_state_dict() for its own order, so what "
                         "uses it cannot be resumed: define both, or use a sampler of gluon.data")
     return sampler

@@ -206,10 +206,10 @@ class HybridLambda(HybridBlock):
 
 def _of_numpy(name: str) -> Callable[..., Any]:
     """Returns a function of `mx.np` or `mx.npx` by name."""
-    found = getattr(numpy, name, None) or getattr(numpy_extension, name, None)
-    if found is None:
+    result = getattr(numpy, name, None) or getattr(numpy_extension, name, None)
+    if result is None:
         raise MXNetError(f"Function name {name} is not found in np/npx.")
-    return found
+    return result
 
 
 # -------------------------------------------------------------------- layers

@@ -112,18 +112,18 @@ class _RNNLayer(HybridBlock):
         if _LEVEL == 2:
             return super()._collect_params_with_prefix(prefix)
         prefix += "." if prefix else ""
-        found = {}
+        result = {}
         for name, param in self._reg_params.items():
             match = _PARAMETER.match(name)
             if match is None:  # a subclass's own
-                found[prefix + name] = param
+                result[prefix + name] = param
                 continue
             side, layer, gate, kind = match.groups()
             cell = f".{side}_cell" if self._dir == 2 else ""
-            found[f"{prefix}_unfused.{layer}{cell}.{gate}_{kind}"] = param
+            result[f"{prefix}_unfused.{layer}{cell}.{gate}_{kind}"] = param
         for name, child in self._child_items():
-            found.update(child._collect_params_with_prefix(prefix + name))
-        return found
+            result.update(child._collect_params_with_prefix(prefix + name))
+        return result
 
     def _state_lengths(self) -> list[int]:
         """Length of each state's vectors."""

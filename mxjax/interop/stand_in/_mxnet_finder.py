@@ -15,11 +15,11 @@ class _Loader:
     def create_module(self, spec):
         import mxjax.interop
         mxjax.interop.install_mxnet_alias()
-        found = next(filter(None, (f.find_spec("mxnet", None) for f in sys.meta_path if f is not _Finder)))
-        if found.loader is None:
+        result = next(filter(None, (f.find_spec("mxnet", None) for f in sys.meta_path if f is not _Finder)))
+        if result.loader is None:
             raise ImportError("mxnet was found, but not what loads it", name="mxnet")
-        self._loader = found.loader
-        return self._loader.create_module(found)
+        self._loader = result.loader
+        return self._loader.create_module(result)
 
     def exec_module(self, module):
         self._loader.exec_module(module)
@@ -29,12 +29,12 @@ class _Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
         """Finds `mxnet` where the search would come to the package beside this file, and mxjax is installed."""
-        found = importlib.machinery.PathFinder.find_spec(name, path) if name == "mxnet" else None
-        if found is None or found.origin != _ITS_FILE or importlib.machinery.PathFinder.find_spec("mxjax") is None:
+        result = importlib.machinery.PathFinder.find_spec(name, path) if name == "mxnet" else None
+        if result is None or result.origin != _ITS_FILE or importlib.machinery.PathFinder.find_spec("mxjax") is None:
             return None  # without mxjax the package says what to install
         # no subclass of importlib.abc.Loader: that import would slow the start of every Python
-        found.loader = _Loader()  # pyright: ignore[reportAttributeAccessIssue]
-        return found
+        result.loader = _Loader()  # pyright: ignore[reportAttributeAccessIssue]
+        return result
 
 
 sys.meta_path.insert(0, _Finder)

@@ -454,15 +454,15 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd, TrainEnd):
         kind = limit.removeprefix("max_")
         unit = "epochs" if kind == "epoch" else "batches"
         target = getattr(estimator, limit)
-        found = self._found()
+        result = self._found()
         if self.step is None:
-            self.saved_checkpoints = [f"{self.model_prefix}-epoch{epoch}batch{batch}" for epoch, batch in found]
-        if not found:
+            self.saved_checkpoints = [f"{self.model_prefix}-epoch{epoch}batch{batch}" for epoch, batch in result]
+        if not result:
             estimator.logger.info("CheckpointHandler: No checkpoint found, training from scratch for %d %s", target,
                                   unit)
             return
-        self.trained_epoch, self.trained_batch = found[-1]
-        done = found[-1][kind == "batch"] + 1
+        self.trained_epoch, self.trained_batch = result[-1]
+        done = result[-1][kind == "batch"] + 1
         if done >= target:
             raise ValueError(f"Found checkpoint with maximum number of {kind} {target} reached, please specify "
                              "resume_from_checkpoint=False (default value) if you want to train from scratch.")

@@ -257,9 +257,9 @@ def _dataset(path_imgrec: str | None, path_imglist: str | None, path_root: str, 
     if dtype not in ("int32", "float32", "int64", "float64"):
         raise AssertionError(f"{dtype} label not supported")
     logging.info("loading images of %s", path_imgrec or path_imglist or "a list")
-    found = ImageRecordDataset(path_imgrec, flag=1) if path_imgrec else \
+    result = ImageRecordDataset(path_imgrec, flag=1) if path_imgrec else \
         ImageListDataset(path_root, path_imglist or imglist, flag=1)
-    return found.shard(num_parts, part_index) if num_parts > 1 else found
+    return result.shard(num_parts, part_index) if num_parts > 1 else result
 
 
 def _blocks(given: Block | list[Block] | None, default: Callable[[], Block]) -> Block:
