@@ -106,10 +106,10 @@ def push_kernel(kernel: Kernel, args: Sequence[Any], wide: bool, ctx: Context, f
     writes over some arguments. shared: those of them that are copied first, as others have them, too.
     """
     def work(values: list[Any]) -> Sequence[Any]:
-        for place in shared:
-            values[place] = apart(values[place])
         if failure is not None:
             raise failure
+        for place in shared:
+            values[place] = apart(values[place])
         outputs = run(kernel, values, wide, program)
         refusal = kernel.refuses(values, outputs) if kernel.refuses is not None else None
         if refusal is not None:
@@ -118,6 +118,7 @@ def push_kernel(kernel: Kernel, args: Sequence[Any], wide: bool, ctx: Context, f
     compiles = compiles or any([waits_for_compiler(value) for value in args])
     specs, after = kernel.specs(args, compiles and kernel.op is not None), None
     if compiles and failure is None and not kernel.eager:
+        program = program if isinstance(program, Compiled) else kernel.jitted
         after = kernel.begin([_described(value, ctx) for value in args], wide, program)
     results = push(work, args, specs, ctx=ctx, name=kernel.name, after=after)
     for result in results:
