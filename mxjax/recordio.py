@@ -13,7 +13,7 @@ import struct
 import threading
 from collections import namedtuple
 from collections.abc import Callable, Iterable
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, Self, cast
 
 import numpy as np
 
@@ -88,7 +88,7 @@ class MXRecordIO:
         self.close()
         self.open()
 
-    def __enter__(self) -> MXRecordIO:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:

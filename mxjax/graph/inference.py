@@ -25,7 +25,7 @@ __all__ = ["Inference", "infer_shapes", "infer_types", "node_types"]
 Shape = tuple[int | None, ...] | None
 
 
-def infer_shapes(outputs: Sequence[Entry], given: dict[str, Shape],
+def infer_shapes(outputs: Sequence[Entry], given: Mapping[str, Shape],
                  types: dict[str, str] | None = None, results: Sequence[Shape] = ()) -> dict[tuple[int, int], Shape]:
     """Shapes of all entries of a graph; see `Inference.shapes`."""
     return Inference(outputs).shapes(given, types, results)
