@@ -17,7 +17,7 @@ from ..context import Context, accelerators, as_context, current_context
 from ..kernel.derivative import derivative_of
 from ..kernel.kernel import USER_MISTAKES, Kernel, mistake, never, prepare, run, watched
 from ..ops.registry import Op
-from .array_types import array_classes, wrap
+from .array_types import Handle, array_classes, wrap
 from .chunk import Chunk, exclusive, transformation
 from .deferred_call import DeferredCall, after, may_wait
 from .host_work import HostPromise, push_kernel
@@ -540,7 +540,7 @@ def finish(kernel: Kernel, args: Sequence[Any], outputs: Sequence[Any], arrays: 
     return results[0] if len(results) == 1 else results
 
 
-def _replaced(target: Any, value: Any, ctx: Context) -> bool:
+def _replaced(target: Handle, value: Any, ctx: Context) -> bool:
     """Returns whether a result became the value of `target` as it is: the usual case of `out=`."""
     chunk, view = target._chunk, target._view
     if type(target) is not array_classes.classic or target._entry is not None or chunk.ctx is not ctx:

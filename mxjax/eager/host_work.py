@@ -60,7 +60,7 @@ def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
     waits = list({id(v.var): v.var for v in inputs if isinstance(v, HostPromise)}.values())
     held = [v.get() if isinstance(v, Promise) and not isinstance(v, HostPromise) else v for v in inputs]
 
-    def work(_: Any) -> None:
+    def work(_: object) -> None:
         try:
             values = function([v.value if isinstance(v, HostPromise) else v for v in held])
         except BaseException as error:

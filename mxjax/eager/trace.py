@@ -60,7 +60,7 @@ class TracePromise(Promise):
     whole: jax.Array | None
     sharding: NamedSharding | None
 
-    def __init__(self, trace: Trace, call: int, index: int, shape: tuple[int, ...], dtype: Any) -> None:
+    def __init__(self, trace: Trace, call: int, index: int, shape: tuple[int, ...], dtype: np.dtype) -> None:
         super().__init__(shape, dtype)
         self.trace = trace
         self.turn, self.call, self.index = trace.turn, call, index
@@ -428,7 +428,7 @@ def flush() -> None:
             trace.run()
 
 
-def bulk_changed(*_: Any) -> None:
+def bulk_changed(*_: object) -> None:
     """A bulk scope began, ended or changed its size (hook of the engine)."""
     if state.bulk is not None:
         state.bulk.run()

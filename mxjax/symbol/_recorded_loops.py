@@ -32,7 +32,7 @@ def _symbols(arrays: Any) -> Any:
     return None if arrays is None else _symbol(arrays)
 
 
-def _unknown(_: Any) -> Any:
+def _unknown(_: object) -> Any:
     raise MXNetError("the value of a loop's variable is looked at while its body is traced, which happens once")
 
 

@@ -56,7 +56,7 @@ class Later:
         self.promises = [Promise(shape, np.dtype(dtype), self._getter(i)) for i, (shape, dtype) in enumerate(specs)]
 
     def _getter(self, place: int) -> Callable[[Any], Any]:
-        def get(_: Any) -> Any:
+        def get(_: object) -> Any:
             if self._values is None:
                 before, state.recorder = state.recorder, None
                 try:
@@ -202,7 +202,7 @@ def _results(found: Any) -> list[NDArray]:
     return list(found) if isinstance(found, (list, tuple)) else [found]
 
 
-def _axes(item: Any) -> int:
+def _axes(item: object) -> int:
     """Returns how many axes an item of a key uses up."""
     if item is None or item is Ellipsis:
         return 0

@@ -219,24 +219,25 @@ def _node(op: str, graphs: Sequence[_Body], entries: Sequence[Entry], **params: 
 
 
 # -------------------------------------------------------------------- functions of several operators
-def _scale(rescale_grad: Any) -> Symbol:
+def _scale(rescale_grad: Symbol | float) -> Symbol:
     """The factor of the gradients as a symbol."""
     return rescale_grad if isinstance(rescale_grad, Symbol) else full((1,), rescale_grad)
 
 
-def adamw_update(weight: Symbol, grad: Symbol, mean: Symbol, var: Symbol, rescale_grad: Any, lr: float, eta: float,
-                 beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0,
-                 clip_gradient: float = -1, out: Any = None, name: str | None = None, **kwargs: Any) -> Symbol:
+def adamw_update(weight: Symbol, grad: Symbol, mean: Symbol, var: Symbol, rescale_grad: Symbol | float, lr: float,
+                 eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0,
+                 clip_gradient: float = -1, out: Symbol | None = None, name: str | None = None,
+                 **kwargs: object) -> Symbol:
     """Adam with decoupled weight decay; `rescale_grad` may be a symbol, whose 0 or NaN skips the update."""
     return apply("_adamw_update", "_adamw_update", [weight, grad, mean, var, _scale(rescale_grad)], {
         "lr": lr, "eta": eta, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "wd": wd,
         "clip_gradient": clip_gradient, **kwargs}, name)
 
 
-def mp_adamw_update(weight: Symbol, grad: Symbol, mean: Symbol, var: Symbol, weight32: Symbol, rescale_grad: Any,
-                    lr: float, eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
-                    wd: float = 0, clip_gradient: float = -1, out: Any = None, name: str | None = None,
-                    **kwargs: Any) -> Symbol:
+def mp_adamw_update(weight: Symbol, grad: Symbol, mean: Symbol, var: Symbol, weight32: Symbol,
+                    rescale_grad: Symbol | float, lr: float, eta: float, beta1: float = 0.9, beta2: float = 0.999,
+                    epsilon: float = 1e-8, wd: float = 0, clip_gradient: float = -1, out: Symbol | None = None,
+                    name: str | None = None, **kwargs: object) -> Symbol:
     """`adamw_update` with float32 master weights."""
     return apply("_mp_adamw_update", "_mp_adamw_update", [weight, grad, mean, var, weight32, _scale(rescale_grad)], {
         "lr": lr, "eta": eta, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "wd": wd,
