@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ._checkpoints import save_checkpoint
+from .ndarray import NDArray
+from .symbol import Symbol
 
 __all__ = ["module_checkpoint", "do_checkpoint", "step_checkpoint", "log_train_metric", "Speedometer", "ProgressBar",
            "LogValidationMetricsCallback"]
@@ -31,7 +33,7 @@ def module_checkpoint(mod: Any, prefix: str, period: int = 1,
     """
     period = max(1, int(period))
 
-    def callback(iter_no: int, sym: Any = None, arg: Any = None, aux: Any = None) -> None:
+    def callback(iter_no: int, sym: object = None, arg: object = None, aux: object = None) -> None:
         if (iter_no + 1) % period == 0:
             mod.save_checkpoint(prefix, iter_no + 1, save_optimizer_states)
 
@@ -50,7 +52,7 @@ def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
     """
     period = max(1, int(period))
 
-    def callback(iter_no: int, sym: Any, arg: Any, aux: Any) -> None:
+    def callback(iter_no: int, sym: Symbol | None, arg: dict[str, NDArray], aux: dict[str, NDArray]) -> None:
         if (iter_no + 1) % period == 0:
             save_checkpoint(prefix, iter_no + 1, sym, arg, aux)
 

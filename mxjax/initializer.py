@@ -531,7 +531,7 @@ class RNNFused(Initializer):
         self._parts, self._default = parts, None
         self._sizes = len(GATES[mode]), num_layers, state_size, 2 if bidirectional else 1, projection_size
 
-    def set_initializer(self, init: Any) -> None:
+    def set_initializer(self, init: object) -> None:
         """Takes the initializer of the parts that have none."""
         self._default = init
 

@@ -154,7 +154,7 @@ def empty(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None,
 
 
 @takes_device
-def array(source_array: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
+def array(source_array: object, ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
     """An array with the values of a NumPy array, NDArray, SciPy matrix, number or nested list.
 
     Args:
@@ -187,7 +187,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: DTypeLike = None
     return _from_host(values, ctx)
 
 
-def host_values(source: Any, dtype: np.dtype) -> np.ndarray:
+def host_values(source: object, dtype: np.dtype) -> np.ndarray:
     """A NumPy array of a dtype; integers that it cannot hold wrap around, as they did before NumPy 2."""
     try:
         return np.array(source, dtype=dtype)
@@ -273,7 +273,7 @@ def split_v2(ary: NDArray, indices_or_sections: int | Sequence[int], axis: int =
                                                    "sections": sections})
 
 
-def histogram(a: NDArray, bins: Any = 10, range: tuple | None = None) -> Any:
+def histogram(a: NDArray, bins: NDArray | int = 10, range: tuple | None = None) -> Any:
     """Counts of values per bin, and the bins' edges; `bins` is their number (with `range`) or an array of edges."""
     if isinstance(bins, NDArray):
         return call(registry.get("_histogram"), [a, bins], {})
@@ -336,7 +336,7 @@ def from_jax(value: jax.Array, ctx: Context | None = None) -> NDArray:
     return wrap(value, ctx or context_of(value))
 
 
-def from_dlpack(dlpack: Any) -> NDArray:
+def from_dlpack(dlpack: object) -> NDArray:
     """An array that shares the memory of a DLPack capsule or of an object with `__dlpack__`."""
     if not hasattr(dlpack, "__dlpack__"):
         dlpack = _Capsule(dlpack)
@@ -420,7 +420,7 @@ def _tick(device: JaxDevice) -> jax.Array:
     return _add_one(_ticking[device])
 
 
-def save(fname: str | os.PathLike, data: Any) -> None:
+def save(fname: str | os.PathLike, data: object) -> None:
     """Saves an array, a list of arrays or a dictionary of named arrays in MXNet's format.
 
     Under a name that ends in ".safetensors" a dictionary of dense arrays is written in that format.

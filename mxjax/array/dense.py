@@ -97,7 +97,7 @@ class NDArray(_Base):
     _zero_dim = False
     stype = "default"
 
-    def __init__(self, handle: Any, writable: bool = True) -> None:
+    def __init__(self, handle: object, writable: bool = True) -> None:
         """Takes the chunk of another NDArray, a JAX array, or a pointer (`ctypes.cast(array, NDArrayHandle)`)."""
         self._view = self._entry = self._grad = None
         if isinstance(handle, ctypes.c_void_p):
@@ -498,7 +498,7 @@ class NDArray(_Base):
         backward([self], [out_grad], retain_graph, train_mode)
 
     # ------------------------------------------------------------ indexing and views
-    def __getitem__(self, key: Any) -> NDArray:
+    def __getitem__(self, key: object) -> NDArray:
         if state.recorder is not None:
             return state.recorder.index(self, key)
         shape = self.shape
@@ -545,7 +545,7 @@ class NDArray(_Base):
             array._entry = value._entry
         return array
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         if state.recorder is not None:
             state.recorder.refuse_change()
         if type(key) is slice and key == _ALL or key is Ellipsis or key is None:
@@ -572,7 +572,7 @@ class NDArray(_Base):
         change([self], [a for a in args if isinstance(a, NDArray)], lambda values: self._write(
             run(kernel, [values.pop(0) if isinstance(a, NDArray) else a for a in args], wide)[0]))
 
-    def _operand(self, value: Any, shape: tuple[int, ...] | None) -> Any:
+    def _operand(self, value: object, shape: tuple[int, ...] | None) -> Any:
         """The right-hand side of an assignment: NDArray on this context, or NumPy array / scalar."""
         if isinstance(value, NDArray):
             source = value if value._chunk.ctx == self._chunk.ctx else value.as_in_context(self._chunk.ctx)
@@ -594,7 +594,7 @@ class NDArray(_Base):
             raise ValueError(f"cannot assign an array of shape {tuple(source.shape)} to a selection of shape {shape}")
         return source
 
-    def _assign(self, value: Any) -> None:
+    def _assign(self, value: object) -> None:
         """self[:] = value."""
         shape, chunk = self.shape, self._chunk
         if type(value) is type(self) or isinstance(value, NDArray):
@@ -651,7 +651,7 @@ class NDArray(_Base):
             return iter(())  # as MXNet 2 has it
         return (self[i] for i in range(len(self)))
 
-    def __contains__(self, value: Any) -> bool:
+    def __contains__(self, value: object) -> bool:
         return bool((self.asnumpy() == (value.asnumpy() if isinstance(value, NDArray) else value)).any())
 
     # ------------------------------------------------------------ shapes that share memory
@@ -724,7 +724,7 @@ class NDArray(_Base):
         """`broadcast_to(other.shape)`."""
         return self.broadcast_to(other.shape)
 
-    def diag(self, k: int = 0, **kwargs: Any) -> NDArray:
+    def diag(self, k: int = 0, **kwargs: object) -> NDArray:
         """The k-th diagonal, or a matrix with this diagonal."""
         return call(registry.get("diag"), [self], {"k": k, **kwargs})
 
@@ -873,7 +873,7 @@ def _unpickle(kind: type[NDArray]) -> NDArray:
 # ---------------------------------------------------------------- operators of Python
 def _binary(name: str, tensor: str, scalar: str, reverse: bool = False) -> Callable[[NDArray, Any], NDArray]:
     """A two-argument method: `tensor` is the operator for two arrays, `scalar` the one for an array and a number."""
-    def method(self: NDArray, other: NDArray | float) -> NDArray:
+    def method(self: NDArray, other: object) -> NDArray:
         if isinstance(other, NDArray):
             return invoke(kernel_of(tensor), [other, self] if reverse else [self, other])
         if isinstance(other, (int, float)):
@@ -900,7 +900,7 @@ def _number(value: float) -> int | float:
 
 
 def _inplace(name: str, function: Callable[[Any, Any], Any], tensor: str, scalar: str) -> Callable:
-    def method(self: NDArray, other: NDArray | float) -> NDArray:
+    def method(self: NDArray, other: object) -> NDArray:
         if state.recording and self._entry is not None:
             raise MXNetError(_IN_PLACE)
         if isinstance(other, NDArray):

@@ -50,7 +50,7 @@ def _is_array(item: object) -> bool:
         or type(item).__module__.startswith("jax")
 
 
-def plan(key: Any, shape: tuple[int, ...], scalars: bool = False, masks: bool = False,
+def plan(key: object, shape: tuple[int, ...], scalars: bool = False, masks: bool = False,
          writing: bool = False) -> Plan:
     """Works out what `key` selects of an array of `shape`.
 
@@ -271,10 +271,10 @@ def view_kernel(shape: tuple[int, ...]) -> Kernel:
             return (data.reshape(shape),)
         return (lax.dynamic_slice(data.reshape(-1), (offset,), (count,)).reshape(shape),)
 
-    def moves(data: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    def moves(data: np.ndarray, offset: np.ndarray | int) -> np.ndarray:
         return data.reshape(-1)[int(offset):int(offset) + count].reshape(shape)
 
-    def back(head: np.ndarray, source: tuple[int, ...], offset: np.ndarray) -> np.ndarray:
+    def back(head: np.ndarray, source: tuple[int, ...], offset: np.ndarray | int) -> np.ndarray:
         grad = np.zeros(math.prod(source), head.dtype)
         grad[int(offset):int(offset) + count] = head.ravel()
         return grad.reshape(source)
@@ -293,7 +293,7 @@ def write_view_kernel(shape: tuple[int, ...]) -> Kernel:
             return (value.reshape(data.shape),)
         return (lax.dynamic_update_slice(data.reshape(-1), value, (offset,)).reshape(data.shape),)
 
-    def writes(data: np.ndarray, value: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    def writes(data: np.ndarray, value: np.ndarray, offset: np.ndarray | int) -> np.ndarray:
         made = data.copy()
         made.reshape(-1)[int(offset):int(offset) + count].reshape(shape)[...] = _fitting(value, data.dtype, shape)
         return made
@@ -310,13 +310,13 @@ def read_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items
             return (data[_subscript(items, rest)].reshape(shape),)
         return (_gathered(data, items, rest),)
 
-    def moves(data: np.ndarray, *rest: np.ndarray) -> np.ndarray:
+    def moves(data: np.ndarray, *rest: np.ndarray | int) -> np.ndarray:
         if kind == "gather":
             _need_inside(items, rest, data.shape)
             return _gathered(data, items, rest)
         return data[_place(kind, sizes, items, rest)].reshape(shape)
 
-    def back(head: np.ndarray, source: tuple[int, ...], *rest: np.ndarray) -> np.ndarray:
+    def back(head: np.ndarray, source: tuple[int, ...], *rest: np.ndarray | int) -> np.ndarray:
         size = math.prod(source)
         if kind == "gather":
             need(size <= _FEW and head.dtype.kind == "f" and head.size)
@@ -380,7 +380,7 @@ def write_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], item
     def kept_items() -> tuple:
         return _beside_arrays(items)[0] if kind == "gather" else items
 
-    def writes(data: np.ndarray, value: np.ndarray, *rest: np.ndarray) -> np.ndarray:
+    def writes(data: np.ndarray, value: np.ndarray, *rest: np.ndarray | int) -> np.ndarray:
         made, value = data.copy(), to_dtype(value, data.dtype)
         if kind == "gather":
             _need_inside(items, rest, data.shape)

@@ -154,13 +154,13 @@ class BaseSparseNDArray(NDArray):
         return type(self).__new__(type(self))._set((data, *self._parts[1:]), self.shape, data._chunk.dtype,
                                                    self.context)
 
-    def _write(self, value: Any) -> None:
+    def _write(self, value: object) -> None:
         """Takes over a dense value, keeping this storage type."""
         value = value.get() if isinstance(value, Promise) else value
         other = cast(BaseSparseNDArray, cast_storage(_from_host(np.asarray(value), self.context), self.stype))
         self._hold(other._parts, self.shape, self._chunk.dtype, self.context)
 
-    def _store_gradient(self, gradient: NDArray, req: str) -> None:
+    def _store_gradient(self, gradient: NDArray | jax.Array, req: str) -> None:
         """Writes or adds a gradient (called by the tape)."""
         with self._chunk.lock:
             if isinstance(gradient, RowSparseNDArray) and isinstance(self, RowSparseNDArray):
@@ -244,7 +244,7 @@ class BaseSparseNDArray(NDArray):
     def __reduce__(self) -> tuple:
         return _rebuild, (self.stype, tuple(p.asnumpy() for p in self.ascending()._parts), self.shape)
 
-    def __getitem__(self, key: Any) -> NDArray:
+    def __getitem__(self, key: object) -> NDArray:
         if isinstance(key, slice) and key == slice(None):
             return self
         if self.stype == "csr" and isinstance(key, (int, slice)):
@@ -260,7 +260,7 @@ class BaseSparseNDArray(NDArray):
                                   (len(pointers) - 1, self.shape[1]), self.context, self._chunk.dtype)
         raise ValueError(f"a {self.stype} array cannot be indexed with {key!r}")
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         if not (isinstance(key, slice) and key == slice(None)):
             kind = ValueError if isinstance(key, slice) else TypeError
             raise kind(f"a {self.stype} array can only be assigned as a whole: a[:] = value")
@@ -331,8 +331,8 @@ class RowSparseNDArray(BaseSparseNDArray):
         return retain(self, *args, **kwargs)
 
     @staticmethod
-    def gradient_of_lookups(params: dict[str, Any], data: NDArray | np.ndarray,
-                             head: NDArray | np.ndarray) -> RowSparseNDArray:
+    def gradient_of_lookups(params: dict[str, Any], data: NDArray | np.ndarray | jax.Array,
+                             head: NDArray | np.ndarray | jax.Array) -> RowSparseNDArray:
         """The gradient of an embedding's table: only the rows that were looked up."""
         ids = _rows_looked_up(params, np.asarray(data))
         rows, values = _summed(ids, np.asarray(head).reshape(len(ids), params["output_dim"]))
@@ -512,14 +512,14 @@ def _within(indices: np.ndarray, count: int, what: str) -> None:
         raise MXNetError(f"{what} {wrong} is out of bounds: there are {count}")
 
 
-def _parts(ctx: Context | None, dtype: DTypeLike, data: Any,
-           *indices: Any) -> tuple[tuple[NDArray, ...], np.dtype, Context]:
+def _parts(ctx: Context | None, dtype: DTypeLike, data: object,
+           *indices: object) -> tuple[tuple[NDArray, ...], np.dtype, Context]:
     place = chosen(ctx)
     if dtype is None:
         dtype = data.dtype if isinstance(data, (NDArray, np.ndarray)) else np.float32
     dtype = np_dtype(dtype)
 
-    def part(given: Any, kind: np.dtype) -> NDArray:
+    def part(given: object, kind: np.dtype) -> NDArray:
         return _dense_array(given, place, kind) if isinstance(given, NDArray) else _stored(np.array(given, kind), place)
     return (part(data, dtype), *(part(i, np.dtype(np.int64)) for i in indices)), dtype, place
 
@@ -588,7 +588,7 @@ def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None
     return cast(CSRNDArray, cast_storage(_dense(arg1, shape, ctx, dtype), "csr"))
 
 
-def row_sparse_array(arg1: Any, shape: tuple | None = None, ctx: Context | None = None,
+def row_sparse_array(arg1: object, shape: tuple | None = None, ctx: Context | None = None,
                      dtype: DTypeLike = None) -> RowSparseNDArray:
     """A row_sparse array.
 
@@ -678,7 +678,7 @@ def empty(stype: str, shape: ShapeLike, ctx: Context | None = None, dtype: DType
     return zeros(stype, shape, ctx, dtype)
 
 
-def array(source_array: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
+def array(source_array: object, ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
     """A sparse array with the values of a sparse array or a SciPy matrix."""
     if isinstance(source_array, CSRNDArray) or hasattr(source_array, "tocsr"):
         return csr_matrix(source_array, ctx=ctx, dtype=dtype)

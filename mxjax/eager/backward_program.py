@@ -197,7 +197,7 @@ class _Description:
         self.rows.append((part, tuple(parents), tuple(refs), len(node.outs)))
         return True
 
-    def run(self, program: _Program, ctx: Context | None, nodes: Sequence[Node], retain: bool) -> None:
+    def run(self, program: _Program, ctx: Any, nodes: Sequence[Node], retain: bool) -> None:
         """Runs the program; hands out the results of deferred calls and the gradients; frees what is not retained."""
         results = _results(program, self, ctx)
         gradients = []

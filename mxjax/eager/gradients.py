@@ -128,7 +128,7 @@ def drop(array: Handle) -> None:
         entry[0].watch.stores.pop(entry[1], None)
 
 
-def _put(target: Any, value: Any) -> None:
+def _put(target: Handle, value: Handle) -> None:
     """Makes a new array's value, and its place in the recorded graph, a gradient's."""
     target._write(value._chunk.peek() if value._view is None else value._read())
     target._entry = value._entry

@@ -376,7 +376,7 @@ def _apply(node: Node, attribute: str, ins: list, outs: list) -> None:
         _refine(node, rule, node.params, ins, outs, *names)
 
 
-def _refine(node: Node, rule: Callable[..., None], *args: Any) -> None:
+def _refine(node: Node, rule: Callable[..., None], *args: object) -> None:
     """Calls a rule of inference; its errors name the node."""
     try:
         rule(*args)

@@ -59,7 +59,7 @@ def linspace(start: float, stop: float, num: int, endpoint: bool = True, name: s
                                                 "dtype": np_dtype(dtype)}, name)
 
 
-def histogram(a: Symbol, bins: Any = 10, range: tuple | None = None, **kwargs: object) -> Symbol:
+def histogram(a: Symbol, bins: Symbol | int = 10, range: tuple | None = None, **kwargs: object) -> Symbol:
     """Counts of values per bin, and the bins' edges.
 
     Raises:

@@ -19,7 +19,7 @@ __all__ = ["adamw_update", "cond", "foreach", "mp_adamw_update", "rand_zipfian",
 _MARK = "__subgraph_name__"  # nodes made while a body is called carry the name of its graph
 
 
-def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states: Any,
+def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: object, init_states: object,
             name: str = "foreach") -> tuple[Any, Any]:
     """Calls `body(slices of data, states) -> (outputs, new states)` along axis 0 of the data.
 
@@ -63,7 +63,7 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
     return regroup(result[:len(flat_outs)], out_form), regroup(result[len(flat_outs):], state_form)
 
 
-def while_loop(cond: Callable[..., Symbol], func: Callable[..., tuple[Any, Any]], loop_vars: Any,
+def while_loop(cond: Callable[..., Symbol], func: Callable[..., tuple[Any, Any]], loop_vars: object,
                max_iterations: int | None = None, name: str = "while_loop") -> tuple[Any, Any]:
     """Calls `func(*loop_vars) -> (outputs, new loop_vars)` while `cond(*loop_vars)` is true.
 
@@ -212,7 +212,7 @@ def _union(*graphs: _Body) -> tuple[list[Entry], list[list[int]]]:
     return [entry for entry, _ in inputs], [[inputs.index(i) for i in graph.inputs] for graph in graphs]
 
 
-def _node(op: str, graphs: Sequence[_Body], entries: Sequence[Entry], **params: Any) -> list[Symbol]:
+def _node(op: str, graphs: Sequence[_Body], entries: Sequence[Entry], **params: object) -> list[Symbol]:
     """A node that holds the graphs, as a list of its outputs."""
     text = {k: str(v) for k, v in {**params, "num_args": len(graphs) + len(entries)}.items()}
     return list(apply(op, op, [Symbol([e]) for e in entries], text, subgraphs=[g.symbol._lower() for g in graphs]))

@@ -216,7 +216,7 @@ class Symbol(_Base):
         return id(self) >> 4
 
     # ------------------------------------------------------------ composition
-    def __call__(self, *args: Symbol, **kwargs: Any) -> Symbol:
+    def __call__(self, *args: Symbol, **kwargs: object) -> Symbol:
         """A copy in which variables are replaced by other symbols, by position or by name."""
         result = copy.copy(self)
         result._compose(*args, **kwargs)
@@ -432,7 +432,7 @@ class Symbol(_Base):
         return Executor._make(symbol, chosen(ctx), arrays, grads, grad_req, aux, group2ctx)
 
     def simple_bind(self, ctx: Context | None = None, grad_req: GradReq = "write",
-                    type_dict: dict[str, DTypeLike] | None = None, stype_dict: dict[str, str] | None = None,
+                    type_dict: Any = None, stype_dict: Any = None,
                     group2ctx: object = None, shared_arg_names: object = None, shared_exec: object = None,
                     shared_buffer: object = None, **kwargs: ShapeLike) -> Any:
         """Makes arrays for all arguments, gradients and auxiliary states and binds the symbol to them.
@@ -498,7 +498,7 @@ class Symbol(_Base):
     def optimize_for(self, backend: str, args: dict[str, NDArray] | None = None, aux: dict[str, NDArray] | None = None,
                      ctx: Context | None = None, shape_dict: Mapping[str, ShapeLike] | None = None,
                      type_dict: dict[str, DTypeLike] | None = None, stype_dict: dict[str, str] | None = None,
-                     skip_infer: bool = False, **kwargs: Any) -> Symbol:
+                     skip_infer: bool = False, **kwargs: object) -> Symbol:
         """The graph as a backend wants it; XLA ("default") takes it as it is.
 
         Args:
@@ -838,7 +838,7 @@ for _name, _function in PYTHON2.items():
 
 
 def _imperative(name: str) -> Callable:
-    def method(self: Symbol, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Symbol, *args: object, **kwargs: object) -> Any:
         raise NotImplementedForSymbol(name, None, self, *args)
     method.__name__ = name
     method.__doc__ = "Only for NDArray."

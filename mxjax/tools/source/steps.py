@@ -27,7 +27,7 @@ Emitter = Callable[[Any], "Ref | Sequence[Ref]"]  # of a `Call`, or of what stan
 
 
 class Network(Protocol):
-    """What is written as source: a graph with its parameters, and the shapes and dtypes of its inputs.
+    """A model that is written as source: a graph with its parameters, and the shapes and dtypes of its inputs.
 
     args, aux: parameters; rest: values of the inputs that are left out.
     """
