@@ -132,7 +132,7 @@ def ones(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, 
 
 
 @takes_device
-def full(shape: ShapeLike, val: float, ctx: Context | None = None, dtype: DTypeLike = np.float32,
+def full(shape: ShapeLike, val: Any, ctx: Context | None = None, dtype: DTypeLike = np.float32,
          out: NDArray | None = None) -> NDArray:
     """An array of `val`, a number or what can be assigned to the array; shape and dtype as in `zeros`.
 
