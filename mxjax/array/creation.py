@@ -139,8 +139,9 @@ def full(shape: ShapeLike, val: Any, ctx: Context | None = None, dtype: DTypeLik
     Lengths of 0 are known.
     """
     plain = isinstance(val, numeric_types) and not np.iscomplexobj(val)
+    number: Any = val if plain else 0
     if out is None:
-        out = _constant(val if plain else 0, shape if shape else _known(shape, "full"), ctx, dtype)
+        out = _constant(number, shape if shape else _known(shape, "full"), ctx, dtype)
         if plain:
             return out
     out[:] = val
