@@ -57,7 +57,7 @@ def _function(*names: str) -> Callable[[Callable[..., None]], Callable[..., None
     """Registers the decorated function under names of the C library."""
     def register(function: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(function)
-        def call(*args: Any) -> int:
+        def call(*args: object) -> int:
             try:
                 function(*args)
             except Exception as error:
@@ -69,27 +69,29 @@ def _function(*names: str) -> Callable[[Callable[..., None]], Callable[..., None
     return register
 
 
-def _pointee(reference: Any) -> Any:
+def _pointee(reference: object) -> Any:
     """Returns the object that `ctypes.byref(x)` or `ctypes.pointer(x)` refers to."""
-    return reference._obj if hasattr(reference, "_obj") else reference.contents
+    return getattr(reference, "_obj" if hasattr(reference, "_obj") else "contents")
 
 
-def _number(value: Any) -> int:
-    return getattr(value, "value", value)
+def _number(value: object) -> int:
+    number: Any = getattr(value, "value", value)
+    return number
 
 
-def _text(value: Any) -> str:
-    return getattr(value, "value", value).decode()
+def _text(value: object) -> str:
+    text: Any = getattr(value, "value", value)
+    return text.decode()
 
 
-def _give(reference: Any, value: Any) -> None:
+def _give(reference: object, value: object) -> None:
     """Writes the pointer to a new object."""
     _pointee(reference).value = handed_over(value).value
 
 
 # ------------------------------------------------------------ the process
 @_function("MXGetVersion")
-def _version(out: Any) -> None:
+def _version(out: object) -> None:
     _pointee(out).value = 10901
 
 
@@ -110,22 +112,22 @@ def _wait() -> None:
 
 
 @_function("MXRandomSeed")
-def _seed(seed: Any) -> None:
+def _seed(seed: object) -> None:
     seed_streams(_number(seed))
 
 
 @_function("MXEngineSetBulkSize")
-def _bulk_size(size: Any, previous: Any) -> None:
+def _bulk_size(size: object, previous: object) -> None:
     _pointee(previous).value = set_bulk_size(_number(size))
 
 
 @_function("MXGetGPUCount")
-def _gpus(out: Any) -> None:
+def _gpus(out: object) -> None:
     _pointee(out).value = num_gpus()
 
 
 @_function("MXListAllOpNames")
-def _operators(count: Any, names: Any) -> None:
+def _operators(count: object, names: object) -> None:
     global _listed
     found = [name.encode() for name in registry.names()]
     _listed = (ctypes.c_char_p * len(found))(*found)
@@ -137,18 +139,18 @@ _listed: Any = None  # the last list of names, which its caller reads through a 
 
 
 @_function("MXSetNumOMPThreads")
-def _threads(count: Any) -> None:
+def _threads(count: object) -> None:
     """Nothing: XLA has its threads since it was first used, and numbers do not depend on how many there are."""
 
 
 # ------------------------------------------------------------ record files
 @_function("MXRecordIOReaderTell", "MXRecordIOWriterTell")
-def _tell(handle: Any, out: Any) -> None:
+def _tell(handle: object, out: object) -> None:
     _pointee(out).value = _opened(handle).tell()
 
 
 @_function("MXRecordIOReaderSeek")
-def _seek(handle: Any, position: Any) -> None:
+def _seek(handle: object, position: object) -> None:
     _opened(handle).seek(_number(position))
 
 
@@ -160,7 +162,7 @@ def _opened(handle: Any) -> Any:
 
 # ------------------------------------------------------------ arrays
 @_function("MXNDArrayFromDLPack", "MXNDArrayFromDLPackEx")
-def _from_dlpack(tensor: Any, *rest: Any) -> None:
+def _from_dlpack(tensor: object, *rest: object) -> None:
     _give(rest[-1], from_dlpack(_new_capsule(tensor, _CAPSULE, None)))
 
 
@@ -172,22 +174,22 @@ _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_cha
 
 # ------------------------------------------------------------ parts of graphs
 @_function("MXSetSubgraphPropertyOpNames", "MXSetSubgraphPropertyOpNamesV2")
-def _choose(backend: Any, count: Any, names: Any) -> None:
+def _choose(backend: object, count: object, names: ctypes.Array) -> None:
     choose_operators(_text(backend), [names[i].decode() for i in range(_number(count))])
 
 
 @_function("MXRemoveSubgraphPropertyOpNames", "MXRemoveSubgraphPropertyOpNamesV2")
-def _choose_none(backend: Any) -> None:
+def _choose_none(backend: object) -> None:
     choose_operators(_text(backend), [])
 
 
 @_function("MXBuildSubgraphByOpNames")
-def _partitioned(symbol: Any, backend: Any, count: Any, names: Any, out: Any) -> None:
+def _partitioned(symbol: object, backend: object, count: object, names: ctypes.Array, out: object) -> None:
     find(_text(backend))
     chosen = {names[i].decode() for i in range(_number(count))}
     _give(out, partition(Symbol(symbol), lambda node: node.op.name in chosen, as_node))
 
 
 @_function("MXGenBackendSubgraph")
-def _optimized(symbol: Any, backend: Any, out: Any) -> None:
+def _optimized(symbol: object, backend: object, out: object) -> None:
     _give(out, Symbol(symbol).get_backend_symbol(_text(backend)))

@@ -129,7 +129,7 @@ def give_methods(owner: type, names: dict[str, str], make: Callable[[registry.Op
     def method(name: str, op_name: str) -> Callable[..., Any]:
         made: list[Callable[..., Any]] = []
 
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def call(self: object, *args: object, **kwargs: object) -> Any:
             if ignored:
                 kwargs.pop(ignored, None)
             if not made:

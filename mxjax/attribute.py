@@ -30,7 +30,7 @@ class _ScopeType(type):
         return cls._current.value
 
     @current.setter
-    def current(cls, scope: Any) -> None:
+    def current(cls, scope: object) -> None:
         cls._current.value = scope
 
 
@@ -39,7 +39,7 @@ class _Scope(metaclass=_ScopeType):
 
     _current: ClassVar[_PerThread]
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if _Scope in cls.__bases__:  # the root of a kind; what derives from it shares its current scope
             cls._current = _PerThread(cls)

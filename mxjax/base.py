@@ -110,7 +110,7 @@ class NotImplementedForSymbol(MXNetError):
 
     code = "symbol-in-block"
 
-    def __init__(self, function: Any, alias: str | None, *args: Any,
+    def __init__(self, function: object, alias: str | None, *args: object,
                  hint: str = "use operators of F there, or do not hybridize()") -> None:
         name = getattr(function, "__name__", function)
         kinds = f" with arguments ({', '.join(type(a).__name__ for a in args)})" if args else ""
@@ -122,7 +122,7 @@ class NotImplementedForSymbol(MXNetError):
 class NotSupportedForSparseNDArray(MXNetError):
     """A dense-only operation was called on a sparse array; arguments as in `NotImplementedForSymbol`."""
 
-    def __init__(self, function: Any, alias: str | None, *args: Any) -> None:
+    def __init__(self, function: object, alias: str | None, *args: object) -> None:
         name = getattr(function, "__name__", function)
         kinds = ", ".join(type(a).__name__ for a in args)
         also = f" (namely operator {alias!r})" if alias else ""
@@ -212,7 +212,7 @@ class classproperty:  # noqa: N801
     def __init__(self, func: Callable[[type], Any]) -> None:
         self._func = func
 
-    def __get__(self, instance: Any, owner: type) -> Any:
+    def __get__(self, instance: object, owner: type) -> Any:
         return self._func(owner)
 
 
@@ -221,7 +221,7 @@ def with_metaclass(meta: type, *bases: type) -> type:
     return meta("temporary_class", bases, {})
 
 
-def _as_list(obj: Any) -> list[Any] | tuple[Any, ...]:
+def _as_list(obj: object) -> list[Any] | tuple[Any, ...]:
     """A list or tuple as it is, anything else as a list of one."""
     return obj if isinstance(obj, (list, tuple)) else [obj]
 
@@ -268,7 +268,7 @@ def ctypes2buffer(cptr: Any, length: int) -> bytearray:
     return bytearray(ctypes.string_at(cptr, length))
 
 
-def ctypes2numpy_shared(cptr: Any, shape: Sequence[int]) -> np.ndarray:
+def ctypes2numpy_shared(cptr: object, shape: Sequence[int]) -> np.ndarray:
     """A NumPy array that shares the memory of floats at a C pointer."""
     return np.ctypeslib.as_array(cptr, tuple(shape))
 
@@ -305,7 +305,7 @@ def c2pyerror(err_msg: str) -> tuple[str, str | None]:
     return (rest.strip(), name) if colon and name in error_types else (err_msg, None)
 
 
-def add_fileline_to_docstring(module: Any, incursive: bool = True) -> None:
+def add_fileline_to_docstring(module: object, incursive: bool = True) -> None:
     """Kept for MXNet's sake: `inspect` knows where functions are."""
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ._checkpoints import save_checkpoint
+from .ndarray import NDArray
+from .symbol import Symbol
 
 if TYPE_CHECKING:
     from .ndarray import NDArray

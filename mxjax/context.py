@@ -268,7 +268,7 @@ class WrongContext(MXNetError, TypeError, AttributeError):
     """Something else was given for a context; MXNet raises one of these three, by function."""
 
 
-def chosen(ctx: Any) -> Context:
+def chosen(ctx: object) -> Context:
     """A context that a user gave, None meaning the current one.
 
     Raises:
@@ -284,7 +284,7 @@ def chosen(ctx: Any) -> Context:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def one_context(name: str, kwargs: dict[str, Any], ctx: Any = None) -> Any:
+def one_context(name: str, kwargs: dict[str, Any], ctx: object = None) -> Any:
     """Returns the context of a call: `ctx`, or the keyword `device`, its name in MXNet 2, which it takes out of kwargs.
 
     Raises:
@@ -304,7 +304,7 @@ def takes_device(function: Function) -> Function:
     position = list(signature.parameters).index("ctx")
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         if "device" in kwargs:
             given = args[position] if len(args) > position else kwargs.get("ctx")
             device = one_context(function.__name__, kwargs, given)
@@ -317,7 +317,7 @@ def takes_device(function: Function) -> Function:
     return cast(Function, call)
 
 
-def as_context(value: Any) -> Context | None:
+def as_context(value: object) -> Context | None:
     """A context given as such, or as text such as "gpu(1)"; None where it is empty."""
     if value is None or value is _Null or value == "":
         return None

@@ -21,7 +21,7 @@ def with_device(function: Callable[..., Any], old: str = "ctx") -> Callable[...,
         old: the parameter's name in MXNet 1.x.
     """
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         if "device" in kwargs:
             if old in kwargs:
                 raise TypeError(f"{function.__name__} got both device and {old}, which are the same")

@@ -6,7 +6,9 @@ import enum
 from collections.abc import Callable
 from typing import Any
 
-from .ndarray import from_dlpack, from_numpy, to_dlpack_for_read, to_dlpack_for_write
+import numpy as np
+
+from .ndarray import NDArray, from_dlpack, from_numpy, to_dlpack_for_read, to_dlpack_for_write
 from .numpy import ndarray as _np_ndarray
 
 __all__ = ["DLDeviceType", "ndarray_from_dlpack", "ndarray_from_numpy", "ndarray_to_dlpack_for_read",
@@ -27,7 +29,7 @@ class DLDeviceType(enum.IntEnum):
     DLEXTDEV = 12
 
 
-def _as(array_cls: type, array: Any) -> Any:
+def _as(array_cls: type, array: NDArray) -> Any:
     return array.as_np_ndarray() if issubclass(array_cls, _np_ndarray) else array.as_nd_ndarray()
 
 
@@ -47,7 +49,7 @@ def ndarray_from_numpy(array_cls: type, array_create_fn: Callable[..., Any]) -> 
         array_cls: `mx.nd.NDArray` or `mx.np.ndarray`.
         array_create_fn: makes the array where it is to be a copy: function(array, dtype=...).
     """
-    def convert(ndarray: Any, zero_copy: bool = True) -> Any:
+    def convert(ndarray: np.ndarray, zero_copy: bool = True) -> Any:
         if not zero_copy:
             return array_create_fn(ndarray, dtype=ndarray.dtype)
         return _as(array_cls, from_numpy(ndarray))

@@ -6,7 +6,8 @@ import logging
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from ._checkpoints import load_checkpoint, load_params, save_checkpoint
 from .callback import BatchEndParam, LogValidationMetricsCallback
 from .context import Context, cpu
 from .initializer import InitDesc, Uniform
+from .kvstore.base import KVStoreBase
 from .kvstore.training import _create_kvstore as _create_kvstore
 from .kvstore.training import _create_sparse_kvstore as _create_sparse_kvstore
 from .kvstore.training import _exchange as _exchange
@@ -25,22 +27,16 @@ from .kvstore.training import _update_params as _update_params
 from .kvstore.training import _update_params_on_kvstore as _update_params_on_kvstore
 from .module import BucketingModule, Module
 from .module.base_module import _call_all
+from .monitor import Monitor
 from .ndarray import NDArray, zeros
+from .optimizer import Optimizer
 from .symbol import Symbol
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from .callback import Callbacks
-    from .initializer import InitFunction
-    from .io import DataIter
-    from .kvstore.base import StoreLike
-    from .log import LoggerLike
-    from .metric import MetricLike
-    from .monitor import Monitor
-    from .optimizer.base import Optimizer
-
 __all__ = ["BatchEndParam", "FeedForward", "load_checkpoint", "load_params", "save_checkpoint"]
+
+
+Data: TypeAlias = io.DataIter | NDArray | np.ndarray
+Callbacks: TypeAlias = Callable[..., object] | Sequence[Callable[..., object]] | None
 
 
 class FeedForward:
@@ -62,7 +58,7 @@ class FeedForward:
 
     def __init__(self, symbol: Symbol | Callable[[Any], Symbol], ctx: Context | Sequence[Context] | None = None,
                  num_epoch: int | None = None, epoch_size: int | None = None, optimizer: Optimizer | str = "sgd",
-                 initializer: InitFunction = Uniform(0.01), numpy_batch_size: int = 128,
+                 initializer: Callable[..., object] = Uniform(0.01), numpy_batch_size: int = 128,
                  arg_params: dict[str, NDArray] | None = None, aux_params: dict[str, NDArray] | None = None,
                  allow_extra_params: bool = False, begin_epoch: int = 0, **kwargs: Any) -> None:
         warnings.warn("FeedForward is deprecated; use mx.mod.Module", DeprecationWarning, stacklevel=2)
@@ -84,7 +80,7 @@ class FeedForward:
         self.begin_epoch = begin_epoch
         self.kwargs = dict(kwargs)
 
-    def _iterator(self, X: DataIter | NDArray | np.ndarray, y: ArrayLike | None, is_train: bool) -> io.DataIter:  # noqa: N803
+    def _iterator(self, X: Data, y: NDArray | np.ndarray | None, is_train: bool) -> io.DataIter:  # noqa: N803
         """An iterator over X and y, or X itself if it is one."""
         if isinstance(X, io.DataIter):
             return X
@@ -101,8 +97,7 @@ class FeedForward:
         return io.NDArrayIter(X, y, min(X.shape[0], self.numpy_batch_size), shuffle=is_train,
                               last_batch_handle="roll_over" if is_train else "pad")
 
-    def _eval_iterator(self,
-                       eval_data: DataIter | Sequence[NDArray | np.ndarray | list[Any]] | None) -> io.DataIter | None:
+    def _eval_iterator(self, eval_data: io.DataIter | tuple | None) -> io.DataIter | None:
         if eval_data is None or isinstance(eval_data, io.DataIter):
             return eval_data
         if not (isinstance(eval_data, tuple | list) and len(eval_data) == 2) or eval_data[0] is None:
@@ -138,7 +133,7 @@ class FeedForward:
                            allow_extra=self.allow_extra_params)
         return module
 
-    def predict(self, X: DataIter | NDArray | np.ndarray, num_batch: int | None = None, return_data: bool = False,  # noqa: N803
+    def predict(self, X: Data, num_batch: int | None = None, return_data: bool = False,  # noqa: N803
                 reset: bool = True) -> Any:
         """Outputs for X as NumPy arrays.
 
@@ -163,8 +158,9 @@ class FeedForward:
         single = [arrays[0] if len(arrays) == 1 else arrays for arrays in merged]
         return tuple(single) if return_data else single[0]
 
-    def score(self, X: DataIter | NDArray | np.ndarray, eval_metric: MetricLike = "acc", num_batch: int | None = None,  # noqa: N803
-              batch_end_callback: Callbacks = None, reset: bool = True) -> float | list[float]:
+    def score(self, X: Data, eval_metric: metric.EvalMetric | str | Callable[..., Any] = "acc",  # noqa: N803
+              num_batch: int | None = None, batch_end_callback: Callbacks = None,
+              reset: bool = True) -> float | list[float]:
         """The value of a metric.
 
         Args:
@@ -178,10 +174,11 @@ class FeedForward:
         results = self._module(data, False).score(data, eval_metric, num_batch, batch_end_callback, reset=reset)
         return results[0][1] if len(results) == 1 else [value for _, value in results]
 
-    def fit(self, X: DataIter | NDArray | np.ndarray, y: ArrayLike | None = None,  # noqa: N803
-            eval_data: DataIter | Sequence[NDArray | np.ndarray | list[Any]] | None = None,
-            eval_metric: MetricLike = "acc", epoch_end_callback: Callbacks = None, batch_end_callback: Callbacks = None,
-            kvstore: StoreLike = "local", logger: LoggerLike | None = None, work_load_list: object = None,
+    def fit(self, X: Data, y: NDArray | np.ndarray | None = None,  # noqa: N803
+            eval_data: io.DataIter | tuple | None = None,
+            eval_metric: metric.EvalMetric | str | Callable[..., Any] = "acc", epoch_end_callback: Callbacks = None,
+            batch_end_callback: Callbacks = None, kvstore: KVStoreBase | str | None = "local",
+            logger: logging.Logger | ModuleType | None = None, work_load_list: Sequence[float] | None = None,
             monitor: Monitor | None = None, eval_end_callback: Callbacks = LogValidationMetricsCallback(),
             eval_batch_end_callback: Callbacks = None) -> None:
         """Train.
@@ -224,7 +221,7 @@ class FeedForward:
         self.arg_params, self.aux_params = module.get_params()
 
     def _train_epoch(self, module: BucketingModule | Module, data: io.DataIter, epoch: int,
-                     eval_metric: metric.EvalMetric, batch_end_callback: Callbacks, logger: LoggerLike,
+                     eval_metric: metric.EvalMetric, batch_end_callback: Callbacks, logger: logging.Logger | ModuleType,
                      monitor: Monitor | None) -> None:
         """Trains for an epoch: `epoch_size` batches, wherever the iterator is, or all that it has."""
         eval_metric.reset()
@@ -311,15 +308,15 @@ class FeedForward:
         return FeedForward(symbol, ctx=ctx, arg_params=arg_params, aux_params=aux_params, begin_epoch=epoch, **kwargs)
 
     @staticmethod
-    def create(symbol: Symbol | Callable[[Any], Symbol], X: DataIter | NDArray | np.ndarray, y: ArrayLike | None = None,  # noqa: N803
+    def create(symbol: Symbol | Callable[[Any], Symbol], X: Data, y: NDArray | np.ndarray | None = None,  # noqa: N803
                ctx: Context | Sequence[Context] | None = None, num_epoch: int | None = None,
                epoch_size: int | None = None, optimizer: Optimizer | str = "sgd",
-               initializer: InitFunction = Uniform(0.01),
-               eval_data: DataIter | Sequence[NDArray | np.ndarray | list[Any]] | None = None,
-               eval_metric: MetricLike = "acc", epoch_end_callback: Callbacks = None,
-               batch_end_callback: Callbacks = None, kvstore: StoreLike = "local", logger: LoggerLike | None = None,
-               work_load_list: object = None, eval_end_callback: Callbacks = LogValidationMetricsCallback(),
-               eval_batch_end_callback: Callbacks = None, **kwargs: Any) -> FeedForward:
+               initializer: Callable[..., object] = Uniform(0.01), eval_data: io.DataIter | tuple | None = None,
+               eval_metric: metric.EvalMetric | str | Callable[..., Any] = "acc", epoch_end_callback: Callbacks = None,
+               batch_end_callback: Callbacks = None, kvstore: KVStoreBase | str | None = "local",
+               logger: logging.Logger | ModuleType | None = None, work_load_list: Sequence[float] | None = None,
+               eval_end_callback: Callbacks = LogValidationMetricsCallback(), eval_batch_end_callback: Callbacks = None,
+               **kwargs: Any) -> FeedForward:
         """A model, trained; arguments as in the constructor and `fit`."""
         model = FeedForward(symbol, ctx, num_epoch, epoch_size, optimizer, initializer, **kwargs)
         model.fit(X, y, eval_data, eval_metric, epoch_end_callback, batch_end_callback, kvstore, logger,

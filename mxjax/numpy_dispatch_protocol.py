@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 from .numpy._protocol import FUNCTIONS
 from .numpy.multiarray import UFUNCS
@@ -16,7 +15,7 @@ _NUMPY_ARRAY_FUNCTION_LIST, _NUMPY_ARRAY_UFUNC_LIST = FUNCTIONS, list(UFUNCS)
 
 def _protocol(func: Callable, name: str) -> Callable:
     @functools.wraps(func)
-    def run(*args: Any, **kwargs: Any) -> None:
+    def run(*args: object, **kwargs: object) -> None:
         try:
             func(*args, **kwargs)
         except Exception as error:

@@ -34,7 +34,7 @@ def _symbol(source: Symbol | str | os.PathLike) -> Symbol:
     return load_json(source) if isinstance(source, str) and source.lstrip().startswith("{") else load_symbol(source)
 
 
-def _params(source: Any) -> dict[str, NDArray]:
+def _params(source: object) -> dict[str, NDArray]:
     if isinstance(source, (bytes, bytearray)):
         source = load_frombuffer(bytes(source))
     elif isinstance(source, (str, os.PathLike)):
@@ -69,7 +69,7 @@ class Predictor:
         array([[ 6., 15.]], dtype=float32)
     """
 
-    def __init__(self, symbol: Symbol | str | os.PathLike, params: Any, shapes: Mapping[str, Sequence[int]],
+    def __init__(self, symbol: Symbol | str | os.PathLike, params: object, shapes: Mapping[str, Sequence[int]],
                  dev_type: str = "cpu", dev_id: int = 0, type_dict: Mapping[str, Any] | None = None,
                  outputs: Sequence[str] = ()) -> None:
         self.symbol = _symbol(symbol)
@@ -130,7 +130,7 @@ class Predictor:
                              "reshape")
         target[:] = value if isinstance(value, NDArray) else array(value, self.context, target.dtype)
 
-    def forward(self, **inputs: Any) -> None:
+    def forward(self, **inputs: object) -> None:
         """Sets the inputs given by name and runs the model."""
         for name, value in inputs.items():
             self.set_input(name, value)

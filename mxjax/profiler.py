@@ -97,7 +97,7 @@ class _Profiler:
                 row = self.statistics.setdefault(place, [0, 0.0, value, value])
                 row[:] = row[0] + 1, row[1] + value, min(row[2], value), max(row[3], value)
 
-    def observe(self, name: str, kind: str, call: Callable[..., Any], *args: Any) -> Any:
+    def observe(self, name: str, kind: str, call: Callable[..., Any], *args: object) -> Any:
         """Makes a compiled call and notes how long it took."""
         wanted = self.settings["profile_all"] or self.settings[f"profile_{kind}"]
         if not self.active or not (wanted or _inside.operator):
@@ -229,12 +229,12 @@ def custom_operator(name: str) -> Iterator[None]:
 
 
 # -------------------------------------------------------------------- settings
-def set_kvstore_handle(handle: Any) -> None:
+def set_kvstore_handle(handle: object) -> None:
     """Says by which kvstore servers are reached (`profile_process="server"`)."""
     _profiler.kvstore = handle
 
 
-def _ask_servers(function: str, **arguments: Any) -> None:
+def _ask_servers(function: str, **arguments: object) -> None:
     """Has all servers of the kvstore call a function of this module."""
     if _profiler.kvstore is None:
         raise MXNetError(f"profiler.{function}(profile_process='server'): which servers? Call "
@@ -242,7 +242,7 @@ def _ask_servers(function: str, **arguments: Any) -> None:
     _profiler.kvstore._send_command_to_servers(_SERVER_COMMAND, json.dumps({"function": function, **arguments}))
 
 
-def _on_server(process: str, function: str, **arguments: Any) -> bool:
+def _on_server(process: str, function: str, **arguments: object) -> bool:
     """Returns whether a call is meant for the servers, which have been asked then."""
     if process not in ("worker", "server"):
         raise MXNetError(f"profile_process: expected 'worker' or 'server', got {process!r}")
@@ -259,7 +259,7 @@ def obey(body: str) -> None:
     function(**asked)
 
 
-def set_config(**kwargs: Any) -> None:
+def set_config(**kwargs: object) -> None:
     """Sets up the profiler; what is not given gets its default.
 
     Args:
@@ -288,7 +288,7 @@ def set_config(**kwargs: Any) -> None:
         _profiler.settings = {**_SETTINGS, **settings}
 
 
-def _converted(name: str, value: Any) -> Any:
+def _converted(name: str, value: object) -> Any:
     default = _SETTINGS[name]
     try:
         if isinstance(default, bool):

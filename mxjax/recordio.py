@@ -13,7 +13,7 @@ import struct
 import threading
 from collections import namedtuple
 from collections.abc import Callable, Iterable
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, Self, cast
 
 import numpy as np
 
@@ -88,7 +88,7 @@ class MXRecordIO:
         self.close()
         self.open()
 
-    def __enter__(self) -> MXRecordIO:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -283,7 +283,7 @@ class MXIndexedRecordIO(MXRecordIO):
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "fidx": None}
 
-    def seek(self, idx: Any) -> None:
+    def seek(self, idx: object) -> None:
         """Go to the record of a key.
 
         Raises:
@@ -303,14 +303,14 @@ class MXIndexedRecordIO(MXRecordIO):
         self._check(writing=True)
         return self.handle.tell()
 
-    def read_idx(self, idx: Any) -> bytes:
+    def read_idx(self, idx: object) -> bytes:
         """The record of a key, also for several threads at a time; raises as `seek` and `read`."""
         self._check(writing=False, allow_reset=True)
         with self._lock:
             self.seek(idx)
             return cast(bytes, self.read())  # `seek` has found the record within the file
 
-    def write_idx(self, idx: Any, buf: bytes) -> None:
+    def write_idx(self, idx: object, buf: bytes) -> None:
         """Append a record and note its key.
 
         Args:

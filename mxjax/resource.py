@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -53,7 +52,7 @@ class Resource:
             raise MXNetError("a temp_space resource has no random keys")
         return jax_key(self.ctx)
 
-    def get_space(self, shape: Sequence[int], dtype: Any = "float32") -> NDArray:
+    def get_space(self, shape: Sequence[int], dtype: object = "float32") -> NDArray:
         """A scratch array; its values mean nothing.
 
         Raises:

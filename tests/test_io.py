@@ -230,3 +230,12 @@ def test_mnist_damaged(mnist, damage):
         file.write(content)
     with pytest.raises(MXNetError, match="invalid MNIST file .*image"):
         io.MNISTIter(**mnist)
+
+
+def test_batches_that_are_not_there():
+    assert "data shapes: []" in str(mx.io.DataBatch(None))
+    longer = mx.io.ResizeIter(mx.io.NDArrayIter(np.zeros((4, 2)), batch_size=2), 3)
+    with pytest.raises(AttributeError, match="ResizeIter has no current batch"):
+        longer.getdata()
+    longer.next()
+    assert longer.getdata()[0].shape == (2, 2)

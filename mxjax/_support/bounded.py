@@ -26,11 +26,11 @@ class Bounded(dict):
         self._most = most
         _all.add(self)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         self._make_room()
         super().__setitem__(key, value)
 
-    def setdefault(self, key: Any, default: Any = None) -> Any:
+    def setdefault(self, key: object, default: object = None) -> Any:
         self._make_room()
         return super().setdefault(key, default)
 
@@ -49,7 +49,7 @@ def bounded_cache(most: int) -> Callable[[Callable], Callable]:
         known: dict[tuple, Any] = Bounded(most)
 
         @functools.wraps(function)
-        def call(*args: Any) -> Any:
+        def call(*args: object) -> Any:
             cached = known.get(args)
             if cached is None:
                 cached = known[args] = function(*args)

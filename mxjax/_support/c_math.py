@@ -51,7 +51,7 @@ def _ufunc(name: str, inputs: int) -> np.ufunc:
     return make(loops, data, types, 1, inputs, 1, -1, called, None, 0)
 
 
-def mixed(operation: np.ufunc, x: Any, y: Any) -> np.ndarray:
+def mixed(operation: np.ufunc, x: object, y: object) -> np.ndarray:
     """An operation on two dtypes: with half precision the result has that, integers turn into the float they meet."""
     x, y = np.asarray(x), np.asarray(y)
     if np.float16 in (x.dtype, y.dtype):

@@ -11,7 +11,7 @@ __all__ = ["column", "columns"]
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
-def _library(value: Any) -> str | None:
+def _library(value: object) -> str | None:
     for kind in type(value).__mro__:
         name = kind.__module__.partition(".")[0]
         if name in _LIBRARIES:

@@ -14,13 +14,13 @@ _known: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 _made: dict[int, Any] = {}  # what waits for somebody to take it over
 
 
-def pointer(value: Any) -> ctypes.c_void_p:
+def pointer(value: object) -> ctypes.c_void_p:
     """A pointer by which an object is found as long as it lives."""
     _known[id(value)] = value
     return ctypes.c_void_p(id(value))
 
 
-def handed_over(value: Any) -> ctypes.c_void_p:
+def handed_over(value: object) -> ctypes.c_void_p:
     """A pointer to a new object, which lives until somebody has taken it."""
     _made[id(value)] = value
     return pointer(value)

@@ -127,7 +127,7 @@ def _as_mxnet_resizes(opencv: Any) -> Iterator[None]:
         opencv.ipp.setUseIPP(used)
 
 
-def interpolation(interp: int, sizes: Sequence[int] = ()) -> int:
+def interpolation(interp: int, sizes: Sequence[float] = ()) -> int:
     """OpenCV's number of an interpolation method.
 
     Args:

@@ -27,7 +27,7 @@ class _Nothing:
 
 
 @contextlib.contextmanager
-def progress(description: str, total: int | None = None, unit: str = "", **options: Any) -> Iterator[Any]:
+def progress(description: str, total: int | None = None, unit: str = "", **options: object) -> Iterator[Any]:
     """A scope with a bar; gives an object with tqdm's `update(count)` and `set_postfix_str(text)`.
 
     Args:

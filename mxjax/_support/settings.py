@@ -68,7 +68,7 @@ def _switch(name: str, default: bool, meaning: str) -> Setting[bool]:
     return Setting(name, default, meaning, _flag, "0 or 1")
 
 
-def _number(name: str, default: Any, what: str, meaning: str, least: int = 0,
+def _number(name: str, default: object, what: str, meaning: str, least: int = 0,
             shown: str | None = None) -> Setting[Any]:
     def parse(text: str) -> int:
         if not text.isdecimal() or int(text) < least:

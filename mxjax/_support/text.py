@@ -103,7 +103,7 @@ class Vocabulary:
         """The reserved tokens."""
         return self._reserved_tokens
 
-    def to_indices(self, tokens: Any) -> Any:
+    def to_indices(self, tokens: object) -> Any:
         """The number of a token, or a list of those of a list's."""
         if isinstance(tokens, list):
             return [self._token_to_idx.get(token, UNKNOWN_IDX) for token in tokens]

@@ -134,7 +134,7 @@ def _install_in_python() -> None:
 def _install_in_shell(shell: Any) -> None:
     show = shell.showtraceback
 
-    def showtraceback(exc_tuple: Any = None, *args: Any, **options: Any) -> None:
+    def showtraceback(exc_tuple: object = None, *args: object, **options: object) -> None:
         result: Any = exc_tuple or sys.exc_info()
         with shortened(result[1]) as hidden:
             if hidden:

@@ -155,7 +155,7 @@ def _readable(size: float) -> str:
     return f"{size / 1024 ** power:.1f} {units[power - 1]}"
 
 
-def survey(jaxpr: Any) -> Survey:
+def survey(jaxpr: object) -> Survey:
     """Looks through a program, and what it calls."""
     return _survey(jaxpr, False, {})
 

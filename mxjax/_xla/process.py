@@ -196,7 +196,7 @@ def _in_child() -> None:
 
 def _refuse_programs() -> None:
     """Has JAX say what is wrong where somebody's own code asks for a program: it would wait for ever."""
-    def refuse(*args: Any, **kwargs: Any) -> Any:
+    def refuse(*args: object, **kwargs: object) -> Any:
         raise not_in_fork("JAX can compile no program")
     with contextlib.suppress(ImportError):
         from jax._src import compiler
@@ -232,7 +232,7 @@ def _keep_threads() -> None:
             _keep(*[v for v in list(vars(module).values()) if type(v).__module__.partition(".")[0] == "jaxlib"])
 
 
-def _keep(*objects: Any) -> None:
+def _keep(*objects: object) -> None:
     """Has nobody ever destroy these."""
     keep = ctypes.pythonapi.Py_IncRef
     keep.argtypes = [ctypes.py_object]

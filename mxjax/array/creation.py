@@ -17,6 +17,7 @@ from .._support.c_math import c_number
 from .._support.images import decode
 from .._support.signals import later_signals
 from .._xla.capacity import refuse_result
+from .._xla.devices import JaxDevice
 from .._xla.process import forked, live_arrays, waits
 from ..base import MXNetError, UnknownArgument, integer_types, numeric_types
 from ..context import Context, as_context, chosen, current_context, devices_in_use, takes_device
@@ -30,7 +31,7 @@ from ..kernel.compiled import budget
 from ..kernel.kernel import WIDE_DTYPES, mistake, watched
 from ..kernel.policy import next_round
 from ..ops import registry
-from ..ops.params import np_dtype
+from ..ops.params import DTypeLike, ShapeLike, np_dtype
 from ..util import is_np_shape
 from . import file_format  # noqa: F401  the first is for what it does
 from .dense import NDArray, _from_host, context_of
@@ -40,7 +41,7 @@ __all__ = ["arange", "array", "concatenate", "empty", "eye", "from_dlpack", "fro
            "to_dlpack_for_read", "to_dlpack_for_write", "waitall", "zeros", "histogram"]
 
 
-def _shape(shape: Any, operator: str = "array") -> tuple[int, ...]:
+def _shape(shape: ShapeLike, operator: str = "array") -> tuple[int, ...]:
     if isinstance(shape, integer_types):
         shape = (shape,)
     try:
@@ -55,7 +56,7 @@ def _shape(shape: Any, operator: str = "array") -> tuple[int, ...]:
 _CONSTANTS: dict[float, str] = {0: "_zeros", 1: "_ones"}  # operators that fill with one value
 
 
-def _constant(value: float, shape: Any, ctx: Context | None, dtype: Any) -> NDArray:
+def _constant(value: float, shape: ShapeLike, ctx: Context | None, dtype: DTypeLike) -> NDArray:
     """An array of one value."""
     name = _CONSTANTS.get(value, "_full")
     if state.recorder is not None:
@@ -65,7 +66,7 @@ def _constant(value: float, shape: Any, ctx: Context | None, dtype: Any) -> NDAr
     return watched(name, _filled, "imperative")(value, _shape(shape, name), chosen(_as_told(ctx)), np_dtype(dtype))
 
 
-def _as_told(ctx: Any) -> Any:
+def _as_told(ctx: Context | str | None) -> Any:
     """A context as MXNet's operators take it: text like "cpu(0)" is one, "cpu" is none."""
     return as_context(ctx) if isinstance(ctx, str) and "(" in ctx else ctx
 
@@ -79,14 +80,14 @@ def _filled(value: float, shape: tuple[int, ...], ctx: Context, dtype: np.dtype)
         return wrap(jnp.full(shape, c_number(value, dtype), dtype, device=ctx.jax_device), ctx)
 
 
-def zeros_later(shape: tuple[int, ...], ctx: Context, dtype: Any) -> NDArray:
+def zeros_later(shape: tuple[int, ...], ctx: Context, dtype: DTypeLike) -> NDArray:
     """Zeros that take memory when somebody looks: for what is usually written first."""
     return wrap(promised_zeros(tuple(shape), np_dtype(dtype), ctx), ctx)
 
 
 @takes_device
-def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None,
-          **kwargs: Any) -> NDArray:
+def zeros(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, stype: str | None = None,
+          **kwargs: object) -> NDArray:
     """An array of zeros.
 
     Args:
@@ -103,7 +104,7 @@ def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str 
     return _into(_constant(0, _known(shape, "zeros"), ctx, dtype), kwargs)
 
 
-def _known(shape: Any, function: str) -> tuple[int, ...]:
+def _known(shape: ShapeLike, function: str) -> tuple[int, ...]:
     """A shape that has to be known."""
     shape = _shape(shape, f"_{function}")
     if not (shape and all(shape)) and not is_np_shape():
@@ -125,21 +126,22 @@ def _into(result: NDArray, kwargs: dict[str, Any]) -> NDArray:
 
 
 @takes_device
-def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
+def ones(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, **kwargs: object) -> NDArray:
     """An array of ones; arguments as in `zeros`."""
     return _into(_constant(1, _known(shape, "ones"), ctx, dtype), kwargs)
 
 
 @takes_device
-def full(shape: Any, val: float, ctx: Context | None = None, dtype: Any = np.float32,
+def full(shape: ShapeLike, val: Any, ctx: Context | None = None, dtype: DTypeLike = np.float32,
          out: NDArray | None = None) -> NDArray:
     """An array of `val`, a number or what can be assigned to the array; shape and dtype as in `zeros`.
 
     Lengths of 0 are known.
     """
     plain = isinstance(val, numeric_types) and not np.iscomplexobj(val)
+    number: Any = val if plain else 0
     if out is None:
-        out = _constant(val if plain else 0, shape if shape else _known(shape, "full"), ctx, dtype)
+        out = _constant(number, shape if shape else _known(shape, "full"), ctx, dtype)
         if plain:
             return out
     out[:] = val
@@ -147,13 +149,13 @@ def full(shape: Any, val: float, ctx: Context | None = None, dtype: Any = np.flo
 
 
 @takes_device
-def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None) -> NDArray:
+def empty(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, stype: str | None = None) -> NDArray:
     """An array whose values mean nothing yet (zeros), of any shape; arguments as in `zeros`."""
     return zeros(shape, ctx, dtype, stype) if stype not in (None, "default") else _constant(0, shape, ctx, dtype)
 
 
 @takes_device
-def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+def array(source_array: object, ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
     """An array with the values of a NumPy array, NDArray, SciPy matrix, number or nested list.
 
     Args:
@@ -186,7 +188,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     return _from_host(values, ctx)
 
 
-def host_values(source: Any, dtype: np.dtype) -> np.ndarray:
+def host_values(source: object, dtype: np.dtype) -> np.ndarray:
     """A NumPy array of a dtype; integers that it cannot hold wrap around, as they did before NumPy 2."""
     try:
         return np.array(source, dtype=dtype)
@@ -196,7 +198,7 @@ def host_values(source: Any, dtype: np.dtype) -> np.ndarray:
 
 @takes_device
 def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1,
-           infer_range: bool | None = None, ctx: Context | None = None, dtype: Any = np.float32) -> NDArray:
+           infer_range: bool | None = None, ctx: Context | None = None, dtype: DTypeLike = np.float32) -> NDArray:
     """Evenly spaced values in [start, stop), each `repeat` times."""
     return call(registry.get("_arange"), [], {"start": start, "stop": stop, "step": step, "repeat": repeat,
                                               "infer_range": bool(infer_range), "dtype": dtype}, ctx=ctx)
@@ -204,15 +206,15 @@ def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: i
 
 @takes_device
 def linspace(start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None,
-             dtype: Any = np.float32) -> NDArray:
+             dtype: DTypeLike = np.float32) -> NDArray:
     """`num` evenly spaced values from start to stop."""
     return call(registry.get("_linspace"), [], {"start": start, "stop": stop, "num": num, "endpoint": endpoint,
                                                 "dtype": dtype}, ctx=ctx)
 
 
 @takes_device
-def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None,  # noqa: N803
-        **kwargs: Any) -> NDArray:
+def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: DTypeLike = None,  # noqa: N803
+        **kwargs: object) -> NDArray:
     """An N x M matrix (M = 0: square) with ones on the k-th diagonal."""
     return _into(call(registry.get("_eye"), [], {"N": N, "M": M, "k": k, "dtype": np_dtype(dtype)}, ctx=ctx), kwargs)
 
@@ -272,7 +274,7 @@ def split_v2(ary: NDArray, indices_or_sections: int | Sequence[int], axis: int =
                                                    "sections": sections})
 
 
-def histogram(a: NDArray, bins: Any = 10, range: tuple | None = None) -> Any:
+def histogram(a: NDArray, bins: NDArray | int = 10, range: tuple | None = None) -> Any:
     """Counts of values per bin, and the bins' edges; `bins` is their number (with `range`) or an array of edges."""
     if isinstance(bins, NDArray):
         return call(registry.get("_histogram"), [a, bins], {})
@@ -335,7 +337,7 @@ def from_jax(value: jax.Array, ctx: Context | None = None) -> NDArray:
     return wrap(value, ctx or context_of(value))
 
 
-def from_dlpack(dlpack: Any) -> NDArray:
+def from_dlpack(dlpack: object) -> NDArray:
     """An array that shares the memory of a DLPack capsule or of an object with `__dlpack__`."""
     if not hasattr(dlpack, "__dlpack__"):
         dlpack = _Capsule(dlpack)
@@ -353,11 +355,11 @@ class _Capsule:
         ValueError: it is none, or somebody has taken what it held.
     """
 
-    def __init__(self, capsule: Any) -> None:
+    def __init__(self, capsule: object) -> None:
         self._capsule = capsule
         self._device = tuple(_Tensor.from_address(_pointer(capsule, b"dltensor")).device)
 
-    def __dlpack__(self, **_: Any) -> Any:
+    def __dlpack__(self, **_: object) -> Any:
         return self._capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -411,7 +413,7 @@ _ticking: dict[Any, jax.Array] = {}
 _add_one = jax.jit(lambda x: x + 1)
 
 
-def _tick(device: Any) -> jax.Array:
+def _tick(device: JaxDevice) -> jax.Array:
     if device not in _ticking:
         _ticking[device] = jax.device_put(np.zeros(1, np.float32), device)
         with later_signals():  # JAX may load its compiler for it
@@ -419,7 +421,7 @@ def _tick(device: Any) -> jax.Array:
     return _add_one(_ticking[device])
 
 
-def save(fname: str | os.PathLike, data: Any) -> None:
+def save(fname: str | os.PathLike, data: object) -> None:
     """Saves an array, a list of arrays or a dictionary of named arrays in MXNet's format.
 
     Under a name that ends in ".safetensors" a dictionary of dense arrays is written in that format.

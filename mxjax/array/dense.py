@@ -6,7 +6,7 @@ import ctypes
 import html
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -33,7 +33,7 @@ from ..kernel.kernel import WIDE_DTYPES, Kernel, mistake, prepare, run
 from ..kernel.policy import next_round
 from ..ops import registry
 from ..ops.method_names import PYTHON2
-from ..ops.params import DTYPES, argument, np_dtype
+from ..ops.params import DTYPES, DTypeLike, ShapeLike, argument, np_dtype
 from ..util import is_np_shape
 from . import file_format, indexing
 
@@ -54,7 +54,7 @@ class _Single(np.ndarray):
         shape = array.shape
         return array.view(cls) if shape and (array.size == 1 or len(shape) > 1 and math.prod(shape[1:]) == 1) else array
 
-    def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Any:
+    def __array_wrap__(self, array: np.ndarray, context: object = None, return_scalar: bool = False) -> Any:
         return self.of(np.asarray(array)) if array.ndim else array[()]
 
     def __float__(self) -> float:
@@ -97,7 +97,7 @@ class NDArray(_Base):
     _zero_dim = False
     stype = "default"
 
-    def __init__(self, handle: Any, writable: bool = True) -> None:
+    def __init__(self, handle: object, writable: bool = True) -> None:
         """Takes the chunk of another NDArray, a JAX array, or a pointer (`ctypes.cast(array, NDArrayHandle)`)."""
         self._view = self._entry = self._grad = None
         if isinstance(handle, ctypes.c_void_p):
@@ -345,11 +345,11 @@ class NDArray(_Base):
     def __jax_array__(self) -> jax.Array:
         return self._read()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray:
         array = self.asnumpy()
         return array if dtype is None else array.astype(dtype)
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(self, **options: object) -> Any:
         self._chunk.lent = True
         value = self._read()
         value.block_until_ready()
@@ -448,7 +448,7 @@ class NDArray(_Base):
         array._cache = (-1, None)
         return array
 
-    def astype(self, dtype: Any, copy: bool = True) -> NDArray:
+    def astype(self, dtype: DTypeLike, copy: bool = True) -> NDArray:
         """A copy with another dtype; the array itself where `copy` is off and the dtype is the same."""
         if not copy and np_dtype(dtype) == self._chunk.dtype:
             return self
@@ -498,7 +498,7 @@ class NDArray(_Base):
         backward([self], [out_grad], retain_graph, train_mode)
 
     # ------------------------------------------------------------ indexing and views
-    def __getitem__(self, key: Any) -> NDArray:
+    def __getitem__(self, key: object) -> NDArray:
         if state.recorder is not None:
             return state.recorder.index(self, key)
         shape = self.shape
@@ -545,7 +545,7 @@ class NDArray(_Base):
             array._entry = value._entry
         return array
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         if state.recorder is not None:
             state.recorder.refuse_change()
         if type(key) is slice and key == _ALL or key is Ellipsis or key is None:
@@ -572,7 +572,7 @@ class NDArray(_Base):
         change([self], [a for a in args if isinstance(a, NDArray)], lambda values: self._write(
             run(kernel, [values.pop(0) if isinstance(a, NDArray) else a for a in args], wide)[0]))
 
-    def _operand(self, value: Any, shape: tuple[int, ...] | None) -> Any:
+    def _operand(self, value: object, shape: tuple[int, ...] | None) -> Any:
         """The right-hand side of an assignment: NDArray on this context, or NumPy array / scalar."""
         if isinstance(value, NDArray):
             source = value if value._chunk.ctx == self._chunk.ctx else value.as_in_context(self._chunk.ctx)
@@ -594,7 +594,7 @@ class NDArray(_Base):
             raise ValueError(f"cannot assign an array of shape {tuple(source.shape)} to a selection of shape {shape}")
         return source
 
-    def _assign(self, value: Any) -> None:
+    def _assign(self, value: object) -> None:
         """self[:] = value."""
         shape, chunk = self.shape, self._chunk
         if type(value) is type(self) or isinstance(value, NDArray):
@@ -651,7 +651,7 @@ class NDArray(_Base):
             return iter(())  # as MXNet 2 has it
         return (self[i] for i in range(len(self)))
 
-    def __contains__(self, value: Any) -> bool:
+    def __contains__(self, value: object) -> bool:
         return bool((self.asnumpy() == (value.asnumpy() if isinstance(value, NDArray) else value)).any())
 
     # ------------------------------------------------------------ shapes that share memory
@@ -709,7 +709,7 @@ class NDArray(_Base):
             return self.reshape((self.shape[0], -1))
         return call(registry.get("Flatten"), [self], {})
 
-    def broadcast_to(self, shape: Any) -> NDArray:
+    def broadcast_to(self, shape: ShapeLike) -> NDArray:
         """A copy, repeated along axes of length 1 to have `shape`."""
         shape = (shape,) if isinstance(shape, integer_types) else tuple(shape)
         old = self.shape
@@ -724,7 +724,7 @@ class NDArray(_Base):
         """`broadcast_to(other.shape)`."""
         return self.broadcast_to(other.shape)
 
-    def diag(self, k: int = 0, **kwargs: Any) -> NDArray:
+    def diag(self, k: int = 0, **kwargs: object) -> NDArray:
         """The k-th diagonal, or a matrix with this diagonal."""
         return call(registry.get("diag"), [self], {"k": k, **kwargs})
 
@@ -873,7 +873,7 @@ def _unpickle(kind: type[NDArray]) -> NDArray:
 # ---------------------------------------------------------------- operators of Python
 def _binary(name: str, tensor: str, scalar: str, reverse: bool = False) -> Callable[[NDArray, Any], NDArray]:
     """A two-argument method: `tensor` is the operator for two arrays, `scalar` the one for an array and a number."""
-    def method(self: NDArray, other: Any) -> NDArray:
+    def method(self: NDArray, other: object) -> NDArray:
         if isinstance(other, NDArray):
             return invoke(kernel_of(tensor), [other, self] if reverse else [self, other])
         if isinstance(other, (int, float)):
@@ -900,7 +900,7 @@ def _number(value: float) -> int | float:
 
 
 def _inplace(name: str, function: Callable[[Any, Any], Any], tensor: str, scalar: str) -> Callable:
-    def method(self: NDArray, other: Any) -> NDArray:
+    def method(self: NDArray, other: object) -> NDArray:
         if state.recording and self._entry is not None:
             raise MXNetError(_IN_PLACE)
         if isinstance(other, NDArray):
@@ -935,7 +935,7 @@ def _flatten(array: NDArray) -> tuple[tuple, Any]:
     return (array._read(),), (type(array), array._chunk.ctx)
 
 
-def _unflatten(kind_and_ctx: Any, leaves: Any) -> NDArray:
+def _unflatten(kind_and_ctx: tuple, leaves: Sequence[Any]) -> NDArray:
     kind, ctx = kind_and_ctx
     array = kind.__new__(kind)
     array._chunk = Chunk.__new__(Chunk)

@@ -406,7 +406,7 @@ def _npz_entries(name: str, array: Any) -> Iterator[tuple[str, np.ndarray]]:
     yield f"{name}/format", np.array(array.stype.encode())
 
 
-def _write_npy(file: Any, values: np.ndarray) -> None:
+def _write_npy(file: IO[bytes], values: np.ndarray) -> None:
     if values.dtype.name == "bfloat16":  # as MXNet has it, where NumPy alone knows no such dtype
         values = values.view([("bfloat16", "<u2")])
     np.lib.format.write_array(file, values, allow_pickle=False)
@@ -420,7 +420,7 @@ def _code(dtype: np.dtype) -> int:
     return CODES[dtype.name]
 
 
-def _write_array(file: Any, array: Any, numpy_shapes: bool) -> None:
+def _write_array(file: IO[bytes], array: Any, numpy_shapes: bool) -> None:
     sparse = array.stype != "default"
     if not array.shape and not numpy_shapes and not array._zero_dim:
         raise MXNetError("an array of shape () can only be saved under NumPy shape semantics (mx.util.np_shape)")

@@ -27,7 +27,7 @@ def make(op: Op, name: str) -> Callable[..., Any]:
     """The imperative function of an operator."""
     inputs = op.input_names
 
-    def function(*args: Any, out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
+    def function(*args: object, out: object = None, name: str | None = None, **kwargs: object) -> Any:
         count = 0
         for a in args:
             if not isinstance(a, NDArray):
@@ -71,7 +71,7 @@ def _extras(kernel: Kernel, numbers: list[tuple[str, Any]], kwargs: dict[str, An
     return kernel.extras({k: argument(v) if type(v) is float else v for k, v in given.items()}, wide)
 
 
-def _general(op: Op, inputs: list[str], key: Any, arrays: tuple, rest: tuple, out: Any,
+def _general(op: Op, inputs: list[str], key: object, arrays: tuple, rest: tuple, out: object,
              kwargs: dict[str, Any]) -> Any:
     """The way of a call seen for the first time, or with inputs by name, or with dynamic parameters."""
     if rest and op.variadic and not arrays and isinstance(rest[0], (list, tuple)):
@@ -199,7 +199,8 @@ def _without_gaps(op: Op, given: list[Any]) -> tuple[list[NDArray], Any]:
     return given, present
 
 
-def _remember(op: Op, key: Any, kernel: Kernel, extras: tuple, values: dict[str, Any], kwargs: dict[str, Any]) -> None:
+def _remember(op: Op, key: object, kernel: Kernel, extras: tuple, values: dict[str, Any],
+              kwargs: dict[str, Any]) -> None:
     """Has further calls of this form go straight to the kernel, unless their numbers need to be parsed."""
     names = [n for n in op.params if n in kwargs and n in op.dynamic_names]
     numbers = [(n, values[n]) for n in (*dict(kernel.packed), *kernel.dynamic)]

@@ -23,6 +23,7 @@ from .._support.bounded import bounded_cache
 from ..interpret.direct import need, to_dtype
 from ..kernel.bound_form import OwnForm
 from ..kernel.kernel import Kernel
+from ..ops.common import Array
 from ..ops.params import np_dtype
 
 __all__ = ["Plan", "plan", "view_kernel", "write_view_kernel"]
@@ -44,12 +45,12 @@ class Plan(NamedTuple):
     offset: int | None = None
 
 
-def _is_array(item: Any) -> bool:
+def _is_array(item: object) -> bool:
     return isinstance(item, (list, np.ndarray)) or hasattr(item, "_chunk") or hasattr(item, "__jax_array__") \
         or type(item).__module__.startswith("jax")
 
 
-def plan(key: Any, shape: tuple[int, ...], scalars: bool = False, masks: bool = False,
+def plan(key: object, shape: tuple[int, ...], scalars: bool = False, masks: bool = False,
          writing: bool = False) -> Plan:
     """Works out what `key` selects of an array of `shape`.
 
@@ -229,7 +230,7 @@ def _subscript(items: tuple, arrays: tuple) -> tuple:
                  for i in items)
 
 
-def _gathered(data: Any, items: tuple, arrays: tuple) -> Any:
+def _gathered(data: Array | np.ndarray, items: tuple, arrays: tuple) -> Any:
     """The elements at index arrays."""
     kept, new = _beside_arrays(items)
     found = data[_subscript(kept, arrays)]
@@ -252,7 +253,7 @@ def _beside_arrays(items: tuple) -> tuple[tuple, list[int]]:
     return items if apart else tuple([item for item in items if item is not None]), new
 
 
-def _integers(array: Any) -> Any:
+def _integers(array: Array) -> Any:
     return array if jnp.issubdtype(array.dtype, jnp.integer) else array.astype(jnp.int32)
 
 
@@ -265,15 +266,15 @@ def view_kernel(shape: tuple[int, ...]) -> Kernel:
     """fn(array, element offset) -> the `shape` of elements that begins there, in memory order."""
     count = math.prod(shape)
 
-    def fn(data: Any, offset: Any) -> tuple:
+    def fn(data: Array, offset: Array) -> tuple:
         if data.size == count:
             return (data.reshape(shape),)
         return (lax.dynamic_slice(data.reshape(-1), (offset,), (count,)).reshape(shape),)
 
-    def moves(data: np.ndarray, offset: Any) -> np.ndarray:
+    def moves(data: np.ndarray, offset: np.ndarray | int) -> np.ndarray:
         return data.reshape(-1)[int(offset):int(offset) + count].reshape(shape)
 
-    def back(head: np.ndarray, source: tuple[int, ...], offset: Any) -> np.ndarray:
+    def back(head: np.ndarray, source: tuple[int, ...], offset: np.ndarray | int) -> np.ndarray:
         grad = np.zeros(math.prod(source), head.dtype)
         grad[int(offset):int(offset) + count] = head.ravel()
         return grad.reshape(source)
@@ -286,13 +287,13 @@ def write_view_kernel(shape: tuple[int, ...]) -> Kernel:
     """fn(array, value, element offset) -> the array with `shape` elements replaced from there on."""
     count = math.prod(shape)
 
-    def fn(data: Any, value: Any, offset: Any) -> tuple:
+    def fn(data: Array, value: Array, offset: Array) -> tuple:
         value = jnp.broadcast_to(value, shape).astype(data.dtype).reshape(-1)
         if data.size == value.size:
             return (value.reshape(data.shape),)
         return (lax.dynamic_update_slice(data.reshape(-1), value, (offset,)).reshape(data.shape),)
 
-    def writes(data: np.ndarray, value: Any, offset: Any) -> np.ndarray:
+    def writes(data: np.ndarray, value: np.ndarray, offset: np.ndarray | int) -> np.ndarray:
         made = data.copy()
         made.reshape(-1)[int(offset):int(offset) + count].reshape(shape)[...] = _fitting(value, data.dtype, shape)
         return made
@@ -302,20 +303,20 @@ def write_view_kernel(shape: tuple[int, ...]) -> Kernel:
 @bounded_cache(4096)
 def read_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items: tuple, count: int) -> Kernel:
     """fn(array, *index arrays, *starts) -> the selected elements."""
-    def fn(data: Any, *rest: Any) -> tuple:
+    def fn(data: Array, *rest: Array) -> tuple:
         if kind == "box":
             return (lax.dynamic_slice(data, rest, sizes).reshape(shape),)
         if kind == "strided":
             return (data[_subscript(items, rest)].reshape(shape),)
         return (_gathered(data, items, rest),)
 
-    def moves(data: np.ndarray, *rest: Any) -> np.ndarray:
+    def moves(data: np.ndarray, *rest: np.ndarray | int) -> np.ndarray:
         if kind == "gather":
             _need_inside(items, rest, data.shape)
             return _gathered(data, items, rest)
         return data[_place(kind, sizes, items, rest)].reshape(shape)
 
-    def back(head: np.ndarray, source: tuple[int, ...], *rest: Any) -> np.ndarray:
+    def back(head: np.ndarray, source: tuple[int, ...], *rest: np.ndarray | int) -> np.ndarray:
         size = math.prod(source)
         if kind == "gather":
             need(size <= _FEW and head.dtype.kind == "f" and head.size)
@@ -326,7 +327,7 @@ def read_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items
         part[...] = head.reshape(part.shape)
         return grad
 
-    def box(*starts: Any) -> list:
+    def box(*starts: Array) -> list:
         begin = tuple(map(int, starts))
         return [_slice(begin, tuple(b + n for b, n in zip(begin, sizes, strict=True))), ("reshape", {"shape": shape})]
 
@@ -358,7 +359,7 @@ def _need_inside(items: tuple, arrays: Sequence[Any], shape: tuple[int, ...]) ->
 @bounded_cache(4096)
 def write_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items: tuple, count: int) -> Kernel:
     """fn(array, value, *index arrays, *starts) -> the array with the selected elements replaced."""
-    def aligned(value: Any, made: tuple[int, ...]) -> Any:
+    def aligned(value: Array | np.ndarray, made: tuple[int, ...]) -> Any:
         """The value in the shape `made` of the selected elements without those new axes that indexing leaves out."""
         kept, new = _beside_arrays(items) if kind == "gather" else (items, ())
         seen = made
@@ -369,7 +370,7 @@ def write_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], item
             value = value.squeeze(tuple(new))
         return _fitted(value, seen).reshape(made)
 
-    def fn(data: Any, value: Any, *rest: Any) -> tuple:
+    def fn(data: Array, value: Array, *rest: Array) -> tuple:
         value = jnp.asarray(value).astype(data.dtype)
         if kind == "box":
             return (lax.dynamic_update_slice(data, _fitted(value, shape).reshape(sizes), rest),)
@@ -379,7 +380,7 @@ def write_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], item
     def kept_items() -> tuple:
         return _beside_arrays(items)[0] if kind == "gather" else items
 
-    def writes(data: np.ndarray, value: Any, *rest: Any) -> np.ndarray:
+    def writes(data: np.ndarray, value: np.ndarray, *rest: np.ndarray | int) -> np.ndarray:
         made, value = data.copy(), to_dtype(value, data.dtype)
         if kind == "gather":
             _need_inside(items, rest, data.shape)
@@ -393,7 +394,7 @@ def write_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], item
 @bounded_cache(1024)
 def fill_kernel(shape: tuple[int, ...], dtype: str) -> Kernel:
     """fn(value) -> the array of this shape and dtype that is filled with it."""
-    def fn(value: Any) -> tuple:
+    def fn(value: Array) -> tuple:
         return (_fitted(jnp.asarray(value).astype(dtype), shape),)
     return Kernel("assignment", fn, 1, 1, form=OwnForm(lambda value: _fitting(value, np_dtype(dtype), shape)))
 

@@ -14,14 +14,14 @@ import jax
 import numpy as np
 
 from .._xla.capacity import refuse_result
-from ..base import MXNetError, NotSupportedForSparseNDArray, _Null, _NullType, numeric_types
+from ..base import MXNetError, NotSupportedForSparseNDArray, _Null, _NullType, integer_types, numeric_types
 from ..context import Context, chosen, current_context
 from ..eager.array_types import Storage, storages, wrap
 from ..eager.chunk import Chunk
 from ..eager.modes import state
 from ..eager.promise import Promise, put
 from ..eager.tape import Node
-from ..ops.params import np_dtype
+from ..ops.params import DTypeLike, ShapeLike, np_dtype
 from .binary_functions import SPARSE
 from .creation import array as _dense_array
 from .creation import zeros as _dense_zeros
@@ -154,13 +154,13 @@ class BaseSparseNDArray(NDArray):
         return type(self).__new__(type(self))._set((data, *self._parts[1:]), self.shape, data._chunk.dtype,
                                                    self.context)
 
-    def _write(self, value: Any) -> None:
+    def _write(self, value: object) -> None:
         """Takes over a dense value, keeping this storage type."""
         value = value.get() if isinstance(value, Promise) else value
         other = cast(BaseSparseNDArray, cast_storage(_from_host(np.asarray(value), self.context), self.stype))
         self._hold(other._parts, self.shape, self._chunk.dtype, self.context)
 
-    def _store_gradient(self, gradient: Any, req: str) -> None:
+    def _store_gradient(self, gradient: NDArray | jax.Array, req: str) -> None:
         """Writes or adds a gradient (called by the tape)."""
         with self._chunk.lock:
             if isinstance(gradient, RowSparseNDArray) and isinstance(self, RowSparseNDArray):
@@ -178,7 +178,7 @@ class BaseSparseNDArray(NDArray):
         """A copy with another storage type: "default", "csr" or "row_sparse"."""
         return cast_storage(self, stype)
 
-    def astype(self, dtype: Any, copy: bool = True) -> Self:
+    def astype(self, dtype: DTypeLike, copy: bool = True) -> Self:
         """A copy of the same storage type with another dtype."""
         dtype = np_dtype(dtype)
         if not copy and dtype == self._chunk.dtype:
@@ -228,7 +228,7 @@ class BaseSparseNDArray(NDArray):
         """Raises MXNetError where the index arrays are not what this storage type allows."""
         _check(self, full_check)
 
-    def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
+    def reshape(self, *shape: ShapeLike | None, **kwargs: Any) -> NDArray:
         """Not there for sparse arrays."""
         raise NotSupportedForSparseNDArray("reshape", None, self)
 
@@ -244,7 +244,7 @@ class BaseSparseNDArray(NDArray):
     def __reduce__(self) -> tuple:
         return _rebuild, (self.stype, tuple(p.asnumpy() for p in self.ascending()._parts), self.shape)
 
-    def __getitem__(self, key: Any) -> NDArray:
+    def __getitem__(self, key: object) -> NDArray:
         if isinstance(key, slice) and key == slice(None):
             return self
         if self.stype == "csr" and isinstance(key, (int, slice)):
@@ -260,7 +260,7 @@ class BaseSparseNDArray(NDArray):
                                   (len(pointers) - 1, self.shape[1]), self.context, self._chunk.dtype)
         raise ValueError(f"a {self.stype} array cannot be indexed with {key!r}")
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         if not (isinstance(key, slice) and key == slice(None)):
             kind = ValueError if isinstance(key, slice) else TypeError
             raise kind(f"a {self.stype} array can only be assigned as a whole: a[:] = value")
@@ -326,12 +326,13 @@ class RowSparseNDArray(BaseSparseNDArray):
         """Returns whether `data` is the dense value: every row is stored, in order."""
         return self._parts[1].shape[0] == self.shape[0] and _ascends(self._parts[1])
 
-    def retain(self, *args: Any, **kwargs: Any) -> RowSparseNDArray:
+    def retain(self, *args: Any, **kwargs: object) -> RowSparseNDArray:
         """The array with only the given rows kept."""
         return retain(self, *args, **kwargs)
 
     @staticmethod
-    def gradient_of_lookups(params: dict[str, Any], data: Any, head: Any) -> RowSparseNDArray:
+    def gradient_of_lookups(params: dict[str, Any], data: NDArray | np.ndarray | jax.Array,
+                             head: NDArray | np.ndarray | jax.Array) -> RowSparseNDArray:
         """The gradient of an embedding's table: only the rows that were looked up."""
         ids = _rows_looked_up(params, np.asarray(data))
         rows, values = _summed(ids, np.asarray(head).reshape(len(ids), params["output_dim"]))
@@ -411,8 +412,8 @@ def _of_rows(values: np.ndarray, ids: np.ndarray, shape: tuple[int, ...], ctx: C
     return RowSparseNDArray.__new__(RowSparseNDArray)._set(parts, tuple(shape), values.dtype, ctx)
 
 
-def retain(data: NDArray | None = None, indices: NDArray | None = None, out: Any = None, name: str | None = None,
-           **kwargs: Any) -> RowSparseNDArray:
+def retain(data: NDArray | None = None, indices: NDArray | None = None, out: NDArray | None = None,
+           name: str | None = None, **kwargs: object) -> RowSparseNDArray:
     """The rows with the numbers `indices`, in that order, zeros where a row is not stored.
 
     Args:
@@ -511,14 +512,14 @@ def _within(indices: np.ndarray, count: int, what: str) -> None:
         raise MXNetError(f"{what} {wrong} is out of bounds: there are {count}")
 
 
-def _parts(ctx: Context | None, dtype: Any, data: Any,
-           *indices: Any) -> tuple[tuple[NDArray, ...], np.dtype, Context]:
+def _parts(ctx: Context | None, dtype: DTypeLike, data: object,
+           *indices: object) -> tuple[tuple[NDArray, ...], np.dtype, Context]:
     place = chosen(ctx)
     if dtype is None:
         dtype = data.dtype if isinstance(data, (NDArray, np.ndarray)) else np.float32
     dtype = np_dtype(dtype)
 
-    def part(given: Any, kind: np.dtype) -> NDArray:
+    def part(given: object, kind: np.dtype) -> NDArray:
         return _dense_array(given, place, kind) if isinstance(given, NDArray) else _stored(np.array(given, kind), place)
     return (part(data, dtype), *(part(i, np.dtype(np.int64)) for i in indices)), dtype, place
 
@@ -530,7 +531,7 @@ def _agreed(given: tuple, shape: Any) -> tuple:
     return tuple(int(n) for n in given)
 
 
-def _dense(source: Any, shape: Any, ctx: Context | None, dtype: Any) -> NDArray:
+def _dense(source: Any, shape: ShapeLike | None, ctx: Context | None, dtype: DTypeLike) -> NDArray:
     """A dense array on its way to another storage type, of the source's dtype if it has one."""
     dtype = dtype or getattr(source, "dtype", None)
     same = isinstance(source, NDArray) and dtype == source.dtype and ctx in (None, source.context)
@@ -539,7 +540,8 @@ def _dense(source: Any, shape: Any, ctx: Context | None, dtype: Any) -> NDArray:
     return dense
 
 
-def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None, dtype: Any = None) -> CSRNDArray:
+def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None,
+               dtype: DTypeLike = None) -> CSRNDArray:
     """A csr array.
 
     Args:
@@ -586,8 +588,8 @@ def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None
     return cast(CSRNDArray, cast_storage(_dense(arg1, shape, ctx, dtype), "csr"))
 
 
-def row_sparse_array(arg1: Any, shape: tuple | None = None, ctx: Context | None = None,
-                     dtype: Any = None) -> RowSparseNDArray:
+def row_sparse_array(arg1: object, shape: tuple | None = None, ctx: Context | None = None,
+                     dtype: DTypeLike = None) -> RowSparseNDArray:
     """A row_sparse array.
 
     Args:
@@ -623,8 +625,8 @@ def row_sparse_array(arg1: Any, shape: tuple | None = None, ctx: Context | None 
     return cast(RowSparseNDArray, cast_storage(_dense(arg1, shape, ctx, dtype), "row_sparse"))
 
 
-def cast_storage(data: NDArray | None = None, stype: str | _NullType = _Null, out: Any = None, name: str | None = None,
-                 **kwargs: Any) -> NDArray:
+def cast_storage(data: NDArray | None = None, stype: str | _NullType = _Null, out: NDArray | None = None,
+                 name: str | None = None, **kwargs: object) -> NDArray:
     """The array with another storage type.
 
     Raises:
@@ -656,11 +658,12 @@ def _converted(array: NDArray, stype: str | _NullType) -> NDArray:
     raise MXNetError(f"unknown storage type {stype!r}; known: default, csr, row_sparse")
 
 
-def zeros(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
+def zeros(stype: str, shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None,
+          **kwargs: Any) -> NDArray:
     """A sparse array without stored values; `stype` "default" gives a dense one."""
     if stype == "default":
         return _dense_zeros(shape, ctx, dtype, **kwargs)
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    shape = (shape,) if isinstance(shape, integer_types) else tuple(shape)
     dtype = np_dtype(dtype)
     if stype == "csr":
         refuse_result((shape[0] + 1,), np.int64, what="indptr of a csr array: an array")
@@ -670,12 +673,12 @@ def zeros(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None,
     raise ValueError(f"unknown storage type {stype!r}; known: default, csr, row_sparse")
 
 
-def empty(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+def empty(stype: str, shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
     """As `zeros`."""
     return zeros(stype, shape, ctx, dtype)
 
 
-def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+def array(source_array: object, ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
     """A sparse array with the values of a sparse array or a SciPy matrix."""
     if isinstance(source_array, CSRNDArray) or hasattr(source_array, "tocsr"):
         return csr_matrix(source_array, ctx=ctx, dtype=dtype)
@@ -694,7 +697,7 @@ def _rebuild(stype: str, parts: tuple, shape: tuple[int, ...]) -> NDArray:
 def _of_one_shape(method: str, name: str) -> Callable[[Any, Any], NDArray]:
     general = getattr(NDArray, method)
 
-    def operate(self: BaseSparseNDArray, other: Any) -> NDArray:
+    def operate(self: BaseSparseNDArray, other: NDArray | float) -> NDArray:
         return SPARSE[name](self, other) if isinstance(other, NDArray) else general(self, other)
     operate.__name__ = method
     return operate

@@ -22,6 +22,7 @@ from ..eager.dispatch import call as call_operator
 from ..eager.dispatch import invoke
 from ..eager.modes import Modes, state
 from ..kernel.kernel import Kernel, run
+from ..ops.common import Array
 from ..ops.infer import check_types
 from .dense import NDArray, _from_host
 from .sparse import (
@@ -80,7 +81,7 @@ def _form(*names: str) -> Callable[[Form], Form]:
     return register
 
 
-def dispatch(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out: Any) -> Any:
+def dispatch(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out: NDArray | None) -> Any:
     """The result of an operator's sparse form; None where it has none for these inputs, which is logged once."""
     result = _sparse_result(kernel, arrays, extras, out)
     if result is None:
@@ -102,7 +103,7 @@ def _log_dense(kernel: Kernel, stypes: tuple[str, ...]) -> None:
         "MXNET_STORAGE_FALLBACK_LOG_VERBOSE=0 suppresses this warning.", kernel.name, list(stypes), kernel.params)
 
 
-def _sparse_result(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out: Any) -> Any:
+def _sparse_result(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out: NDArray | None) -> Any:
     form = _forms.get(kernel.op.name) if kernel.op is not None else None
     if form:
         check_types(kernel.op, kernel.params, [np.dtype(a.dtype).name for a in arrays],
@@ -487,7 +488,7 @@ def _lazy_update(c: Call) -> Any:
     return weight
 
 
-def _padded(values: np.ndarray, filler: Any = 0) -> np.ndarray:
+def _padded(values: np.ndarray, filler: float = 0) -> np.ndarray:
     """The rows with `filler` after them up to a power of 2."""
     count = max(16, 1 << max(len(values) - 1, 0).bit_length())
     if count == len(values):
@@ -515,7 +516,7 @@ def _row_kernel(kernel: Kernel) -> Kernel:
     if kernel not in _row_kernels:
         count = kernel.num_arrays
 
-        def fn(weight: Any, ids: Any, grad: Any, *rest: Any) -> tuple:
+        def fn(weight: Array, ids: Array, grad: Array, *rest: Array) -> tuple:
             arrays = [weight, *rest[:count - 2]]
             rows = [a.at[ids].get(mode="fill", fill_value=0) for a in arrays]
             new = kernel.fn(rows[0], grad, *rows[1:], *rest[count - 2:])

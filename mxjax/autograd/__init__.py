@@ -95,14 +95,14 @@ def mark_variables(variables: Sequence[NDArray] | NDArray, gradients: Sequence[N
         mark(array, gradient, req)
 
 
-def _heads(heads: Any, head_grads: Any) -> tuple[list[NDArray], list[Any]]:
-    heads = [heads] if isinstance(heads, NDArray) else list(heads)
-    if head_grads is None:
-        head_grads = [None] * len(heads)
-    head_grads = [head_grads] if isinstance(head_grads, NDArray) else list(head_grads)
-    if len(heads) != len(head_grads):
-        raise Precondition(f"there are {len(heads)} heads but {len(head_grads)} head gradients")
-    return heads, head_grads
+def _heads(heads: Sequence[NDArray] | NDArray,
+           head_grads: Sequence[NDArray | None] | NDArray | None) -> tuple[list[NDArray], list[Any]]:
+    arrays = [heads] if isinstance(heads, NDArray) else list(heads)
+    given: list[Any] = [None] * len(arrays) if head_grads is None else \
+        [head_grads] if isinstance(head_grads, NDArray) else list(head_grads)
+    if len(arrays) != len(given):
+        raise Precondition(f"there are {len(arrays)} heads but {len(given)} head gradients")
+    return arrays, given
 
 
 def backward(heads: Sequence[NDArray] | NDArray, head_grads: Sequence[NDArray | None] | NDArray | None = None,

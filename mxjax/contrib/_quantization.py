@@ -182,7 +182,8 @@ def _collect(sym: Symbol, params: _Params, data: Iterable[DataBatch], inputs: Se
         return
     part = Group([internals[name] for name in names])
     wanted = set(part.list_inputs())
-    bound = part.simple_bind(ctx, grad_req="null", **{d.name: tuple(d.shape) for d in inputs if d.name in wanted})
+    shapes: dict[str, Any] = {d.name: tuple(d.shape) for d in inputs if d.name in wanted}
+    bound = part.simple_bind(ctx, grad_req="null", **shapes)
     bound.copy_params_from({k: v for k, v in params.items() if k in bound.arg_dict},
                            {k: v for k, v in params.items() if k in bound.aux_dict})
     examples = batches = 0

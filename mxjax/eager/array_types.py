@@ -28,6 +28,13 @@ class Handle(Protocol):
     _grad: Any
     _cache: tuple[int, Any]
 
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def _read(self) -> jax.Array: ...
+
+    def _seen_in(self, base: jax.Array, version: int) -> jax.Array: ...
+
     def _write(self, value: Any) -> None: ...
 
 

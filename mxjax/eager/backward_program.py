@@ -240,7 +240,7 @@ class _Description:
                     node.free()
 
 
-def _results(program: _Program, described: _Description, ctx: Any) -> Iterator[Any]:
+def _results(program: _Program, described: _Description, ctx: Context) -> Iterator[Any]:
     """Runs the program; returns its results, but for the sums that it adds to gradients."""
     values, wide = described.values, described.wide
     if not described.adding and not described.pulled and state.trace is not None:

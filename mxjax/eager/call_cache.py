@@ -30,7 +30,7 @@ class CachedCall(NamedTuple):
 prepared: dict[Hashable, CachedCall] = Bounded(1 << 14)
 
 
-def kernel_of(name: str, **params: Any) -> Kernel:
+def kernel_of(name: str, **params: object) -> Kernel:
     """The kernel of an operator with these parameters, else with their defaults, on all its inputs."""
     key = (name, *params.items()) if params else name
     found = prepared.get(key)

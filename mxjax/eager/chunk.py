@@ -18,6 +18,7 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
+from .._xla.devices import JaxDevice
 from .._xla.transfer import moved
 from ..base import MXNetError
 from ..context import Context
@@ -298,7 +299,7 @@ def transformation() -> Any:
 _trace_states: list[Any] = []  # JAX's function, and the state outside of all transformations
 
 
-def placed(value: jax.Array, device: Any) -> jax.Array:
+def placed(value: jax.Array, device: JaxDevice) -> jax.Array:
     """A buffer on a device: itself where it is there already.
 
     `jax.device_put` would then make a second array that shares its memory, which `run_into` could not see.

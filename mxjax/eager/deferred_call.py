@@ -30,7 +30,7 @@ class CallPromise(Promise):
         self.shape, self.dtype, self.value, self.over = shape, dtype, None, 0
         self.call: DeferredCall | Promise | None = call  # what will have the value: the call, or a trace's promise
 
-    def follows(self, old: Any) -> None:
+    def follows(self, old: object) -> None:
         """Tells a trace, now or when it promises the value."""
         self.over = identity(old)
         promised = self.call

@@ -18,7 +18,7 @@ from ..kernel.ahead import Later, compiling
 from ..kernel.derivative import derivative_of
 from ..kernel.kernel import USER_MISTAKES, Kernel, mistake, never, prepare, run, watched
 from ..ops.registry import Op
-from .array_types import array_classes, wrap
+from .array_types import Handle, array_classes, wrap
 from .chunk import Chunk, exclusive, transformation
 from .deferred_call import DeferredCall, after, may_wait
 from .host_work import HostPromise, push_kernel, waits_for_compiler
@@ -32,7 +32,7 @@ __all__ = ["call", "change", "invoke", "perform", "stored_as_asked", "together",
            "waiting_value"]
 
 
-def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: Any = None, ctx: Context | None = None) -> Any:
+def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: object = None, ctx: Context | None = None) -> Any:
     """Calls an operator with parameters as a user gives them; used off the hot path.
 
     Args:
@@ -58,7 +58,7 @@ def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: Any = None,
     return stored_as_asked(op, values, result) if out is None else result
 
 
-def run_host(op: Op, params: dict[str, Any], arrays: list[Any], out: Any = None) -> Any:
+def run_host(op: Op, params: dict[str, Any], arrays: list[Any], out: object = None) -> Any:
     """Calls an operator that runs on the host, and notes it where a graph is recorded."""
     if state.recorder is not None:
         return state.recorder.on_host(op, params, arrays, lambda: run_host(op, params, arrays), out)
@@ -312,7 +312,7 @@ def _all_there(args: Sequence[Any]) -> bool:
     return not any(value is _ELSEWHERE for value in args)
 
 
-def _with_states(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx: Context | None) -> Any:
+def _with_states(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: object, ctx: Context | None) -> Any:
     """`invoke` of an operator whose states change in the backward pass, on CPUs (FDecay)."""
     for place, number in fixed_places(kernel):
         set_to(arrays[place], number)
@@ -357,7 +357,7 @@ def change(targets: Sequence[Any], sources: Sequence[Any], step: Callable[[list[
 _ELSEWHERE = object()  # stands for a value that has to be waited for, which must not be done while arrays are changed
 
 
-def glimpse(scope: exclusive, array: Any, passed_on: Callable[[Promise], bool] | None = None) -> Any:
+def glimpse(scope: exclusive, array: Handle, passed_on: Callable[[Promise], bool] | None = None) -> Any:
     """The value of an array that a change reads: a buffer, or a Promise where it can be passed on; or _ELSEWHERE.
 
     A sparse array's is None: it is read when it is needed.
@@ -375,7 +375,7 @@ def glimpse(scope: exclusive, array: Any, passed_on: Callable[[Promise], bool] |
     return _ELSEWHERE if held is None else array._seen_in(held, version)
 
 
-def waiting_value(array: Any, passed_on: Callable[[Promise], bool]) -> Any:
+def waiting_value(array: Handle, passed_on: Callable[[Promise], bool]) -> Any:
     """The value of an array: its buffer, or a Promise where that may be passed on."""
     if array._view is None:
         held = array._chunk.peek()
@@ -400,8 +400,8 @@ def _passed_on(pending: Promise) -> bool:
     return isinstance(pending, HostPromise) and (not pending.compiles or compiling())
 
 
-def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple, target: Any,
-             given_ctx: Context | None, wide: bool, origin_trace: Any, missing: bool) -> Any:
+def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple, target: Sequence[Handle] | None,
+             given_ctx: Context | None, wide: bool, origin_trace: object, missing: bool) -> Any:
     """The unusual cases of `invoke`; `args` are the arrays' buffers, unless some are `missing`."""
     ctx: Context = arrays[0]._chunk.ctx if arrays else current_context() if given_ctx is None else given_ctx
     if missing and state.recording and target is None and kernel.simple and not kernel.eager and kernel.op is not None:
@@ -472,8 +472,8 @@ def _sparse_form(arrays: Sequence[Any]) -> Callable[..., Any]:
     return next(a for a in arrays if not a._plain)._call_stored
 
 
-def _deferred(trace: Any, kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple, target: Any,
-              ctx: Context, wide: bool) -> Any:
+def _deferred(trace: Any, kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple,
+              target: Sequence[Handle] | None, ctx: Context, wide: bool) -> Any:
     """Has a trace take the call; `args` are values that are known already."""
     args = [v if v is not None else a._chunk.peek() if a._view is None else a._read()
             for v, a in zip(args, arrays, strict=True)]
@@ -539,8 +539,8 @@ def _fill(args: list[Any], arrays: Sequence[Any], changes: bool) -> bool:
     return waiting
 
 
-def finish(kernel: Kernel, args: Sequence[Any], outputs: Sequence[Any], arrays: Sequence[Any], target: Any,
-           ctx: Context, origin_trace: Any = None) -> Any:
+def finish(kernel: Kernel, args: Sequence[Any], outputs: Sequence[Any], arrays: Sequence[Any],
+           target: Sequence[Handle] | None, ctx: Context, origin_trace: object = None) -> Any:
     """Writes mutated inputs, wraps or writes the outputs, records the call. Values may be buffers or Promise."""
     for position, value in zip(kernel.mutated, outputs[kernel.num_outputs:], strict=True):
         arrays[position]._write(value)
@@ -565,7 +565,7 @@ def finish(kernel: Kernel, args: Sequence[Any], outputs: Sequence[Any], arrays: 
     return results[0] if len(results) == 1 else results
 
 
-def _replaced(target: Any, value: Any, ctx: Context) -> bool:
+def _replaced(target: Handle, value: Any, ctx: Context) -> bool:
     """Returns whether a result became the value of `target` as it is: the usual case of `out=`."""
     chunk, view = target._chunk, target._view
     if type(target) is not array_classes.classic or target._entry is not None or chunk.ctx is not ctx:
@@ -615,7 +615,7 @@ def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> boo
     return True
 
 
-def _replaced_values(kernel: Kernel, arrays: Sequence[Any], target: Any) -> list[Target]:
+def _replaced_values(kernel: Kernel, arrays: Sequence[Any], target: Sequence[Handle] | None) -> list[Target]:
     """Returns which results replace the values of locked chunks, that of an argument where it is read once and as a
     whole.
     """

@@ -13,7 +13,7 @@ from ..context import Context, current_context
 from ..interpret.direct import to_dtype
 from ..kernel.bound_form import OwnForm
 from ..kernel.kernel import WIDE_DTYPES, Kernel
-from .array_types import wrap
+from .array_types import Handle, wrap
 from .chunk import exclusive
 from .dispatch import perform
 from .modes import Modes, state
@@ -97,7 +97,7 @@ class _Retained:
         self.stores: dict[int, Node] = {}
         self._before = before
 
-    def __call__(self, slots: list[Any], grads: Any) -> None:
+    def __call__(self, slots: Sequence[Any], grads: Sequence[Any]) -> None:
         for i, variable in self.stores.items():
             if slots[i] is not None:
                 store(variable, [slots[i]])
@@ -116,7 +116,7 @@ def retain(array: Any, gradient: Any, req: str) -> None:
     array._grad = gradient
 
 
-def drop(array: Any) -> None:
+def drop(array: Handle) -> None:
     """Takes an array's gradient away; it counts as a constant from now on, unless it is the result of a call."""
     array._grad = None
     entry = array._entry
@@ -128,7 +128,7 @@ def drop(array: Any) -> None:
         entry[0].watch.stores.pop(entry[1], None)
 
 
-def _put(target: Any, value: Any) -> None:
+def _put(target: Handle, value: Handle) -> None:
     """Makes a new array's value, and its place in the recorded graph, a gradient's."""
     target._write(value._chunk.peek() if value._view is None else value._read())
     target._entry = value._entry

@@ -71,7 +71,7 @@ def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
         waits.append(after)
     held = [v.get() if isinstance(v, Promise) and not isinstance(v, HostPromise) else v for v in inputs]
 
-    def work(_: Any) -> None:
+    def work(_: object) -> None:
         try:
             values = function([v.value if isinstance(v, HostPromise) else v for v in held])
         except BaseException as error:

@@ -21,7 +21,7 @@ __all__ = ["MeshTrace", "place", "plain", "put", "without_axis"]
 
 def without_axis(sharding: NamedSharding, axis: str) -> NamedSharding:
     """The same, but for a mesh axis along which all devices have the whole."""
-    def kept(names: Any) -> Any:
+    def kept(names: object) -> Any:
         left = tuple([n for n in (names if isinstance(names, tuple) else (names,)) if n not in (None, axis)])
         return left or None
     return NamedSharding(sharding.mesh, PartitionSpec(*map(kept, sharding.spec)))
@@ -83,7 +83,7 @@ class MeshTrace(Trace):
             self._apart.add(id(held))
         return pending.get() if held is None else held
 
-    def _placed(self, value: Any) -> Any:
+    def _placed(self, value: object) -> Any:
         if not isinstance(value, jax.Array) or isinstance(value.sharding, NamedSharding) and \
                 value.sharding.mesh == self._mesh:
             return value

@@ -59,7 +59,7 @@ class Collecting:
 
     __slots__ = ("trace", "_outer")
 
-    def __init__(self, trace: Any) -> None:
+    def __init__(self, trace: object) -> None:
         self.trace = trace
 
     def __enter__(self) -> Any:

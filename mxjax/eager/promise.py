@@ -71,7 +71,7 @@ class Promise:
 
 def lost(shape: tuple[int, ...], dtype: np.dtype) -> Promise:
     """Returns the promise of a value that was given to a program which failed while it ran: looking at it raises."""
-    def fail(_: Any) -> jax.Array:
+    def fail(_: object) -> jax.Array:
         raise MXNetError("this array's value is lost: its memory was given to a program that was to write the new one "
                          "over it, and that failed (or has not come back, where a signal handler looks); assign a new "
                          "value to the array")
@@ -91,7 +91,7 @@ def zeros(shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> Promise:
     return Promise(shape, dtype, make)
 
 
-def identity(value: Any) -> int:
+def identity(value: object) -> int:
     """Returns the identity of a buffer, or of what is to become one."""
     held = value.held() if isinstance(value, Promise) else value
     return id(value if held is None else held)

@@ -17,7 +17,7 @@ from jax.core import Tracer
 from .._support.bounded import Bounded, bounded_cache
 from .._xla.transfer import moved
 from ..kernel.kernel import Kernel, is_wide
-from .array_types import wrap
+from .array_types import Handle, wrap
 from .modes import Modes
 from .promise import Promise
 
@@ -32,7 +32,7 @@ class StateUpdate:
     def __init__(self) -> None:
         self._rows: list[tuple[Any, Any, Any, float, int]] = []
 
-    def add(self, array: Any, old: Any, new: Any, decay: float) -> None:
+    def add(self, array: Handle, old: Any, new: Any, decay: float) -> None:
         """An array that becomes `new`, computed from `old` (buffers or Promise), of which new has this part."""
         self._rows.append((array, old, new, decay, array._chunk.version))
 
@@ -49,7 +49,7 @@ class StateUpdate:
                 array._write((new + (array - old) * decay)._chunk.peek())
 
 
-def _latest(value: Any) -> Any:
+def _latest(value: object) -> Any:
     """The buffer of a Promise that has one."""
     return value.value if isinstance(value, Promise) and value.value is not None else value
 
@@ -73,7 +73,7 @@ def fixed_places(kernel: Kernel) -> list[tuple[int, float]]:
 _numbers: dict[tuple, Any] = Bounded(256)
 
 
-def set_to(array: Any, number: float) -> None:
+def set_to(array: Handle, number: float) -> None:
     """Gives an array the same number everywhere; nothing is computed, nor done where it has been before."""
     held = array._chunk.peek()
     if isinstance(held, Tracer):  # within somebody's transformation

@@ -60,7 +60,7 @@ class TracePromise(Promise):
     whole: jax.Array | None
     sharding: NamedSharding | None
 
-    def __init__(self, trace: Trace, call: int, index: int, shape: tuple[int, ...], dtype: Any) -> None:
+    def __init__(self, trace: Trace, call: int, index: int, shape: tuple[int, ...], dtype: np.dtype) -> None:
         super().__init__(shape, dtype)
         self.trace = trace
         self.turn, self.call, self.index = trace.turn, call, index
@@ -168,11 +168,11 @@ class Trace:
                 self.outputs.append(outputs)
                 return list(outputs)
 
-    def _holds(self, value: Any) -> bool:
+    def _holds(self, value: object) -> bool:
         """Returns whether a value is of a call that has not run yet."""
         return isinstance(value, TracePromise) and value.trace is self and value.turn == self.turn
 
-    def spread(self, batch: Any) -> Any:
+    def spread(self, batch: object) -> Any:
         """An array that its devices share as they share batches."""
         return batch
 
@@ -194,11 +194,11 @@ class Trace:
         """The value of a Promise from elsewhere."""
         return pending.get()
 
-    def _placed(self, value: Any) -> Any:
+    def _placed(self, value: object) -> Any:
         """An external value as the program takes it."""
         return value
 
-    def _reference(self, arg: Any) -> tuple:
+    def _reference(self, arg: object) -> tuple:
         if isinstance(arg, TracePromise):
             return ("call", arg.call, arg.index)
         if isinstance(arg, np.ndarray) and arg.dtype == np.float32 and arg.ndim == 1:
@@ -340,7 +340,7 @@ class Trace:
         run_giving(kernel, values, wide, free, made)
 
 
-def _deleted(value: Any) -> bool:
+def _deleted(value: object) -> bool:
     return isinstance(value, jax.Array) and not isinstance(value, Tracer) and value.is_deleted()
 
 
@@ -354,7 +354,7 @@ def lookup(ref: tuple, values: Sequence[Any], done: list[Sequence[Any]]) -> Any:
 def _composed(calls: list[tuple[Kernel, tuple]], places: tuple, first_update: int,
               ways: Ways | None) -> Callable[..., tuple]:
     """Returns one function of the external values that does all calls; from `first_update` on they are updates."""
-    def fn(*values: Any) -> tuple:
+    def fn(*values: object) -> tuple:
         given, done = list(values), list[Sequence[Any]]()
         for number, (kernel, refs) in enumerate(calls):
             if number == first_update > 0 and ways is None and not interpreting() and for_cpus():
@@ -428,7 +428,7 @@ def flush() -> None:
             trace.run()
 
 
-def bulk_changed(*_: Any) -> None:
+def bulk_changed(*_: object) -> None:
     """A bulk scope began, ended or changed its size (hook of the engine)."""
     if state.bulk is not None:
         state.bulk.run()

@@ -110,7 +110,7 @@ def _pull_recorded(parents: Sequence[Any], args: Sequence[Any], ctx: Context, ke
     if found is None:
         count = len(arrays)
 
-        def fn(*args: Any) -> tuple:
+        def fn(*args: object) -> tuple:
             values, others = iter(args[:count]), iter(args[count + len(given):])
             full = [next(values) if f is None else next(others) if f is ... else f for f in layout]
             return kernel.fn(*full, *args[count:count + len(given)])

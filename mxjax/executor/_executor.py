@@ -8,7 +8,7 @@ operators, sparse arrays) are several, with calls in between; with several devic
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import jax
@@ -35,10 +35,10 @@ from ._backward_reads import reads
 from ._cached_op import CachedOp
 from ._steps import run_steps
 
-__all__ = ["Executor"]
+__all__ = ["Executor", "GradReq"]
 
 _REQS = ("null", "write", "add")
-GradReq: TypeAlias = str | Sequence[str] | dict[str, str]  # one for all arguments, one for each, or some by name
+GradReq: TypeAlias = str | Sequence[str] | Mapping[str, str]  # one for all arguments, one for each, or some by name
 
 
 class Executor:
@@ -82,8 +82,8 @@ class Executor:
 
     @classmethod
     def _simple(cls, symbol: Any, ctx: Context, grad_req: GradReq, types: dict[str, Any], stypes: dict[str, str],
-                group2ctx: dict[str, Context], shared_names: Sequence[str], shared_exec: Executor,
-                shared_buffer: dict[str, NDArray], shapes: dict[str, Any]) -> Executor:
+                group2ctx: dict[str, Context] | None, shared_names: Sequence[str] | None, shared_exec: Executor | None,
+                shared_buffer: dict[str, NDArray] | None, shapes: dict[str, Any]) -> Executor:
         graph = symbol._lower()
         known_types = {k: np_dtype(v).name for k, v in types.items() if v is not None}
         arg_shapes, _, aux_shapes = symbol._infer_shape((), shapes, known_types)

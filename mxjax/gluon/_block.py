@@ -24,9 +24,8 @@ from ._parameter import Parameter, ParameterDict, load_named, save_each
 from .utils import HookHandle, _brief_print_list, _indent, any_arguments
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
     from ..initializer import InitializerLike
+    from ..ops.params import DTypeLike
 
 __all__ = ["Block", "_BlockScope"]
 

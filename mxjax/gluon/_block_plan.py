@@ -16,8 +16,7 @@ from ..symbol._plan import plan_of
 from ..util import is_np_array
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
+    from ..ops.params import DTypeLike
     from ._hybrid_block import HybridBlock
 
 __all__ = ["plan_of_block"]

@@ -30,8 +30,7 @@ from .parameter import Parameter
 from .utils import any_arguments
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
+    from ..ops.params import DTypeLike
     from ._types import Nested
 
 __all__ = ["HybridBlock"]

@@ -25,9 +25,10 @@ from ..util import is_np_array, is_np_shape
 from .utils import _brief_print_list, _indent, shape_is_known
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, DTypeLike
+    from numpy.typing import ArrayLike
 
     from ..initializer import InitializerLike
+    from ..ops.params import DTypeLike
     from .trainer import Trainer
 
 __all__ = ["Constant", "ConstantValue", "DeferredInitializationError", "Parameter", "ParameterDict", "merged",

@@ -17,8 +17,7 @@ from ._hybrid_block import HybridBlock
 from ._parameter import ParameterDict
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
+    from ..ops.params import DTypeLike
     from ._types import Nested
 
 __all__ = ["GraphBlock", "SymbolBlock"]

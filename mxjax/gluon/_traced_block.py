@@ -32,8 +32,7 @@ from .parameter import Parameter
 from .utils import any_arguments, shape_is_known
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
+    from ..ops.params import DTypeLike
     from ._types import Nested
 
 __all__ = ["HybridBlock"]

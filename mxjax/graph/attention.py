@@ -70,13 +70,13 @@ class Scores(_Later):
     weights: bool = False
     emptied: bool = False
 
-    def by(self, factor: float, **changed: Any) -> Scores:
+    def by(self, factor: float, **changed: object) -> Scores:
         """Multiplied by a number."""
         return replace(self, scale=self.scale * factor, bias=None if self.bias is None else self.bias * factor,
                        **changed)
 
 
-def forced(value: Any) -> Any:
+def forced(value: object) -> Any:
     """The array that a value is."""
     return value.value() if isinstance(value, Later) else value
 
@@ -108,7 +108,7 @@ def _rows(array: Array) -> Array:
     return jnp.swapaxes(array if array.ndim == 4 else array.reshape(-1, 1, *array.shape[-2:]), 1, 2)
 
 
-def _turned(array: Array, whether: Any) -> Array:
+def _turned(array: Array, whether: object) -> Array:
     return jnp.swapaxes(array, -1, -2) if whether else array
 
 

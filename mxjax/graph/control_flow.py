@@ -128,7 +128,7 @@ class GraphOp(Op):
         """For each graph, which input of the operator each of its inputs is."""
         raise NotImplementedError
 
-    def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: Any, train: bool) -> tuple[list, dict]:
+    def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: object, train: bool) -> tuple[list, dict]:
         """(outputs, new values of changed inputs by position)."""
         raise NotImplementedError
 
@@ -144,7 +144,7 @@ class GraphOp(Op):
         """Returns how many of the first inputs are passed slice by slice."""
         return 0
 
-    def results(self, p: dict[str, Any], ins: list, graph_outs: list[list], length: Any, fit: Any) -> list:
+    def results(self, p: dict[str, Any], ins: list, graph_outs: list[list], length: object, fit: object) -> list:
         """Shapes or dtypes of the outputs out of those of the graphs' outputs; may refine `ins`.
 
         `length` puts the number of iterations before a shape, `fit` unites two.
@@ -160,7 +160,7 @@ class GraphOp(Op):
         """Inputs of the operator that are auxiliary states of a graph."""
         return sorted({feed[i] for graph, feed in zip(self.graphs, self.feeds(p), strict=True) for i in graph.changed})
 
-    def _compute(self, *arrays: Array, _train: bool = False, _key: Any = None, **p: Any) -> tuple[Array, ...]:
+    def _compute(self, *arrays: Array, _train: bool = False, _key: object = None, **p: object) -> tuple[Array, ...]:
         outputs, new = self.run(p, arrays, _key, _train)
         return (*outputs, *(new[i] for i in self.changed(p)))
 
@@ -187,7 +187,7 @@ class GraphOp(Op):
                     lambda shape, n=None: None if shape is None else (known if n is None else n, *shape), unify)
 
     def _infer_type(self, p: dict[str, Any], ins: list, outs: list) -> None:
-        def learn(i: int, dtype: Any) -> None:
+        def learn(i: int, dtype: object) -> None:
             ins[i] = ins[i] or dtype
         self._infer(p, ins, outs, "types", lambda i: ins[i], learn, lambda dtype, n=None: dtype, _one_dtype)
 
@@ -235,7 +235,7 @@ class _Foreach(GraphOp):
         first, second = len(p["in_data_locs"]), len(p["in_data_locs"]) + len(p["in_state_locs"])
         return tuple(arrays[:first]), tuple(arrays[first:second]), tuple(arrays[second:])
 
-    def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: Any, train: bool) -> tuple[list, dict]:
+    def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: object, train: bool) -> tuple[list, dict]:
         (graph,), (feed,) = self.graphs, self.feeds(p)
         data, states, rest = self._parts(p, arrays)
         if len({d.shape[0] if d.ndim else -1 for d in data}) > 1:
@@ -283,18 +283,18 @@ class _WhileLoop(GraphOp):
         """Returns which inputs are the loop's variables."""
         return [p["func_input_locs"][i] for i in p["func_var_locs"]]
 
-    def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: Any, train: bool) -> tuple[list, dict]:
+    def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: object, train: bool) -> tuple[list, dict]:
         (condition, body), (cond_feed, feed) = self.graphs, self.feeds(p)
         count, variables = p["num_out_data"], self._variables(p)
 
-        def work(state: tuple, number: Any) -> tuple:
+        def work(state: tuple, number: object) -> tuple:
             values, changed = state
             full = {**dict(enumerate(arrays)), **changed, **dict(zip(variables, values, strict=True))}
             outputs, new = body([full[i] for i in feed], _folded(key, number, 1), train)
             values = _like("while_loop", "loop variable", outputs[count:], values)
             return (values, _after(changed, body, feed, new)), outputs[:count]
 
-        def step(carry: tuple, number: Any) -> tuple:
+        def step(carry: tuple, number: object) -> tuple:
             alive, state = carry
             full = {**dict(enumerate(arrays)), **state[1], **dict(zip(variables, state[0], strict=True))}
             alive &= _truth("while_loop", condition([full[i] for i in cond_feed], _folded(key, number, 0), train)[0][0])
@@ -315,7 +315,7 @@ class _WhileLoop(GraphOp):
             full = {**dict(enumerate(arrays)), **dict(zip(variables, values, strict=True))}
             return [full[i] for i in places]
 
-        def step(*values: Any) -> tuple:
+        def step(*values: object) -> tuple:
             found = body(*fed(values, feed))
             return found[:count], found[count:]
         outputs, values = runners.while_loop(lambda *values: condition(*fed(values, cond_feed))[0], step,
@@ -337,7 +337,7 @@ class _Cond(GraphOp):
     def feeds(self, p: dict[str, Any]) -> list[Sequence[int]]:
         return [p["cond_input_locs"], p["then_input_locs"], p["else_input_locs"]]
 
-    def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: Any, train: bool) -> tuple[list, dict]:
+    def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: object, train: bool) -> tuple[list, dict]:
         changed, feeds = {i: arrays[i] for i in self.changed(p)}, self.feeds(p)
 
         def branch(number: int) -> Any:
@@ -385,7 +385,7 @@ class Call(GraphOp):
     def feeds(self, p: dict[str, Any]) -> list[Sequence[int]]:
         return [range(p["num_args"] - 1)]
 
-    def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: Any, train: bool) -> tuple[list, dict]:
+    def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: object, train: bool) -> tuple[list, dict]:
         changed = {i: arrays[i] for i in self.changed(p)}
         outputs, new = self.graphs[0](arrays, key, train)
         return outputs, _after(changed, self.graphs[0], range(len(arrays)), new)
@@ -396,7 +396,7 @@ class Call(GraphOp):
     def known(self, outs: list) -> list:
         return outs
 
-    def results(self, p: dict[str, Any], ins: list, graph_outs: list[list], length: Any, fit: Any) -> list:
+    def results(self, p: dict[str, Any], ins: list, graph_outs: list[list], length: object, fit: object) -> list:
         return graph_outs[0]
 
 

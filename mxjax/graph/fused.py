@@ -30,7 +30,7 @@ def _divided(number: float, by: Array, otherwise: float) -> Array:
     return jnp.where(by > 0, number / jnp.where(by > 0, by, 1), np.float32(otherwise))
 
 
-def _scales(dtype: Any, edge: Array) -> Array:
+def _scales(dtype: object, edge: Array) -> Array:
     """Steps for each unit up to the end of a range; very many for an empty one, as in MXNet."""
     return _divided(steps(dtype), edge, _MOST)
 
@@ -68,7 +68,7 @@ class _Fused(Call):
         return [*range(self.base)]
 
     def evaluated(self, p: dict[str, Any], values: list[Array], scales: list[Array],
-                  units: list[Array], key: Any) -> tuple[Array, Array, Array]:
+                  units: list[Array], key: object) -> tuple[Array, Array, Array]:
         """(The graph's result; as int32, its steps for each unit, and the end of the range that MXNet tells).
 
         values: the inputs as floats; scales, units: of those that are integers, steps for each unit, and what MXNet
@@ -100,7 +100,7 @@ class _Fused(Call):
     def given(self, p: dict[str, Any]) -> int:
         return 1
 
-    def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: Any, train: bool) -> tuple[list, dict]:
+    def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: object, train: bool) -> tuple[list, dict]:
         changed = {i: arrays[i] for i in self.changed(p)}  # averages stay: the backend is for prediction
         if not p["quantized"]:
             return self.graph(arrays, key, False)[0], changed
@@ -166,7 +166,7 @@ class _Convolution(_Fused):
     outputs = ["output", "output_min", "output_max"]
     positive = {"Activation": ("relu", "sigmoid", "softrelu"), "clip": None}
 
-    def __init__(self, kind: Any, graphs: Sequence[Lowered]) -> None:
+    def __init__(self, kind: object, graphs: Sequence[Lowered]) -> None:
         super().__init__(kind, graphs)
         self.layer, self.norm = cast(Node, self._only("Convolution")), self._only("BatchNorm", 0)
         self.summed = [self.base - 1] if self._only("elemwise_add", 0) else []  # oneDNN's backend puts it last
@@ -185,7 +185,7 @@ class _Convolution(_Fused):
         return [0, *self.summed]
 
     def evaluated(self, p: dict[str, Any], values: list[Array], scales: list[Array],
-                  units: list[Array], key: Any) -> tuple[Array, Array, Array]:
+                  units: list[Array], key: object) -> tuple[Array, Array, Array]:
         named = dict(zip(self.graph.names, values, strict=True))
         places = [n.name for n, _ in self.layer.inputs]
         weight, bias = named[places[1]], named[places[2]] if len(places) > 2 else None
@@ -212,7 +212,7 @@ class _FullyConnected(_Fused):
         return [0] if p["channel_wise_quantize"] else super().integers(p)
 
     def evaluated(self, p: dict[str, Any], values: list[Array], scales: list[Array],
-                  units: list[Array], key: Any) -> tuple[Array, Array, Array]:
+                  units: list[Array], key: object) -> tuple[Array, Array, Array]:
         data, weight, bias = [*values, None][:3]
         if p["channel_wise_quantize"]:
             weight, bias, edge = _rounded(weight, bias, scales[0], self._dtype(p) != "int32")

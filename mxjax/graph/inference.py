@@ -25,7 +25,7 @@ __all__ = ["Inference", "infer_shapes", "infer_types", "node_types"]
 Shape = tuple[int | None, ...] | None
 
 
-def infer_shapes(outputs: Sequence[Entry], given: dict[str, Shape],
+def infer_shapes(outputs: Sequence[Entry], given: Mapping[str, Shape],
                  types: dict[str, str] | None = None, results: Sequence[Shape] = ()) -> dict[tuple[int, int], Shape]:
     """Shapes of all entries of a graph; see `Inference.shapes`."""
     return Inference(outputs).shapes(given, types, results)
@@ -376,7 +376,7 @@ def _apply(node: Node, attribute: str, ins: list, outs: list) -> None:
         _refine(node, rule, node.params, ins, outs, *names)
 
 
-def _refine(node: Node, rule: Callable[..., None], *args: Any) -> None:
+def _refine(node: Node, rule: Callable[..., None], *args: object) -> None:
     """Calls a rule of inference; its errors name the node."""
     try:
         rule(*args)

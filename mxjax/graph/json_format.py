@@ -48,7 +48,7 @@ _ONE_LINE = 10  # more values than this come one a line
 _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
-def _text(value: Any, indent: str = "") -> str:
+def _text(value: object, indent: str = "") -> str:
     """Returns JSON laid out byte for byte as MXNet writes it, since some converters of its files read them by lines."""
     if isinstance(value, str):
         return f'"{value.translate(_ESCAPES)}"'
@@ -150,7 +150,7 @@ class _Room:
                              "file can use")
 
 
-def _graph(graph: Any, source: str, room: _Room, depth: int = 0) -> list[Entry]:
+def _graph(graph: object, source: str, room: _Room, depth: int = 0) -> list[Entry]:
     if depth > _DEEPEST:
         raise MXNetError(f"{source}: graphs within operators, more than {_DEEPEST} deep")
     if not isinstance(graph, dict) or not all(isinstance(graph.get(k), list) for k in ("nodes", "heads")):
@@ -187,7 +187,7 @@ def _saved_version(graph: dict) -> int:
         return 800
 
 
-def _entry(reference: Any, nodes: list[Node]) -> Entry:
+def _entry(reference: object, nodes: list[Node]) -> Entry:
     if not isinstance(reference, list) or not reference:
         raise ValueError(f"{str(reference)[:60]} is no reference to a node")
     node, output = reference[0], reference[1] if len(reference) > 1 else 0
@@ -202,7 +202,8 @@ def _entry(reference: Any, nodes: list[Node]) -> Entry:
     return nodes[node], output
 
 
-def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: Any, room: _Room, depth: int) -> Node:
+def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: object, room: _Room,
+          depth: int) -> Node:
     name, kind = str(row["name"]), str(row["op"])
     attrs: dict[str, str] = {}
     for part in ("param", "attr", "attrs"):

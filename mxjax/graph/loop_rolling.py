@@ -336,7 +336,7 @@ def run_loop(loop: Loop, numbers: Sequence[int], values: dict[tuple[int, int], A
     return True
 
 
-def _itself(value: Any) -> Any:
+def _itself(value: object) -> Any:
     return value
 
 

@@ -45,7 +45,7 @@ class Touched(NamedTuple):
     fixed: list[tuple[int, float]]
 
 
-def _none(_: Any) -> dict:
+def _none(_: object) -> dict:
     return {}
 
 
@@ -567,7 +567,7 @@ def _mirrored(node: Node) -> tuple[str | None, str | None]:
 
 def _again(stretch: _Stretch, values: dict[Any, Any], do: Callable) -> Iterator[tuple[Any, Any]]:
     """Returns the results of a stretch, of which a backward pass keeps only what its policy says."""
-    def function(*given: Any) -> list[Any]:
+    def function(*given: object) -> list[Any]:
         inside = dict(zip(stretch.reads, given, strict=True))
         do(stretch.steps, inside)
         return [attention.forced(inside[entry]) for entry in stretch.gives]
@@ -591,6 +591,6 @@ _MOST_FORMS = 64
 _recent: OrderedDict[Any, Forms] = OrderedDict()  # models are often made again: for other data, in a search, in tests
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     return all(map(_is_plain, value)) if isinstance(value, (tuple, list)) else \
         value is None or isinstance(value, (bool, int, float, str))

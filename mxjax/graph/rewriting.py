@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from ..ops import registry
 from .node import Entry, Node, topological
@@ -13,14 +12,14 @@ __all__ = ["consumers", "copied", "made", "rewrite"]
 Rule = Callable[[Node, list[Entry]], "list[Entry] | None"]
 
 
-def made(op_name: str, name: str, inputs: Iterable[Entry], **params: Any) -> Node:
+def made(op_name: str, name: str, inputs: Iterable[Entry], **params: object) -> Node:
     """A new node of an operator with these parameters."""
     op = registry.get(op_name)
     given = {k: v for k, v in params.items() if v is not None}
     return Node(op, name, {k: str(v) for k, v in given.items()}, op.parse(dict(given)), inputs)
 
 
-def copied(node: Node, inputs: Iterable[Entry], **params: Any) -> Node:
+def copied(node: Node, inputs: Iterable[Entry], **params: object) -> Node:
     """The node on other inputs, with these parameters changed."""
     attrs = {**node.attrs, **{k: str(v) for k, v in params.items()}}
     parsed = {k: node.op.params[k].parse(v) for k, v in params.items()}

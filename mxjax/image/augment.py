@@ -17,8 +17,7 @@ from ..ndarray import NDArray
 from .functions import center_crop, host, like, random_crop, random_size_crop, renamed_area
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
+    from ..ops.params import DTypeLike
     from .functions import Image
 
 __all__ = ["Augmenter", "BrightnessJitterAug", "CastAug", "CenterCropAug", "ColorJitterAug", "ColorNormalizeAug",

@@ -25,7 +25,7 @@ import numpy as np
 from .. import level
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
+    from ..ops.params import DTypeLike
 
 __all__ = ["check_module", "install_mxnet_alias", "run_script"]
 

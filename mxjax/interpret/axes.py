@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ..ops.reduce._ties_by_numpy import positions
-from .program import need
+from .program import Array, Aval, need
 
 __all__ = ["AXES", "MATRICES"]
 
@@ -24,40 +24,40 @@ def _limit(which: str, dtype: np.dtype) -> Any:
 
 def _reduced(ufunc: np.ufunc, start: str = "") -> Callable:
     """start: what there is without elements, the smallest ("min") or largest ("max") value; else the identity."""
-    def make(params: dict, ins: list, out: Any) -> Callable:
+    def make(params: dict, ins: list, out: Aval) -> Callable:
         axes, first = tuple(params["axes"]), _limit(start, out.dtype) if start else ufunc.identity
         return lambda x: ufunc.reduce(x, axes, x.dtype) if x.size else ufunc.reduce(x, axes, x.dtype, initial=first)
     return make
 
 
-def _sort(params: dict, ins: list, out: Any) -> Callable:
+def _sort(params: dict, ins: list, out: Aval) -> Callable:
     axis, keys = params["dimension"], params["num_keys"]
 
-    def sort(*xs: Any) -> list[Any]:
+    def sort(*xs: Array) -> list[Any]:
         order = np.argsort(xs[0], axis, kind="stable") if keys == 1 else np.lexsort(xs[keys - 1::-1], axis)
         return [np.take_along_axis(x, order, axis) for x in xs]
     return sort
 
 
 def _so_far(ufunc: np.ufunc) -> Callable:
-    def make(params: dict, ins: list, out: Any) -> Callable:
+    def make(params: dict, ins: list, out: Aval) -> Callable:
         axis, back = params["axis"], params["reverse"]
         turned = (lambda x: np.flip(x, axis)) if back else (lambda x: x)
         return lambda x: turned(ufunc.accumulate(turned(x), axis, dtype=x.dtype))
     return make
 
 
-def _top_k(params: dict, ins: list, out: Any) -> Callable:
+def _top_k(params: dict, ins: list, out: Aval) -> Callable:
     axis, count = params.get("axis", -1), params["k"]
     need(not (axis not in (-1, len(ins[0].shape) - 1) or ins[0].dtype.kind == "u"))
 
-    def top(x: Any) -> list[Any]:
+    def top(x: Array) -> list[Any]:
         order = np.argsort(-x if x.dtype.kind == "f" else ~x, -1, kind="stable")[..., :count]
         return [np.take_along_axis(x, order, -1), order]
     return top
 
 
-def _dot(params: dict, ins: list, out: Any) -> Callable:
+def _dot(params: dict, ins: list, out: Aval) -> Callable:
     (left_sum, right_sum), (left_batch, right_batch) = params["dimension_numbers"]
 
     def order(rank: int, batch: Sequence[int], sums: Sequence[int]) -> list[int]:
@@ -70,7 +70,7 @@ def _dot(params: dict, ins: list, out: Any) -> Callable:
     rows, columns = (math.prod(a.shape[i] for i in own) for a, own in ((left, left_own), (right, right_own)))
     dtype = out.dtype
 
-    def dot(x: Any, y: Any) -> Any:
+    def dot(x: Array, y: Array) -> Any:
         x = x.transpose(*left_batch, *left_own, *left_sum).reshape(*batch, rows, count)
         y = y.transpose(*right_batch, *right_sum, *right_own).reshape(*batch, count, columns)
         return np.matmul(x, y, dtype=dtype).reshape(out.shape)
@@ -78,7 +78,8 @@ def _dot(params: dict, ins: list, out: Any) -> Callable:
 
 
 # ------------------------------------------------------------ windows
-def _spread(x: Any, axes: Sequence[int], pads: Sequence[Sequence[int]], between: Sequence[int], fill: Any) -> Any:
+def _spread(x: Array, axes: Sequence[int], pads: Sequence[Sequence[int]], between: Sequence[int],
+            fill: Array | float) -> Any:
     """The array with `between - 1` places after each of its own along axes, and edges; negative ones cut it."""
     shape, into, kept = list(x.shape), [slice(None)] * x.ndim, [slice(None)] * x.ndim
     for axis, (low, high), step in zip(axes, pads, between, strict=True):
@@ -93,7 +94,7 @@ def _spread(x: Any, axes: Sequence[int], pads: Sequence[Sequence[int]], between:
     return result[tuple(kept)]
 
 
-def _windows(x: Any, axes: Sequence[int], sizes: Sequence[int], strides: Sequence[int],
+def _windows(x: Array, axes: Sequence[int], sizes: Sequence[int], strides: Sequence[int],
              apart: Sequence[int]) -> Any:
     """A view of all windows: their places along the axes, what is in them along further axes at the end."""
     whole = [(n - 1) * step + 1 for n, step in zip(sizes, apart, strict=True)]
@@ -105,7 +106,7 @@ def _windows(x: Any, axes: Sequence[int], sizes: Sequence[int], strides: Sequenc
 
 
 def _reduced_windows(ufunc: np.ufunc) -> Callable:
-    def make(params: dict, ins: list, out: Any) -> Callable:
+    def make(params: dict, ins: list, out: Aval) -> Callable:
         sizes, strides, pads = params["window_dimensions"], params["window_strides"], params["padding"]
         between, apart = params["base_dilation"], params["window_dilation"]
         axes, kind, dtype = range(len(sizes)), out.dtype.kind, out.dtype
@@ -113,14 +114,14 @@ def _reduced_windows(ufunc: np.ufunc) -> Callable:
         need(not (kind == "b" or not math.prod(out.shape) * math.prod(sizes)))
         last = tuple(range(-len(sizes), 0))
 
-        def reduced(x: Any) -> Any:
+        def reduced(x: Array) -> Any:
             view = _windows(_spread(x, axes, pads, between, fill), axes, sizes, strides, apart)
             return ufunc.reduce(view, last, dtype)
         return reduced
     return make
 
 
-def _convolution(params: dict, ins: list, out: Any) -> Callable:
+def _convolution(params: dict, ins: list, out: Aval) -> Callable:
     numbers, pads = params["dimension_numbers"], params["padding"]
     groups, of_batch = params["feature_group_count"], params["batch_group_count"]
     strides, between, apart = params["window_strides"], params["lhs_dilation"], params["rhs_dilation"]
@@ -132,7 +133,7 @@ def _convolution(params: dict, ins: list, out: Any) -> Callable:
     axes = range(2, rank)
     order = np.argsort(numbers.out_spec)
 
-    def convolve(x: Any, w: Any) -> Any:
+    def convolve(x: Array, w: Array) -> Any:
         x, w = x.transpose(numbers.lhs_spec), w.transpose(numbers.rhs_spec)
         x = _spread(x, axes, pads, between, 0)
         view = _windows(x, axes, sizes, strides, apart)  # (batch, inputs, *places, *sizes)
@@ -153,21 +154,21 @@ def _convolution(params: dict, ins: list, out: Any) -> Callable:
 # ------------------------------------------------------------ factorizations
 def _matrices(function: Callable[..., Sequence[Any]]) -> Callable:
     """A function of matrices for stacks of them; those without an answer have NaN, as XLA has it."""
-    def one(*xs: Any) -> Sequence[Any]:
+    def one(*xs: Array) -> Sequence[Any]:
         try:
             return function(*xs)
         except np.linalg.LinAlgError:
             return [np.full(x.shape, np.nan, x.dtype) for x in xs[-1:]]
 
-    def call(*xs: Any) -> list[Any]:
+    def call(*xs: Array) -> list[Any]:
         made = [one(*[x[i] for x in xs]) for i in np.ndindex(xs[0].shape[:-2])]
         return [np.reshape(np.stack(column), (*xs[0].shape[:-2], *column[0].shape))
                 for column in zip(*made, strict=True)]
     return call
 
 
-def _lu(params: dict, ins: list, out: Any) -> Callable:
-    def lu(a: Any) -> tuple[Any, ...]:
+def _lu(params: dict, ins: list, out: Aval) -> Callable:
+    def lu(a: Array) -> tuple[Any, ...]:
         import scipy.linalg  # takes 0.2 s
 
         factors, pivots = scipy.linalg.lu_factor(a, check_finite=False)
@@ -178,11 +179,11 @@ def _lu(params: dict, ins: list, out: Any) -> Callable:
     return _matrices(lu)
 
 
-def _triangular_solve(params: dict, ins: list, out: Any) -> Callable:
+def _triangular_solve(params: dict, ins: list, out: Aval) -> Callable:
     lower, unit, left = params["lower"], params["unit_diagonal"], params["left_side"]
     turned = params["transpose_a"]
 
-    def solve(a: Any, b: Any) -> tuple[Any]:
+    def solve(a: Array, b: Array) -> tuple[Any]:
         import scipy.linalg  # takes 0.2 s
 
         conjugated = a.conj() if params["conjugate_a"] else a
@@ -192,20 +193,20 @@ def _triangular_solve(params: dict, ins: list, out: Any) -> Callable:
     return lambda a, b: _matrices(solve)(a, b)[0]
 
 
-def _eigh(params: dict, ins: list, out: Any) -> Callable:
+def _eigh(params: dict, ins: list, out: Aval) -> Callable:
     return lambda x: np.linalg.eigh(x, "L" if params["lower"] else "U")[::-1]
 
 
-def _eig(params: dict, ins: list, out: Any) -> Callable:
+def _eig(params: dict, ins: list, out: Aval) -> Callable:
     need(not (params["compute_left_eigenvectors"]))
     return np.linalg.eig if params["compute_right_eigenvectors"] else lambda x: [np.linalg.eigvals(x)]
 
 
-def _svd(params: dict, ins: list, out: Any) -> Callable:
+def _svd(params: dict, ins: list, out: Aval) -> Callable:
     if not params["compute_uv"]:
         return lambda x: [np.linalg.svd(x, compute_uv=False)]
 
-    def svd(x: Any) -> list[Any]:
+    def svd(x: Array) -> list[Any]:
         left, values, right = np.linalg.svd(x, params["full_matrices"])
         return [values, left, right]
     return svd

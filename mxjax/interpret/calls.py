@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._xla.devices import JaxDevice
 from .._xla.tracing import EVALUATES, find_top_trace, settings
 from .._xla.transfer import to_device
 from .blas import single_thread
@@ -129,7 +130,7 @@ def of_buffers(interpreted: Interpreted, goes_on: Callable[[Sequence[Any]], bool
     return call
 
 
-def as_buffers(results: Any, device: Any = None) -> Any:
+def as_buffers(results: Any, device: JaxDevice | None = None) -> Any:
     """Returns a structure of NumPy arrays as buffers; what is no array stays as it is."""
     leaves, tree = jax.tree.flatten(results)
     seen: set[int] = set()
@@ -143,7 +144,7 @@ def as_buffers(results: Any, device: Any = None) -> Any:
     return jax.tree.unflatten(tree, [_buffer(r, device) for r in leaves])
 
 
-def _buffer(value: Any, device: Any) -> Any:
+def _buffer(value: object, device: JaxDevice | None) -> Any:
     if not isinstance(value, np.ndarray | np.generic):
         return value
     if type(value) is not np.ndarray or value.base is not None or not value.flags.c_contiguous:

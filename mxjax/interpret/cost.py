@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jax.extend.core import ClosedJaxpr, JaxprEqn
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
 from .._xla.tracing import aval_of
 from ..passes.rewriting import called
@@ -57,7 +57,7 @@ def cost_of_work(work: Any, times: float = 1.0) -> Cost:
     return Cost(_CALL + times * _ELEMENT * work.elements + products, _PROGRAM + 3 * times * _COMPILED, products)
 
 
-def _cost(jaxpr: Any, number: Callable[[Any], Any]) -> tuple[float, int, float]:
+def _cost(jaxpr: Jaxpr, number: Callable[[Any], Any]) -> tuple[float, int, float]:
     total, operations, products = _OPERATION, 0, 0.0
     for eqn in jaxpr.eqns:
         inner = called(eqn)
@@ -69,7 +69,7 @@ def _cost(jaxpr: Any, number: Callable[[Any], Any]) -> tuple[float, int, float]:
             times = number(eqn.params["length"]) if eqn.primitive.name == "scan" else _LOOP
             more, multiplied = more * times, multiplied * times
         else:
-            made = sum(math.prod(map(number, v.aval.shape)) for v in eqn.outvars)
+            made = sum(math.prod(map(number, aval_of(v).shape)) for v in eqn.outvars)
             multiplied = _multiplied(eqn, made, number)
             more, count = _OPERATION + _ELEMENT * made + multiplied, 1
         total, operations, products = total + more, operations + count, products + multiplied

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .program import need
+from .program import Array, need
 
 __all__ = ["Form", "Work", "form_of", "need", "numpy_form", "to_dtype"]
 
@@ -106,7 +106,7 @@ def _load() -> None:
         importlib.import_module(f"{__package__}.operators.{family}")
 
 
-def to_dtype(value: Any, dtype: np.dtype) -> Any:
+def to_dtype(value: Array | float, dtype: np.dtype) -> Any:
     """Returns an array or a number as an array of a dtype.
 
     Raises:

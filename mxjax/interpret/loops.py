@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
-from .program import Unknown, need
+from .program import Array, Unknown, need
 
 __all__ = ["LOOPS", "while_loop"]
 
@@ -22,7 +22,7 @@ def _scan(params: dict, within: Callable, eqn: JaxprEqn) -> Callable:
     need(not (not length))
     order = range(length - 1, -1, -1) if params["reverse"] else range(length)
 
-    def scan(*xs: Any) -> list[Any]:
+    def scan(*xs: Array) -> list[Any]:
         fixed, carry, rows = xs[:consts], list(xs[consts:consts + carried]), xs[consts + carried:]
         made: list[list[Any]] = [[None] * length for _ in eqn.outvars[carried:]]
         for i in order:
@@ -43,7 +43,7 @@ def while_loop(params: dict, within: Callable, eqn: JaxprEqn, most: int | None =
     goes_on, body = within(params["cond_jaxpr"]), within(params["body_jaxpr"])
     first, second = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
 
-    def loop(*xs: Any) -> list[Any]:
+    def loop(*xs: Array) -> list[Any]:
         values = list(xs[second:])
         for _ in itertools.count() if most is None else range(most):
             going = goes_on([*xs[:first], *values])[0]
@@ -66,7 +66,7 @@ def _reduce(params: dict, within: Callable, eqn: JaxprEqn) -> Callable:
     """By a function of two elements each."""
     body, axes = within(params["jaxpr"]), tuple(params["dimensions"])
 
-    def reduce(*xs: Any) -> list[Any]:
+    def reduce(*xs: Array) -> list[Any]:
         arrays, totals = xs[:len(xs) // 2], list(xs[len(xs) // 2:])
         rows = [np.moveaxis(x, axes, range(len(axes))) for x in arrays]
         rows = [r.reshape(-1, *r.shape[len(axes):]) for r in rows]

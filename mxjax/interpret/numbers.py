@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from .._xla.tracing import settings
-from .program import need
+from .program import Array, Aval, need
 
 __all__ = ["FUNCTIONS", "NUMBERS", "as_c"]
 
@@ -24,7 +24,7 @@ def as_c(function: np.ufunc) -> Callable[[Any], Any]:
     NumPy's own are up to four units of the last digit off, as its vector instructions have it; those of the C library,
     which MXNet prints, nearly always are the nearest numbers.
     """
-    def call(x: Any) -> Any:
+    def call(x: Array) -> Any:
         if x.dtype != np.float32 or x.size > _FEW:
             return function(x)
         return function(x, dtype=np.float64).astype(np.float32)
@@ -32,7 +32,7 @@ def as_c(function: np.ufunc) -> Callable[[Any], Any]:
 
 
 # ------------------------------------------------------------ arithmetic
-def _quotient(x: Any, y: Any) -> Any:
+def _quotient(x: Array, y: Array) -> Any:
     """Of integers towards zero; by 0 all bits are set, and by -1 the least one stays what it is."""
     if x.dtype.kind not in "iu":
         return np.divide(x, y)
@@ -42,13 +42,13 @@ def _quotient(x: Any, y: Any) -> Any:
     return np.where(plain, towards_zero, np.where(y == 0, ~np.zeros_like(x), np.negative(x)))
 
 
-def _rest(x: Any, y: Any) -> Any:
+def _rest(x: Array, y: Array) -> Any:
     if x.dtype.kind not in "iu":
         return np.fmod(x, y)
     return np.where(y == 0, x, x - y * _quotient(x, np.where(y == 0, 1, y).astype(y.dtype)))
 
 
-def _polynomial(x: Any, *coefficients: Any) -> Any:
+def _polynomial(x: Array, *coefficients: Array) -> Any:
     """The coefficient of x ** 0 comes first."""
     total = coefficients[-1]
     for coefficient in coefficients[-2::-1]:
@@ -57,28 +57,28 @@ def _polynomial(x: Any, *coefficients: Any) -> Any:
 
 
 def _special(name: str) -> Callable:
-    def call(x: Any) -> Any:
+    def call(x: Array) -> Any:
         import scipy.special  # 0.2 s to import
         return getattr(scipy.special, name)(x)
     return call
 
 
-def _power(params: dict, ins: list, out: Any) -> Callable:
+def _power(params: dict, ins: list, out: Aval) -> Callable:
     return lambda x: np.power(x, np.asarray(params["y"], x.dtype) if out.dtype.kind == "f" else params["y"])
 
 
-def _round(params: dict, ins: list, out: Any) -> Callable:
+def _round(params: dict, ins: list, out: Aval) -> Callable:
     if params["rounding_method"] == jax.lax.RoundingMethod.TO_NEAREST_EVEN:
         return np.rint
 
-    def away_from_zero(x: Any) -> Any:
+    def away_from_zero(x: Array) -> Any:
         whole = np.trunc(x)
         return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole)
     return away_from_zero
 
 
 # ------------------------------------------------------------ conversions and choices
-def _convert(params: dict, ins: list, out: Any) -> Callable:
+def _convert(params: dict, ins: list, out: Aval) -> Callable:
     old, new = ins[0].dtype, out.dtype
     if new.kind == "b":
         return lambda x: x != 0
@@ -88,25 +88,25 @@ def _convert(params: dict, ins: list, out: Any) -> Callable:
         return lambda x: x.astype(new)
     least, most = np.iinfo(new).min, np.iinfo(new).max
 
-    def to_integers(x: Any) -> Any:  # those beyond become the last ones, as XLA has it
+    def to_integers(x: Array) -> Any:  # those beyond become the last ones, as XLA has it
         inside = (x > float(least) - 1) & (x < float(most) + 1)
         return np.where(inside, np.where(inside, x, 0).astype(new), np.where(x > 0, most, least * (x < 0)).astype(new))
     return to_integers
 
 
-def _bitcast(params: dict, ins: list, out: Any) -> Callable:
+def _bitcast(params: dict, ins: list, out: Aval) -> Callable:
     need(ins[0].dtype.itemsize == out.dtype.itemsize)
     return lambda x: x.view(out.dtype)
 
 
-def _shifted_bits(x: Any, y: Any) -> Any:
+def _shifted_bits(x: Array, y: Array) -> Any:
     unsigned = np.dtype(f"u{x.dtype.itemsize}")
     return np.right_shift(x.view(unsigned), y.view(unsigned)).view(x.dtype)
 
 
 def _in_order(compare: np.ufunc) -> Callable:
     """A comparison in which -0.0 comes before 0.0, and NaN last."""
-    def key(x: Any) -> Any:
+    def key(x: Array) -> Any:
         if x.dtype.kind != "f":
             return x
         bits = np.ascontiguousarray(x).view(f"i{x.dtype.itemsize}")
@@ -114,14 +114,14 @@ def _in_order(compare: np.ufunc) -> Callable:
     return lambda x, y: compare(key(x), key(y))
 
 
-def _chosen(params: dict, ins: list, out: Any) -> Callable:
+def _chosen(params: dict, ins: list, out: Aval) -> Callable:
     if ins[0].dtype == bool:
         return lambda which, no, yes: np.where(which, yes, no)
     return lambda which, *cases: np.choose(np.clip(which, 0, len(cases) - 1), cases)
 
 
 # ------------------------------------------------------------ random numbers
-def _threefry(key: Any, high: Any, low: Any) -> tuple[Any, Any]:
+def _threefry(key: Array, high: Array, low: Array) -> tuple[Any, Any]:
     """Threefry-2x32 with 20 rounds (Salmon et al., SC 2011), of JAX's random keys: two words out of a key and two."""
     first, second = (key >> 32).astype(np.uint32), key.astype(np.uint32)
     keys = first, second, first ^ second ^ np.uint32(0x1BD11BDA)
@@ -134,19 +134,19 @@ def _threefry(key: Any, high: Any, low: Any) -> tuple[Any, Any]:
     return x, y
 
 
-def _as_key(high: Any, low: Any) -> Any:
+def _as_key(high: Array, low: Array) -> Any:
     return high.astype(np.uint64) << np.uint64(32) | low.astype(np.uint64)
 
 
-def _counted(keys: Any, shape: Sequence[int]) -> tuple[Any, Any]:
+def _counted(keys: Array, shape: Sequence[int]) -> tuple[Any, Any]:
     """Two words for each key and each place of a shape."""
     places = np.arange(math.prod(shape), dtype=np.uint64).reshape(shape)
     keys = keys.reshape(keys.shape + (1,) * len(shape))
     return _threefry(keys, (places >> np.uint64(32)).astype(np.uint32), places.astype(np.uint32))
 
 
-def _bits(params: dict, ins: list, out: Any) -> Callable:
-    def bits(keys: Any) -> Any:
+def _bits(params: dict, ins: list, out: Aval) -> Callable:
+    def bits(keys: Array) -> Any:
         high, low = _counted(keys, params["shape"])
         return _as_key(high, low) if params["bit_width"] == 64 else (high ^ low).astype(out.dtype)
     if not settings.jax_threefry_partitionable:
@@ -154,28 +154,28 @@ def _bits(params: dict, ins: list, out: Any) -> Callable:
     return bits
 
 
-def _split(params: dict, ins: list, out: Any) -> Callable:
+def _split(params: dict, ins: list, out: Aval) -> Callable:
     if not settings.jax_threefry_partitionable:
         need(False)
     return lambda keys: _as_key(*_counted(keys, params["shape"]))
 
 
-def _fold_in(keys: Any, number: Any) -> Any:
+def _fold_in(keys: Array, number: Array) -> Any:
     number = number.astype(np.uint32)
     return _as_key(*_threefry(keys, np.zeros_like(number), number))
 
 
-def _unwrapped(keys: Any) -> Any:
+def _unwrapped(keys: Array) -> Any:
     return np.stack([keys >> np.uint64(32), keys & np.uint64(0xFFFFFFFF)], -1).astype(np.uint32)
 
 
 # ------------------------------------------------------------ the table
-def _platform_index(params: dict, ins: list, out: Any) -> Callable:
+def _platform_index(params: dict, ins: list, out: Aval) -> Callable:
     place = next(i for i, platforms in enumerate(params["platforms"]) if platforms is None or "cpu" in platforms)
     return lambda: np.int32(place)
 
 
-def _empty(params: dict, ins: list, out: Any) -> Callable:
+def _empty(params: dict, ins: list, out: Aval) -> Callable:
     return lambda: np.zeros(out.shape, out.dtype)
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from .program import need
+from .program import Array, Aval, need
 
 __all__ = ["PLACES"]
 
 
-def _reshape(params: dict, ins: list, out: Any) -> Callable:
+def _reshape(params: dict, ins: list, out: Aval) -> Callable:
     order = params.get("dimensions") if "new_sizes" in params else None
     return lambda x: (x if order is None else x.transpose(order)).reshape(out.shape)
 
@@ -24,24 +24,24 @@ def _column(rank: int, sizes: dict[int, int]) -> list[int]:
     return [sizes.get(i, 1) for i in range(rank)]
 
 
-def _broadcast(params: dict, ins: list, out: Any) -> Callable:
+def _broadcast(params: dict, ins: list, out: Aval) -> Callable:
     column = _column(len(out.shape), dict(zip(params["broadcast_dimensions"], ins[0].shape, strict=True)))
     return lambda x: np.broadcast_to(x.reshape(column), out.shape)
 
 
-def _iota(params: dict, ins: list, out: Any) -> Callable:
+def _iota(params: dict, ins: list, out: Aval) -> Callable:
     size = out.shape[params["dimension"]]
     column = _column(len(out.shape), {params["dimension"]: size})
     return lambda: np.broadcast_to(np.arange(size).astype(out.dtype).reshape(column), out.shape)
 
 
-def _slice(params: dict, ins: list, out: Any) -> Callable:
+def _slice(params: dict, ins: list, out: Aval) -> Callable:
     steps = params["strides"] or (1,) * len(out.shape)
     part = tuple(map(slice, params["start_indices"], params["limit_indices"], steps))
     return lambda x: x[part]
 
 
-def _pad(params: dict, ins: list, out: Any) -> Callable:
+def _pad(params: dict, ins: list, out: Aval) -> Callable:
     whole, into, kept = [], [], []  # sizes before edges are cut; where the array goes; what is kept
     for (low, high, between), size in zip(params["padding_config"], ins[0].shape, strict=True):
         spread = size + max(size - 1, 0) * between
@@ -49,15 +49,15 @@ def _pad(params: dict, ins: list, out: Any) -> Callable:
         into.append(slice(max(low, 0), max(low, 0) + spread, between + 1))
         kept.append(slice(max(-low, 0), whole[-1] - max(-high, 0)))
 
-    def pad(x: Any, value: Any) -> Any:
+    def pad(x: Array, value: Array) -> Any:
         result = np.full(whole, value, x.dtype)
         result[tuple(into)] = x
         return result[tuple(kept)]
     return pad
 
 
-def _dynamic_update_slice(params: dict, ins: list, out: Any) -> Callable:
-    def update(x: Any, new: Any, *starts: Any) -> Any:
+def _dynamic_update_slice(params: dict, ins: list, out: Aval) -> Callable:
+    def update(x: Array, new: Array, *starts: Array) -> Any:
         x = np.array(x)
         x[_window(x.shape, starts, new.shape)] = new
         return x
@@ -90,7 +90,7 @@ def _windows(shape: Sequence[int], sizes: Sequence[int], rank: int, along: Seque
     offsets = [np.zeros((), np.int64) if d in flat or d in shared else
                np.arange(size).reshape(_column(rank, {next(windows): size})) for d, size in enumerate(sizes)]
 
-    def places(indices: Any) -> tuple[tuple, Any]:
+    def places(indices: Array) -> tuple[tuple, Any]:
         found, inside = list(offsets), np.ones((), bool)
         counts = indices.shape[:-1]
         for d, axis in shared.items():
@@ -104,7 +104,7 @@ def _windows(shape: Sequence[int], sizes: Sequence[int], rank: int, along: Seque
     return places
 
 
-def _gather(params: dict, ins: list, out: Any) -> Callable:
+def _gather(params: dict, ins: list, out: Aval) -> Callable:
     numbers, shape = params["dimension_numbers"], ins[0].shape
     need(math.prod(shape) > 0)
     places = _windows(shape, params["slice_sizes"], len(out.shape), numbers.offset_dims,
@@ -116,7 +116,7 @@ def _gather(params: dict, ins: list, out: Any) -> Callable:
             np.iinfo(out.dtype).min if kind == "i" else np.iinfo(out.dtype).max
     drops = jax.lax.GatherScatterMode.from_any(params["mode"]) == jax.lax.GatherScatterMode.FILL_OR_DROP
 
-    def gather(x: Any, indices: Any) -> Any:
+    def gather(x: Array, indices: Array) -> Any:
         index, inside = places(indices)
         found = np.broadcast_to(x[index], out.shape)
         return np.where(inside, found, np.asarray(fill, x.dtype)) if drops and not inside.all() else found
@@ -125,7 +125,7 @@ def _gather(params: dict, ins: list, out: Any) -> Callable:
 
 def _scattering(combine: Callable[[Any, tuple, Any], None]) -> Callable:
     """The form of a scatter whose function(array, index, new values) changes the array."""
-    def make(params: dict, ins: list, out: Any) -> Callable:
+    def make(params: dict, ins: list, out: Aval) -> Callable:
         numbers, shape, new = params["dimension_numbers"], ins[0].shape, ins[2].shape
         need(math.prod(shape) > 0 and math.prod(new) > 0)
         flat = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
@@ -136,7 +136,7 @@ def _scattering(combine: Callable[[Any, tuple, Any], None]) -> Callable:
                               numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True)))
         clips = jax.lax.GatherScatterMode.from_any(params["mode"]) == jax.lax.GatherScatterMode.CLIP
 
-        def scatter(x: Any, indices: Any, updates: Any) -> Any:
+        def scatter(x: Array, indices: Array, updates: Array) -> Any:
             index, inside = places(indices)
             inside = np.broadcast_to(True if clips else inside, new)
             x = np.array(x)
@@ -146,7 +146,7 @@ def _scattering(combine: Callable[[Any, tuple, Any], None]) -> Callable:
     return make
 
 
-def _put(x: Any, index: tuple, new: Any) -> None:
+def _put(x: Array, index: tuple, new: Array) -> None:
     x[index] = new
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import ml_dtypes
 import numpy as np
-from jax.extend.core import ClosedJaxpr, JaxprEqn
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
 from .._xla.tracing import aval_of
 from ..passes.division import is_quotient
 from ..passes.rewriting import called
 
-__all__ = ["ByLeaves", "Rules", "Unknown", "as_it_is", "by_numpy", "need"]
+__all__ = ["Array", "Aval", "ByLeaves", "Rules", "Unknown", "as_it_is", "by_numpy", "need"]
 
+# A value of a program. It may also be a NumPy scalar, which functions of arrays without axes return: it has the
+# attributes of an array, but not its type.
+Array: TypeAlias = np.ndarray
 ByLeaves = Callable[[Sequence[Any]], "list[np.ndarray] | None"]
 # computed as float32, rounded after each operation
 _HALVES = frozenset([np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)])
@@ -32,7 +35,7 @@ class Unknown(Exception):
     """A primitive, a form of it, or numbers that are not for NumPy."""
 
 
-def need(holds: Any) -> None:
+def need(holds: object) -> None:
     """Leaves a program to XLA where a condition does not hold.
 
     Raises:
@@ -57,7 +60,7 @@ class Rules(NamedTuple):
     programs: dict[str, Callable[[dict, Callable, Any], Callable]]
 
 
-def as_it_is(size: Any) -> Any:
+def as_it_is(size: object) -> Any:
     """The size of an array, which is a number."""
     return size
 
@@ -88,20 +91,22 @@ def by_numpy(closed: ClosedJaxpr, rules: Rules, known: Callable[[Any], Any] = as
     return call
 
 
-class _Aval(NamedTuple):
+class Aval(NamedTuple):
+    """The type of an array in a program whose sizes are known."""
+
     shape: tuple[int, ...]
     dtype: np.dtype
 
 
-def _widened(aval: _Aval) -> _Aval:
-    return _Aval(aval.shape, _SINGLE) if aval.dtype in _HALVES else aval
+def _widened(aval: Aval) -> Aval:
+    return Aval(aval.shape, _SINGLE) if aval.dtype in _HALVES else aval
 
 
-def _as_single(x: Any) -> Any:
+def _as_single(x: Array) -> Any:
     return x.astype(_SINGLE) if x.dtype in _HALVES else x
 
 
-def _program(jaxpr: Any, consts: Sequence[Any], known: Callable[[Any], Any],
+def _program(jaxpr: Jaxpr, consts: Sequence[Any], known: Callable[[Any], Any],
              rules: Rules) -> Callable[[Sequence[Any]], list[Any]]:
     need(not jaxpr.effects)
 
@@ -110,7 +115,7 @@ def _program(jaxpr: Any, consts: Sequence[Any], known: Callable[[Any], Any],
     places: dict[Any, int] = {}
     first: list[Any] = []
 
-    def place(variable: Any, value: Any = None) -> int:
+    def place(variable: Any, value: Array | None = None) -> int:
         if hasattr(variable, "val"):  # a literal
             value = np.asarray(variable.val, variable.aval.dtype)
         elif variable in places:
@@ -158,7 +163,7 @@ def _step(eqn: JaxprEqn, known: Callable[[Any], Any], rules: Rules,
         return rules.programs[name](params, within, eqn), True
     need(name in rules.functions or name in rules.forms)
     several = eqn.primitive.multiple_results and not quotient
-    *arguments, out = [_Aval(tuple(map(known, aval_of(v).shape)), _dtype(v)) for v in (*eqn.invars, eqn.outvars[0])]
+    *arguments, out = [Aval(tuple(map(known, aval_of(v).shape)), _dtype(v)) for v in (*eqn.invars, eqn.outvars[0])]
     if not math.prod(out.shape) and not several:
         return (lambda *_: np.zeros(out.shape, out.dtype)), False
     halves = name not in _AS_THEY_ARE and any(a.dtype in _HALVES for a in (*arguments, out))
@@ -176,7 +181,7 @@ def _dtype(variable: Any) -> Any:
     return _KEY if getattr(dtype, "name", "") == "key<fry>" else dtype
 
 
-def _used(jaxpr: Any) -> list[Any]:
+def _used(jaxpr: Jaxpr) -> list[Any]:
     """The equations that results depend on."""
     live, found = {v for v in jaxpr.outvars if not hasattr(v, "val")}, []
     for eqn in reversed(jaxpr.eqns):

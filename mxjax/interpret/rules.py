@@ -75,10 +75,10 @@ def _device(args: Sequence[Any]) -> Any:
     return devices.pop() if len(devices) == 1 else None
 
 
-def _is_of_cpu(arg: Any) -> bool:
+def _is_of_cpu(arg: object) -> bool:
     return not isinstance(arg, jax.Array) or len(arg.devices()) == 1 and next(iter(arg.devices())).platform == "cpu"
 
 
-def unknown(*_: Any) -> NoReturn:
+def unknown(*_: object) -> NoReturn:
     """Says that NumPy has no form of a program."""
     raise not_in_fork("it cannot be computed")

@@ -52,8 +52,8 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
     def get_list(shapes: Sequence[tuple[str, tuple[int, ...]]],
                  types: Sequence[tuple[str, Any]] | None) -> list[DataDesc]:
         """Descriptions from lists of (name, shape) and (name, dtype)."""
-        types = dict(types) if types is not None else {}
-        return [DataDesc(name, shape, types[name]) if types else DataDesc(name, shape) for name, shape in shapes]
+        dtypes = dict(types) if types is not None else {}
+        return [DataDesc(name, shape, dtypes[name]) if dtypes else DataDesc(name, shape) for name, shape in shapes]
 
 
 def described(shapes: Iterable[Any]) -> list[DataDesc]:
@@ -97,7 +97,7 @@ class DataBatch:
 
     def __str__(self) -> str:
         labels = [x.shape for x in self.label] if self.label else None
-        return f"{type(self).__name__}: data shapes: {[x.shape for x in self.data]} label shapes: {labels}"
+        return f"{type(self).__name__}: data shapes: {[x.shape for x in self.data or ()]} label shapes: {labels}"
 
 
 class DataIter:
@@ -110,8 +110,10 @@ class DataIter:
         batch_size: samples in a batch.
     """
 
-    provide_data: Sequence[tuple[Any, ...]]  # DataDesc, or name, shape and perhaps dtype and layout
-    provide_label: Sequence[tuple[Any, ...]]
+    # sequences of DataDesc, or of tuples of name, shape and perhaps dtype and layout; Any, for a subclass has them
+    # as attributes or as properties
+    provide_data: Any
+    provide_label: Any
     default_bucket_key: Any  # of iterators whose batches have bucket keys
 
     def __init__(self, batch_size: int = 0) -> None:
@@ -138,19 +140,23 @@ class DataIter:
 
     def iter_next(self) -> bool:
         """Go to the next batch; whether there is one."""
+        return False
 
-    def getdata(self) -> list[NDArray]:
-        """Data of the current batch."""
+    def getdata(self) -> Any:
+        """Data of the current batch: a list of arrays; one array of an `MXDataIter`, None where no subclass says."""
+        return None
 
-    def getlabel(self) -> list[NDArray]:
-        """Labels of the current batch."""
+    def getlabel(self) -> Any:
+        """Labels of the current batch, in the form of `getdata`."""
+        return None
 
     def getindex(self) -> Any:
         """Numbers of the current batch's samples, or None."""
         return None
 
-    def getpad(self) -> int:
-        """Number of samples at the current batch's end that only fill it."""
+    def getpad(self) -> int | None:
+        """Number of samples at the current batch's end that only fill it, or None."""
+        return None
 
 
 class _HeldBatchIter(DataIter):
@@ -158,17 +164,23 @@ class _HeldBatchIter(DataIter):
 
     current_batch: DataBatch | None = None
 
-    def getdata(self) -> list[NDArray]:
-        return self.current_batch.data
+    def _held(self) -> DataBatch:
+        """Returns the batch; AttributeError before the first one."""
+        if self.current_batch is None:
+            raise AttributeError(f"{type(self).__name__} has no current batch: call next() or iter_next() first")
+        return self.current_batch
 
-    def getlabel(self) -> list[NDArray]:
-        return self.current_batch.label
+    def getdata(self) -> list[NDArray] | None:
+        return self._held().data
+
+    def getlabel(self) -> list[NDArray] | None:
+        return self._held().label
 
     def getindex(self) -> Any:
-        return self.current_batch.index
+        return self._held().index
 
-    def getpad(self) -> int:
-        return self.current_batch.pad
+    def getpad(self) -> int | None:
+        return self._held().pad
 
 
 class ResizeIter(_HeldBatchIter):
@@ -201,15 +213,15 @@ class ResizeIter(_HeldBatchIter):
 
     def state_dict(self) -> dict[str, Any]:
         """Returns where the epoch stands, with the iterator's own state as "data_iter"; TypeError where it has none."""
-        need_state("ResizeIter", self.data_iter)
-        return {"kind": "ResizeIter", "size": self.size, "cur": self.cur, "data_iter": self.data_iter.state_dict()}
+        inner = need_state("ResizeIter", self.data_iter).state_dict()
+        return {"kind": "ResizeIter", "size": self.size, "cur": self.cur, "data_iter": inner}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go to where `state_dict` was called; ValueError where the state does not fit."""
-        need_state("ResizeIter", self.data_iter)
+        data_iter = need_state("ResizeIter", self.data_iter)
         check_state("ResizeIter", state, {"kind": "ResizeIter", "size": self.size}, ("cur", "data_iter"))
         cur = check_count("ResizeIter", "cur", state["cur"], self.size)
-        self.data_iter.load_state_dict(state["data_iter"])
+        data_iter.load_state_dict(state["data_iter"])
         self.cur = cur
 
     def iter_next(self) -> bool:

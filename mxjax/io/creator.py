@@ -33,6 +33,7 @@ class Source(Protocol):
 
     def position(self) -> dict[str, Any]:
         """Returns where the current batch ends: numbers by name."""
+        ...
 
     def go_to(self, position: dict[str, Any]) -> None:
         """Go to where `position` was called, and before the batch behind it; raises ValueError where it is damaged."""
@@ -42,9 +43,11 @@ class Source(Protocol):
 
     def next(self) -> bool:
         """Go to the next batch; whether there is one."""
+        ...
 
     def batch(self) -> tuple[Any, Any, int, np.ndarray]:
         """Data, labels (arrays of any kind), pad, and the samples' numbers of the current batch."""
+        ...
 
 
 class MXDataIter(DataIter):
@@ -72,9 +75,9 @@ class MXDataIter(DataIter):
         except StopIteration:
             raise MXNetError("there is not one batch: no data, fewer than a batch where the last one is left out, or "
                              "fewer than there are parts (which without an index are of bytes)") from None
-        data, label = self.first_batch.data[0], self.first_batch.label[0]
-        self.provide_data = [DataDesc(data_name, data.shape, data.dtype)]
-        self.provide_label = [DataDesc(label_name, label.shape, label.dtype)]
+        self.provide_data, self.provide_label = (
+            [DataDesc(name, array.shape, array.dtype) for array in arrays or ()]
+            for name, arrays in ((data_name, self.first_batch.data), (label_name, self.first_batch.label)))
 
     def debug_skip_load(self) -> None:
         """From now on give the current batch again and again, to measure what else takes time."""
@@ -99,8 +102,8 @@ class MXDataIter(DataIter):
         Raises:
             TypeError: the source of the batches has no position.
         """
-        self._check_source()
-        position = self._start if self.first_batch is not None else self.handle.position()
+        start = self._first_position()
+        position = start if self.first_batch is not None else self.handle.position()
         return {"kind": self._kind, **self._settings, **self.handle.extent, **position}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -113,14 +116,16 @@ class MXDataIter(DataIter):
             TypeError: the source of the batches has no position.
             ValueError: the state is of other data or settings; says what differs.
         """
-        self._check_source()
-        check_state(self._kind, state, {"kind": self._kind, **self._settings, **self.handle.extent}, self._start)
-        self.handle.go_to({name: state[name] for name in self._start})
+        start = self._first_position()
+        check_state(self._kind, state, {"kind": self._kind, **self._settings, **self.handle.extent}, start)
+        self.handle.go_to({name: state[name] for name in start})
         self.first_batch, self._at_begin = None, True
 
-    def _check_source(self) -> None:
+    def _first_position(self) -> dict[str, Any]:
+        """Returns where the source stood before its first batch; TypeError where it has no position."""
         if self._start is None:
             raise TypeError(f"{type(self.handle).__name__} has no position(), so it cannot be resumed")
+        return self._start
 
     def next(self) -> DataBatch:
         if self._repeat_first and not self._at_begin:
@@ -186,6 +191,6 @@ def creator(function: Callable[..., Source], parameters: type | None = None) -> 
         made._settings = {key: values.get(key, params[key].default) for key in _ORDERING if key in params}
         return made
     functools.update_wrapper(create, function)
-    del create.__wrapped__  # its signature is (*args, **kwargs), as in MXNet; the parameters are in the docstring
+    vars(create).pop("__wrapped__")  # its signature is (*args, **kwargs), as in MXNet; the docstring has the parameters
     create.__annotations__ = {"return": "MXDataIter"}
     return create

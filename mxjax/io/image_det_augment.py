@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import random
 
 import numpy as np
 
 from .._support import images as _pixels
 from ..base import MXNetError
+from ._draws import Random
 from .image_augment import jitter_hls, method
 from .image_parameters import DetParameters
 
@@ -120,7 +120,7 @@ class DetAugmenter:
             if any(low > high or low < 0 for low, high in bounds):
                 raise MXNetError(f"min_{name} must not be negative or greater than max_{name}, got {bounds}")
 
-    def __call__(self, pixels: np.ndarray, label: np.ndarray, rng: random.Random) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, pixels: np.ndarray, label: np.ndarray, rng: Random) -> tuple[np.ndarray, np.ndarray]:
         """(image (height, width, channels) uint8, label)."""
         p, cv2 = self._p, _pixels.cv2()
         if p.resize != -1:
@@ -139,11 +139,11 @@ class DetAugmenter:
             pixels = self._crop(pixels, objects, rng)
         return self._fit(pixels, rng), objects.to_array()
 
-    def _resize(self, pixels: np.ndarray, size: tuple[int, int], rng: random.Random) -> np.ndarray:
+    def _resize(self, pixels: np.ndarray, size: tuple[int, int], rng: Random) -> np.ndarray:
         return _pixels.resize(np.ascontiguousarray(pixels), *size,
                             method(self._p.inter_method, pixels.shape[1::-1], size, rng))
 
-    def _colours(self, pixels: np.ndarray, rng: random.Random) -> np.ndarray:
+    def _colours(self, pixels: np.ndarray, rng: Random) -> np.ndarray:
         p = self._p
 
         def draw(limit: float, probability: float) -> float:
@@ -158,7 +158,7 @@ class DetAugmenter:
             pixels = _pixels._shaped(_pixels.cv2().addWeighted(pixels, 1 + contrast, pixels, 0, 0))
         return pixels
 
-    def _pad(self, pixels: np.ndarray, objects: Objects, rng: random.Random) -> np.ndarray:
+    def _pad(self, pixels: np.ndarray, objects: Objects, rng: Random) -> np.ndarray:
         """Puts the image at a random place of a larger one."""
         p = self._p
         scale = rng.uniform(1, p.max_pad_scale)
@@ -170,7 +170,7 @@ class DetAugmenter:
         return _pixels.border(pixels, int(y * rows), int((scale - y - 1) * rows), int(x * columns),
                             int((scale - x - 1) * columns), 16, values=(p.fill_value,) * 3)
 
-    def _crop(self, pixels: np.ndarray, objects: Objects, rng: random.Random) -> np.ndarray:
+    def _crop(self, pixels: np.ndarray, objects: Objects, rng: Random) -> np.ndarray:
         """Cuts out a box that one of the samplers finds, tried in random order."""
         p = self._p
         rows, columns = pixels.shape[:2]
@@ -185,14 +185,14 @@ class DetAugmenter:
         return pixels
 
     @staticmethod
-    def _box(scales: tuple[float, float], ratios: tuple[float, float], image_ratio: float, rng: random.Random) -> Box:
+    def _box(scales: tuple[float, float], ratios: tuple[float, float], image_ratio: float, rng: Random) -> Box:
         scale = rng.uniform(*scales) + 1e-12
         low, high = max(ratios[0] / image_ratio, scale ** 2), min(ratios[1] / image_ratio, 1 / scale ** 2)
         ratio = math.sqrt(rng.uniform(low, high))
         width, height = min(1.0, scale * ratio), min(1.0, scale / ratio)
         return rng.uniform(0, 1 - width), rng.uniform(0, 1 - height), width, height
 
-    def _fit(self, pixels: np.ndarray, rng: random.Random) -> np.ndarray:
+    def _fit(self, pixels: np.ndarray, rng: Random) -> np.ndarray:
         """Resizes as `resize_mode` says."""
         p = self._p
         _, height, width = p.data_shape

@@ -20,8 +20,6 @@ _Positive = Annotated[int, Range(1)]
 class RecordParameters:
     """Parameters of both iterators: which records to read, and how to normalize their images."""
 
-    path_imgidx: ClassVar[str] = ""  # only `ImageRecordIter` takes these two
-    seed_aug: ClassVar[int | None] = None
     added_to_seed: ClassVar[int] = 111  # MXNet's twisters begin with the sum
     path_imgrec: str = ""
     path_imglist: str = ""
@@ -103,6 +101,8 @@ class ImageParameters(RecordParameters):
 class DetParameters(RecordParameters):
     """Parameters of `ImageDetRecordIter`."""
 
+    path_imgidx: ClassVar[str] = ""  # only `ImageRecordIter` takes these two
+    seed_aug: ClassVar[int | None] = None
     added_to_seed: ClassVar[int] = 233
     path_imgrec: str = "./data/imgrec.rec"
     aug_seq: str = "det_aug_default"

@@ -140,7 +140,7 @@ class _Normalizer:
             out += (light / self._std[:len(planes)]).astype(np.float32)
 
 
-def _use_mean_image(p: RecordParameters, normalize: _Normalizer,
+def _use_mean_image(p: ImageParameters | DetParameters, normalize: _Normalizer,
                     augmented: Callable[[bytes, Draws | Random], np.ndarray]) -> None:
     """Gives the normalizer the mean image, which is computed and stored where its file is missing."""
     if not p.mean_img:
@@ -163,6 +163,13 @@ def _use_mean_image(p: RecordParameters, normalize: _Normalizer,
         raise MXNetError(f"there are no images in {p.path_imgrec}")
     normalize.use((total / count).astype(np.float32))
     nd.save(p.mean_img, {"mean_img": nd.array(total / count)})
+
+
+def _of_python(rng: Draws | Random) -> Random:
+    """Returns Python's generator, which is the one there is without `seed_aug`."""
+    if not isinstance(rng, Random):
+        raise TypeError("ImageDetRecordIter draws from Python's generator; it has no seed_aug")
+    return rng
 
 
 def _check(p: RecordParameters, name: str) -> None:
@@ -319,11 +326,11 @@ def ImageDetRecordIter(p: DetParameters) -> RecordBatches:  # noqa: N802
 
     def augmented(record: bytes, rng: Draws | Random) -> np.ndarray:
         header, pixels = _pixels(record, p.data_shape[0])
-        return augment(pixels, raw(header), rng)[0]
+        return augment(pixels, raw(header), _of_python(rng))[0]
 
     def load(record: bytes, rng: Draws | Random, data: np.ndarray, label: np.ndarray) -> int:
         header, pixels = _pixels(record, p.data_shape[0])
-        pixels, values = augment(pixels, raw(header), rng)
+        pixels, values = augment(pixels, raw(header), _of_python(rng))
         rows, columns = pixels.shape[:2]
         label[:] = p.label_pad_value
         label[:4] = p.data_shape[0], rows, columns, len(values)

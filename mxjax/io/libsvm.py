@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,6 +19,15 @@ from .state import part_of
 __all__ = ["LibSVMIter"]
 
 
+class _Rows(Protocol):
+    """An array, or a csr matrix of SciPy's, which has no types of its own."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def __getitem__(self, rows: Any, /) -> Any: ...
+
+
 class _SparseRows(RowCursor):
     """Batches of the rows of a SciPy matrix, with labels; a `Source`.
 
@@ -29,7 +39,7 @@ class _SparseRows(RowCursor):
             last rows are empty.
     """
 
-    def __init__(self, data: object, label: object, batch_size: int, round_batch: bool) -> None:
+    def __init__(self, data: _Rows, label: _Rows, batch_size: int, round_batch: bool) -> None:
         self.data, self.label, self.batch_size, self.round_batch = data, label, batch_size, round_batch
         super().__init__(data.shape[0])
         self.rows = np.zeros(0, np.int64)
@@ -49,7 +59,7 @@ class _SparseRows(RowCursor):
 
     def batch(self) -> tuple:
         """Data, labels, number of filling rows, and numbers of the rows."""
-        def take(values: object) -> object:
+        def take(values: _Rows) -> sparse.CSRNDArray | np.ndarray:
             if self.round_batch:
                 taken = values[self.rows]
             else:
@@ -61,7 +71,7 @@ class _SparseRows(RowCursor):
         return take(self.data), take(self.label), self.pad, self.rows
 
 
-def _read(path: str, width: int) -> tuple[object, np.ndarray, int]:
+def _read(path: str, width: int) -> tuple[Any, np.ndarray, int]:
     """(matrix of the entries, numbers before them: (rows, labels), labels in a row) of a file or a folder of files."""
     from scipy.sparse import csr_matrix  # takes as long to import as the rest of mx.io; few read such files
     names = sorted(os.path.join(path, name) for name in os.listdir(path)) if os.path.isdir(path) else [path]

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import engine
 from .base import DataBatch, DataDesc, DataIter, _HeldBatchIter
-from .state import check_state, need_state, plain
+from .state import Resumable, check_state, need_state, plain
 
 __all__ = ["PrefetchingIter"]
 
@@ -42,12 +42,13 @@ class PrefetchingIter(_HeldBatchIter):
         self._read_ahead()
 
     def _describe(self, kind: str, rename: list[dict[str, str]] | None) -> list[DataDesc]:
-        descs = []
+        descs: list[DataDesc] = []
         for i, one in enumerate(self.iters):
             for desc in getattr(one, kind):
                 desc = desc if isinstance(desc, DataDesc) else DataDesc(*desc)
+                name: str = desc.name
                 descs.append(desc if rename is None else
-                             DataDesc(rename[i].get(desc.name, desc.name), desc.shape, desc.dtype, desc.layout))
+                             DataDesc(rename[i].get(name, name), desc.shape, desc.dtype, desc.layout))
         return descs
 
     @property
@@ -84,7 +85,7 @@ class PrefetchingIter(_HeldBatchIter):
         Raises:
             TypeError: an iterator has no `state_dict`; names it.
         """
-        self._check_iters()
+        self._resumable()
         self._wait()
         return {"kind": "PrefetchingIter", "count": self.n_iter, "iters": plain(self._before)}
 
@@ -98,35 +99,35 @@ class PrefetchingIter(_HeldBatchIter):
             TypeError: an iterator has no `load_state_dict`; names it.
             ValueError: a state does not fit its iterator; says what differs.
         """
-        self._check_iters()
+        iters = self._resumable()
         check_state("PrefetchingIter", state, {"kind": "PrefetchingIter", "count": self.n_iter}, ("iters",))
         self._wait()
         before = plain(self._before)
         try:
-            for one, inner in zip(self.iters, state["iters"], strict=True):
+            for one, inner in zip(iters, state["iters"], strict=True):
                 one.load_state_dict(inner)
         except BaseException:
-            for one, inner in zip(self.iters, before, strict=True):  # none of them goes on elsewhere than the others
+            for one, inner in zip(iters, before, strict=True):  # none of them goes on elsewhere than the others
                 one.load_state_dict(inner)
             raise
         finally:
             self._read_ahead()
 
-    def _check_iters(self) -> None:
-        for one in self.iters:
-            need_state("PrefetchingIter", one)
+    def _resumable(self) -> list[Resumable]:
+        """Returns the iterators; raises TypeError where one has no state."""
+        return [need_state("PrefetchingIter", one) for one in self.iters]
 
     def iter_next(self) -> bool:
         self._wait()
-        batches = list(self.next_batch)
-        if all(batch is None for batch in batches):
+        batches = [batch for batch in self.next_batch if batch is not None]
+        if not batches:
             return False
-        if any(batch is None for batch in batches):
+        if len(batches) < self.n_iter:
             raise ValueError("PrefetchingIter: one of the iterators has fewer batches than another")
         if len({batch.pad for batch in batches}) > 1:
             raise ValueError(f"PrefetchingIter: the iterators' pads differ: {[batch.pad for batch in batches]}")
         self.current_batch = DataBatch(
-            [array for batch in batches for array in batch.data],
+            [array for batch in batches for array in batch.data or ()],
             [array for batch in batches for array in batch.label or ()], batches[0].pad, batches[0].index,
             provide_data=self.provide_data, provide_label=self.provide_label)
         self._read_ahead()
@@ -135,7 +136,7 @@ class PrefetchingIter(_HeldBatchIter):
     def next(self) -> DataBatch:
         if not self.iter_next():
             raise StopIteration
-        return self.current_batch
+        return self._held()
 
 
 def _reading(source: DataIter, batches: list[DataBatch | None], before: list[Any], i: int) -> Any:

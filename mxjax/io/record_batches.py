@@ -22,7 +22,7 @@ from ..base import MXNetError
 from ..workers.pool import ProcessPool
 from ..workers.transport import Shared
 from ._draws import Draws, Random
-from .image_parameters import RecordParameters
+from .image_parameters import DetParameters, ImageParameters
 from .record_source import Contents, Record, open_records
 from .state import check_count
 
@@ -44,7 +44,7 @@ class _Arrays(NamedTuple):
 
     data: np.ndarray
     label: np.ndarray
-    index: np.ndarray
+    numbers: np.ndarray  # of the samples
 
 
 class _Share(NamedTuple):
@@ -69,7 +69,7 @@ class _Decoder:
         dtype: of the data.
     """
 
-    def __init__(self, p: RecordParameters, label_width: int, load: Load, dtype: Any) -> None:
+    def __init__(self, p: ImageParameters | DetParameters, label_width: int, load: Load, dtype: Any) -> None:
         self._p, self._load, self._contents = p, load, Contents()
         parts = [((p.batch_size, *p.data_shape), np.dtype(dtype)), ((p.batch_size, label_width), np.dtype(np.float32)),
                  ((p.batch_size,), np.dtype(np.uint64))]
@@ -103,7 +103,7 @@ class _Decoder:
             rng = Random(f"{p.seed}/{turn}/{number}") if p.seed_aug is None else \
                 Draws(p.added_to_seed + p.seed_aug + self._place(record, row))
             try:
-                batch.index[row] = self._load(self._contents(record), rng, batch.data[row], batch.label[row])
+                batch.numbers[row] = self._load(self._contents(record), rng, batch.data[row], batch.label[row])
             except (MXNetError, ValueError, _host.cv2().error) as error:
                 raise MXNetError(f"{record.file}, {record.place}: {error}") from error
 
@@ -166,7 +166,8 @@ class RecordBatches:
         owner: name of the iterator, for messages.
     """
 
-    def __init__(self, p: RecordParameters, label_width: int, load: Load, dtype: Any, owner: str) -> None:
+    def __init__(self, p: ImageParameters | DetParameters, label_width: int, load: Load, dtype: Any,
+                 owner: str) -> None:
         self.batch_size, self._p, self._owner = p.batch_size, p, owner
         self._decoder = _Decoder(p, label_width, load, dtype)
         self._records = open_records(p.path_imgrec, p.path_imgidx, p.part_index, p.num_parts, p.shuffle,
@@ -279,6 +280,8 @@ class RecordBatches:
 
     def batch(self) -> tuple[np.ndarray, np.ndarray, int, np.ndarray]:
         """Data, labels, number of filling samples, and the samples' numbers."""
+        if self._current is None:
+            raise MXNetError(f"{self._owner} has no current batch: call next() first")
         data, label, index = self._current.arrays
         return data, label[:, 0] if label.shape[1] == 1 else label, self._current.pad, index
 

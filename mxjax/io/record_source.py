@@ -83,10 +83,10 @@ class _Rounds(ABC):
     def _lengths(self, number: int) -> Iterable[int]:
         """Returns how many records are shuffled together, in turn, in a round."""
 
-    def _twister(self, number: int) -> Words:
+    def _twister(self, number: int, seed: int) -> Words:
         """The words that give a round's orders; who has taken all of them sets `_at`."""
         if self._at is None or number < self._at:
-            self._words, self._at = words_of(self._seed), 0
+            self._words, self._at = words_of(seed), 0
         while self._at < number:
             for length in self._lengths(self._at):
                 below(self._words, np.arange(2, length + 1))
@@ -114,7 +114,7 @@ class IndexedRecords(_Rounds):
         """The records of a round, from one on."""
         places: Sequence[int] = range(len(self._keys))
         if self._seed is not None:
-            places = order(self._twister(number), len(places))
+            places = order(self._twister(number, self._seed), len(places))
             self._at = number + 1
         for i in places[start:]:
             yield Record(self._spans[i], self._path, f"record {self._keys[i]}")
@@ -140,7 +140,7 @@ class StreamedRecords(_Rounds):
 
     def round(self, number: int, start: int = 0) -> Iterator[Record]:
         """The records of a round, from one on; those before it are read too."""
-        words = None if self._seed is None else self._twister(number)
+        words = None if self._seed is None else self._twister(number, self._seed)
         for i in self._order(number):
             for chunk in self._chunks(i):
                 places = range(len(chunk)) if words is None else order(words, len(chunk))
@@ -208,7 +208,10 @@ class StreamedRecords(_Rounds):
             with MXRecordIO(path, "r") as file:
                 file.handle.seek(_next_record(path, max(begin - file_begin, 0)))
                 while (position := file.handle.tell()) < min(end, file_end) - file_begin:
-                    record = Record(file.read(), path, f"the record at offset {position}")
+                    data = file.read()
+                    if data is None:  # the file has become shorter
+                        break
+                    record = Record(data, path, f"the record at offset {position}")
                     yield file_begin + position, file_begin + file.handle.tell(), record
 
 

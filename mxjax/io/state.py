@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["check_count", "check_order", "check_state", "need_state", "part_of", "plain"]
+__all__ = ["Resumable", "check_count", "check_order", "check_state", "need_state", "part_of", "plain"]
+
+
+class Resumable(Protocol):
+    """An iterator, or a sampler, that can go on where another one stood."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns where it stands."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes there."""
 
 
 def part_of(length: int, num_parts: int, part_index: int) -> slice:
@@ -48,11 +59,12 @@ def check_state(owner: str, state: Any, settings: Mapping[str, Any], position: I
         raise ValueError(f"{owner}: this state does not fit: {'; '.join(differing)}")
 
 
-def need_state(owner: str, source: Any) -> None:
-    """Raises TypeError where what `owner` reads from has no state; names it."""
+def need_state(owner: str, source: Any) -> Resumable:
+    """Returns what `owner` reads from; raises TypeError where that has no state, and names it."""
     if not hasattr(source, "state_dict") or not hasattr(source, "load_state_dict"):
         raise TypeError(f"{owner}: {type(source).__name__} has no state_dict() and load_state_dict(), so it cannot be "
                         "resumed")
+    return source
 
 
 def check_count(owner: str, name: str, value: Any, most: int | None = None) -> int:

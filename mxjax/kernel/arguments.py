@@ -21,7 +21,7 @@ __all__ = ["elements", "kind_of", "located", "placed", "signature_of", "with_num
 _NUMBERS = 1 << 12  # bytes of a host's array that is kept on accelerators
 
 
-def signature_of(arg: Any) -> Any:
+def signature_of(arg: object) -> Any:
     """Returns the part of a signature where an argument is no array of JAX's: a number, a NumPy array, or a tree."""
     if isinstance(arg, (np.ndarray, np.generic)):
         return arg.shape, arg.dtype
@@ -31,7 +31,7 @@ def signature_of(arg: Any) -> Any:
     return (tree, *[a.aval if hasattr(a, "aval") else signature_of(a) for a in leaves])
 
 
-def elements(tree: Any) -> int:
+def elements(tree: object) -> int:
     return sum([math.prod(getattr(leaf, "shape", ())) for leaf in jax.tree.leaves(tree)])
 
 

@@ -78,7 +78,7 @@ class BoundForm:
             params["_key"] = rest[len(self._dynamic):]
         return params
 
-    def _forward(self, *args: Any) -> tuple:
+    def _forward(self, *args: object) -> tuple:
         result = self._form.forward(self._parameters(args), *self._spread(args[:self._count]))
         return tuple(map(np.asarray, result)) if isinstance(result, tuple) else (np.asarray(result),)
 

@@ -40,7 +40,7 @@ class ProgramBudget:
         with contextlib.suppress(OSError, ValueError):  # no other system has such a limit
             self._limit = int(pathlib.Path("/proc/sys/vm/max_map_count").read_text(encoding="ascii"))
 
-    def add(self, one: Any) -> None:
+    def add(self, one: object) -> None:
         with self._lock:
             self._all.add(one)
 

@@ -65,7 +65,7 @@ class Compiled:
     def __init__(self, function: Callable, most: int = _SOME, again: bool = False,
                  by_numpy: ByNumpy | None = None, any_size: bool = False, parts: bool = False, trains: bool = False,
                  passes: Callable[[str | None], Sequence[Pass]] | None = None, patient: bool = False,
-                 **options: Any) -> None:
+                 **options: object) -> None:
         self._arguments = dict(most=most, again=again, by_numpy=by_numpy, any_size=any_size, parts=parts,
                                trains=trains, passes=passes, patient=patient, **options)
         self._original = function
@@ -82,7 +82,7 @@ class Compiled:
         self.held = 0  # bytes of programs, by estimate
         budget.add(self)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         if find_top_trace(None) is not EVALUATES:
             return self._in_transformation(args)
         if budget.short:
@@ -123,7 +123,7 @@ class Compiled:
         if self.xla.owns(call) and self._calls.get(signature) is call:
             self._warm[signature] = call
 
-    def within(self, *args: Any) -> Any:
+    def within(self, *args: object) -> Any:
         """Returns the results, as NumPy arrays, of NumPy arrays: a part of a program that NumPy computes."""
         signature = tuple([(a.shape, a.dtype) if type(a) is np.ndarray else signature_of(a) for a in args])
         call = self._within.get(signature)
@@ -132,7 +132,7 @@ class Compiled:
         result = call(jax.tree.leaves(args)) if call else None
         return self._by_xla(*args) if result is None else result
 
-    def _by_xla(self, *args: Any) -> Any:
+    def _by_xla(self, *args: object) -> Any:
         """The results by XLA, of NumPy arrays, as such."""
         args = jax.tree.map(to_device, args)
         try:
@@ -151,7 +151,7 @@ class Compiled:
         """Other processes compile for themselves."""
         return functools.partial(type(self), **self._arguments), (self._original,)
 
-    def eval_shape(self, *args: Any) -> Any:
+    def eval_shape(self, *args: object) -> Any:
         """Shapes and dtypes of the results for arguments or ShapeDtypeStructs; a call will not trace again."""
         return self.xla.form(self._kind(args), None).eval_shape(*args)
 
@@ -252,7 +252,7 @@ class Compiled:
             self._keep(signature, made.call, made.size)
             return made.call
 
-        def first(*args: Any) -> Any:
+        def first(*args: object) -> Any:
             with telling("mxjax.kernel", "XLA compiles a program of %d operations%s, which has not been called with "
                          "these shapes before; further calls will not wait", made.operations, self._name(),
                          doing="compiling"):
@@ -300,7 +300,7 @@ class Reordered(Compiled):
 
     def __init__(self, function: Callable, order: Sequence[int], **options: Any) -> None:
         @functools.wraps(function)
-        def ordered(*args: Any) -> tuple:
+        def ordered(*args: object) -> tuple:
             return operator.itemgetter(*order)(function(*args))
         own = options.get("by_numpy")
         super().__init__(ordered, **{**options, "by_numpy": own and functools.partial(_in_order, own, order)})
@@ -308,7 +308,7 @@ class Reordered(Compiled):
         self._function, self._order = function, order
         self._restored = operator.itemgetter(*[order.index(i) for i in range(len(order))])
 
-    def __call__(self, *args: Any) -> tuple:
+    def __call__(self, *args: object) -> tuple:
         return self._restored(super().__call__(*args))
 
     def deliver(self, made: list[Any], args: Sequence[Any]) -> None:
@@ -334,7 +334,7 @@ class _Through(list):
         super().__init__()
         self._function, self._made = function, made
 
-    def append(self, one: Any) -> None:
+    def append(self, one: object) -> None:
         self.extend((one,))
 
     def extend(self, several: Iterable[Any]) -> None:

@@ -104,7 +104,7 @@ class Derivative:
         """Returns the compiled forward pass of a graph: (outputs, further results, `Residuals`)."""
         found = self._forwards.get(mirror)
         if found is None:
-            def forward(*args: Any) -> tuple:
+            def forward(*args: object) -> tuple:
                 if interpreting():
                     results, pull = self.kernel.pullback(args, self._wanted)
                     count = self.kernel.num_outputs
@@ -116,7 +116,7 @@ class Derivative:
 
     def _differentiated(self, args: Sequence[Any], mirror: bool) -> tuple[Sequence[Any], Any, Sequence[Any]]:
         """Returns outputs, JAX's pull, and the results that have no gradients (new auxiliary states)."""
-        def function(*selected: Any) -> tuple[list, list]:
+        def function(*selected: object) -> tuple[list, list]:
             full = list(args)
             for place, value in zip(self.places, selected, strict=True):
                 full[place] = value
@@ -177,14 +177,14 @@ class Residuals:
         self.new, self.form = tuple(new), form
 
     @classmethod
-    def of(cls, pull: Any, args: Any) -> Residuals:
+    def of(cls, pull: object, args: object) -> Residuals:
         """Returns what a pull has, within the trace of which `args` are the arguments."""
         places = {id(value): place for place, value in enumerate(jax.tree.leaves(args))}
         arrays, structure = jax.tree.flatten(pull)
         sources = tuple([places.get(id(array)) for array in arrays])
         return cls([a for a, source in zip(arrays, sources, strict=True) if source is None], (structure, sources))
 
-    def pull(self, args: Any) -> Any:
+    def pull(self, args: object) -> Any:
         """Returns the pull, with the arguments of the program."""
         structure, sources = self.form
         values, new = jax.tree.leaves(args), iter(self.new)

@@ -105,7 +105,7 @@ class InterpreterBackend:
             return self.sizes.find(args) or self.sizes.trace(args, kind)
         return self._own(*own, args, kind)
 
-    def _by_parts(self, tree: Any) -> Callable[[Sequence[Any]], Any]:
+    def _by_parts(self, tree: object) -> Callable[[Sequence[Any]], Any]:
         def function(leaves: Sequence[Any]) -> Any:
             args = jax.tree.unflatten(tree, [np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf
                                              for leaf in leaves])

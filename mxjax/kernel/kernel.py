@@ -135,7 +135,7 @@ class Kernel:
             object.__setattr__(self, "_once", once)
         return once
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a kernel does not change; {name} is an argument of its class")
 
     def __reduce__(self) -> tuple:
@@ -191,7 +191,7 @@ class Kernel:
         with jax.enable_x64(wide or self.wide):
             return (program or self.jitted).begin(args)
 
-    def within(self, *args: Any) -> tuple:
+    def within(self, *args: object) -> tuple:
         """The kernel's results within a program: one that JAX traces, or one that NumPy computes."""
         if not interpreting():
             return self.once(*args)
@@ -282,7 +282,7 @@ class Kernel:
             forward = self.smooth(_float().__name__) if self.smooth else self.fn
 
             def differentiated(inputs: Sequence[Any], places: Sequence[int]) -> tuple[Any, Callable]:
-                def of_wanted(*values: Any) -> tuple:
+                def of_wanted(*values: object) -> tuple:
                     full = list(inputs)
                     for i, value in zip(places, values, strict=True):
                         full[i] = value
@@ -367,7 +367,7 @@ class Kernel:
         """Returns which of these arguments a backward pass reads."""
         trace = self._needs.get((wanted, heads))
         if trace is None:
-            def gradients(*args: Any) -> tuple:
+            def gradients(*args: object) -> tuple:
                 outs = jax.eval_shape(self.fn, *args)
                 given = [jnp.zeros(o.shape, o.dtype) for o, h in zip(outs, heads, strict=False) if h]
                 return self.vjp(wanted, heads).fn(*args, *given)
@@ -441,7 +441,7 @@ def watch(observer: Callable[..., Any] | None) -> None:
 
 def _guard(gate: Callable[[], None]) -> None:
     """From now on all compiled calls pass the gate first."""
-    def guarded(name: str, kind: str, call: Callable[..., Any], *args: Any) -> Any:
+    def guarded(name: str, kind: str, call: Callable[..., Any], *args: object) -> Any:
         gate()
         return call(*args)
     watch(guarded)
@@ -690,7 +690,7 @@ def _formula(op: Op, params: dict[str, Any], function: Callable[..., Any], stati
     return fn
 
 
-def as_numbers(vector: Any) -> list[Any]:
+def as_numbers(vector: object) -> list[Any]:
     """The numbers in a vector, each as what a Python float is: it takes the dtype of the array it meets."""
     if isinstance(vector, np.ndarray) and interpreting():
         return vector.tolist()
@@ -704,7 +704,7 @@ def never(params: dict[str, Any]) -> bool:
     return False
 
 
-def _tuple(result: Any) -> tuple:
+def _tuple(result: object) -> tuple:
     return result if isinstance(result, tuple) else tuple(result) if isinstance(result, list) else (result,)
 
 
@@ -716,10 +716,10 @@ def _with_gradient(function: Callable, gradient: Callable, params: dict[str, Any
     traced = {name: value for name, value in params.items() if isinstance(value, jax.Array)}
 
     @jax.custom_vjp
-    def compute(*inputs: Any) -> tuple:
+    def compute(*inputs: object) -> tuple:
         return _tuple(function(*inputs, **params))
 
-    def forward(*inputs: Any) -> tuple:
+    def forward(*inputs: object) -> tuple:
         outputs = compute(*inputs)
         return outputs, (inputs, outputs, traced)
 

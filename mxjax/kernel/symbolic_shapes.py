@@ -188,7 +188,7 @@ class SymbolicTraces:
         """Forgets all."""
         self._calls.clear()
 
-    def learn(self, args: Sequence[Any], function: ByLeaves, tree: Any, kind: str) -> None:
+    def learn(self, args: Sequence[Any], function: ByLeaves, tree: object, kind: str) -> None:
         """Learns from a call for which a trace was necessary.
 
         Args:

@@ -22,9 +22,8 @@ from ..ndarray import NDArray
 from ..ops.common import by_own_rules
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
     from ..base import Key
+    from ..ops.params import DTypeLike
 
 __all__ = ["Compression"]
 

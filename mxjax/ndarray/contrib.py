@@ -39,35 +39,35 @@ def isnan(data: NDArray) -> NDArray:
     return data != data
 
 
-def _scale(rescale_grad: Any, like: NDArray) -> NDArray:
+def _scale(rescale_grad: NDArray | float, like: NDArray) -> NDArray:
     """The factor of the gradients as an array: it may come from a loss scaler on the device."""
     return rescale_grad if isinstance(rescale_grad, NDArray) else full((1,), float(rescale_grad), like.context)
 
 
-def adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, rescale_grad: Any, lr: float, eta: float,
-                 beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0,
+def adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, rescale_grad: NDArray | float, lr: float,
+                 eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0,
                  clip_gradient: float = -1, out: NDArray | None = None, name: str | None = None,
-                 **kwargs: Any) -> NDArray:
+                 **kwargs: object) -> NDArray:
     """Adam with decoupled weight decay; `rescale_grad` may be an array, whose 0 or NaN skips the update."""
     return call(registry.get("_adamw_update"), [weight, grad, mean, var, _scale(rescale_grad, weight)],
                 {"lr": lr, "eta": eta, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "wd": wd,
                  "clip_gradient": clip_gradient, **kwargs}, out)
 
 
-def mp_adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, weight32: NDArray, rescale_grad: Any,
-                    lr: float, eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
-                    wd: float = 0, clip_gradient: float = -1, out: NDArray | None = None, name: str | None = None,
-                    **kwargs: Any) -> NDArray:
+def mp_adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, weight32: NDArray,
+                    rescale_grad: NDArray | float, lr: float, eta: float, beta1: float = 0.9, beta2: float = 0.999,
+                    epsilon: float = 1e-8, wd: float = 0, clip_gradient: float = -1, out: NDArray | None = None,
+                    name: str | None = None, **kwargs: object) -> NDArray:
     """`adamw_update` with float32 master weights."""
     return call(registry.get("_mp_adamw_update"), [weight, grad, mean, var, weight32, _scale(rescale_grad, weight)],
                 {"lr": lr, "eta": eta, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "wd": wd,
                  "clip_gradient": clip_gradient, **kwargs}, out)
 
 
-def adabelief_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, rescale_grad: Any, lr: float,
-                     eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0,
-                     clip_gradient: float = -1, out: NDArray | None = None, name: str | None = None,
-                     **kwargs: Any) -> NDArray:
+def adabelief_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, rescale_grad: NDArray | float,
+                     lr: float, eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
+                     wd: float = 0, clip_gradient: float = -1, out: NDArray | None = None, name: str | None = None,
+                     **kwargs: object) -> NDArray:
     """AdaBelief's update; `rescale_grad` may be an array, whose 0 or NaN skips the update."""
     return call(registry.get("_adabelief_update"), [weight, grad, mean, var, _scale(rescale_grad, weight)],
                 {"lr": lr, "eta": eta, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "wd": wd,
@@ -75,53 +75,55 @@ def adabelief_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray
 
 
 def mp_adabelief_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, weight32: NDArray,
-                        rescale_grad: Any, lr: float, eta: float, beta1: float = 0.9, beta2: float = 0.999,
+                        rescale_grad: NDArray | float, lr: float, eta: float, beta1: float = 0.9, beta2: float = 0.999,
                         epsilon: float = 1e-8, wd: float = 0, clip_gradient: float = -1, out: NDArray | None = None,
-                        name: str | None = None, **kwargs: Any) -> NDArray:
+                        name: str | None = None, **kwargs: object) -> NDArray:
     """`adabelief_update` with float32 master weights."""
     return call(registry.get("_mp_adabelief_update"), [weight, grad, mean, var, weight32, _scale(rescale_grad, weight)],
                 {"lr": lr, "eta": eta, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "wd": wd,
                  "clip_gradient": clip_gradient, **kwargs}, out)
 
 
-def _listed(op: str, count: str, groups: Sequence[Sequence[NDArray]], last: Sequence[NDArray], out: Any, size: int,
-            params: dict[str, Any]) -> Any:
+def _listed(op: str, count: str, groups: Sequence[Sequence[NDArray]], last: Sequence[NDArray],
+            out: Sequence[NDArray] | None, size: int, params: dict[str, Any]) -> Any:
     """Calls an operator on several weights: their arrays weight by weight, then what they share."""
     arrays = [a for row in zip(*groups, strict=True) for a in row]
     return call(registry.get(op), [*arrays, *last], {count: size or len(groups[0]), **params}, out)
 
 
 def multi_adamw_update(weights: Sequence[NDArray], grads: Sequence[NDArray], mean: Sequence[NDArray],
-                       var: Sequence[NDArray], rescale_grad: Any, lrs: Sequence[float], wds: Sequence[float],
-                       etas: Sequence[float], out: Any = None, name: str | None = None, size: int = 0,
-                       **kwargs: Any) -> Any:
+                       var: Sequence[NDArray], rescale_grad: NDArray | float, lrs: Sequence[float],
+                       wds: Sequence[float], etas: Sequence[float], out: Sequence[NDArray] | None = None,
+                       name: str | None = None, size: int = 0, **kwargs: object) -> Any:
     """`adamw_update` of several weights in one call."""
     return _listed("_multi_adamw_update", "num_weights", (weights, grads, mean, var),
                    [_scale(rescale_grad, weights[0])], out, size, {"lrs": lrs, "wds": wds, "etas": etas, **kwargs})
 
 
 def multi_mp_adamw_update(weights: Sequence[NDArray], grads: Sequence[NDArray], mean: Sequence[NDArray],
-                          var: Sequence[NDArray], weights32: Sequence[NDArray], rescale_grad: Any,
-                          lrs: Sequence[float], wds: Sequence[float], etas: Sequence[float], out: Any = None,
-                          name: str | None = None, size: int = 0, **kwargs: Any) -> Any:
+                          var: Sequence[NDArray], weights32: Sequence[NDArray], rescale_grad: NDArray | float,
+                          lrs: Sequence[float], wds: Sequence[float], etas: Sequence[float],
+                          out: Sequence[NDArray] | None = None, name: str | None = None, size: int = 0,
+                          **kwargs: object) -> Any:
     """`mp_adamw_update` of several weights in one call."""
     return _listed("_multi_mp_adamw_update", "num_weights", (weights, grads, mean, var, weights32),
                    [_scale(rescale_grad, weights[0])], out, size, {"lrs": lrs, "wds": wds, "etas": etas, **kwargs})
 
 
 def multi_adabelief_update(weights: Sequence[NDArray], grads: Sequence[NDArray], mean: Sequence[NDArray],
-                           var: Sequence[NDArray], rescale_grad: Any, lrs: Sequence[float], wds: Sequence[float],
-                           etas: Sequence[float], out: Any = None, name: str | None = None, size: int = 0,
-                           **kwargs: Any) -> Any:
+                           var: Sequence[NDArray], rescale_grad: NDArray | float, lrs: Sequence[float],
+                           wds: Sequence[float], etas: Sequence[float], out: Sequence[NDArray] | None = None,
+                           name: str | None = None, size: int = 0, **kwargs: object) -> Any:
     """`adabelief_update` of several weights in one call."""
     return _listed("_multi_adabelief_update", "num_weights", (weights, grads, mean, var),
                    [_scale(rescale_grad, weights[0])], out, size, {"lrs": lrs, "wds": wds, "etas": etas, **kwargs})
 
 
 def multi_mp_adabelief_update(weights: Sequence[NDArray], grads: Sequence[NDArray], mean: Sequence[NDArray],
-                              var: Sequence[NDArray], weights32: Sequence[NDArray], rescale_grad: Any,
-                              lrs: Sequence[float], wds: Sequence[float], etas: Sequence[float], out: Any = None,
-                              name: str | None = None, size: int = 0, **kwargs: Any) -> Any:
+                              var: Sequence[NDArray], weights32: Sequence[NDArray], rescale_grad: NDArray | float,
+                              lrs: Sequence[float], wds: Sequence[float], etas: Sequence[float],
+                              out: Sequence[NDArray] | None = None, name: str | None = None, size: int = 0,
+                              **kwargs: object) -> Any:
     """`mp_adabelief_update` of several weights in one call."""
     return _listed("_multi_mp_adabelief_update", "num_weights", (weights, grads, mean, var, weights32),
                    [_scale(rescale_grad, weights[0])], out, size, {"lrs": lrs, "wds": wds, "etas": etas, **kwargs})
@@ -129,7 +131,7 @@ def multi_mp_adabelief_update(weights: Sequence[NDArray], grads: Sequence[NDArra
 
 def multi_lamb_update(weights: Sequence[NDArray], grads: Sequence[NDArray], mean: Sequence[NDArray],
                       var: Sequence[NDArray], step_count: Sequence[int], lrs: Sequence[float], wds: Sequence[float],
-                      out: Any = None, num_tensors: int = 0, **kwargs: Any) -> Any:
+                      out: Sequence[NDArray] | None = None, num_tensors: int = 0, **kwargs: object) -> Any:
     """LAMB update of several weights in one call."""
     return _listed("_multi_lamb_update", "num_tensors", (weights, grads, mean, var), [], out, num_tensors,
                    {"step_count": step_count, "learning_rates": lrs, "wds": wds, **kwargs})
@@ -137,8 +139,8 @@ def multi_lamb_update(weights: Sequence[NDArray], grads: Sequence[NDArray], mean
 
 def multi_mp_lamb_update(weights: Sequence[NDArray], grads: Sequence[NDArray], mean: Sequence[NDArray],
                          var: Sequence[NDArray], weights32: Sequence[NDArray], step_count: Sequence[int],
-                         lrs: Sequence[float], wds: Sequence[float], out: Any = None, num_tensors: int = 0,
-                         **kwargs: Any) -> Any:
+                         lrs: Sequence[float], wds: Sequence[float], out: Sequence[NDArray] | None = None,
+                         num_tensors: int = 0, **kwargs: object) -> Any:
     """`multi_lamb_update` with float32 master weights."""
     return _listed("_multi_mp_lamb_update", "num_tensors", (weights, grads, mean, var, weights32), [], out,
                    num_tensors, {"step_count": step_count, "learning_rates": lrs, "wds": wds, **kwargs})
@@ -146,7 +148,7 @@ def multi_mp_lamb_update(weights: Sequence[NDArray], grads: Sequence[NDArray], m
 
 def multi_lans_update(weights: Sequence[NDArray], grads: Sequence[NDArray], mean: Sequence[NDArray],
                       var: Sequence[NDArray], step_count: Sequence[int], lrs: Sequence[float], wds: Sequence[float],
-                      out: Any = None, num_tensors: int = 0, **kwargs: Any) -> Any:
+                      out: Sequence[NDArray] | None = None, num_tensors: int = 0, **kwargs: object) -> Any:
     """LANS update of several weights in one call."""
     return _listed("_multi_lans_update", "num_tensors", (weights, grads, mean, var), [], out, num_tensors,
                    {"step_count": step_count, "learning_rates": lrs, "wds": wds, **kwargs})
@@ -154,8 +156,8 @@ def multi_lans_update(weights: Sequence[NDArray], grads: Sequence[NDArray], mean
 
 def multi_mp_lans_update(weights: Sequence[NDArray], grads: Sequence[NDArray], mean: Sequence[NDArray],
                          var: Sequence[NDArray], weights32: Sequence[NDArray], step_count: Sequence[int],
-                         lrs: Sequence[float], wds: Sequence[float], out: Any = None, num_tensors: int = 0,
-                         **kwargs: Any) -> Any:
+                         lrs: Sequence[float], wds: Sequence[float], out: Sequence[NDArray] | None = None,
+                         num_tensors: int = 0, **kwargs: object) -> Any:
     """`multi_lans_update` with float32 master weights."""
     return _listed("_multi_mp_lans_update", "num_tensors", (weights, grads, mean, var, weights32), [], out,
                    num_tensors, {"step_count": step_count, "learning_rates": lrs, "wds": wds, **kwargs})

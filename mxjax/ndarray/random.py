@@ -8,18 +8,20 @@ from .. import level
 from .._namespace import attach
 from ..array import functions
 from ..array.dense import NDArray
-from ..base import _Null, numeric_types
+from ..base import _Null, _NullType, numeric_types
 from ..context import Context
 from ..eager.dispatch import call
 from ..ops import registry
+from ..ops.params import DTypeLike, ShapeLike
 from ..ops.random.drawing import draw
 
 __all__ = ["binomial", "categorical", "exponential", "gamma", "generalized_negative_binomial", "multinomial",
            "negative_binomial", "normal", "poisson", "randint", "randn", "shuffle", "uniform"]
 
 
-def uniform(low: Any = 0, high: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Context | None = None,
-            out: NDArray | None = None, **kwargs: Any) -> NDArray:
+def uniform(low: NDArray | float = 0, high: NDArray | float = 1, shape: ShapeLike | _NullType = _Null,
+            dtype: DTypeLike | _NullType = _Null, ctx: Context | None = None, out: NDArray | None = None,
+            **kwargs: object) -> NDArray:
     """Draws from the uniform distribution on [low, high).
 
     Args:
@@ -32,8 +34,9 @@ def uniform(low: Any = 0, high: Any = 1, shape: Any = _Null, dtype: Any = _Null,
     return draw("uniform", {"low": low, "high": high}, shape, dtype, ctx, out, kwargs, call, NDArray)
 
 
-def normal(loc: Any = 0, scale: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Context | None = None,
-           out: NDArray | None = None, **kwargs: Any) -> NDArray:
+def normal(loc: NDArray | float = 0, scale: NDArray | float = 1, shape: ShapeLike | _NullType = _Null,
+           dtype: DTypeLike | _NullType = _Null, ctx: Context | None = None, out: NDArray | None = None,
+           **kwargs: object) -> NDArray:
     """Draws from the normal distribution with mean `loc` and standard deviation `scale`; others as in `uniform`."""
     names = ("loc", "scale") if all(isinstance(v, numeric_types) for v in (loc, scale)) else ("mu", "sigma")
     return draw("normal", dict(zip(names, (loc, scale), strict=True)), shape, dtype, ctx, out, kwargs, call, NDArray)
@@ -46,45 +49,48 @@ def randn(*shape: int, **kwargs: Any) -> NDArray:
                   kwargs.pop("out", None), **kwargs)
 
 
-def poisson(lam: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Context | None = None,
-            out: NDArray | None = None, **kwargs: Any) -> NDArray:
+def poisson(lam: NDArray | float = 1, shape: ShapeLike | _NullType = _Null, dtype: DTypeLike | _NullType = _Null,
+            ctx: Context | None = None, out: NDArray | None = None, **kwargs: object) -> NDArray:
     """Draws from the Poisson distribution with mean `lam`; others as in `uniform`."""
     return draw("poisson", {"lam": lam}, shape, dtype, ctx, out, kwargs, call, NDArray)
 
 
-def exponential(scale: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Context | None = None,
-                out: NDArray | None = None, **kwargs: Any) -> NDArray:
+def exponential(scale: NDArray | float = 1, shape: ShapeLike | _NullType = _Null, dtype: DTypeLike | _NullType = _Null,
+                ctx: Context | None = None, out: NDArray | None = None, **kwargs: object) -> NDArray:
     """Draws from the exponential distribution with mean `scale`; others as in `uniform`."""
     return draw("exponential", {"lam": 1.0 / scale}, shape, dtype, ctx, out, kwargs, call, NDArray)
 
 
-def gamma(alpha: Any = 1, beta: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Context | None = None,
-          out: NDArray | None = None, **kwargs: Any) -> NDArray:
+def gamma(alpha: NDArray | float = 1, beta: NDArray | float = 1, shape: ShapeLike | _NullType = _Null,
+          dtype: DTypeLike | _NullType = _Null, ctx: Context | None = None, out: NDArray | None = None,
+          **kwargs: object) -> NDArray:
     """Draws from the gamma distribution with shape `alpha` and scale `beta`; others as in `uniform`."""
     return draw("gamma", {"alpha": alpha, "beta": beta}, shape, dtype, ctx, out, kwargs, call, NDArray)
 
 
-def negative_binomial(k: Any = 1, p: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Context | None = None,
-                      out: NDArray | None = None, **kwargs: Any) -> NDArray:
+def negative_binomial(k: NDArray | float = 1, p: NDArray | float = 1, shape: ShapeLike | _NullType = _Null,
+                      dtype: DTypeLike | _NullType = _Null, ctx: Context | None = None, out: NDArray | None = None,
+                      **kwargs: object) -> NDArray:
     """Draws the number of failures before `k` successes of probability `p`; others as in `uniform`."""
     return draw("negative_binomial", {"k": k, "p": p}, shape, dtype, ctx, out, kwargs, call, NDArray)
 
 
-def generalized_negative_binomial(mu: Any = 1, alpha: Any = 1, shape: Any = _Null, dtype: Any = _Null,
-                                  ctx: Context | None = None, out: NDArray | None = None, **kwargs: Any) -> NDArray:
+def generalized_negative_binomial(mu: NDArray | float = 1, alpha: NDArray | float = 1,
+                                  shape: ShapeLike | _NullType = _Null, dtype: DTypeLike | _NullType = _Null,
+                                  ctx: Context | None = None, out: NDArray | None = None, **kwargs: object) -> NDArray:
     """Draws from the negative binomial distribution with mean `mu` and dispersion `alpha`; others as in `uniform`."""
     return draw("generalized_negative_binomial", {"mu": mu, "alpha": alpha}, shape, dtype, ctx, out, kwargs, call,
                 NDArray)
 
 
-def randint(low: int, high: int, shape: Any = _Null, dtype: Any = _Null, ctx: Context | None = None,
-            out: NDArray | None = None, **kwargs: Any) -> NDArray:
+def randint(low: int, high: int, shape: ShapeLike | _NullType = _Null, dtype: DTypeLike | _NullType = _Null,
+            ctx: Context | None = None, out: NDArray | None = None, **kwargs: object) -> NDArray:
     """Draws integers from [low, high); dtype int32 (default) or int64, others as in `uniform`."""
     return draw("randint", {"low": low, "high": high}, shape, dtype, ctx, out, kwargs, call, NDArray)
 
 
-def multinomial(data: NDArray, shape: Any = _Null, get_prob: bool = False, out: NDArray | None = None,
-                dtype: Any = "int32", **kwargs: Any) -> Any:
+def multinomial(data: NDArray, shape: ShapeLike | _NullType = _Null, get_prob: bool = False, out: NDArray | None = None,
+                dtype: DTypeLike | _NullType = "int32", **kwargs: object) -> Any:
     """Draws class numbers from the distributions in the last axis of `data`.
 
     Args:
@@ -101,8 +107,9 @@ def multinomial(data: NDArray, shape: Any = _Null, get_prob: bool = False, out: 
 categorical = multinomial  # its name in MXNet 2
 
 
-def _multinomial_of_2(n: Any = (1,), p: Any = ((1.0,),), shape: Any = _Null, dtype: Any = "float32",
-                      ctx: Context | None = None, out: NDArray | None = None, **kwargs: Any) -> NDArray:
+def _multinomial_of_2(n: Any = (1,), p: Any = ((1.0,),), shape: ShapeLike | _NullType = _Null,
+                      dtype: DTypeLike | _NullType = "float32", ctx: Context | None = None, out: NDArray | None = None,
+                      **kwargs: object) -> NDArray:
     """Draws how often each class comes.
 
     Args:
@@ -129,13 +136,14 @@ by_level = {1: multinomial, 2: _multinomial_of_2}
 level.follow(lambda api: globals().update(multinomial=by_level[api]))
 
 
-def binomial(n: Any = 1, p: Any = 0.5, shape: Any = _Null, dtype: Any = _Null, ctx: Context | None = None,
-             out: NDArray | None = None, **kwargs: Any) -> NDArray:
+def binomial(n: NDArray | float = 1, p: NDArray | float = 0.5, shape: ShapeLike | _NullType = _Null,
+             dtype: DTypeLike | _NullType = _Null, ctx: Context | None = None, out: NDArray | None = None,
+             **kwargs: object) -> NDArray:
     """Draws how many of `n` trials succeed, each with probability `p`; others as in `uniform`."""
     return draw("binomial", {"n": n, "p": p}, shape, dtype, ctx, out, kwargs, call, NDArray)
 
 
-def shuffle(data: NDArray, **kwargs: Any) -> NDArray:
+def shuffle(data: NDArray, **kwargs: object) -> NDArray:
     """The array with its first axis in random order."""
     return call(registry.get("_shuffle"), [_array(data)], {}, kwargs.get("out"))
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import level
 from ..context import Context, one_context, takes_device
+from ..ops.params import DTypeLike, ShapeLike
 from ..util import default_float, is_np_default_dtype
-from ._dispatch import Flavour, call, is_array, is_number
+from ._dispatch import ArrayOrSymbol, Flavour, Operand, call, is_array, is_number
 
 __all__ = ["empty_like", "full_like", "ones_like", "zeros_like"]
 CREATORS = ["arange", "blackman", "eye", "full", "hamming", "hanning", "identity", "indices", "linspace", "logspace",
@@ -21,18 +23,19 @@ def _need_c(order: str) -> None:
         raise NotImplementedError(f"only order 'C' is supported, got {order!r}")
 
 
-def _dtype_of(number: Any) -> Any:
+def _dtype_of(number: object) -> Any:
     """The dtype of an array of such numbers: in MXNet 2 int64 of integers, that of a number of NumPy's."""
     if level.current() == 2 and isinstance(number, (int, np.generic)):
         return getattr(number, "dtype", "int64")
     return default_float()
 
 
-def _default_whole(dtype: Any) -> Any:
+def _default_whole(dtype: DTypeLike) -> Any:
     return "int64" if dtype is None and is_np_default_dtype() else dtype
 
 
-def zeros(flavour: Flavour, shape: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None) -> Any:
+def zeros(flavour: Flavour, shape: ShapeLike, dtype: DTypeLike = None, order: str = "C",
+          ctx: Context | None = None) -> Any:
     """An array of zeros.
 
     Args:
@@ -58,7 +61,8 @@ def zeros(flavour: Flavour, shape: Any, dtype: Any = None, order: str = "C", ctx
     return flavour.call("_npi_zeros", [], {"shape": shape, "dtype": default_float(dtype)}, None, ctx)
 
 
-def ones(flavour: Flavour, shape: Any, dtype: Any = np.float32, order: str = "C", ctx: Context | None = None) -> Any:
+def ones(flavour: Flavour, shape: ShapeLike, dtype: DTypeLike = np.float32, order: str = "C",
+         ctx: Context | None = None) -> Any:
     """An array of ones.
 
     Args:
@@ -82,8 +86,8 @@ def ones(flavour: Flavour, shape: Any, dtype: Any = np.float32, order: str = "C"
     return flavour.call("_npi_ones", [], {"shape": shape, "dtype": default_float(dtype)}, None, ctx)
 
 
-def full(flavour: Flavour, shape: Any, fill_value: Any, dtype: Any = None, order: str = "C",
-         ctx: Context | None = None, out: Any = None) -> Any:
+def full(flavour: Flavour, shape: ShapeLike, fill_value: Any, dtype: DTypeLike = None, order: str = "C",
+         ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """An array of one value, or of the values of a smaller ndarray, repeated.
 
     Args:
@@ -120,7 +124,7 @@ def full(flavour: Flavour, shape: Any, fill_value: Any, dtype: Any = None, order
     return flavour.call("_npi_full", [], {"shape": shape, "value": value, "dtype": dtype}, out, ctx)
 
 
-def eye(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: Any = np.float32,  # noqa: N803
+def eye(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = np.float32,  # noqa: N803
         **kwargs: Any) -> Any:
     """A matrix with ones on a diagonal and zeros elsewhere.
 
@@ -150,7 +154,7 @@ def eye(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: Any =
     return flavour.call("_npi_eye", [], {"N": N, "M": M, "k": k, "dtype": default_float(dtype)}, None, ctx)
 
 
-def identity(flavour: Flavour, n: int, dtype: Any = None, ctx: Context | None = None) -> Any:
+def identity(flavour: Flavour, n: int, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
     """The n x n identity matrix.
 
     Args:
@@ -176,7 +180,7 @@ def identity(flavour: Flavour, n: int, dtype: Any = None, ctx: Context | None = 
     return flavour.call("_npi_identity", [], {"shape": (n, n), "dtype": default_float(dtype)}, None, ctx)
 
 
-def arange(flavour: Flavour, start: float, stop: float | None = None, step: float = 1, dtype: Any = None,
+def arange(flavour: Flavour, start: float, stop: float | None = None, step: float = 1, dtype: DTypeLike = None,
            ctx: Context | None = None) -> Any:
     """start, start + step, ... up to stop (not included).
 
@@ -211,7 +215,7 @@ def arange(flavour: Flavour, start: float, stop: float | None = None, step: floa
                                             "dtype": _default_whole(dtype)}, None, ctx)
 
 
-def _need_numbers(start: Any, stop: Any, axis: int) -> None:
+def _need_numbers(start: object, stop: object, axis: int) -> None:
     if not is_number(start) or not is_number(stop):
         raise NotImplementedError("start and stop only support int")
     if axis != 0:
@@ -219,7 +223,7 @@ def _need_numbers(start: Any, stop: Any, axis: int) -> None:
 
 
 def linspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoint: bool = True, retstep: bool = False,
-             dtype: Any = None, axis: int = 0, ctx: Context | None = None) -> Any:
+             dtype: DTypeLike = None, axis: int = 0, ctx: Context | None = None) -> Any:
     """Evenly spaced numbers from start to stop.
 
     Args:
@@ -254,7 +258,7 @@ def linspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoin
 
 
 def logspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0,
-             dtype: Any = None, axis: int = 0, ctx: Context | None = None) -> Any:
+             dtype: DTypeLike = None, axis: int = 0, ctx: Context | None = None) -> Any:
     """Numbers from base**start to base**stop whose logarithms are evenly spaced.
 
     Args:
@@ -282,7 +286,8 @@ def logspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoin
                                               "base": base, "dtype": default_float(dtype)}, None, ctx)
 
 
-def indices(flavour: Flavour, dimensions: Any, dtype: Any = np.int32, ctx: Context | None = None) -> Any:
+def indices(flavour: Flavour, dimensions: Sequence[int], dtype: DTypeLike = np.int32,
+            ctx: Context | None = None) -> Any:
     """The coordinates of all elements of an array of such dimensions.
 
     Args:
@@ -311,7 +316,7 @@ def indices(flavour: Flavour, dimensions: Any, dtype: Any = np.int32, ctx: Conte
     return flavour.call("_npi_indices", [], {"dimensions": dimensions, "dtype": dtype}, None, ctx)
 
 
-def tri(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: Any = None,  # noqa: N803
+def tri(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None,  # noqa: N803
         ctx: Context | None = None) -> Any:
     """A matrix with ones on and below a diagonal, and zeros above.
 
@@ -373,7 +378,7 @@ def triu_indices(flavour: Flavour, n: int, k: int = 0, m: int | None = None, ctx
     return tuple(flavour.call("_npi_triu_indices", [], {"n": n, "k": k, "m": m}, None, ctx))
 
 
-def hanning(flavour: Flavour, M: int, dtype: Any = np.float32, ctx: Context | None = None) -> Any:  # noqa: N803
+def hanning(flavour: Flavour, M: int, dtype: DTypeLike = np.float32, ctx: Context | None = None) -> Any:  # noqa: N803
     """The Hann window: 0.5 - 0.5 · cos(2πn / (M - 1)), n = 0 ... M - 1.
 
     Args:
@@ -391,7 +396,7 @@ def hanning(flavour: Flavour, M: int, dtype: Any = np.float32, ctx: Context | No
     return flavour.call("_npi_hanning", [], {"M": M, "dtype": default_float(dtype)}, None, ctx)
 
 
-def hamming(flavour: Flavour, M: int, dtype: Any = np.float32, ctx: Context | None = None) -> Any:  # noqa: N803
+def hamming(flavour: Flavour, M: int, dtype: DTypeLike = np.float32, ctx: Context | None = None) -> Any:  # noqa: N803
     """The Hamming window: 0.54 - 0.46 · cos(2πn / (M - 1)), n = 0 ... M - 1.
 
     Args:
@@ -409,7 +414,7 @@ def hamming(flavour: Flavour, M: int, dtype: Any = np.float32, ctx: Context | No
     return flavour.call("_npi_hamming", [], {"M": M, "dtype": default_float(dtype)}, None, ctx)
 
 
-def blackman(flavour: Flavour, M: int, dtype: Any = np.float32, ctx: Context | None = None) -> Any:  # noqa: N803
+def blackman(flavour: Flavour, M: int, dtype: DTypeLike = np.float32, ctx: Context | None = None) -> Any:  # noqa: N803
     """The Blackman window: 0.42 - 0.5 · cos(2πn / (M - 1)) + 0.08 · cos(4πn / (M - 1)), n = 0 ... M - 1.
 
     Args:
@@ -429,8 +434,8 @@ def blackman(flavour: Flavour, M: int, dtype: Any = np.float32, ctx: Context | N
 
 # ------------------------------------------------------------ like another array
 @takes_device
-def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None,
-              out: Any = None) -> Any:
+def full_like(a: ArrayOrSymbol, fill_value: Operand, dtype: DTypeLike = None, order: str = "C",
+              ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """One value in the shape of another array.
 
     Args:
@@ -457,7 +462,8 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "C", ctx:
 
 
 @takes_device
-def zeros_like(a: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None, out: Any = None) -> Any:
+def zeros_like(a: ArrayOrSymbol, dtype: DTypeLike = None, order: str = "C", ctx: Context | None = None,
+               out: ArrayOrSymbol | None = None) -> Any:
     """Zeros in the shape of another array.
 
     Args:
@@ -481,7 +487,8 @@ def zeros_like(a: Any, dtype: Any = None, order: str = "C", ctx: Context | None 
 
 
 @takes_device
-def ones_like(a: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None, out: Any = None) -> Any:
+def ones_like(a: ArrayOrSymbol, dtype: DTypeLike = None, order: str = "C", ctx: Context | None = None,
+              out: ArrayOrSymbol | None = None) -> Any:
     """Ones in the shape of another array.
 
     Args:
@@ -504,7 +511,8 @@ def ones_like(a: Any, dtype: Any = None, order: str = "C", ctx: Context | None =
     return full_like(a, 1, dtype, order, ctx, out)
 
 
-def empty_like(prototype: Any, dtype: Any = None, order: str = "C", subok: bool = False, shape: Any = None) -> Any:
+def empty_like(prototype: ArrayOrSymbol, dtype: DTypeLike = None, order: str = "C", subok: bool = False,
+               shape: ShapeLike | None = None) -> Any:
     """An array with the shape of another one, whose values mean nothing (zeros).
 
     Args:

@@ -9,18 +9,47 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, TypeGuard
+from typing import Any, Protocol, TypeAlias, TypeGuard
+
+import numpy as np
 
 from ..base import MXNetError, numeric_types
-from ..context import as_context, takes_device
+from ..context import Context, as_context, takes_device
 from ..eager.call_cache import CachedCall, prepared
 from ..eager.dispatch import call as call_operator
 from ..eager.dispatch import check_inputs, invoke
 from ..eager.modes import state
 from ..kernel.kernel import prepare
 from ..ops import registry
+from ..ops.params import DTypeLike, ShapeLike
 
-__all__ = ["IMPERATIVE", "SYMBOLIC", "Flavour", "bound", "call", "is_array", "is_number"]
+__all__ = ["IMPERATIVE", "SYMBOLIC", "ArrayOrSymbol", "Axes", "Flavour", "Operand", "bound", "call", "is_array",
+           "is_number"]
+
+
+class ArrayOrSymbol(Protocol):
+    """An `ndarray` or a symbol of `mx.sym.np`, for types: what functions of both flavours use of their arguments."""
+
+    @property
+    def ndim(self) -> int: ...
+
+    @property
+    def shape(self) -> Any: ...
+
+    @property
+    def size(self) -> Any: ...
+
+    @property
+    def dtype(self) -> Any: ...
+
+    def reshape(self, *shape: ShapeLike) -> Any: ...
+
+    def astype(self, dtype: DTypeLike) -> Any: ...
+
+
+Operand: TypeAlias = ArrayOrSymbol | float | np.generic  # an argument of a function that takes numbers, too
+Outputs: TypeAlias = ArrayOrSymbol | Sequence[ArrayOrSymbol] | None  # what results are written to
+Axes: TypeAlias = int | Sequence[int] | None  # one axis, several, or all
 
 
 class NoArray(MXNetError, TypeError):
@@ -32,11 +61,12 @@ class Flavour:
 
     home: str
 
-    def is_array(self, value: Any) -> bool:
+    def is_array(self, value: object) -> bool:
         """Returns whether a value is one of its arrays."""
         raise NotImplementedError
 
-    def call(self, name: str, inputs: Sequence[Any], params: dict[str, Any], out: Any = None, ctx: Any = None) -> Any:
+    def call(self, name: str, inputs: Sequence[Any], params: dict[str, Any], out: Outputs = None,
+             ctx: Context | str | None = None) -> Any:
         """Calls an operator.
 
         Raises:
@@ -76,7 +106,7 @@ class _Imperative(Flavour):
         self.kind: Any = None  # mx.np.ndarray, and what is taken for one, set where that is defined
         self.taken: Any = ()
 
-    def is_array(self, value: Any) -> bool:
+    def is_array(self, value: object) -> bool:
         return isinstance(value, self.taken)
 
     def own_inputs(self, name: str, inputs: Sequence[Any]) -> Sequence[Any]:
@@ -87,7 +117,8 @@ class _Imperative(Flavour):
                 return [v.as_np_ndarray() for v in inputs]
         return inputs
 
-    def call(self, name: str, inputs: Sequence[Any], params: dict[str, Any], out: Any = None, ctx: Any = None) -> Any:
+    def call(self, name: str, inputs: Sequence[Any], params: dict[str, Any], out: Outputs = None,
+             ctx: Context | str | None = None) -> Any:
         try:
             key = (name, len(inputs), state.training, *params.items())
             found = prepared.get(key) if inputs else None
@@ -122,10 +153,11 @@ class _Symbolic(Flavour):
         self.kind: Any = ()  # Symbol, and what makes a node of it, set where they are defined
         self.apply: Callable[..., Any]
 
-    def is_array(self, value: Any) -> bool:
+    def is_array(self, value: object) -> bool:
         return isinstance(value, self.kind)
 
-    def call(self, name: str, inputs: Sequence[Any], params: dict[str, Any], out: Any = None, ctx: Any = None) -> Any:
+    def call(self, name: str, inputs: Sequence[Any], params: dict[str, Any], out: Outputs = None,
+             ctx: Context | str | None = None) -> Any:
         self.check(name, inputs)
         params = {k: v for k, v in params.items() if v is not None}
         if ctx is not None and "ctx" in registry.get(name).params:
@@ -156,12 +188,12 @@ def call(name: str, inputs: Sequence[Any], out: Any = None, **params: Any) -> An
     return flavour_of(inputs).call(name, inputs, params, out)
 
 
-def is_array(value: Any) -> bool:
+def is_array(value: object) -> bool:
     """Returns whether a value is an `ndarray` or a symbol."""
     return IMPERATIVE.is_array(value) or SYMBOLIC.is_array(value)
 
 
-def is_number(value: Any) -> TypeGuard[Any]:  # Python's and NumPy's numbers have no class in common
+def is_number(value: object) -> TypeGuard[Any]:  # Python's and NumPy's numbers have no class in common
     """Returns whether a value is a Python or NumPy number."""
     return isinstance(value, numeric_types)
 

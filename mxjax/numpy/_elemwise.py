@@ -14,7 +14,7 @@ from ..base import numeric_types
 from ..eager.call_cache import kernel_of
 from ..eager.dispatch import invoke
 from ..util import check_ufunc_options, is_np_default_dtype
-from ._dispatch import IMPERATIVE, call, is_array, is_number
+from ._dispatch import IMPERATIVE, ArrayOrSymbol, Operand, call, is_array, is_number
 
 if TYPE_CHECKING:  # of those that `_define` adds, the ones that other files use by name
     from ._stubs.multiarray import abs as abs
@@ -64,7 +64,7 @@ def _unary(name: str, op: str, doc: str, values: str, result: str, digits: list[
         values, result: its example: what an array is made of, and what is printed.
         digits: nothing, or to how many the result is rounded first.
     """
-    def body(x: Any, out: Any) -> Any:
+    def body(x: Operand, out: ArrayOrSymbol | None) -> Any:
         if isinstance(x, IMPERATIVE.kind) and out is None:
             return invoke(kernel_of(op), [x])
         if is_array(x):
@@ -152,7 +152,7 @@ for _name, _op, _doc, _values, _result, *_digits in [
     _unary(_name, f"_npi_{_op}", _doc, _values, _result, _digits)
 
 
-def around(x: Any, decimals: int = 0, out: Any = None, **kwargs: Any) -> Any:
+def around(x: Operand, decimals: int = 0, out: ArrayOrSymbol | None = None, **kwargs: Any) -> Any:
     """Values rounded to so many decimals, halves to the even neighbour.
 
     Args:
@@ -178,7 +178,7 @@ def around(x: Any, decimals: int = 0, out: Any = None, **kwargs: Any) -> Any:
     return np.around(x, decimals) if is_number(x) else call("_npi_around", [x], out, decimals=decimals)
 
 
-def round(x: Any, decimals: int = 0, out: Any = None, **kwargs: Any) -> Any:
+def round(x: Operand, decimals: int = 0, out: ArrayOrSymbol | None = None, **kwargs: Any) -> Any:
     """As `around`.
 
     Args:
@@ -197,7 +197,7 @@ def round(x: Any, decimals: int = 0, out: Any = None, **kwargs: Any) -> Any:
     return around(x, decimals, out, **kwargs)
 
 
-def round_(x: Any, decimals: int = 0, out: Any = None, **kwargs: Any) -> Any:
+def round_(x: Operand, decimals: int = 0, out: ArrayOrSymbol | None = None, **kwargs: Any) -> Any:
     """As `around`.
 
     Args:
@@ -216,7 +216,7 @@ def round_(x: Any, decimals: int = 0, out: Any = None, **kwargs: Any) -> Any:
     return around(x, decimals, out, **kwargs)
 
 
-def clip(a: Any, a_min: float | None, a_max: float | None, out: Any = None) -> Any:
+def clip(a: Operand, a_min: float | None, a_max: float | None, out: ArrayOrSymbol | None = None) -> Any:
     """Values limited to [a_min, a_max].
 
     Args:
@@ -245,8 +245,8 @@ def clip(a: Any, a_min: float | None, a_max: float | None, out: Any = None) -> A
                 a_max=np.inf if a_max is None else a_max)
 
 
-def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None,
-               **kwargs: Any) -> Any:
+def nan_to_num(x: Operand, copy: bool = True, nan: float = 0.0, posinf: float | None = None,
+               neginf: float | None = None, **kwargs: Any) -> Any:
     """NaN and infinities replaced by numbers.
 
     Args:
@@ -290,7 +290,7 @@ _WRONG = {**dict.fromkeys(_WHOLE, _INTEGERS),
 _ARRAYS = (np.ndarray, NDArray)
 
 
-def _of_others(array: Any) -> Any:
+def _of_others(array: ArrayOrSymbol) -> Any:
     """An ndarray out of NumPy's array, or out of a classic one; MXNet 2 takes them as operands."""
     return array.as_np_ndarray() if isinstance(array, NDArray) else to_ndarray(array, dtype=array.dtype).as_np_ndarray()
 
@@ -313,7 +313,7 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
     op = f"_npi_{op}"
     takes_floats, divides = name not in _WHOLE, op == "_npi_true_divide"
 
-    def scalar(scalar_op: str, x: Any, number: Any, out: Any, right: bool) -> Any:
+    def scalar(scalar_op: str, x: Any, number: Any, out: ArrayOrSymbol | None, right: bool) -> Any:
         given = number.item() if isinstance(number, np.generic) else number
         value = _number(given)
         if not isinstance(x, IMPERATIVE.kind):
@@ -330,7 +330,7 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
                 x = x.astype("int64")
         return invoke(kernel_of(scalar_op), [x], (value,), out)
 
-    def body(x1: Any, x2: Any, out: Any) -> Any:
+    def body(x1: Operand, x2: Operand, out: ArrayOrSymbol | None) -> Any:
         kind = IMPERATIVE.kind
         if isinstance(x1, kind) and isinstance(x2, kind):
             return invoke(kernel_of(op), [x1, x2], (), out)

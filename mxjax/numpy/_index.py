@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import level
 from ..base import integer_types
-from ._dispatch import IMPERATIVE, call, flavour_of, is_array, is_number
+from ._dispatch import IMPERATIVE, ArrayOrSymbol, Operand, call, flavour_of, is_array, is_number
 
 __all__ = ["argsort", "delete", "diag_indices_from", "flatnonzero", "insert", "may_share_memory", "nonzero", "shape",
            "shares_memory", "sort", "take", "unique", "unravel_index", "where"]
 
 
-def shape(a: Any) -> tuple[int, ...]:
+def shape(a: ArrayOrSymbol) -> tuple[int, ...]:
     """Lengths of the axes.
 
     Args:
@@ -30,7 +31,8 @@ def shape(a: Any) -> tuple[int, ...]:
     return a.shape
 
 
-def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise", out: Any = None) -> Any:
+def take(a: ArrayOrSymbol, indices: ArrayOrSymbol, axis: int | None = None, mode: str = "raise",
+         out: ArrayOrSymbol | None = None) -> Any:
     """Elements at positions along an axis.
 
     Args:
@@ -62,7 +64,7 @@ def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise", out
     return call("_npi_take", [a, indices], out, axis=axis, mode=mode)
 
 
-def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+def where(condition: Any, x: Operand | None = None, y: Operand | None = None) -> Any:
     """x where the condition is nonzero, y elsewhere; without x and y the positions where it is.
 
     Args:
@@ -95,7 +97,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     return call("_npi_where", [condition, x, y])
 
 
-def flatnonzero(a: Any) -> Any:
+def flatnonzero(a: ArrayOrSymbol) -> Any:
     """Positions of the nonzero elements in the flattened array.
 
     Args:
@@ -111,7 +113,7 @@ def flatnonzero(a: Any) -> Any:
     return nonzero(a.reshape(-1))[0]
 
 
-def nonzero(a: Any) -> tuple[Any, ...]:
+def nonzero(a: ArrayOrSymbol) -> tuple[Any, ...]:
     """Positions of the nonzero elements.
 
     Args:
@@ -132,7 +134,7 @@ def nonzero(a: Any) -> tuple[Any, ...]:
     return tuple(call("_npi_nonzero", [a]).T[i] for i in range(a.ndim))
 
 
-def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+def unique(ar: ArrayOrSymbol, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
            axis: int | None = None) -> Any:
     """The different values in order.
 
@@ -158,7 +160,8 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, re
     return tuple(result) if isinstance(result, list) else result
 
 
-def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None) -> Any:
+def sort(a: ArrayOrSymbol, axis: int | None = -1, kind: str | None = None,
+         order: str | Sequence[str] | None = None) -> Any:
     """The values in order along an axis.
 
     Args:
@@ -181,7 +184,8 @@ def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None) -> 
     return _ordered("_npi_sort", a, axis, order)
 
 
-def argsort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None) -> Any:
+def argsort(a: ArrayOrSymbol, axis: int | None = -1, kind: str | None = None,
+            order: str | Sequence[str] | None = None) -> Any:
     """The positions that sort the array along an axis.
 
     Args:
@@ -203,13 +207,13 @@ def argsort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None) 
     return _ordered("_npi_argsort", a, axis, order, dtype="int64")
 
 
-def _ordered(name: str, a: Any, axis: int | None, order: Any, **params: Any) -> Any:
+def _ordered(name: str, a: ArrayOrSymbol, axis: int | None, order: str | Sequence[str] | None, **params: Any) -> Any:
     if order is not None:
         raise NotImplementedError("order not supported here")
     return call(name, [a], axis="None" if axis is None else axis, **params)
 
 
-def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
+def unravel_index(indices: ArrayOrSymbol, shape: Any, order: str = "C") -> tuple[Any, ...]:
     """Coordinates out of positions in the flattened array.
 
     Args:
@@ -241,7 +245,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
     return tuple(found[i] for i in range(np.size(shape)))
 
 
-def diag_indices_from(arr: Any) -> Any:
+def diag_indices_from(arr: ArrayOrSymbol) -> Any:
     """Positions of the main diagonal of an array with equal axes.
 
     Args:
@@ -263,7 +267,7 @@ def diag_indices_from(arr: Any) -> Any:
     return tuple(found) if isinstance(found, IMPERATIVE.kind) else found
 
 
-def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
+def shares_memory(a: Any, b: Any, max_work: int | None = None) -> bool:
     """Returns whether two arrays are views of one memory that overlap.
 
     Args:
@@ -289,7 +293,7 @@ def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
     return start < stop and other < end
 
 
-def may_share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
+def may_share_memory(a: object, b: object, max_work: int | None = None) -> bool:
     """As `shares_memory`, which is exact here.
 
     Args:
@@ -311,7 +315,7 @@ def may_share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
 
 
 # ------------------------------------------------------------ inserting and removing
-def _place(obj: Any) -> dict[str, Any]:
+def _place(obj: int | slice | Sequence[int] | ArrayOrSymbol) -> dict[str, Any]:
     """The parameters that an int or a slice means."""
     if isinstance(obj, slice):
         return {"start": obj.start, "stop": obj.stop, "step": 1 if obj.step is None else obj.step}
@@ -322,7 +326,7 @@ def _place(obj: Any) -> dict[str, Any]:
     raise TypeError(f"'obj' can not support type {type(obj)}")
 
 
-def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
+def delete(arr: ArrayOrSymbol, obj: int | slice | Sequence[int] | ArrayOrSymbol, axis: int | None = None) -> Any:
     """The array without the slices at some places of an axis.
 
     Args:
@@ -349,7 +353,8 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     return call("_npi_delete", [arr] if place else [arr, obj], axis=axis, **place)
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(arr: ArrayOrSymbol, obj: int | slice | Sequence[int] | ArrayOrSymbol, values: Operand,
+           axis: int | None = None) -> Any:
     """The array with values inserted before some places of an axis.
 
     Args:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..base import integer_types
-from ._dispatch import call, flavour_of, is_number
+from ..ops.params import ShapeLike
+from ._dispatch import ArrayOrSymbol, Operand, call, flavour_of, is_number
 
 __all__ = ["append", "array_split", "column_stack", "concat", "concatenate", "dsplit", "dstack", "hsplit", "hstack",
            "pad", "repeat", "resize", "row_stack", "split", "stack", "tile", "vsplit", "vstack"]
@@ -20,7 +22,7 @@ def _listed(arrays: Any) -> list[Any]:
     return list(arrays)
 
 
-def concatenate(seq: Any, axis: int | None = 0, out: Any = None) -> Any:
+def concatenate(seq: Iterable[ArrayOrSymbol], axis: int | None = 0, out: ArrayOrSymbol | None = None) -> Any:
     """Joins arrays along an axis.
 
     Args:
@@ -44,13 +46,13 @@ def concatenate(seq: Any, axis: int | None = 0, out: Any = None) -> Any:
     return _joined("_npi_concatenate", list(seq), out, axis)
 
 
-def _joined(name: str, arrays: list[Any], out: Any = None, axis: int | None = 0) -> Any:
+def _joined(name: str, arrays: list[Any], out: ArrayOrSymbol | None = None, axis: int | None = 0) -> Any:
     # axis=None differs from the operator's default, so it does not pass through `call`
     return flavour_of(arrays).call(name, arrays, {"axis": "None" if axis is None else axis, "num_args": len(arrays)},
                                    out)
 
 
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+def append(arr: ArrayOrSymbol, values: Operand, axis: int | None = None) -> Any:
     """`concatenate` of two arrays.
 
     Args:
@@ -72,7 +74,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     return _joined("_npi_concatenate", [arr, values], None, axis)
 
 
-def concat(seq: Any, axis: int | None = 0, out: Any = None) -> Any:
+def concat(seq: Iterable[ArrayOrSymbol], axis: int | None = 0, out: ArrayOrSymbol | None = None) -> Any:
     """As `concatenate`.
 
     Args:
@@ -90,7 +92,7 @@ def concat(seq: Any, axis: int | None = 0, out: Any = None) -> Any:
     return concatenate(seq, axis, out)
 
 
-def stack(arrays: Any, axis: int = 0, out: Any = None) -> Any:
+def stack(arrays: Iterable[ArrayOrSymbol], axis: int = 0, out: ArrayOrSymbol | None = None) -> Any:
     """Joins arrays of one shape along a new axis.
 
     Args:
@@ -114,7 +116,7 @@ def stack(arrays: Any, axis: int = 0, out: Any = None) -> Any:
     return _joined("_npi_stack", _listed(arrays), out, axis)
 
 
-def vstack(arrays: Any, out: Any = None) -> Any:
+def vstack(arrays: Iterable[ArrayOrSymbol], out: ArrayOrSymbol | None = None) -> Any:
     """Joins arrays along the first axis; vectors count as rows.
 
     Args:
@@ -138,7 +140,7 @@ def vstack(arrays: Any, out: Any = None) -> Any:
     return call("_npi_vstack", arrays, out, num_args=len(arrays))
 
 
-def row_stack(arrays: Any) -> Any:
+def row_stack(arrays: Iterable[ArrayOrSymbol]) -> Any:
     """As `vstack`.
 
     Args:
@@ -160,7 +162,7 @@ def row_stack(arrays: Any) -> Any:
     return vstack(arrays)
 
 
-def hstack(arrays: Any) -> Any:
+def hstack(arrays: Iterable[ArrayOrSymbol]) -> Any:
     """Joins arrays along the second axis, vectors along the first.
 
     Args:
@@ -182,7 +184,7 @@ def hstack(arrays: Any) -> Any:
     return call("_npi_hstack", arrays, num_args=len(arrays))
 
 
-def dstack(arrays: Any) -> Any:
+def dstack(arrays: Iterable[ArrayOrSymbol]) -> Any:
     """Joins arrays along the third axis; (n,) counts as (1, n, 1), (m, n) as (m, n, 1).
 
     Args:
@@ -204,7 +206,7 @@ def dstack(arrays: Any) -> Any:
     return call("_npi_dstack", arrays, num_args=len(arrays))
 
 
-def column_stack(tup: Any) -> Any:
+def column_stack(tup: Iterable[ArrayOrSymbol]) -> Any:
     """Joins arrays along the second axis; vectors count as columns.
 
     Args:
@@ -226,7 +228,7 @@ def column_stack(tup: Any) -> Any:
     return call("_npi_column_stack", tup, num_args=len(tup))
 
 
-def _pieces(indices_or_sections: Any) -> dict[str, Any]:
+def _pieces(indices_or_sections: int | Sequence[int]) -> dict[str, Any]:
     if isinstance(indices_or_sections, integer_types):
         return {"indices": (), "sections": indices_or_sections}
     if isinstance(indices_or_sections, (list, set, tuple)):
@@ -234,12 +236,12 @@ def _pieces(indices_or_sections: Any) -> dict[str, Any]:
     raise ValueError("indices_or_sections must be either int, or tuple / list / set of ints")
 
 
-def _split(name: str, ary: Any, axis: int, pieces: dict[str, Any]) -> list[Any]:
+def _split(name: str, ary: ArrayOrSymbol, axis: int, pieces: dict[str, Any]) -> list[Any]:
     result = call(name, [ary], axis=axis, squeeze_axis=False, **pieces)
     return result if isinstance(result, list) else [result]
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def split(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
     """Equal pieces along an axis, or pieces that begin at the given indices.
 
     Args:
@@ -266,7 +268,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return _split("_npi_split", ary, axis, pieces)
 
 
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def array_split(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
     """As `split`; the first pieces may be longer by one.
 
     Args:
@@ -288,12 +290,12 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return _split("_npi_split", ary, axis, _pieces(indices_or_sections))
 
 
-def _need_dimensions(name: str, ary: Any, ndim: int) -> None:
+def _need_dimensions(name: str, ary: ArrayOrSymbol, ndim: int) -> None:
     if hasattr(ary, "shape") and len(ary.shape) < ndim:
         raise ValueError(f"{name} only works on arrays of {ndim} or more dimensions")
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def hsplit(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int]) -> list[Any]:
     """`split` along the second axis, of vectors along the first.
 
     Args:
@@ -318,7 +320,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return _split("_npi_hsplit", ary, 1, _pieces(indices_or_sections))
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def vsplit(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int]) -> list[Any]:
     """`split` along the first axis.
 
     Args:
@@ -341,7 +343,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return split(ary, indices_or_sections, 0)
 
 
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def dsplit(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int]) -> list[Any]:
     """`split` along the third axis.
 
     Args:
@@ -364,7 +366,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 
 
 # ------------------------------------------------------------ repetition and padding
-def repeat(a: Any, repeats: int, axis: int | None = None, out: Any = None) -> Any:
+def repeat(a: ArrayOrSymbol, repeats: int, axis: int | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Each element `repeats` times along an axis.
 
     Args:
@@ -387,7 +389,7 @@ def repeat(a: Any, repeats: int, axis: int | None = None, out: Any = None) -> An
     return call("_np_repeat", [a], out, repeats=repeats, axis=axis)
 
 
-def tile(A: Any, reps: Any) -> Any:  # noqa: N803
+def tile(A: ArrayOrSymbol, reps: int | Sequence[int]) -> Any:  # noqa: N803
     """The array repeated along each axis.
 
     Args:
@@ -405,7 +407,7 @@ def tile(A: Any, reps: Any) -> Any:  # noqa: N803
     return np.tile(A, reps) if is_number(A) else call("_npi_tile", [A], reps=reps)
 
 
-def resize(a: Any, new_shape: Any) -> Any:
+def resize(a: ArrayOrSymbol, new_shape: ShapeLike) -> Any:
     """The elements, in order, repeated as often as the new shape needs.
 
     Args:
@@ -428,7 +430,7 @@ _PAD_OPTIONS = {"constant": ("constant_values", 0), "edge": (), "maximum": ("sta
                 "symmetric": ("reflect_type", "even")}
 
 
-def pad(x: Any, pad_width: Any = None, mode: str = "constant", **kwargs: Any) -> Any:
+def pad(x: ArrayOrSymbol, pad_width: int | Sequence[Any] | None = None, mode: str = "constant", **kwargs: Any) -> Any:
     """The array with values added before and after each axis.
 
     Args:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import level
 from ..base import integer_types
+from ..ops.params import ShapeLike
 from ..util import check_ufunc_options
 from ._create import full
-from ._dispatch import call, flavour_of, is_array, is_number
+from ._dispatch import ArrayOrSymbol, Axes, Operand, call, flavour_of, is_array, is_number
 from ._joins import (
     append,
     array_split,
@@ -42,7 +44,7 @@ __all__ = ["append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "b
 
 
 # ------------------------------------------------------------ shape and axes
-def reshape(a: Any, newshape: Any, order: str = "C", out: Any = None) -> Any:
+def reshape(a: ArrayOrSymbol, newshape: ShapeLike, order: str = "C", out: ArrayOrSymbol | None = None) -> Any:
     """A copy with another shape.
 
     Args:
@@ -69,7 +71,7 @@ def reshape(a: Any, newshape: Any, order: str = "C", out: Any = None) -> Any:
     return call("_npx_reshape" if coded else "_np_reshape", [a], out, newshape=newshape, order=order)
 
 
-def ravel(x: Any, order: str = "C") -> Any:
+def ravel(x: ArrayOrSymbol, order: str = "C") -> Any:
     """A copy of one dimension.
 
     Args:
@@ -91,7 +93,7 @@ def ravel(x: Any, order: str = "C") -> Any:
     return np.reshape(x, -1) if is_number(x) else reshape(x, -1)
 
 
-def transpose(a: Any, axes: Any = None, out: Any = None) -> Any:
+def transpose(a: ArrayOrSymbol, axes: Axes = None, out: ArrayOrSymbol | None = None) -> Any:
     """The axes in another order.
 
     Args:
@@ -119,7 +121,7 @@ def transpose(a: Any, axes: Any = None, out: Any = None) -> Any:
     return call("_np_transpose", [a], out, axes=axes)
 
 
-def permute_dims(a: Any, axes: Any = None) -> Any:
+def permute_dims(a: ArrayOrSymbol, axes: Axes = None) -> Any:
     """As `transpose`.
 
     Args:
@@ -140,7 +142,7 @@ def permute_dims(a: Any, axes: Any = None) -> Any:
     return transpose(a, axes)
 
 
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(a: ArrayOrSymbol, axis1: int, axis2: int) -> Any:
     """Two axes exchanged.
 
     Args:
@@ -160,7 +162,8 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return call("_npi_swapaxes", [a], dim1=axis1, dim2=axis2)
 
 
-def moveaxis(a: Any, source: Any, destination: Any, out: Any = None) -> Any:
+def moveaxis(a: ArrayOrSymbol, source: int | Sequence[int], destination: int | Sequence[int],
+             out: ArrayOrSymbol | None = None) -> Any:
     """Axes moved to other positions; the others keep their order.
 
     Args:
@@ -182,7 +185,7 @@ def moveaxis(a: Any, source: Any, destination: Any, out: Any = None) -> Any:
     return call("_np_moveaxis", [a], out, source=source, destination=destination)
 
 
-def expand_dims(a: Any, axis: int) -> Any:
+def expand_dims(a: ArrayOrSymbol, axis: int) -> Any:
     """A new axis of size 1.
 
     Args:
@@ -203,7 +206,7 @@ def expand_dims(a: Any, axis: int) -> Any:
     return call("_npi_expand_dims", [a], axis=axis)
 
 
-def squeeze(a: Any, axis: Any = None, out: Any = None) -> Any:
+def squeeze(a: ArrayOrSymbol, axis: Axes = None, out: ArrayOrSymbol | None = None) -> Any:
     """Without axes of size 1.
 
     Args:
@@ -226,7 +229,7 @@ def squeeze(a: Any, axis: Any = None, out: Any = None) -> Any:
     return call("_np_squeeze", [a], out, axis=axis)
 
 
-def flip(m: Any, axis: Any = None, out: Any = None) -> Any:
+def flip(m: Operand, axis: int | tuple[int, ...] | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """The order of the elements along axes reversed.
 
     Args:
@@ -248,7 +251,7 @@ def flip(m: Any, axis: Any = None, out: Any = None) -> Any:
     return np.flip(m, axis) if is_number(m) else call("_npi_flip", [m], out, axis=axis)
 
 
-def flipud(m: Any) -> Any:
+def flipud(m: ArrayOrSymbol) -> Any:
     """`flip` along the first axis.
 
     Args:
@@ -268,7 +271,7 @@ def flipud(m: Any) -> Any:
     return flip(m, 0)
 
 
-def fliplr(m: Any) -> Any:
+def fliplr(m: ArrayOrSymbol) -> Any:
     """`flip` along the second axis.
 
     Args:
@@ -288,7 +291,7 @@ def fliplr(m: Any) -> Any:
     return flip(m, 1)
 
 
-def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+def rot90(m: ArrayOrSymbol, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """Rotated by 90 degrees in the plane of two axes.
 
     Args:
@@ -310,7 +313,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     return call("_npi_rot90", [m], k=k, axes=axes)
 
 
-def roll(a: Any, shift: Any, axis: Any = None, out: Any = None) -> Any:
+def roll(a: ArrayOrSymbol, shift: int | Sequence[int], axis: Axes = None, out: ArrayOrSymbol | None = None) -> Any:
     """Elements moved along axes; those that leave come in at the other end.
 
     Args:
@@ -335,7 +338,7 @@ def roll(a: Any, shift: Any, axis: Any = None, out: Any = None) -> Any:
     return call("_np_roll", [a], out, shift=shift, axis=axis)
 
 
-def broadcast_to(array: Any, shape: Any) -> Any:
+def broadcast_to(array: ArrayOrSymbol, shape: ShapeLike) -> Any:
     """The array, or number, repeated to a shape.
 
     Args:
@@ -362,7 +365,7 @@ def _at_least(ndim: int, arys: tuple) -> Any:
     return call(f"_np_atleast_{ndim}d", list(arys), num_args=len(arys))
 
 
-def atleast_1d(*arys: Any) -> Any:
+def atleast_1d(*arys: ArrayOrSymbol) -> Any:
     """The arrays with at least one dimension.
 
     Args:
@@ -381,7 +384,7 @@ def atleast_1d(*arys: Any) -> Any:
     return _at_least(1, arys)
 
 
-def atleast_2d(*arys: Any) -> Any:
+def atleast_2d(*arys: ArrayOrSymbol) -> Any:
     """The arrays with at least two dimensions; vectors become rows.
 
     Args:
@@ -400,7 +403,7 @@ def atleast_2d(*arys: Any) -> Any:
     return _at_least(2, arys)
 
 
-def atleast_3d(*arys: Any) -> Any:
+def atleast_3d(*arys: ArrayOrSymbol) -> Any:
     """The arrays with at least three dimensions: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1).
 
     Args:
@@ -419,7 +422,7 @@ def atleast_3d(*arys: Any) -> Any:
     return _at_least(3, arys)
 
 
-def copy(a: Any, out: Any = None) -> Any:
+def copy(a: ArrayOrSymbol, out: ArrayOrSymbol | None = None) -> Any:
     """A copy.
 
     Args:
@@ -443,7 +446,7 @@ def copy(a: Any, out: Any = None) -> Any:
 
 
 # ------------------------------------------------------------ diagonals and differences
-def diag(array: Any, k: int = 0, out: Any = None) -> Any:
+def diag(array: ArrayOrSymbol, k: int = 0, out: ArrayOrSymbol | None = None) -> Any:
     """The k-th diagonal of a matrix, or a matrix with this vector on it.
 
     Args:
@@ -467,7 +470,7 @@ def diag(array: Any, k: int = 0, out: Any = None) -> Any:
     return call("_np_diag", [array], out, k=k)
 
 
-def diagflat(array: Any, k: int = 0) -> Any:
+def diagflat(array: ArrayOrSymbol, k: int = 0) -> Any:
     """A matrix with the flattened array on its k-th diagonal.
 
     Args:
@@ -486,7 +489,8 @@ def diagflat(array: Any, k: int = 0) -> Any:
     return call("_np_diagflat", [array], k=k)
 
 
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, out: Any = None) -> Any:
+def diagonal(a: ArrayOrSymbol, offset: int = 0, axis1: int = 0, axis2: int = 1,
+             out: ArrayOrSymbol | None = None) -> Any:
     """The diagonals of the matrices in two axes.
 
     Args:
@@ -508,7 +512,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, out: Any =
     return call("_np_diagonal", [a], out, offset=offset, axis1=axis1, axis2=axis2)
 
 
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, out: Any = None) -> Any:
+def trace(a: ArrayOrSymbol, offset: int = 0, axis1: int = 0, axis2: int = 1, out: ArrayOrSymbol | None = None) -> Any:
     """The sums of the diagonals of the matrices in two axes.
 
     Args:
@@ -530,7 +534,7 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, out: Any = No
     return call("_np_trace", [a], out, offset=offset, axis1=axis1, axis2=axis2)
 
 
-def triu(m: Any, k: int = 0) -> Any:
+def triu(m: ArrayOrSymbol, k: int = 0) -> Any:
     """The elements on and above a diagonal, and zeros below it.
 
     Args:
@@ -548,7 +552,7 @@ def triu(m: Any, k: int = 0) -> Any:
     return call("_npi_triu", [m], k=k)
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+def fill_diagonal(a: ArrayOrSymbol, val: float | list[float], wrap: bool = False) -> None:
     """Writes numbers to the main diagonal, in place.
 
     Args:
@@ -576,7 +580,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     call("_npi_fill_diagonal", [a], a, val=tuple(map(float, values)), wrap=wrap)
 
 
-def kron(a: Any, b: Any) -> Any:
+def kron(a: ArrayOrSymbol, b: ArrayOrSymbol) -> Any:
     """The Kronecker product: `b` times each element of `a`.
 
     Args:
@@ -596,7 +600,8 @@ def kron(a: Any, b: Any) -> Any:
     return call("_npi_kron", [a, b])
 
 
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+def cross(a: ArrayOrSymbol, b: ArrayOrSymbol, axisa: int = -1, axisb: int = -1, axisc: int = -1,
+          axis: int | None = None) -> Any:
     """The cross products of vectors.
 
     Args:
@@ -621,7 +626,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     return call("_npi_cross", [a, b], axisa=axisa, axisb=axisb, axisc=axisc)
 
 
-def tril(m: Any, k: int = 0) -> Any:
+def tril(m: ArrayOrSymbol, k: int = 0) -> Any:
     """Returns the numbers on and below the k-th diagonal, with zeros above.
 
     Args:
@@ -639,7 +644,8 @@ def tril(m: Any, k: int = 0) -> Any:
     return call("_npi_tril", [m], k=k)
 
 
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(a: ArrayOrSymbol, n: int = 1, axis: int = -1, prepend: Operand | None = None,
+         append: Operand | None = None) -> Any:
     """The n-th differences of neighbours along an axis.
 
     Args:
@@ -666,7 +672,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     return call("_npi_diff", [a], n=n, axis=axis)
 
 
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(ary: ArrayOrSymbol, to_end: Operand | None = None, to_begin: Operand | None = None) -> Any:
     """Differences of neighbours in the flattened array.
 
     Args:
@@ -687,7 +693,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 
 # ------------------------------------------------------------ products
-def dot(a: Any, b: Any, out: Any = None) -> Any:
+def dot(a: ArrayOrSymbol, b: ArrayOrSymbol, out: ArrayOrSymbol | None = None) -> Any:
     """Product of vectors, matrices or numbers; else sums over the last axis of a and the second to last of b.
 
     Args:
@@ -710,7 +716,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     return call("_np_dot", [a, b], out)
 
 
-def matmul(a: Any, b: Any, out: Any = None, **kwargs: Any) -> Any:
+def matmul(a: ArrayOrSymbol, b: ArrayOrSymbol, out: ArrayOrSymbol | None = None, **kwargs: Any) -> Any:
     """Matrix products over the last two axes, the others broadcast; the function of `a @ b`.
 
     Args:
@@ -738,7 +744,7 @@ def matmul(a: Any, b: Any, out: Any = None, **kwargs: Any) -> Any:
     return call("_npi_matmul", [a, b], out)
 
 
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+def tensordot(a: ArrayOrSymbol, b: ArrayOrSymbol, axes: Any = 2) -> Any:
     """Sums of products over axes.
 
     Args:
@@ -770,7 +776,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     return call("_npi_tensordot", [a, b], a_axes_summed=first, b_axes_summed=second)
 
 
-def inner(a: Any, b: Any) -> Any:
+def inner(a: ArrayOrSymbol, b: ArrayOrSymbol) -> Any:
     """Sums of products over the last axes.
 
     Args:
@@ -789,7 +795,7 @@ def inner(a: Any, b: Any) -> Any:
     return tensordot(a, b, (-1, -1))
 
 
-def outer(a: Any, b: Any) -> Any:
+def outer(a: ArrayOrSymbol, b: ArrayOrSymbol) -> Any:
     """All products of an element of a with one of b.
 
     Args:
@@ -806,7 +812,7 @@ def outer(a: Any, b: Any) -> Any:
     return tensordot(reshape(a, -1), reshape(b, -1), 0)
 
 
-def vdot(a: Any, b: Any) -> Any:
+def vdot(a: ArrayOrSymbol, b: ArrayOrSymbol) -> Any:
     """The product of the flattened arrays.
 
     Args:
@@ -825,7 +831,7 @@ def vdot(a: Any, b: Any) -> Any:
     return tensordot(reshape(a, -1), reshape(b, -1), 1)
 
 
-def einsum(*operands: Any, **kwargs: Any) -> Any:
+def einsum(*operands: str | ArrayOrSymbol, **kwargs: Any) -> Any:
     """Sums of products in Einstein's notation: `einsum("ij,jk->ik", a, b)`.
 
     Letters that come twice mean axes multiplied with each other; letters that are not behind the arrow are summed over.
@@ -852,7 +858,7 @@ def einsum(*operands: Any, **kwargs: Any) -> Any:
                 optimize=operator.index(bool(kwargs.get("optimize", False))), num_args=len(arrays))
 
 
-def polyval(p: Any, x: Any) -> Any:
+def polyval(p: ArrayOrSymbol, x: ArrayOrSymbol) -> Any:
     """The polynomial with coefficients p at x.
 
     Args:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import level
+from ..ops.params import DTypeLike, ShapeLike
 from . import _elemwise, _index, _matrix, _of_2, _reduce
-from ._dispatch import call
+from ._dispatch import ArrayOrSymbol, Axes, call
 
 if TYPE_CHECKING:
     from ._stubs.methods import Base as _Base  # methods that are made of operators
@@ -22,6 +23,11 @@ class Methods(_Base):
     """Operators of Python and methods with NumPy's semantics."""
 
     __slots__ = ()
+    # of the classes that have these methods, as properties
+    ndim: Any
+    shape: Any
+    size: Any
+    dtype: Any
 
     # ------------------------------------------------------------ operators of Python
     def __neg__(self) -> Any:
@@ -33,14 +39,14 @@ class Methods(_Base):
     def __invert__(self) -> Any:
         return _elemwise.invert(self)
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: ArrayOrSymbol) -> Any:
         return _matrix.matmul(self, other)
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: ArrayOrSymbol) -> Any:
         return _matrix.matmul(other, self)
 
     # ------------------------------------------------------------ reductions
-    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def all(self, axis: Axes = None, out: ArrayOrSymbol | None = None, keepdims: bool = False) -> Any:
         """`np.all` of this array: whether all elements along axes are nonzero.
 
         Args:
@@ -57,7 +63,7 @@ class Methods(_Base):
         """
         return _reduce.all(self, axis, keepdims, out)
 
-    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def any(self, axis: Axes = None, out: ArrayOrSymbol | None = None, keepdims: bool = False) -> Any:
         """`np.any` of this array: whether any element along axes is nonzero.
 
         Args:
@@ -74,7 +80,8 @@ class Methods(_Base):
         """
         return _reduce.any(self, axis, keepdims, out)
 
-    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def sum(self, axis: Axes = None, dtype: DTypeLike = None, out: ArrayOrSymbol | None = None,
+            keepdims: bool = False) -> Any:
         """`np.sum` of this array.
 
         Args:
@@ -92,7 +99,8 @@ class Methods(_Base):
         """
         return _reduce.sum(self, axis, dtype, keepdims, None, out)
 
-    def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def prod(self, axis: Axes = None, dtype: DTypeLike = None, out: ArrayOrSymbol | None = None,
+             keepdims: bool = False) -> Any:
         """`np.prod` of this array: the product.
 
         Args:
@@ -110,7 +118,8 @@ class Methods(_Base):
         """
         return _reduce.prod(self, axis, dtype, keepdims, out=out)
 
-    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def mean(self, axis: Axes = None, dtype: DTypeLike = None, out: ArrayOrSymbol | None = None,
+             keepdims: bool = False) -> Any:
         """`np.mean` of this array.
 
         Args:
@@ -128,7 +137,8 @@ class Methods(_Base):
         """
         return _reduce.mean(self, axis, dtype, out, keepdims)
 
-    def std(self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
+    def std(self, axis: Axes = None, dtype: DTypeLike = None, out: ArrayOrSymbol | None = None, ddof: int = 0,
+            keepdims: bool = False) -> Any:
         """`np.std` of this array: the standard deviation.
 
         Args:
@@ -147,7 +157,8 @@ class Methods(_Base):
         """
         return _reduce.std(self, axis, dtype, out, ddof, keepdims)
 
-    def var(self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
+    def var(self, axis: Axes = None, dtype: DTypeLike = None, out: ArrayOrSymbol | None = None, ddof: int = 0,
+            keepdims: bool = False) -> Any:
         """`np.var` of this array: the variance.
 
         Args:
@@ -166,7 +177,7 @@ class Methods(_Base):
         """
         return _reduce.var(self, axis, dtype, out, ddof, keepdims)
 
-    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def max(self, axis: Axes = None, out: ArrayOrSymbol | None = None, keepdims: bool = False) -> Any:
         """`np.max` of this array.
 
         Args:
@@ -186,7 +197,7 @@ class Methods(_Base):
         """
         return _reduce.max(self, axis, keepdims, out=out)
 
-    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def min(self, axis: Axes = None, out: ArrayOrSymbol | None = None, keepdims: bool = False) -> Any:
         """`np.min` of this array.
 
         Args:
@@ -206,7 +217,7 @@ class Methods(_Base):
         """
         return _reduce.min(self, axis, keepdims, out=out)
 
-    def argmax(self, axis: int | None = None, out: Any = None) -> Any:
+    def argmax(self, axis: int | None = None, out: ArrayOrSymbol | None = None) -> Any:
         """`np.argmax` of this array: the position of the first maximum.
 
         Args:
@@ -222,7 +233,7 @@ class Methods(_Base):
         """
         return _reduce.argmax(self, axis, out)
 
-    def argmin(self, axis: int | None = None, out: Any = None) -> Any:
+    def argmin(self, axis: int | None = None, out: ArrayOrSymbol | None = None) -> Any:
         """`np.argmin` of this array: the position of the first minimum.
 
         Args:
@@ -238,7 +249,7 @@ class Methods(_Base):
         """
         return _reduce.argmin(self, axis, out)
 
-    def cumsum(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+    def cumsum(self, axis: int | None = None, dtype: DTypeLike = None, out: ArrayOrSymbol | None = None) -> Any:
         """`np.cumsum` of this array: running sums.
 
         Args:
@@ -257,7 +268,7 @@ class Methods(_Base):
         return _reduce.cumsum(self, axis, dtype, out)
 
     # ------------------------------------------------------------ elements
-    def argsort(self, axis: int | None = -1, kind: Any = None, order: Any = None) -> Any:
+    def argsort(self, axis: int | None = -1, kind: str | None = None, order: str | Sequence[str] | None = None) -> Any:
         """`np.argsort` of this array: the positions that sort it.
 
         Args:
@@ -277,7 +288,7 @@ class Methods(_Base):
         """
         return _index.argsort(self, axis, kind, order)
 
-    def take(self, indices: Any, axis: int | None = None, mode: str = "raise") -> Any:
+    def take(self, indices: ArrayOrSymbol, axis: int | None = None, mode: str = "raise") -> Any:
         """`np.take` of this array: elements at positions.
 
         Args:
@@ -298,7 +309,7 @@ class Methods(_Base):
         """
         return _index.take(self, indices, axis, mode)
 
-    def clip(self, min: float | None = None, max: float | None = None, out: Any = None) -> Any:
+    def clip(self, min: float | None = None, max: float | None = None, out: ArrayOrSymbol | None = None) -> Any:
         """`np.clip` of this array: values limited to [min, max].
 
         Args:
@@ -318,7 +329,7 @@ class Methods(_Base):
         """
         return _elemwise.clip(self, min, max, out)
 
-    def round(self, decimals: int = 0, out: Any = None, **kwargs: Any) -> Any:
+    def round(self, decimals: int = 0, out: ArrayOrSymbol | None = None, **kwargs: Any) -> Any:
         """`np.round` of this array: values rounded, halves to the even neighbour.
 
         Args:
@@ -414,7 +425,7 @@ class Methods(_Base):
         """
         return self.reshape(-1, order=order)
 
-    def squeeze(self, axis: Any = None) -> Any:
+    def squeeze(self, axis: Axes = None) -> Any:
         """`np.squeeze` of this array: without axes of size 1.
 
         Args:
@@ -447,7 +458,7 @@ class Methods(_Base):
         """
         return _matrix.swapaxes(self, axis1, axis2)
 
-    def broadcast_to(self, shape: Any) -> Any:
+    def broadcast_to(self, shape: ShapeLike) -> Any:
         """`np.broadcast_to` of this array: repeated to a shape.
 
         Args:
@@ -482,7 +493,7 @@ class Methods(_Base):
         """
         return _matrix.repeat(self, repeats, axis)
 
-    def dot(self, b: Any, out: Any = None) -> Any:
+    def dot(self, b: ArrayOrSymbol, out: ArrayOrSymbol | None = None) -> Any:
         """`np.dot` of this array and b: the product of vectors or matrices.
 
         Args:
@@ -501,7 +512,7 @@ class Methods(_Base):
         """
         return _matrix.dot(self, b, out)
 
-    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True,
+    def astype(self, dtype: DTypeLike, order: str = "K", casting: str = "unsafe", subok: bool = True,
                copy: bool = True) -> Any:
         """A copy with another dtype; the array itself where `copy` is off and the dtype is the same.
 
@@ -554,6 +565,10 @@ class of_2:
 
     ndim: int  # the array's own
     shape: tuple[int, ...]
+    size: Any
+    dtype: Any
+    reshape: Any
+    astype: Any
 
     def __neg__(self) -> Any:
         return _elemwise.negative(self)
@@ -561,33 +576,34 @@ class of_2:
     def __pos__(self) -> Any:
         return _matrix.copy(self)
 
-    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def mean(self, axis: Axes = None, dtype: DTypeLike = None, out: ArrayOrSymbol | None = None,
+             keepdims: bool = False) -> Any:
         """`np.mean` of this array."""
         return _of_2.mean(self, axis, dtype, out, keepdims)
 
-    def std(self, axis: Any = None, dtype: Any = None, out: Any = None, correction: int = 0, keepdims: bool = False,
-            **old: Any) -> Any:
+    def std(self, axis: Axes = None, dtype: DTypeLike = None, out: ArrayOrSymbol | None = None, correction: int = 0,
+            keepdims: bool = False, **old: Any) -> Any:
         """`np.std` of this array; `ddof` is another name of `correction`."""
         return _reduce.std(self, axis, dtype, out, old.pop("ddof", correction), keepdims, **old)
 
-    def var(self, axis: Any = None, dtype: Any = None, out: Any = None, correction: int = 0, keepdims: bool = False,
-            **old: Any) -> Any:
+    def var(self, axis: Axes = None, dtype: DTypeLike = None, out: ArrayOrSymbol | None = None, correction: int = 0,
+            keepdims: bool = False, **old: Any) -> Any:
         """`np.var` of this array; `ddof` is another name of `correction`."""
         return _reduce.var(self, axis, dtype, out, old.pop("ddof", correction), keepdims, **old)
 
-    def argmax(self, axis: int | None = None, out: Any = None, keepdims: bool = False) -> Any:
+    def argmax(self, axis: int | None = None, out: ArrayOrSymbol | None = None, keepdims: bool = False) -> Any:
         """`np.argmax` of this array."""
         return _of_2.argmax(self, axis, out, keepdims)
 
-    def argmin(self, axis: int | None = None, out: Any = None, keepdims: bool = False) -> Any:
+    def argmin(self, axis: int | None = None, out: ArrayOrSymbol | None = None, keepdims: bool = False) -> Any:
         """`np.argmin` of this array."""
         return _of_2.argmin(self, axis, out, keepdims)
 
-    def argsort(self, axis: int | None = -1, descending: bool = False, stable: bool = True, **old: Any) -> Any:
+    def argsort(self, axis: int | None = -1, descending: bool = False, stable: bool = True, **old: object) -> Any:
         """`np.argsort` of this array."""
         return _of_2.argsort(self, axis, descending, stable, **old)
 
-    def sort(self, axis: int | None = -1, descending: bool = False, stable: bool = True, **old: Any) -> Any:
+    def sort(self, axis: int | None = -1, descending: bool = False, stable: bool = True, **old: object) -> Any:
         """`np.sort` of this array: a sorted copy."""
         return _of_2.sort(self, axis, descending, stable, **old)
 

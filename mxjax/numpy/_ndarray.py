@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -19,10 +19,10 @@ from ..base import MXNetError
 from ..context import Context, chosen, takes_device
 from ..eager.array_types import array_classes
 from ..eager.modes import state
-from ..ops.params import np_dtype
+from ..ops.params import DTypeLike, ShapeLike, np_dtype
 from ..util import default_float, is_np_default_dtype
 from . import _create, _elemwise, _index, _matrix, fallback
-from ._dispatch import IMPERATIVE
+from ._dispatch import IMPERATIVE, Operand
 from ._methods import Methods, at_level_2, of_2
 
 __all__ = ["array", "asarray", "empty", "from_dlpack", "ndarray"]
@@ -89,7 +89,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
         own = protocol.ufuncs.get(ufunc.__name__)
         return fallback.host_call(ufunc, inputs, kwargs) if own is None else own(*inputs, **kwargs)
 
-    def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def __array_function__(self, func: Callable, types: Iterable[type], args: tuple, kwargs: dict[str, Any]) -> Any:
         own = protocol.functions().get(func)
         if own is None:
             return fallback.host_call(func, args, kwargs)
@@ -254,7 +254,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
         return _elemwise.trunc(self)
 
     # ------------------------------------------------------------ what differs from the classic array
-    def reshape_view(self, *shape: Any, **kwargs: Any) -> ndarray:
+    def reshape_view(self, *shape: ShapeLike, **kwargs: Any) -> ndarray:
         """The same memory with another shape, as `NDArray.reshape`.
 
         Args:
@@ -297,7 +297,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
         NDArray.attach_grad(self, grad_req)
 
     def sort(  # pyright: ignore[reportIncompatibleMethodOverride]  NumPy's signature
-            self, axis: int | None = -1, kind: Any = None, order: Any = None) -> None:
+            self, axis: int | None = -1, kind: str | None = None, order: str | Sequence[str] | None = None) -> None:
         """Sorts in place along an axis.
 
         Args:
@@ -400,7 +400,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
 
 
 def _inplace(name: str, function: Callable) -> Callable[[ndarray, Any], ndarray]:
-    def method(self: ndarray, other: Any) -> ndarray:
+    def method(self: ndarray, other: Operand) -> ndarray:
         if state.recording and self._entry is not None:
             raise MXNetError(_IN_PLACE)
         own = self.dtype
@@ -430,7 +430,7 @@ jax.tree_util.register_pytree_node(ndarray, _flatten, _unflatten)
 
 
 # ------------------------------------------------------------ arrays out of values
-def _dtype_of(value: Any) -> Any:
+def _dtype_of(value: object) -> Any:
     """The dtype of an ndarray with these values: that of an array, else the default one.
 
     In MXNet 2 the dtype of NumPy's arrays does not count, unless float64 is the default as it is there.
@@ -441,7 +441,7 @@ def _dtype_of(value: Any) -> Any:
 
 
 @takes_device
-def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray:
+def array(object: Any, dtype: DTypeLike = None, ctx: Context | None = None) -> ndarray:
     """An ndarray with the values of an array, number or nested sequence.
 
     Args:
@@ -480,7 +480,7 @@ def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray
 
 
 @takes_device
-def asarray(obj: Any, dtype: Any = None, ctx: Context | None = None, copy: bool | None = None) -> ndarray:
+def asarray(obj: Any, dtype: DTypeLike = None, ctx: Context | None = None, copy: bool | None = None) -> ndarray:
     """An ndarray with the values of an array, number or nested sequence; an ndarray that fits already is returned.
 
     Args:
@@ -506,7 +506,7 @@ def asarray(obj: Any, dtype: Any = None, ctx: Context | None = None, copy: bool 
     return array(obj, np.int64 if dtype is None and isinstance(obj, int) else dtype, ctx)
 
 
-def from_dlpack(x: Any) -> ndarray:
+def from_dlpack(x: object) -> ndarray:
     """An ndarray that shares the memory of an object with `__dlpack__`, or of a DLPack capsule.
 
     Args:
@@ -523,7 +523,7 @@ def from_dlpack(x: Any) -> ndarray:
 
 
 @takes_device
-def empty(shape: Any, dtype: Any = np.float32, order: str = "C", ctx: Context | None = None) -> ndarray:
+def empty(shape: ShapeLike, dtype: DTypeLike = np.float32, order: str = "C", ctx: Context | None = None) -> ndarray:
     """An array whose values mean nothing yet (zeros).
 
     Args:

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from .. import level
+from ..context import Context
 from ..ops.np.dtypes import promoted
+from ..ops.params import DTypeLike, ShapeLike
 from ..util import check_ufunc_options, is_np_default_dtype, wrap_data_api_linalg_func
 from . import _create, _elemwise, _matrix, _operators_of_2, _reduce
-from ._dispatch import call, is_array, is_number
+from ._dispatch import ArrayOrSymbol, Axes, Operand, call, is_array, is_number
 
 __all__ = ["argmax", "argmin", "argsort", "mean", "sort", "speak"]
 
@@ -105,8 +107,8 @@ def _with_device(function: Callable[..., Any], device: str = "device") -> Callab
                  {"ctx": "ctx if device is None else device"})
 
 
-def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = None,
-        initial: float | None = None, where: Any = None) -> Any:
+def sum(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: ArrayOrSymbol | None = None,
+        keepdims: bool | None = None, initial: float | None = None, where: ArrayOrSymbol | None = None) -> Any:
     """Sum over axes.
 
     Args:
@@ -130,7 +132,8 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: 
     return _reduce.sum(a, axis, dtype, bool(keepdims), initial, out)
 
 
-def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+def mean(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: ArrayOrSymbol | None = None,
+         keepdims: bool = False) -> Any:
     """Mean over axes.
 
     Args:
@@ -151,7 +154,7 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     return _reduce.mean(a, axis, dtype, out, keepdims)
 
 
-def argmax(a: Any, axis: int | None = None, out: Any = None, keepdims: bool = False) -> Any:
+def argmax(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None = None, keepdims: bool = False) -> Any:
     """Position of the first maximum along an axis.
 
     Args:
@@ -169,7 +172,7 @@ def argmax(a: Any, axis: int | None = None, out: Any = None, keepdims: bool = Fa
     return call("_npi_argmax", [a], out, axis=axis, keepdims=keepdims)
 
 
-def argmin(a: Any, axis: int | None = None, out: Any = None, keepdims: bool = False) -> Any:
+def argmin(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None = None, keepdims: bool = False) -> Any:
     """Position of the first minimum along an axis; the arguments are those of `argmax`.
 
     Returns:
@@ -186,7 +189,7 @@ def _check_old(name: str, old: dict[str, Any]) -> None:
         raise NotImplementedError("order not supported here")
 
 
-def sort(a: Any, axis: int | None = -1, descending: bool = False, stable: bool = True, **old: Any) -> Any:
+def sort(a: ArrayOrSymbol, axis: int | None = -1, descending: bool = False, stable: bool = True, **old: object) -> Any:
     """A sorted copy.
 
     Args:
@@ -207,7 +210,8 @@ def sort(a: Any, axis: int | None = -1, descending: bool = False, stable: bool =
     return call("_npi_sort", [a], axis="None" if axis is None else axis, is_ascend=not descending)
 
 
-def argsort(a: Any, axis: int | None = -1, descending: bool = False, stable: bool = True, **old: Any) -> Any:
+def argsort(a: ArrayOrSymbol, axis: int | None = -1, descending: bool = False, stable: bool = True,
+            **old: object) -> Any:
     """Positions (int64) that sort an array; the arguments are those of `sort`.
 
     Returns:
@@ -217,8 +221,8 @@ def argsort(a: Any, axis: int | None = -1, descending: bool = False, stable: boo
     return call("_npi_argsort", [a], axis="None" if axis is None else axis, is_ascend=not descending, dtype="int64")
 
 
-def empty_like(prototype: Any, dtype: Any = None, device: Any = None, order: str = "C", subok: bool = False,
-               shape: Any = None) -> Any:
+def empty_like(prototype: ArrayOrSymbol, dtype: DTypeLike = None, device: Context | str | None = None, order: str = "C",
+               subok: bool = False, shape: ShapeLike | None = None) -> Any:
     """An array like another one, whose values mean nothing yet.
 
     Args:
@@ -237,7 +241,7 @@ def empty_like(prototype: Any, dtype: Any = None, device: Any = None, order: str
     return _create.empty_like(prototype, dtype, order, subok, shape)
 
 
-def cholesky(a: Any, upper: bool = False) -> Any:
+def cholesky(a: ArrayOrSymbol, upper: bool = False) -> Any:
     """The triangular factor of symmetric positive definite matrices.
 
     Args:
@@ -254,7 +258,7 @@ def cholesky(a: Any, upper: bool = False) -> Any:
     return _matrix.swapaxes(factor, -1, -2) if upper else factor
 
 
-def positive(x: Any, out: Any = None, **kwargs: Any) -> Any:
+def positive(x: ArrayOrSymbol, out: ArrayOrSymbol | None = None, **kwargs: Any) -> Any:
     """+x, a copy.
 
     Args:
@@ -296,7 +300,7 @@ def _with_options(name: str) -> Callable[..., Any]:
     function = getattr(_elemwise, name)
 
     @functools.wraps(function)
-    def call(x1: Any, x2: Any, out: Any = None, **kwargs: Any) -> Any:
+    def call(x1: Operand, x2: Operand, out: ArrayOrSymbol | None = None, **kwargs: Any) -> Any:
         if kwargs:
             check_ufunc_options(name, kwargs)
         return function(x1, x2, out)

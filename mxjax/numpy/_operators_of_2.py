@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from . import _create, _reduce
-from ._dispatch import IMPERATIVE, call, is_number
+from ._dispatch import IMPERATIVE, ArrayOrSymbol, call, is_number
 
 __all__ = ["FUNCTIONS"]
 
 
-def interp(x: Any, xp: Any, fp: Any, left: float | None = None, right: float | None = None,
-           period: float | None = None) -> Any:
+def interp(x: ArrayOrSymbol, xp: ArrayOrSymbol, fp: ArrayOrSymbol, left: float | None = None,
+           right: float | None = None, period: float | None = None) -> Any:
     """Interpolates linearly between points.
 
     Args:
@@ -37,7 +37,7 @@ def interp(x: Any, xp: Any, fp: Any, left: float | None = None, right: float | N
     return call("_npi_interp", [xp, fp, x], **options)
 
 
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+def rollaxis(a: ArrayOrSymbol, axis: int, start: int = 0) -> Any:
     """Moves an axis until it stands before another one.
 
     Args:
@@ -58,7 +58,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     return call("_npi_rollaxis", [a], axis=axis, start=start)
 
 
-def qr(a: Any, mode: str = "reduced") -> tuple[Any, Any]:
+def qr(a: ArrayOrSymbol, mode: str = "reduced") -> tuple[Any, Any]:
     """Factors matrices into one with orthonormal columns and an upper triangular one.
 
     Args:
@@ -83,7 +83,7 @@ def qr(a: Any, mode: str = "reduced") -> tuple[Any, Any]:
     return q, r
 
 
-def lstsq(a: Any, b: Any, rcond: Any = "warn") -> tuple[Any, Any, Any, Any]:
+def lstsq(a: ArrayOrSymbol, b: ArrayOrSymbol, rcond: float | str | None = "warn") -> tuple[Any, Any, Any, Any]:
     """Solves a·x = b by least squares.
 
     Args:
@@ -109,7 +109,7 @@ def lstsq(a: Any, b: Any, rcond: Any = "warn") -> tuple[Any, Any, Any, Any]:
     return tuple(call("_npi_lstsq", [a, b], rcond=limit, new_default=default))
 
 
-def matrix_rank(M: Any, rtol: Any = None, hermitian: bool = False) -> Any:  # noqa: N803
+def matrix_rank(M: Any, rtol: float | None = None, hermitian: bool = False) -> Any:  # noqa: N803
     """Counts the singular values of matrices that are not nearly zero.
 
     Args:

@@ -6,8 +6,9 @@ from typing import Any
 
 from ..base import numeric_types
 from ..context import Context
+from ..ops.params import DTypeLike, ShapeLike
 from ..util import default_float
-from ._dispatch import Flavour, bound
+from ._dispatch import ArrayOrSymbol, Flavour, Operand, bound
 from ._elemwise import exp
 
 __all__ = ["beta", "chisquare", "choice", "exponential", "f", "gamma", "gumbel", "laplace", "logistic", "lognormal",
@@ -15,8 +16,8 @@ __all__ = ["beta", "chisquare", "choice", "exponential", "f", "gamma", "gumbel",
            "shuffle", "uniform", "weibull"]
 
 
-def _draw(flavour: Flavour, name: str, parameters: dict[str, Any], size: Any, ctx: Any = None, out: Any = None,
-          dtype: Any = None) -> Any:
+def _draw(flavour: Flavour, name: str, parameters: dict[str, Any], size: ShapeLike | None,
+          ctx: Context | str | None = None, out: ArrayOrSymbol | None = None, dtype: DTypeLike = None) -> Any:
     """Calls `_npi_<name>`: arrays are inputs, numbers parameters."""
     arrays = [v for v in parameters.values() if flavour.is_array(v)]
     params = {k: None if flavour.is_array(v) else v for k, v in parameters.items()}
@@ -29,8 +30,8 @@ def _draw(flavour: Flavour, name: str, parameters: dict[str, Any], size: Any, ct
                         ctx)
 
 
-def uniform(flavour: Flavour, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = None,
-            ctx: Context | None = None, out: Any = None) -> Any:
+def uniform(flavour: Flavour, low: Operand = 0.0, high: Operand = 1.0, size: ShapeLike | None = None,
+            dtype: DTypeLike = None, ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Draws from the uniform distribution on [low, high).
 
     Args:
@@ -56,8 +57,8 @@ def uniform(flavour: Flavour, low: Any = 0.0, high: Any = 1.0, size: Any = None,
     return _draw(flavour, "uniform", {"low": low, "high": high}, size, ctx, out, default_float(dtype))
 
 
-def normal(flavour: Flavour, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None,
-           ctx: Context | None = None, out: Any = None) -> Any:
+def normal(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: ShapeLike | None = None,
+           dtype: DTypeLike = None, ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Draws from the normal distribution.
 
     Args:
@@ -84,8 +85,8 @@ def normal(flavour: Flavour, loc: Any = 0.0, scale: Any = 1.0, size: Any = None,
     return _draw(flavour, "normal", {"loc": loc, "scale": scale}, size, ctx, out, default_float(dtype))
 
 
-def lognormal(flavour: Flavour, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, dtype: Any = None,
-              ctx: Context | None = None, out: Any = None) -> Any:
+def lognormal(flavour: Flavour, mean: Operand = 0.0, sigma: Operand = 1.0, size: ShapeLike | None = None,
+              dtype: DTypeLike = None, ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """exp of draws from the normal distribution.
 
     Args:
@@ -110,8 +111,8 @@ def lognormal(flavour: Flavour, mean: Any = 0.0, sigma: Any = 1.0, size: Any = N
     return exp(normal(flavour, mean, sigma, size, dtype, ctx), out=out)
 
 
-def laplace(flavour: Flavour, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None,
-            ctx: Context | None = None, out: Any = None) -> Any:
+def laplace(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: ShapeLike | None = None,
+            dtype: DTypeLike = None, ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Draws from the Laplace distribution: exponential on both sides of `loc`; without gradients, as in MXNet.
 
     Args:
@@ -136,7 +137,8 @@ def laplace(flavour: Flavour, loc: Any = 0.0, scale: Any = 1.0, size: Any = None
     return _draw(flavour, "laplace", {"loc": loc, "scale": scale}, size, ctx, out, dtype)
 
 
-def f(flavour: Flavour, dfnum: Any, dfden: Any, size: Any = None, ctx: Context | None = None) -> Any:
+def f(flavour: Flavour, dfnum: Operand, dfden: Operand, size: ShapeLike | None = None,
+      ctx: Context | None = None) -> Any:
     """Draws from Fisher's F distribution: the ratio of two chi-square draws, each divided by its degrees of freedom.
 
     Args:
@@ -158,8 +160,8 @@ def f(flavour: Flavour, dfnum: Any, dfden: Any, size: Any = None, ctx: Context |
     return above * dfden / (chisquare(flavour, dfden, size, None, ctx) * dfnum)
 
 
-def logistic(flavour: Flavour, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, ctx: Context | None = None,
-             out: Any = None) -> Any:
+def logistic(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: ShapeLike | None = None,
+             ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Draws from the logistic distribution.
 
     Args:
@@ -183,8 +185,8 @@ def logistic(flavour: Flavour, loc: Any = 0.0, scale: Any = 1.0, size: Any = Non
     return _draw(flavour, "logistic", {"loc": loc, "scale": scale}, size, ctx, out)
 
 
-def gumbel(flavour: Flavour, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, ctx: Context | None = None,
-           out: Any = None) -> Any:
+def gumbel(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: ShapeLike | None = None,
+           ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Draws from Gumbel's distribution.
 
     Args:
@@ -208,8 +210,8 @@ def gumbel(flavour: Flavour, loc: Any = 0.0, scale: Any = 1.0, size: Any = None,
     return _draw(flavour, "gumbel", {"loc": loc, "scale": scale}, size, ctx, out)
 
 
-def exponential(flavour: Flavour, scale: Any = 1.0, size: Any = None, ctx: Context | None = None,
-                out: Any = None) -> Any:
+def exponential(flavour: Flavour, scale: Operand = 1.0, size: ShapeLike | None = None, ctx: Context | None = None,
+                out: ArrayOrSymbol | None = None) -> Any:
     """Draws from the exponential distribution.
 
     Args:
@@ -232,7 +234,8 @@ def exponential(flavour: Flavour, scale: Any = 1.0, size: Any = None, ctx: Conte
     return _draw(flavour, "exponential", {"scale": scale}, size, ctx, out)
 
 
-def rayleigh(flavour: Flavour, scale: Any = 1.0, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
+def rayleigh(flavour: Flavour, scale: Operand = 1.0, size: ShapeLike | None = None, ctx: Context | None = None,
+             out: ArrayOrSymbol | None = None) -> Any:
     """Draws from Rayleigh's distribution: lengths of vectors of two normal draws.
 
     Args:
@@ -255,7 +258,8 @@ def rayleigh(flavour: Flavour, scale: Any = 1.0, size: Any = None, ctx: Context 
     return _draw(flavour, "rayleigh", {"scale": scale}, size, ctx, out)
 
 
-def weibull(flavour: Flavour, a: Any, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
+def weibull(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Context | None = None,
+            out: ArrayOrSymbol | None = None) -> Any:
     """Draws from Weibull's distribution with scale 1.
 
     Args:
@@ -278,7 +282,8 @@ def weibull(flavour: Flavour, a: Any, size: Any = None, ctx: Context | None = No
     return _draw(flavour, "weibull", {"a": a}, size, ctx, out)
 
 
-def pareto(flavour: Flavour, a: Any, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
+def pareto(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Context | None = None,
+           out: ArrayOrSymbol | None = None) -> Any:
     """Draws from Pareto's (Lomax) distribution, which begins at 0.
 
     Args:
@@ -301,7 +306,8 @@ def pareto(flavour: Flavour, a: Any, size: Any = None, ctx: Context | None = Non
     return _draw(flavour, "pareto", {"a": a}, size, ctx, out)
 
 
-def power(flavour: Flavour, a: Any, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
+def power(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Context | None = None,
+          out: ArrayOrSymbol | None = None) -> Any:
     """Draws from [0, 1] with a density proportional to x to the power of a - 1.
 
     Args:
@@ -324,8 +330,8 @@ def power(flavour: Flavour, a: Any, size: Any = None, ctx: Context | None = None
     return _draw(flavour, "powerd", {"a": a}, size, ctx, out)
 
 
-def gamma(flavour: Flavour, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = None,
-          ctx: Context | None = None, out: Any = None) -> Any:
+def gamma(flavour: Flavour, shape: Operand, scale: Operand = 1.0, size: ShapeLike | None = None,
+          dtype: DTypeLike = None, ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Draws from the gamma distribution.
 
     Args:
@@ -353,7 +359,8 @@ def gamma(flavour: Flavour, shape: Any, scale: Any = 1.0, size: Any = None, dtyp
     return _draw(flavour, "gamma", {"shape": shape, "scale": scale}, size, ctx, out, default_float(dtype))
 
 
-def beta(flavour: Flavour, a: Any, b: Any, size: Any = None, dtype: Any = None, ctx: Context | None = None) -> Any:
+def beta(flavour: Flavour, a: Operand, b: Operand, size: ShapeLike | None = None, dtype: DTypeLike = None,
+         ctx: Context | None = None) -> Any:
     """Draws from the beta distribution on [0, 1].
 
     Args:
@@ -377,7 +384,8 @@ def beta(flavour: Flavour, a: Any, b: Any, size: Any = None, dtype: Any = None, 
     return (x / (x + y)).astype(default_float(dtype) or "float32")
 
 
-def chisquare(flavour: Flavour, df: Any, size: Any = None, dtype: Any = None, ctx: Context | None = None) -> Any:
+def chisquare(flavour: Flavour, df: Any, size: ShapeLike | None = None, dtype: DTypeLike = None,
+              ctx: Context | None = None) -> Any:
     """Draws from the chi-square distribution: sums of squares of standard normal draws.
 
     Args:
@@ -440,8 +448,8 @@ def randn(flavour: Flavour, *size: int, **kwargs: Any) -> Any:
     return normal(flavour, size=size, **kwargs)
 
 
-def randint(flavour: Flavour, low: int, high: int | None = None, size: Any = None, dtype: Any = None,
-            ctx: Context | None = None, out: Any = None) -> Any:
+def randint(flavour: Flavour, low: int, high: int | None = None, size: ShapeLike | None = None, dtype: DTypeLike = None,
+            ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Draws integers from [low, high), without `high` from [0, low).
 
     Args:
@@ -470,8 +478,8 @@ def randint(flavour: Flavour, low: int, high: int | None = None, size: Any = Non
     return flavour.call("_npi_random_randint", [], params, out, ctx)
 
 
-def choice(flavour: Flavour, a: Any, size: Any = None, replace: bool = True, p: Any = None, ctx: Context | None = None,
-           out: Any = None) -> Any:
+def choice(flavour: Flavour, a: ArrayOrSymbol | int, size: ShapeLike | None = None, replace: bool = True,
+           p: ArrayOrSymbol | None = None, ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Draws from range(a), or from the elements of a vector `a`.
 
     Args:
@@ -503,7 +511,7 @@ def choice(flavour: Flavour, a: Any, size: Any = None, replace: bool = True, p: 
     return flavour.call("_npi_take", [a, positions], {})
 
 
-def multinomial(flavour: Flavour, n: int, pvals: Any, size: Any = None, **kwargs: Any) -> Any:
+def multinomial(flavour: Flavour, n: int, pvals: Any, size: ShapeLike | None = None, **kwargs: Any) -> Any:
     """Returns how often each outcome comes in `n` experiments.
 
     Args:
@@ -536,8 +544,8 @@ def multinomial(flavour: Flavour, n: int, pvals: Any, size: Any = None, **kwargs
     return flavour.call("_npi_multinomial", [], {"n": n, "pvals": tuple(pvals), "size": size})
 
 
-def multivariate_normal(flavour: Flavour, mean: Any, cov: Any, size: Any = None, check_valid: Any = None,
-                        tol: Any = None) -> Any:
+def multivariate_normal(flavour: Flavour, mean: Operand, cov: ArrayOrSymbol, size: ShapeLike | None = None,
+                        check_valid: str | None = None, tol: float | None = None) -> Any:
     """Draws vectors from normal distributions.
 
     Args:
@@ -562,7 +570,7 @@ def multivariate_normal(flavour: Flavour, mean: Any, cov: Any, size: Any = None,
     return flavour.call("_npi_mvn_fallback", [mean, cov], {"size": size})
 
 
-def shuffle(flavour: Flavour, x: Any) -> None:
+def shuffle(flavour: Flavour, x: ArrayOrSymbol) -> None:
     """Puts the rows (elements of the first axis) in random order, in place.
 
     Args:

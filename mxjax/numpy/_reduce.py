@@ -7,19 +7,20 @@ from typing import Any
 import numpy as np
 
 from ..base import MXNetError
-from ._dispatch import IMPERATIVE, call, is_number
+from ..ops.params import DTypeLike
+from ._dispatch import IMPERATIVE, ArrayOrSymbol, Axes, Operand, call, is_number
 
 __all__ = ["all", "amax", "amin", "any", "argmax", "argmin", "average", "bincount", "cumsum", "histogram", "max",
            "mean", "median", "min", "percentile", "prod", "product", "quantile", "sometrue", "std", "sum", "var"]
 
 
-def _counted(a: Any, dtype: Any) -> Any:
+def _counted(a: Any, dtype: DTypeLike) -> Any:
     """The dtype to sum in: int64 for booleans."""
     return "int64" if dtype is None and isinstance(a, IMPERATIVE.kind) and a._chunk.dtype == np.bool_ else dtype
 
 
-def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: float | None = None,
-        out: Any = None) -> Any:
+def sum(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, keepdims: bool = False,
+        initial: float | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Sum over axes.
 
     Args:
@@ -48,14 +49,14 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, ini
     return call("_np_sum", [a], out, axis=axis, dtype=_counted(a, dtype), keepdims=keepdims, initial=initial)
 
 
-def _refuse(initial: Any) -> None:
+def _refuse(initial: float | None) -> None:
     """Raises MXNetError for a number to begin with, which MXNet's functions name but do not take."""
     if initial is not None:
         raise MXNetError("initial is not supported")
 
 
-def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: None = None,
-         out: Any = None) -> Any:
+def prod(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, keepdims: bool = False, initial: None = None,
+         out: ArrayOrSymbol | None = None) -> Any:
     """Product over axes.
 
     Args:
@@ -81,8 +82,8 @@ def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, in
     return call("_np_prod", [a], out, axis=axis, dtype=_counted(a, dtype), keepdims=keepdims)
 
 
-def product(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: None = None,
-            out: Any = None) -> Any:
+def product(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, keepdims: bool = False, initial: None = None,
+            out: ArrayOrSymbol | None = None) -> Any:
     """As `prod`.
 
     Args:
@@ -106,7 +107,7 @@ def product(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False,
     return prod(a, axis, dtype, keepdims, initial, out)
 
 
-def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+def cumsum(a: ArrayOrSymbol, axis: int | None = None, dtype: DTypeLike = None, out: ArrayOrSymbol | None = None) -> Any:
     """Running sums along an axis.
 
     Args:
@@ -129,7 +130,8 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) 
     return call("_np_cumsum", [a], out, axis=axis, dtype=_counted(a, dtype))
 
 
-def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+def mean(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: ArrayOrSymbol | None = None,
+         keepdims: bool = False) -> Any:
     """Mean over axes.
 
     Args:
@@ -153,7 +155,8 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     return call("_npi_mean", [a], out, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
+def std(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: ArrayOrSymbol | None = None, ddof: int = 0,
+        keepdims: bool = False) -> Any:
     """Standard deviation over axes: the root of `var`.
 
     Args:
@@ -178,7 +181,8 @@ def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int 
     return call("_npi_std", [a], out, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
 
 
-def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
+def var(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: ArrayOrSymbol | None = None, ddof: int = 0,
+        keepdims: bool = False) -> Any:
     """Variance over axes: the mean of the squared distances from the mean.
 
     Args:
@@ -204,7 +208,8 @@ def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int 
     return call("_npi_var", [a], out, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
 
 
-def max(a: Any, axis: Any = None, keepdims: bool = False, initial: None = None, out: Any = None) -> Any:
+def max(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: None = None,
+        out: ArrayOrSymbol | None = None) -> Any:
     """Maximum over axes.
 
     Args:
@@ -228,7 +233,8 @@ def max(a: Any, axis: Any = None, keepdims: bool = False, initial: None = None, 
     return call("_np_max", [a], out, axis=axis, keepdims=keepdims)
 
 
-def min(a: Any, axis: Any = None, keepdims: bool = False, initial: None = None, out: Any = None) -> Any:
+def min(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: None = None,
+        out: ArrayOrSymbol | None = None) -> Any:
     """Minimum over axes.
 
     Args:
@@ -252,7 +258,8 @@ def min(a: Any, axis: Any = None, keepdims: bool = False, initial: None = None, 
     return call("_np_min", [a], out, axis=axis, keepdims=keepdims)
 
 
-def amax(a: Any, axis: Any = None, keepdims: bool = False, initial: None = None, out: Any = None) -> Any:
+def amax(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: None = None,
+         out: ArrayOrSymbol | None = None) -> Any:
     """As `max`.
 
     Args:
@@ -275,7 +282,8 @@ def amax(a: Any, axis: Any = None, keepdims: bool = False, initial: None = None,
     return max(a, axis, keepdims, initial, out)
 
 
-def amin(a: Any, axis: Any = None, keepdims: bool = False, initial: None = None, out: Any = None) -> Any:
+def amin(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: None = None,
+         out: ArrayOrSymbol | None = None) -> Any:
     """As `min`.
 
     Args:
@@ -298,7 +306,7 @@ def amin(a: Any, axis: Any = None, keepdims: bool = False, initial: None = None,
     return min(a, axis, keepdims, initial, out)
 
 
-def all(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None) -> Any:
+def all(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, out: ArrayOrSymbol | None = None) -> Any:
     """Returns whether all elements along axes are nonzero.
 
     Args:
@@ -320,7 +328,7 @@ def all(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None) -> An
     return call("_np_all", [a], out, axis=axis, keepdims=keepdims)
 
 
-def any(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None) -> Any:
+def any(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, out: ArrayOrSymbol | None = None) -> Any:
     """Returns whether any element along axes is nonzero.
 
     Args:
@@ -342,7 +350,7 @@ def any(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None) -> An
     return call("_np_any", [a], out, axis=axis, keepdims=keepdims)
 
 
-def sometrue(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None) -> Any:
+def sometrue(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, out: ArrayOrSymbol | None = None) -> Any:
     """As `any`.
 
     Args:
@@ -364,7 +372,7 @@ def sometrue(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None) 
     return any(a, axis, keepdims, out)
 
 
-def argmax(a: Any, axis: int | None = None, out: Any = None) -> Any:
+def argmax(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Position of the first maximum along an axis.
 
     Args:
@@ -385,7 +393,7 @@ def argmax(a: Any, axis: int | None = None, out: Any = None) -> Any:
     return call("_npi_argmax", [a], out, axis=axis)
 
 
-def argmin(a: Any, axis: int | None = None, out: Any = None) -> Any:
+def argmin(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Position of the first minimum along an axis.
 
     Args:
@@ -406,7 +414,8 @@ def argmin(a: Any, axis: int | None = None, out: Any = None) -> Any:
     return call("_npi_argmin", [a], out, axis=axis)
 
 
-def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, out: Any = None) -> Any:
+def average(a: ArrayOrSymbol, axis: Axes = None, weights: ArrayOrSymbol | None = None, returned: bool = False,
+            out: ArrayOrSymbol | None = None) -> Any:
     """Weighted mean over axes.
 
     Args:
@@ -430,8 +439,8 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     return call("_npi_average", inputs, out, axis=axis, returned=returned, weighted=weights is not None)
 
 
-def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = None,
-               interpolation: str = "linear", keepdims: bool = False) -> Any:
+def percentile(a: ArrayOrSymbol, q: Operand, axis: Axes = None, out: ArrayOrSymbol | None = None,
+               overwrite_input: bool | None = None, interpolation: str = "linear", keepdims: bool = False) -> Any:
     """The q-th percentiles over axes.
 
     Args:
@@ -466,8 +475,8 @@ def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_inpu
     return call("_npi_percentile", [a, q], out, **params)
 
 
-def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = None,
-             interpolation: str = "linear", keepdims: bool = False) -> Any:
+def quantile(a: ArrayOrSymbol, q: Any, axis: Axes = None, out: ArrayOrSymbol | None = None,
+             overwrite_input: bool | None = None, interpolation: str = "linear", keepdims: bool = False) -> Any:
     """As `percentile`, with q in [0, 1].
 
     Args:
@@ -494,7 +503,8 @@ def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input:
     return percentile(a, q * 100, axis, out, overwrite_input, interpolation, keepdims)
 
 
-def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = None, keepdims: bool = False) -> Any:
+def median(a: ArrayOrSymbol, axis: Axes = None, out: ArrayOrSymbol | None = None, overwrite_input: bool | None = None,
+           keepdims: bool = False) -> Any:
     """The middle element, or the mean of the two in the middle.
 
     Args:
@@ -517,7 +527,7 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = Non
     return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
-def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+def bincount(x: ArrayOrSymbol, weights: ArrayOrSymbol | None = None, minlength: int = 0) -> Any:
     """Returns how often each of 0, 1, 2, ... is in a vector of integers, or the sum of its `weights`.
 
     Args:
@@ -545,8 +555,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     return call("_npi_bincount", inputs, minlength=minlength, has_weights=weights is not None)
 
 
-def histogram(a: Any, bins: Any = 10, range: tuple[float, float] | None = None, normed: bool | None = None,
-              weights: Any = None, density: bool | None = None) -> Any:
+def histogram(a: ArrayOrSymbol, bins: int | ArrayOrSymbol = 10, range: tuple[float, float] | None = None,
+              normed: bool | None = None, weights: ArrayOrSymbol | None = None, density: bool | None = None) -> Any:
     """Counts of the values per bin, and the bins' edges.
 
     Args:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from ..array.creation import array
 from ..base import MXNetError
+from ..context import Context
 from ..eager.modes import state
+from ..ops.params import DTypeLike
 from ._dispatch import IMPERATIVE
 from ._fallback_docs import document
 
@@ -32,30 +35,30 @@ def _alltrue(*args: Any, **kwargs: Any) -> Any:
     return np.all(*args, **kwargs)
 
 
-def _in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False) -> Any:
+def _in1d(ar1: np.ndarray, ar2: np.ndarray, assume_unique: bool = False, invert: bool = False) -> Any:
     return np.isin(np.ravel(ar1), ar2, assume_unique, invert)
 
 
-def _msort(a: Any) -> Any:
+def _msort(a: np.ndarray) -> Any:
     return np.sort(a, axis=0)
 
 
-def _trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
+def _trapz(y: np.ndarray, x: np.ndarray | None = None, dx: float = 1.0, axis: int = -1) -> Any:
     return getattr(np, "trapezoid" if hasattr(np, "trapezoid") else "trapz")(y, x, dx, axis)
 
 
-def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, bias: Any = np._NoValue, ddof: Any = np._NoValue,
-              *, dtype: Any = None) -> Any:
+def _corrcoef(x: np.ndarray, y: np.ndarray | None = None, rowvar: bool = True, bias: object = np._NoValue,
+              ddof: object = np._NoValue, *, dtype: DTypeLike = None) -> Any:
     return np.corrcoef(x, y, rowvar, dtype=dtype)  # bias and ddof have long had no effect
 
 
-def _histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, normed: Any = None, weights: Any = None,
-                 density: Any = None) -> Any:
+def _histogram2d(x: np.ndarray, y: np.ndarray, bins: Any = 10, range: Any = None, normed: bool | None = None,
+                 weights: np.ndarray | None = None, density: bool | None = None) -> Any:
     return np.histogram2d(x, y, bins, range, normed if density is None else density, weights)
 
 
-def _histogramdd(sample: Any, bins: Any = 10, range: Any = None, normed: Any = None, weights: Any = None,
-                 density: Any = None) -> Any:
+def _histogramdd(sample: Any, bins: Any = 10, range: Any = None, normed: bool | None = None,
+                 weights: np.ndarray | None = None, density: bool | None = None) -> Any:
     return np.histogramdd(sample, bins, range, normed if density is None else density, weights)
 
 
@@ -66,7 +69,7 @@ def _nan_quantile(name: str) -> Callable[..., Any]:
     return call
 
 
-def _lstsq(a: Any, b: Any, rcond: Any = "warn") -> Any:
+def _lstsq(a: np.ndarray, b: np.ndarray, rcond: Any = "warn") -> Any:
     return np.linalg.lstsq(a, b, None if rcond == "warn" else rcond)
 
 
@@ -84,7 +87,7 @@ def to_host(value: Any) -> Any:
     return value
 
 
-def to_device(value: Any, ctx: Any = None) -> Any:
+def to_device(value: Any, ctx: Context | None = None) -> Any:
     """Returns a result of NumPy's with its arrays as ndarrays."""
     if isinstance(value, np.ndarray):
         return array(value, ctx, value.dtype).as_np_ndarray() if value.dtype.kind in "biuf" else value
@@ -120,7 +123,7 @@ def _leaves(value: Any) -> list[Any]:
     return [leaf for v in value for leaf in _leaves(v)] if isinstance(value, (list, tuple)) else [value]
 
 
-def of_numpy(name: str, source: Any = np) -> Callable[..., Any]:
+def of_numpy(name: str, source: ModuleType = np) -> Callable[..., Any]:
     """NumPy's function `name` for ndarrays."""
     function = _CHANGED.get(name) or getattr(source, name)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._dispatch import ArrayOrSymbol
 from ._matrix import copy as _copy
 from .stride_tricks import broadcast_arrays
 
 __all__ = ["meshgrid"]
 
 
-def meshgrid(*xi: Any, **kwargs: Any) -> list[Any]:
+def meshgrid(*xi: ArrayOrSymbol, **kwargs: Any) -> list[Any]:
     """Coordinate matrices out of coordinate vectors.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import _elemwise, _matrix, _reduce
-from ._dispatch import call
+from ._dispatch import ArrayOrSymbol, Axes, call
 from ._matrix import outer, tensordot
 from ._of_2 import speak
 from .fallback_linalg import cond, lstsq, matrix_power, matrix_rank, multi_dot, qr
@@ -18,7 +18,7 @@ __all__ = ["cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigva
            "vector_norm"]
 
 
-def det(a: Any) -> Any:
+def det(a: ArrayOrSymbol) -> Any:
     """The determinant.
 
     Args:
@@ -37,7 +37,7 @@ def det(a: Any) -> Any:
     return call("_npi_det", [a])
 
 
-def slogdet(a: Any) -> Any:
+def slogdet(a: ArrayOrSymbol) -> Any:
     """Sign and logarithm of the absolute value of the determinant.
 
     Args:
@@ -59,7 +59,7 @@ def slogdet(a: Any) -> Any:
     return call("_npi_slogdet", [a])
 
 
-def inv(a: Any) -> Any:
+def inv(a: ArrayOrSymbol) -> Any:
     """The inverse.
 
     Args:
@@ -79,7 +79,7 @@ def inv(a: Any) -> Any:
     return call("_npi_inv", [a])
 
 
-def pinv(a: Any, rcond: Any = 1e-15, hermitian: bool = False) -> Any:
+def pinv(a: ArrayOrSymbol, rcond: float | str | None = 1e-15, hermitian: bool = False) -> Any:
     """The Moore-Penrose inverse: what comes nearest to an inverse of a matrix that has none.
 
     Args:
@@ -105,7 +105,7 @@ def pinv(a: Any, rcond: Any = 1e-15, hermitian: bool = False) -> Any:
     return call("_npi_pinv", [a, rcond])
 
 
-def cholesky(a: Any) -> Any:
+def cholesky(a: ArrayOrSymbol) -> Any:
     """The lower triangular L with L·Lᵀ = a.
 
     Args:
@@ -125,7 +125,7 @@ def cholesky(a: Any) -> Any:
     return call("_npi_cholesky", [a])
 
 
-def svd(a: Any) -> tuple[Any, Any, Any]:
+def svd(a: ArrayOrSymbol) -> tuple[Any, Any, Any]:
     """The singular values s, and the orthogonal rows of U and V, with a = U·diag(s)·V.
 
     Args:
@@ -148,7 +148,7 @@ def svd(a: Any) -> tuple[Any, Any, Any]:
     return tuple(call("_npi_svd", [a]))
 
 
-def eig(a: Any) -> tuple[Any, Any]:
+def eig(a: ArrayOrSymbol) -> tuple[Any, Any]:
     """Eigenvalues and eigenvectors of general matrices; real parts.
 
     Args:
@@ -171,7 +171,7 @@ def eig(a: Any) -> tuple[Any, Any]:
     return tuple(call("_npi_eig", [a]))
 
 
-def eigvals(a: Any) -> Any:
+def eigvals(a: ArrayOrSymbol) -> Any:
     """Eigenvalues of general matrices; real parts.
 
     Args:
@@ -190,7 +190,7 @@ def eigvals(a: Any) -> Any:
     return call("_npi_eigvals", [a])
 
 
-def eigh(a: Any, UPLO: str = "L") -> tuple[Any, Any]:  # noqa: N803
+def eigh(a: ArrayOrSymbol, UPLO: str = "L") -> tuple[Any, Any]:  # noqa: N803
     """Eigenvalues and eigenvectors of symmetric matrices.
 
     Args:
@@ -213,7 +213,7 @@ def eigh(a: Any, UPLO: str = "L") -> tuple[Any, Any]:  # noqa: N803
     return tuple(call("_npi_eigh", [a], UPLO=UPLO))
 
 
-def eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803
+def eigvalsh(a: ArrayOrSymbol, UPLO: str = "L") -> Any:  # noqa: N803
     """Eigenvalues of symmetric matrices.
 
     Args:
@@ -233,7 +233,7 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803
     return call("_npi_eigvalsh", [a], UPLO=UPLO)
 
 
-def solve(a: Any, b: Any) -> Any:
+def solve(a: ArrayOrSymbol, b: ArrayOrSymbol) -> Any:
     """x with a·x = b.
 
     Args:
@@ -253,7 +253,7 @@ def solve(a: Any, b: Any) -> Any:
     return call("_npi_solve", [a, b])
 
 
-def tensorinv(a: Any, ind: int = 2) -> Any:
+def tensorinv(a: ArrayOrSymbol, ind: int = 2) -> Any:
     """The inverse of a as a map from its last axes to its first `ind` ones.
 
     Args:
@@ -274,7 +274,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     return call("_npi_tensorinv", [a], ind=ind)
 
 
-def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+def tensorsolve(a: ArrayOrSymbol, b: ArrayOrSymbol, axes: Axes = None) -> Any:
     """x with tensordot(a, x, x.ndim) = b.
 
     Args:
@@ -295,7 +295,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     return call("_npi_tensorsolve", [a, b], a_axes=axes)
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(x: ArrayOrSymbol, ord: float | str | None = None, axis: Axes = None, keepdims: bool = False) -> Any:
     """A norm of vectors (one axis) or matrices (two axes); without ord and axis the Euclidean norm of all elements.
 
     Args:
@@ -340,12 +340,12 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     return _norm(x, 2, axis, keepdims, 2) if ord == "nuc" else _norm(x, ord, axis, keepdims, -1)
 
 
-def _norm(x: Any, ord: float, axis: Any, keepdims: bool, flag: int) -> Any:
+def _norm(x: ArrayOrSymbol, ord: float | str, axis: Axes, keepdims: bool, flag: int) -> Any:
     return call("_npi_norm", [x], ord=ord, axis=axis, keepdims=keepdims, flag=flag)
 
 
 # ------------------------------------------------------------ the array API's names
-def cross(a: Any, b: Any, axis: int = -1) -> Any:
+def cross(a: ArrayOrSymbol, b: ArrayOrSymbol, axis: int = -1) -> Any:
     """The cross products of vectors; see `mx.np.cross`.
 
     Args:
@@ -362,7 +362,7 @@ def cross(a: Any, b: Any, axis: int = -1) -> Any:
     return _matrix.cross(a, b, axis=axis)
 
 
-def diagonal(a: Any, offset: int = 0) -> Any:
+def diagonal(a: ArrayOrSymbol, offset: int = 0) -> Any:
     """A diagonal of a matrix; of a vector the matrix with this diagonal, as `mx.np.diag` has it.
 
     Args:
@@ -382,7 +382,8 @@ def diagonal(a: Any, offset: int = 0) -> Any:
     return _matrix.diag(a, offset)
 
 
-def matrix_norm(x: Any, ord: Any = "fro", axis: tuple[int, int] = (-2, -1), keepdims: bool = False) -> Any:
+def matrix_norm(x: ArrayOrSymbol, ord: float | str | None = "fro", axis: tuple[int, int] = (-2, -1),
+                keepdims: bool = False) -> Any:
     """A norm of matrices; see `norm`.
 
     Args:
@@ -401,7 +402,7 @@ def matrix_norm(x: Any, ord: Any = "fro", axis: tuple[int, int] = (-2, -1), keep
     return norm(x, ord, axis, keepdims)
 
 
-def matrix_transpose(a: Any) -> Any:
+def matrix_transpose(a: ArrayOrSymbol) -> Any:
     """The last two axes exchanged.
 
     Args:
@@ -422,7 +423,7 @@ def matrix_transpose(a: Any) -> Any:
     return _matrix.swapaxes(a, -1, -2)
 
 
-def svdvals(a: Any) -> Any:
+def svdvals(a: ArrayOrSymbol) -> Any:
     """The singular values, falling.
 
     Args:
@@ -438,7 +439,7 @@ def svdvals(a: Any) -> Any:
     return svd(a)[1]
 
 
-def trace(a: Any, offset: int = 0) -> Any:
+def trace(a: ArrayOrSymbol, offset: int = 0) -> Any:
     """The sums of diagonals of the matrices in the first two axes.
 
     Args:
@@ -455,7 +456,7 @@ def trace(a: Any, offset: int = 0) -> Any:
     return _matrix.trace(a, offset)
 
 
-def vecdot(a: Any, b: Any, axis: int | None = None) -> Any:
+def vecdot(a: ArrayOrSymbol, b: ArrayOrSymbol, axis: int | None = None) -> Any:
     """The product of the flattened arrays, or their `tensordot` over `axis` axes, as in MXNet 2.
 
     Args:
@@ -472,7 +473,7 @@ def vecdot(a: Any, b: Any, axis: int | None = None) -> Any:
     return _matrix.tensordot(_matrix.ravel(a), _matrix.ravel(b), 1 if axis is None else axis)
 
 
-def vector_norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def vector_norm(x: ArrayOrSymbol, ord: float | str | None = None, axis: Axes = None, keepdims: bool = False) -> Any:
     """A norm of vectors.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ._dispatch import ArrayOrSymbol
 from ._index import unique
 
 __all__ = ["unique_all", "unique_inverse", "unique_values"]
@@ -25,7 +26,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Any
 
 
-def unique_all(x: Any) -> UniqueAll:
+def unique_all(x: ArrayOrSymbol) -> UniqueAll:
     """The different values of an array in order, and all about them.
 
     Args:
@@ -43,7 +44,7 @@ def unique_all(x: Any) -> UniqueAll:
     return UniqueAll(*unique(x, True, True, True))
 
 
-def unique_inverse(x: Any) -> UniqueInverse:
+def unique_inverse(x: ArrayOrSymbol) -> UniqueInverse:
     """The different values of an array in order, and which of them each element is.
 
     Args:
@@ -60,7 +61,7 @@ def unique_inverse(x: Any) -> UniqueInverse:
     return UniqueInverse(*unique(x, return_inverse=True))
 
 
-def unique_values(x: Any) -> Any:
+def unique_values(x: ArrayOrSymbol) -> Any:
     """The different values of an array in order.
 
     Args:

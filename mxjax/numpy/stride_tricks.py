@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from ._dispatch import ArrayOrSymbol
 from ._matrix import broadcast_to
 
 __all__ = ["broadcast_arrays"]
 
 
-def broadcast_arrays(*args: Any) -> list[Any]:
+def broadcast_arrays(*args: ArrayOrSymbol) -> list[Any]:
     """The arrays, each repeated to the shape they have in common.
 
     Args:

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._dispatch import is_array
+from ..ops.params import DTypeLike
+from ._dispatch import ArrayOrSymbol, is_array
 from .multiarray import result_type as result_type
 
 __all__ = ["can_cast", "iinfo"]
@@ -34,7 +35,7 @@ def _dtype_of(value: Any) -> Any:
     return np.dtype(value.dtype) if is_array(value) else value
 
 
-def can_cast(from_: Any, to: Any) -> bool:
+def can_cast(from_: object, to: DTypeLike) -> bool:
     """True where every value of one dtype has its place in another one.
 
     Args:
@@ -55,7 +56,7 @@ def can_cast(from_: Any, to: Any) -> bool:
     return bool(np.can_cast(np.min_scalar_type(given) if isinstance(given, (int, float)) else given, to))
 
 
-def finfo(dtype: Any) -> finfo_obj:
+def finfo(dtype: DTypeLike | ArrayOrSymbol) -> finfo_obj:
     """Limits of a floating-point dtype.
 
     Args:
@@ -75,7 +76,7 @@ def finfo(dtype: Any) -> finfo_obj:
     return finfo_obj(limits.bits, *(float(v) for v in (limits.eps, limits.max, limits.min, limits.tiny)))
 
 
-def iinfo(dtype: Any) -> iinfo_obj:
+def iinfo(dtype: DTypeLike | ArrayOrSymbol) -> iinfo_obj:
     """Limits of an integer dtype.
 
     Args:

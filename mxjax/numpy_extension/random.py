@@ -7,15 +7,17 @@ from typing import Any
 
 from .._random.streams import seed as _seed
 from ..context import Context, takes_device
-from ..numpy._dispatch import IMPERATIVE, Flavour, bound
+from ..numpy._dispatch import IMPERATIVE, ArrayOrSymbol, Flavour, Operand, bound
 from ..numpy._of_2 import speak
 from ..numpy._random import _draw
+from ..ops.params import DTypeLike, ShapeLike
 
 __all__ = ["bernoulli", "categorical", "multinomial", "normal_n", "seed", "uniform_n"]
 
 
-def bernoulli(flavour: Flavour, prob: Any = None, logit: Any = None, size: Any = None, dtype: Any = None,
-              ctx: Context | None = None, out: Any = None) -> Any:
+def bernoulli(flavour: Flavour, prob: Operand | None = None, logit: Operand | None = None,
+              size: ShapeLike | None = None, dtype: DTypeLike = None,
+              ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Ones with probability `prob`, or sigmoid(`logit`), zeros else.
 
     Args:
@@ -46,7 +48,8 @@ def bernoulli(flavour: Flavour, prob: Any = None, logit: Any = None, size: Any =
     return flavour.call("_npi_bernoulli", arrays, params if arrays else {**params, name: value}, out, ctx)
 
 
-def categorical(flavour: Flavour, data: Any, shape: Any = (), get_prob: bool = False, dtype: Any = "int32") -> Any:
+def categorical(flavour: Flavour, data: ArrayOrSymbol, shape: ShapeLike = (), get_prob: bool = False,
+                dtype: DTypeLike = "int32") -> Any:
     """Draws classes with the probabilities of each row.
 
     Args:
@@ -70,8 +73,8 @@ def categorical(flavour: Flavour, data: Any, shape: Any = (), get_prob: bool = F
     return flavour.call("_sample_multinomial", [data], {"shape": shape, "get_prob": get_prob, "dtype": dtype})
 
 
-def multinomial(flavour: Flavour, n: Any, p: Any, shape: Any = (), dtype: Any = "float32",
-                ctx: Context | None = None, out: Any = None) -> Any:
+def multinomial(flavour: Flavour, n: Any, p: ArrayOrSymbol | None, shape: ShapeLike = (), dtype: DTypeLike = "float32",
+                ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Draws how often each class comes.
 
     Args:
@@ -97,8 +100,8 @@ def multinomial(flavour: Flavour, n: Any, p: Any, shape: Any = (), dtype: Any = 
     return flavour.call("_npx__random_multinomial", [n, p], {"shape": shape, "dtype": dtype}, out)
 
 
-def uniform_n(flavour: Flavour, low: Any = 0.0, high: Any = 1.0, batch_shape: Any = None, dtype: Any = None,
-              ctx: Context | None = None) -> Any:
+def uniform_n(flavour: Flavour, low: Operand = 0.0, high: Operand = 1.0, batch_shape: ShapeLike | None = None,
+              dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
     """Draws from the uniform distribution on [low, high), `batch_shape` of them for each parameter.
 
     Args:
@@ -120,8 +123,8 @@ def uniform_n(flavour: Flavour, low: Any = 0.0, high: Any = 1.0, batch_shape: An
     return _draw(flavour, "uniform_n", {"low": low, "high": high}, batch_shape, ctx, None, dtype)
 
 
-def normal_n(flavour: Flavour, loc: Any = 0.0, scale: Any = 1.0, batch_shape: Any = None, dtype: Any = None,
-             ctx: Context | None = None) -> Any:
+def normal_n(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, batch_shape: ShapeLike | None = None,
+             dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
     """Draws from the normal distribution, `batch_shape` of them for each parameter.
 
     Args:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy
+
 from .. import level
 from ..array import creation as _utils
 from ..array import file_format
@@ -85,7 +87,7 @@ def load(file: str | os.PathLike) -> Any:
     return [array.as_np_ndarray() for array in found]
 
 
-def savez(file: str | os.PathLike, *args: Any, **kwds: Any) -> None:
+def savez(file: str | os.PathLike, *args: NDArray, **kwds: NDArray) -> None:
     """Saves ndarrays under names in MXNet's format; at level 2 in NumPy's, as an archive `.npz`.
 
     Args:
@@ -117,7 +119,7 @@ def savez(file: str | os.PathLike, *args: Any, **kwds: Any) -> None:
     file_format.write_numpy(os.fspath(file), kwds | named)
 
 
-def from_numpy(ndarray: Any, zero_copy: bool = True) -> Any:
+def from_numpy(ndarray: numpy.ndarray, zero_copy: bool = True) -> Any:
     """An ndarray with the values of a NumPy array; see `mx.nd.from_numpy`.
 
     Args:
@@ -137,7 +139,7 @@ def from_numpy(ndarray: Any, zero_copy: bool = True) -> Any:
     return _utils.from_numpy(ndarray, zero_copy).as_np_ndarray()
 
 
-def to_dlpack_for_read(data: Any) -> Any:
+def to_dlpack_for_read(data: NDArray) -> Any:
     """A DLPack capsule of an ndarray, for reading.
 
     Args:
@@ -153,7 +155,7 @@ def to_dlpack_for_read(data: Any) -> Any:
     return data.to_dlpack_for_read()
 
 
-def to_dlpack_for_write(data: Any) -> Any:
+def to_dlpack_for_write(data: NDArray) -> Any:
     """A DLPack capsule of an ndarray, for writing.
 
     Args:

@@ -108,6 +108,12 @@ class Graph:
         return kept[::-1], used
 
 
+def definite(shape: Shape) -> tuple[int, ...] | None:
+    """The shape; None where a dimension of it is dynamic."""
+    found = tuple(n for n in shape if n is not None)
+    return found if len(found) == len(shape) else None
+
+
 class Call:
     """The argument of a converter: a node with its inputs' names, shapes and dtypes, and the graph to add steps to.
 
@@ -140,7 +146,7 @@ class Call:
 
     def shape(self, index: int = 0) -> Shape:
         """The shape of an input."""
-        return self._model.shapes[self._entry(index)]
+        return self._told(*self._entry(index))
 
     def ndim(self, index: int = 0) -> int:
         """The number of dimensions of an input."""
@@ -152,7 +158,14 @@ class Call:
 
     def out_shape(self, index: int = 0) -> Shape:
         """The shape of an output."""
-        return self._model.shapes[id(self.node), index]
+        return self._told(id(self.node), index)
+
+    def _told(self, node: int, index: int) -> Shape:
+        found = self._model.shapes[node, index]
+        if found is None:
+            raise MXNetError(f"operator {self.kind} ({self.node.name}) cannot be exported to ONNX: it needs a shape "
+                             "that does not follow from those of the inputs")
+        return found
 
     def out_dtype(self, index: int = 0) -> np.dtype:
         """The dtype of an output."""
@@ -193,8 +206,11 @@ class Call:
 
     def static(self, shape: Shape, what: str = "its shape") -> tuple[int, ...]:
         """The shape, if no dimension of it is dynamic."""
-        self.need(None not in shape, f"{what} must be known, but is {shape}")
-        return shape
+        found = definite(shape)
+        if found is None:
+            raise MXNetError(f"operator {self.kind} ({self.node.name}) cannot be exported to ONNX: {what} must be "
+                             f"known, but is {shape}")
+        return found
 
     def _entry(self, index: int) -> tuple[int, int]:
         source, i = self.node.inputs[index]
@@ -215,7 +231,7 @@ class _Model:
         fixed = {k: shape for k, (shape, _) in known.items()}
         found = infer_types(sym._outputs, types)
         self.dtypes = {key: np_dtype(name or "float32") for key, name in found.items()}
-        self.shapes: dict[tuple[int, int], Shape] = self._inferred({**fixed, **given}, types)
+        self.shapes: dict[tuple[int, int], Shape | None] = self._inferred({**fixed, **given}, types)
         for name, (wanted, example, _) in inputs.items():  # a dimension that follows another one is dynamic with it
             for axis, dim in enumerate(wanted):
                 if dim is None:
@@ -257,7 +273,7 @@ class _Model:
     def value(self, entry: Entry, call: Call) -> np.ndarray:
         part, missing = Symbol([entry]), self.missing(entry)
         call.need(not missing, f"it needs values that do not depend on inputs, but got some of {', '.join(missing)}")
-        return part.eval(**{n: self.params[n] for n in part.list_inputs()})[0].asnumpy()
+        return part.eval(None, **{n: self.params[n] for n in part.list_inputs()})[0].asnumpy()
 
     def _is_constant(self, node: Node) -> bool:
         """Returns whether a node's only result depends on no input, and is no random number."""
@@ -366,8 +382,9 @@ def export_model(sym: Symbol | str, params: Any, in_shapes: Sequence[tuple] | No
     outputs = model.build(verbose)
     steps, used = model.graph.needed(outputs)
 
-    def info(name: str, dtype: np.dtype, shape: Sequence[Any]) -> Any:
-        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype), list(shape))
+    def info(name: str, dtype: np.dtype, shape: Sequence[Any] | None) -> Any:
+        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype),
+                                             None if shape is None else list(shape))
     tensors = {**{k: v.asnumpy() for k, v in values.items() if k in used},
                **{k: v for k, v in model.graph.tensors.items() if k in used}}
     graph = helper.make_graph(

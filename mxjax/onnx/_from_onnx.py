@@ -128,7 +128,7 @@ def _of_shape(c: Call, take: Callable[[tuple[int, ...]], Any], make: Callable[[]
     """A number or a list of the first input's shape."""
     sizes = c.sized(0)
     if c.known(0) is not None and not c.derives(0):
-        return np.array(take(c.shape(0)), np.int64)
+        return np.array(take(c.given(c.shape(0), "a constant of an unknown shape")), np.int64)
     return make() if sizes is None else Derived([np.array(take(s), np.int64) for s in sizes], make)
 
 
@@ -207,7 +207,7 @@ def _full(c: Call, shape: np.ndarray) -> np.ndarray:
 def _constant_of_shape(c: Call) -> Any:
     if not c.derives(0):
         return _full(c, c.value(0))
-    shape, dynamic = _dynamic(c.for_each_size(lambda: c.known(0).tolist()))
+    shape, dynamic = _dynamic(c.for_each_size(lambda: c.value(0).tolist()))
     return c.stretched(c.param(_full(c, np.array(shape)), "value"), dynamic)
 
 
@@ -219,7 +219,7 @@ def _dynamic(shapes: Sequence[Sequence[int]]) -> tuple[list[int], dict[int, list
 
 def _numbers(c: Call, start: np.ndarray, stop: np.ndarray, step: np.ndarray) -> np.ndarray:
     c.make((stop.item() - start.item()) / step.item() if step.item() else math.inf)
-    return np.arange(start.item(), stop.item(), step.item(), start.dtype)
+    return np.arange(start.item(), stop.item(), step.item(), dtype=start.dtype)
 
 
 @importer("Range")
@@ -228,7 +228,7 @@ def _range(c: Call) -> Any:
     if c.derives(1) and c.known(1) is None:
         start, step = c.value(0).item(), c.value(2).item()
         c.need((start, step) == (0, 1), "a dynamic end, and another start than 0 or step than 1")
-        return c.op("Cast", c.counted(c.for_each_size(lambda: c.known(1).item())), dtype=c.value(0).dtype.name)
+        return c.op("Cast", c.counted(c.for_each_size(lambda: c.value(1).item())), dtype=c.value(0).dtype.name)
     return _numbers(c, *(c.value(i) for i in range(3)))
 
 
@@ -320,13 +320,18 @@ def _prelu(c: Call) -> Symbol:
     channels = slope is not None and all(n == 1 for n in slope[1:]) and (len(slope) > 1 or slope == (1,))
     if slope and data and data[1:2] == slope and data[-1] not in (1, *slope):
         channels, data = True, None  # as MXNet wrote it: by ONNX's rules it would not fit
-    if channels and (data is None or len(slope) in (1, len(data) - 1)):
+    if channels and (slope is None or data is None or len(slope) in (1, len(data) - 1)):
         return c.op("LeakyReLU", c.sym(0), c.op("Reshape", c.sym(1), shape=(-1,)), act_type="prelu")
     least = c.op("broadcast_mul", c.op("_minimum_scalar", c.sym(0), scalar=0), c.sym(1))
     return c.op("broadcast_add", c.op("relu", c.sym(0)), least)
 
 
 # ---------------------------------------------------------------- shapes
+def _sized(c: Call) -> list[tuple[int, ...]]:
+    """The data's shape for each set of sizes."""
+    return c.given(c.sized(0), "dynamic sizes and data of an unknown shape")
+
+
 def _filled_in(c: Call, shape: tuple[int, ...], wanted: Sequence[int]) -> tuple[int, ...]:
     """A wanted shape, in which 0 stood for the size that the data has there."""
     kept = not c.attr("allowzero", 0)
@@ -341,8 +346,7 @@ def _reshape(c: Call) -> Symbol:
         shape = c.listed(1, "shape")
         c.need(not c.attr("allowzero", 0) or 0 not in shape, "a size of 0 with allowzero")
         return c.op("Reshape", c.sym(0), shape=shape)
-    wanted, shapes = c.for_each_size(lambda: c.known(1).reshape(-1).tolist()), c.sized(0)
-    c.need(shapes is not None, "dynamic sizes and data of an unknown shape")
+    wanted, shapes = c.for_each_size(lambda: c.value(1).reshape(-1).tolist()), _sized(c)
     c.need(len({len(w) for w in wanted}) == 1, "the number of dimensions depends on dynamic sizes")
     wanted = [_resolved(c, shape, w) for shape, w in zip(shapes, wanted, strict=True)]
     old, new = (list(zip(*versions, strict=True)) for versions in (shapes, wanted))
@@ -390,8 +394,7 @@ def _flatten(c: Call) -> Symbol:
     axis = c.attr("axis", 1)
     if axis == 1:
         return c.op("Flatten", c.sym(0))
-    shape = c.shape(0)
-    c.need(shape is not None, "axis other than 1 of an unknown shape")
+    shape = c.given(c.shape(0), "axis other than 1 of an unknown shape")
     return c.op("Reshape", c.sym(0), shape=(math.prod(shape[:axis]), -1))
 
 
@@ -427,9 +430,9 @@ def _ends(c: Call) -> tuple[int, ...]:
     """Returns the end of a slice; a dynamic end must be that of the axis."""
     if not c.derives(2) or c.known(2) is not None:
         return c.listed(2, "ends")
-    ends, shapes = c.for_each_size(lambda: c.known(2).reshape(-1).tolist()), c.sized(0)
+    ends = c.for_each_size(lambda: c.value(2).reshape(-1).tolist())
     axes = c.listed(3, "axes") or range(len(ends[0]))
-    c.need(shapes is not None, "dynamic ends of an unknown shape")
+    shapes = c.given(c.sized(0), "dynamic ends of an unknown shape")
     found = []
     for axis, sizes in zip(axes, zip(*ends, strict=True), strict=True):
         whole = all(n >= shape[axis] for n, shape in zip(sizes, shapes, strict=True))
@@ -455,13 +458,13 @@ def _cut(c: Call, x: np.ndarray, *rest: np.ndarray) -> np.ndarray:
 @importer("Slice")
 @_folding(_cut)
 def _slice(c: Call) -> Symbol:
-    parts = _parts(c)
-    if min(parts, default=0) < 0 and c.shape(0) is None:
+    parts, shape = _parts(c), c.shape(0)
+    if min(parts, default=0) < 0 and shape is None:
         c.need(all(step == 1 for _, _, step in parts.values()),
                "steps along an axis from the end of an unknown shape")
         return reduce(lambda x, item: c.op("slice_axis", x, axis=item[0], begin=item[1][0] or 0, end=item[1][1]),
                       parts.items(), c.sym(0))
-    ndim = len(c.shape(0)) if c.shape(0) else max(parts, default=0) + 1
+    ndim = len(shape) if shape else max(parts, default=0) + 1
     parts = {a % ndim: part for a, part in parts.items()}
     columns = [parts.get(i, (None, None, None)) for i in range(max(parts, default=0) + 1)]
     return c.op("slice", c.sym(0), **dict(zip(("begin", "end", "step"), map(tuple, zip(*columns, strict=True)),
@@ -469,8 +472,8 @@ def _slice(c: Call) -> Symbol:
 
 
 def _pieces(c: Call, x: np.ndarray, *sizes: np.ndarray) -> list[np.ndarray]:
-    sizes = c.listed(1, "split") or _even(x.shape[c.attr("axis", 0)], len(c.outputs))
-    return np.split(x, np.cumsum(sizes)[:-1], c.attr("axis", 0))
+    parts = c.listed(1, "split") or _even(x.shape[c.attr("axis", 0)], len(c.outputs))
+    return np.split(x, np.cumsum(parts)[:-1], c.attr("axis", 0))
 
 
 def _even(length: int, count: int) -> list[int]:
@@ -507,8 +510,7 @@ def _gather(c: Call) -> Symbol:
 @importer("GatherND")
 @_folding(lambda c, x, places: x[tuple(np.moveaxis(places, -1, 0))])
 def _gather_nd(c: Call) -> Symbol:
-    shape = c.shape(1)
-    c.need(shape is not None and not c.attr("batch_dims", 0), "indices of unknown shape, or batch_dims")
+    shape = c.given(None if c.attr("batch_dims", 0) else c.shape(1), "indices of unknown shape, or batch_dims")
     axes = (len(shape) - 1, *range(len(shape) - 1))
     return c.op("gather_nd", c.sym(0), c.op("transpose", c.sym(1), axes=axes))
 
@@ -523,8 +525,7 @@ def _scattered(c: Call, x: np.ndarray, places: np.ndarray, values: np.ndarray) -
 @importer("ScatterND")
 @_folding(_scattered)
 def _scatter_nd(c: Call) -> Symbol:
-    shape = c.shape(1)
-    c.need(shape is not None, "places of unknown shape")
+    shape = c.given(c.shape(1), "places of unknown shape")
     c.need(c.attr("reduction", "none") == "none", "a reduction")
     places = c.op("transpose", c.sym(1), axes=(len(shape) - 1, *range(len(shape) - 1)))
     return c.op("_scatter_set_nd", c.sym(0), c.sym(2), places, shape=c.shape(0) or ())
@@ -549,8 +550,7 @@ def _expand(c: Call) -> Symbol:
 
 
 def _expand_dynamic(c: Call) -> Symbol:
-    wanted, shapes = c.for_each_size(lambda: c.known(1).tolist()), c.sized(0)
-    c.need(shapes is not None, "dynamic sizes and data of an unknown shape")
+    wanted, shapes = c.for_each_size(lambda: c.value(1).tolist()), _sized(c)
     shapes = [shape or (1,) for shape in shapes]  # so long is a parameter without dimensions
     wide = [np.broadcast_shapes(shape, w) for shape, w in zip(shapes, wanted, strict=True)]
     data = c.sym(0)
@@ -614,9 +614,8 @@ def _space_to_depth(c: Call) -> Symbol:
 def _blocks(c: Call, kind: str) -> Symbol:
     if c.attr("mode", "DCR") == "DCR":
         return c.op(kind, c.sym(0), block_size=c.attr("blocksize"))
-    shape, block = c.shape(0), c.attr("blocksize")
-    c.need(shape is not None, "mode CRD of an unknown shape")
-    n, depth, height, width = shape
+    block = c.attr("blocksize")
+    n, depth, height, width = c.given(c.shape(0), "mode CRD of an unknown shape")
     if kind == "depth_to_space":
         parts, axes = (n, depth // block ** 2, block, block, height, width), (0, 1, 4, 2, 5, 3)
         result = (n, depth // block ** 2, height * block, width * block)
@@ -643,8 +642,7 @@ def _trilu(c: Call) -> Symbol:
 
 @importer("Hardmax")
 def _hardmax(c: Call) -> Symbol:
-    axis, shape = c.attr("axis", -1 if c.opset >= 13 else 1), c.shape(0)
-    c.need(shape is not None, "an unknown shape")
+    axis, shape = c.attr("axis", -1 if c.opset >= 13 else 1), c.given(c.shape(0), "an unknown shape")
     axis %= len(shape)
     if c.opset < 13:  # all axes from this one on are one
         flat = c.op("Reshape", c.sym(0), shape=(math.prod(shape[:axis]), -1))
@@ -671,8 +669,9 @@ def _topk(c: Call) -> Symbol:
 @importer("NonMaxSuppression")
 def _nms(c: Call) -> Symbol:
     """Rows (batch, class, box) of what is kept, each class's in order of score: as many as the values say."""
-    shape, most = c.shape(1), int(c.value(2).item()) if c.has(2) else 0
-    c.need(shape is not None and most > 0, "an unknown number of boxes, or max_output_boxes_per_class of 0")
+    most = int(c.value(2).item()) if c.has(2) else 0
+    shape = c.given(c.shape(1) if most > 0 else None,
+                    "an unknown number of boxes, or max_output_boxes_per_class of 0")
     overlap, least = (float(c.value(i).item()) if c.has(i) else d for i, d in ((3, 0.0), (4, -3e38)))
     scores, boxes = c.op("expand_dims", c.sym(1), axis=3), c.sym(0)
     if not c.attr("center_point_box", 0):  # two corners, any two
@@ -714,11 +713,12 @@ for _onnx, _function in {"ReduceSum": np.sum, "ReduceMax": np.max, "ReduceMin": 
 
 @importer("ArgMax", "ArgMin")
 def _arg(c: Call) -> Symbol:
-    axis, last, shape = c.attr("axis", 0), c.attr("select_last_index", 0), c.shape(0)
-    c.need(not last or shape is not None, "select_last_index of an unknown shape")
-    data = c.op("reverse", c.sym(0), axis=(axis % len(shape),)) if last else c.sym(0)
+    axis, data = c.attr("axis", 0), c.sym(0)
+    shape = c.given(c.shape(0), "select_last_index of an unknown shape") if c.attr("select_last_index", 0) else None
+    if shape is not None:
+        data = c.op("reverse", data, axis=(axis % len(shape),))
     found = c.op("Cast", c.op(c.kind.lower(), data, axis=axis, keepdims=bool(c.attr("keepdims", 1))), dtype="int64")
-    return c.op("_rminus_scalar", found, scalar=shape[axis] - 1) if last else found
+    return found if shape is None else c.op("_rminus_scalar", found, scalar=shape[axis] - 1)
 
 
 @importer("Softmax", "LogSoftmax")
@@ -727,8 +727,8 @@ def _softmax(c: Call) -> Symbol:
     kind = "softmax" if c.kind == "Softmax" else "log_softmax"
     if c.opset >= 13 or axis == -1 or shape is not None and axis % len(shape) == len(shape) - 1:
         return c.op(kind, c.sym(0), axis=axis)
-    c.need(axis >= 0 or shape is not None, "an axis from the end of an unknown shape")
-    axis = axis if axis >= 0 else axis % len(shape)
+    if axis < 0:
+        axis %= len(c.given(shape, "an axis from the end of an unknown shape"))
     flat = c.op("Reshape", c.sym(0), shape=(*(0,) * axis, -1))  # all axes from this one on are one
     return c.op("reshape_like", c.op(kind, flat, axis=-1), c.sym(0))
 
@@ -745,8 +745,7 @@ def _padded(c: Call, kernel: Sequence[int], fill: float = 0.0) -> tuple[Symbol, 
     dims, mode = len(kernel), c.attr("auto_pad", "NOTSET")
     pads = c.attr("pads", (0,) * (2 * dims))
     if mode in ("SAME_UPPER", "SAME_LOWER"):
-        shape = c.shape(0)
-        c.need(shape is not None, f"auto_pad {mode} of an unknown shape")
+        shape = c.given(c.shape(0), f"auto_pad {mode} of an unknown shape")
         strides, dilations = (c.attr(name, (1,) * dims) for name in ("strides", "dilations"))
         total = [max((math.ceil(n / s) - 1) * s + (k - 1) * d + 1 - n, 0)
                  for n, k, s, d in zip(shape[2:], kernel, strides, dilations, strict=True)]
@@ -760,7 +759,7 @@ def _padded(c: Call, kernel: Sequence[int], fill: float = 0.0) -> tuple[Symbol, 
 
 @importer("Conv")
 def _conv(c: Call) -> Symbol:
-    weight = c.shape(1)
+    weight = c.given(c.shape(1), "weights of an unknown shape")
     kernel = c.attr("kernel_shape", weight[2:])
     data, pad = _padded(c, kernel)
     rest = [c.sym(i) for i in range(1, len(c.inputs)) if c.has(i)]
@@ -771,7 +770,7 @@ def _conv(c: Call) -> Symbol:
 
 @importer("ConvTranspose")
 def _conv_transpose(c: Call) -> Symbol:
-    weight = c.shape(1)
+    weight = c.given(c.shape(1), "weights of an unknown shape")
     kernel = c.attr("kernel_shape", weight[2:])
     pads = c.attr("pads", (0,) * (2 * len(kernel)))
     c.need(pads[:len(kernel)] == pads[len(kernel):] and c.attr("auto_pad", "NOTSET") == "NOTSET"
@@ -825,17 +824,17 @@ def _batch_norm(c: Call) -> Symbol:
 @importer("LayerNormalization")
 def _layer_norm(c: Call) -> Symbol:
     c.need(c.attr("axis", -1) == -1 or (c.shape(0) or ())[c.attr("axis"):] == (c.shape(0) or (0,))[-1:], "several axes")
-    width = c.shape(1)
-    beta = c.sym(2) if c.has(2) else c.param(np.zeros(width, np.float32), "beta")
+    beta = c.sym(2) if c.has(2) else \
+        c.param(np.zeros(c.given(c.shape(1), "a scale of an unknown shape"), np.float32), "beta")
     return c.op("LayerNorm", c.sym(0), c.sym(1), beta, axis=-1, eps=c.attr("epsilon", 1e-5))
 
 
 @importer("GroupNormalization")
 def _group_norm(c: Call) -> Symbol:
-    groups, eps, shape, factors = c.attr("num_groups"), c.attr("epsilon", 1e-5), c.shape(0), c.shape(1)
-    if factors == (groups,):
+    groups, eps = c.attr("num_groups"), c.attr("epsilon", 1e-5)
+    if c.shape(1) == (groups,):
         return c.op("GroupNorm", c.sym(0), c.sym(1), c.sym(2), num_groups=groups, eps=eps)
-    c.need(shape is not None, "factors for channels of an unknown shape")
+    shape = c.given(c.shape(0), "factors for channels of an unknown shape")
     one, nothing = (c.param(np.full(groups, n, np.float32), name) for n, name in ((1, "gamma"), (0, "beta")))
     scale, shift = (c.op("Reshape", c.sym(i), shape=(1, -1, *(1,) * (len(shape) - 2))) for i in (1, 2))
     normal = c.op("GroupNorm", c.sym(0), one, nothing, num_groups=groups, eps=eps)
@@ -867,8 +866,9 @@ def _gemm(c: Call) -> Symbol:
 
 @importer("Resize", "Upsample")
 def _resize(c: Call) -> Symbol:
-    shape, last = c.shape(0), len(c.inputs) - 1
-    c.need(shape is not None and len(shape) == 4, "data of an unknown shape, or not of 4 dimensions")
+    what = "data of an unknown shape, or not of 4 dimensions"
+    shape, last = c.given(c.shape(0), what), len(c.inputs) - 1
+    c.need(len(shape) == 4, what)
     if c.has(3):
         size = c.value(3)[2:].tolist()
     else:

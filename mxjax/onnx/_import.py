@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ._export import package
 __all__ = ["IMPORTERS", "Call", "Derived", "described", "get_model_metadata", "graph_to_block", "graph_to_symbol",
            "import_model", "import_to_gluon", "importer"]
 
+_T = TypeVar("_T")
 Importer = Callable[["Call"], Any]
 IMPORTERS: dict[str, Importer] = {}
 _MOST_MADE = 1 << 26
@@ -112,8 +113,7 @@ class Call:
         found = self.known(index)
         if found is None and self.has(index):
             found = self._model.computed(self.inputs[index], self)
-        self.need(found is not None, f"its input {index} must be constant")
-        return found
+        return self.given(found, f"its input {index} must be constant")
 
     def listed(self, index: int, name: str, default: Any = None) -> Any:
         """A list of ints that is an input (newer files) or an attribute (older ones)."""
@@ -133,7 +133,7 @@ class Call:
         """An input's shape for each set of sizes, where it can be told."""
         return self._model.sized(self.inputs[index])
 
-    def stretched(self, data: Symbol, axes: dict[int, Sequence[int]]) -> Symbol:
+    def stretched(self, data: Symbol, axes: Mapping[int, Sequence[int]]) -> Symbol:
         """Data of length 1 along some axes with the dynamic sizes there that some input of the model has.
 
         Args:
@@ -151,8 +151,7 @@ class Call:
         return self.op("_contrib_arange_like", found, axis=axis)
 
     def _where(self, sizes: Sequence[int]) -> tuple[Symbol, int]:
-        found = self._model.where(sizes)
-        self.need(found is not None, "a dynamic size that no input has")
+        found = self.given(self._model.where(sizes), "a dynamic size that no input has")
         return self._model.symbol(found[0]), found[1]
 
     @property
@@ -177,6 +176,12 @@ class Call:
         """Raises MXNetError "cannot be imported: ..." unless the condition holds."""
         if not condition:
             raise MXNetError(f"ONNX operator {self.kind} ({self.name}) cannot be imported: {what}")
+
+    def given(self, value: _T | None, what: str) -> _T:
+        """Returns a value; raises MXNetError "cannot be imported: ..." where it is None."""
+        if value is None:
+            raise MXNetError(f"ONNX operator {self.kind} ({self.name}) cannot be imported: {what}")
+        return value
 
 
 class _Model:
@@ -240,7 +245,7 @@ class _Model:
         shape = self.shape(name)
         call.make(math.prod(shape) if shape else 0)
         params = {n: array(self.params[n], dtype=self.params[n].dtype) for n in value.list_inputs()}
-        return value.eval(**params)[0].asnumpy()
+        return value.eval(None, **params)[0].asnumpy()
 
     def known_shapes(self) -> dict[str, tuple[int, ...]]:
         return {**self.shapes, **{k: v.shape for k, v in self.params.items()}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -271,7 +272,7 @@ def folded(c: Call) -> str:
     extra = {"shape": c.static(c.out_shape())} if "shape" in c.p else {}
     node = copied(c.node, [var(f"input{i}")._outputs[0] for i in range(len(c.inputs))], **extra)
     values = {f"input{i}": empty(shape, dtype=c.dtype(i)) for i, shape in enumerate(shapes)}
-    return c.const(Symbol([(node, 0)]).eval(**values)[0].asnumpy(), c.out_dtype())
+    return c.const(Symbol([(node, 0)]).eval(None, **values)[0].asnumpy(), c.out_dtype())
 
 
 for _name in ("_zeros", "_ones", "_full", "_eye", "_arange", "_linspace", "_contrib_MultiBoxPrior",
@@ -286,7 +287,8 @@ _DRAWN = {"uniform": ("RandomUniform", {"low": "low", "high": "high"}),
 def _drawn(name: str, names: dict[str, str], like: bool) -> Callable[[Call], str]:
     """Numbers of the runtime's own, which are others each time."""
     def convert(c: Call) -> str:
-        attrs = {new: float(c.p[old]) for old, new in names.items()} | {"dtype": 1}  # half precision is not known
+        attrs: dict[str, Any] = {new: float(c.p[old]) for old, new in names.items()}
+        attrs["dtype"] = 1  # half precision is not known
         if like:
             return c.cast(c.op(f"{name}Like", c.inputs[0], **attrs), c.out_dtype())
         return c.cast(c.op(name, shape=list(c.static(c.out_shape())), **attrs), c.out_dtype())

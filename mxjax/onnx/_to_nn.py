@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ._export import Call, converter
+from ._export import Call, converter, definite
 from ._to_elemwise import reduce
 
 _ACTIVATIONS = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "softrelu": "Softplus", "softsign": "Softsign"}
@@ -74,12 +74,13 @@ def _pooling(c: Call) -> str:
     window, full = _window(c), c.p["pooling_convention"] == "full"
     c.need(c.p["pooling_convention"] in ("valid", "full"), f"pooling_convention {c.p['pooling_convention']}")
     counted = c.p.get("count_include_pad") in (None, True) or kind == "sum"
-    if full and None not in c.shape()[2:]:
+    sizes, results = definite(c.shape()[2:]), definite(c.out_shape()[2:])
+    if full and sizes is not None and results is not None:
         pads = window["pads"][:len(c.p["kernel"])]
-        steps = list(zip(c.shape()[2:], c.out_shape()[2:], c.p["kernel"], window["strides"], pads, strict=True))
+        steps = list(zip(sizes, results, c.p["kernel"], window["strides"], pads, strict=True))
         full = any((out - 1) * s + k > n + 2 * p for n, out, k, s, p in steps)
         if full and (kind != "max" or any(k < s + p for _, _, k, s, p in steps)):  # ONNX's largest are those inside
-            return _full_pooling(c, window, counted)
+            return _full_pooling(c, window, counted, sizes, results)
     c.need(not full or kind in ("max", "avg"), f"pool_type {kind!r} with pooling_convention 'full', and dynamic shapes")
     if kind == "lp":
         return c.op("LpPool", data, **window, **power)
@@ -90,11 +91,12 @@ def _pooling(c: Call) -> str:
     return found if kind == "avg" else c.op("Mul", found, c.scalar(math.prod(c.p["kernel"])))
 
 
-def _full_pooling(c: Call, window: dict[str, Any], counted: bool) -> str:
+def _full_pooling(c: Call, window: dict[str, Any], counted: bool, sizes: tuple[int, ...],
+                  results: tuple[int, ...]) -> str:
     """Pooling whose last windows may reach beyond the padding, or lie there as a whole, which ONNX does not have: the
     image is padded until they fit.
     """
-    kind, sizes, results = c.p["pool_type"], c.shape()[2:], c.out_shape()[2:]
+    kind = c.p["pool_type"]
     kernel, strides, pads = window["kernel_shape"], window["strides"], window.pop("pads")[:len(sizes)]
     ends = [(out - 1) * s + k - n - p for out, s, k, n, p in zip(results, strides, kernel, sizes, pads, strict=True)]
     least = (np.iinfo if c.dtype().kind in "iu" else np.finfo)(c.dtype()).min if kind == "max" else 0

@@ -58,4 +58,4 @@ def _rnn(c: Call) -> list[str]:
         last.append(end)
     if not p["state_outputs"]:
         return [data]
-    return [data, *(c.op("Concat", *ends, axis=0) if len(ends) > 1 else ends[0] for ends in zip(*last, strict=True))]
+    return [data, *(c.op("Concat", *ends, axis=0) if len(last) > 1 else ends[0] for ends in zip(*last, strict=True))]

@@ -291,7 +291,7 @@ def _size_array(c: Call) -> str:
 def _arange_like(c: Call) -> str:
     if None not in c.shape():
         return folded(c)
-    c.need(c.p["axis"] is not None and c.p.get("repeat", 1) == 1, "dynamic shapes without axis, or with repeat")
+    c.need(isinstance(c.p["axis"], int) and c.p.get("repeat", 1) == 1, "dynamic shapes without axis, or with repeat")
     count = c.op("Squeeze", c.dims(c.inputs[0], [c.axis(c.p["axis"])]), c.const([0]))
     numbers = c.cast(c.op("Range", c.const(0), count, c.const(1)), c.dtype())
     return c.op("Add", c.op("Mul", numbers, c.scalar(c.p["step"])), c.scalar(c.p["start"]))

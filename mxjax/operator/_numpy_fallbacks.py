@@ -16,7 +16,7 @@ from ..numpy.utils import _STR_2_DTYPE_
 from ._custom import CustomOp, CustomOpProp, register
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
+    from ..ops.params import DTypeLike
 
 __all__ = ["EmptyLike", "EmptyLikeProp", "MultivariateNormal", "MultivariateNormalProp", "Resize", "ResizeProp",
            "Unravel_index", "Unravel_indexProp"]

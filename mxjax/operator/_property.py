@@ -25,7 +25,7 @@ from ..ops.infer import known, unify
 from ..ops.params import np_dtype
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
+    from ..ops.params import DTypeLike
 
 __all__ = ["OpContext", "Operator", "OperatorProperty", "ResourceRequest", "assign", "register_property"]
 

@@ -22,7 +22,7 @@ import inspect
 import math
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import ml_dtypes
@@ -30,8 +30,8 @@ import numpy as np
 
 from ..base import MXNetError, _Null, evaluated
 
-__all__ = ["Count", "DType", "Floats", "Fraction", "Lengths", "MaybeDType", "MaybeScalar",
-           "MaybeShape", "Param", "Range", "Scalar", "Scalars", "Shape", "Shapes",
+__all__ = ["Count", "DType", "DTypeLike", "Floats", "Fraction", "Lengths", "MaybeDType", "MaybeScalar",
+           "MaybeShape", "Param", "Range", "Scalar", "Scalars", "Shape", "ShapeLike", "Shapes",
            "UnknownType", "argument", "dtype_name", "np_dtype", "schema"]
 
 
@@ -67,6 +67,9 @@ DType = Annotated[str, _Kind("dtype")]
 MaybeScalar: TypeAlias = Scalar | None
 MaybeShape: TypeAlias = Shape | None
 MaybeDType: TypeAlias = DType | None
+# what users may give for them
+ShapeLike: TypeAlias = int | np.integer | Sequence[int | np.integer]
+DTypeLike: TypeAlias = str | type | np.dtype | None
 Count = Annotated[int, Range(1)]
 Fraction = Annotated[float, Range(0, 1)]
 Lengths = Annotated[Shape, Range(1)]

@@ -11,11 +11,10 @@ from . import base
 from .base import _is_half, _is_list
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
     from ..base import Key
     from ..lr_scheduler import LRScheduler
     from ..ndarray import NDArray
+    from ..ops.params import DTypeLike
     from ..symbol import Symbol
 
 __all__ = ["Optimizer"]

@@ -13,7 +13,7 @@ from .. import ndarray as nd
 from ..io import DataBatch, DataDesc, DataIter
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
+    from ..ops.params import DTypeLike
 
 __all__ = ["BucketSentenceIter", "encode_sentences"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..base import integer_types, numeric_types
-from ..ops.params import np_dtype
+from ..ops.params import DTypeLike, ShapeLike, np_dtype
 from .symbol import Symbol, apply
 
 __all__ = ["arange", "eye", "full", "histogram", "hypot", "linspace", "maximum", "minimum", "ones", "pow", "power",
@@ -20,46 +20,46 @@ def _split(kwargs: dict[str, Any]) -> tuple[str | None, dict | None, dict[str, A
     return name, attr, kwargs
 
 
-def zeros(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
+def zeros(shape: ShapeLike, dtype: DTypeLike = None, **kwargs: object) -> Symbol:
     """An array of zeros; a 0 in `shape` is an unknown dimension."""
     name, attr, rest = _split(kwargs)
     return apply("_zeros", "_zeros", [], {"shape": shape, "dtype": np_dtype(dtype), **rest}, name, attr)
 
 
-def ones(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
+def ones(shape: ShapeLike, dtype: DTypeLike = None, **kwargs: object) -> Symbol:
     """An array of ones; a 0 in `shape` is an unknown dimension."""
     name, attr, rest = _split(kwargs)
     return apply("_ones", "_ones", [], {"shape": shape, "dtype": np_dtype(dtype), **rest}, name, attr)
 
 
-def full(shape: Any, val: float, dtype: Any = None, **kwargs: Any) -> Symbol:
+def full(shape: ShapeLike, val: float, dtype: DTypeLike = None, **kwargs: object) -> Symbol:
     """An array of `val`."""
     name, attr, rest = _split(kwargs)
     return apply("_full", "_full", [], {"shape": shape, "dtype": np_dtype(dtype), "value": float(val), **rest}, name,
                  attr)
 
 
-def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **kwargs: Any) -> Symbol:  # noqa: N803
+def eye(N: int, M: int = 0, k: int = 0, dtype: DTypeLike = None, **kwargs: object) -> Symbol:  # noqa: N803
     """An N x M matrix with ones on the k-th diagonal."""
     name, attr, rest = _split(kwargs)
     return apply("_eye", "_eye", [], {"N": N, "M": M, "k": k, "dtype": np_dtype(dtype), **rest}, name, attr)
 
 
 def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False,
-           name: str | None = None, dtype: Any = None) -> Symbol:
+           name: str | None = None, dtype: DTypeLike = None) -> Symbol:
     """Evenly spaced values in [start, stop); with `infer_range` as many as the shape asks for."""
     return apply("_arange", "_arange", [], {"start": start, "stop": stop, "step": step, "repeat": repeat,
                                             "infer_range": infer_range, "dtype": np_dtype(dtype)}, name)
 
 
 def linspace(start: float, stop: float, num: int, endpoint: bool = True, name: str | None = None,
-             dtype: Any = None) -> Symbol:
+             dtype: DTypeLike = None) -> Symbol:
     """`num` evenly spaced values from start to stop."""
     return apply("_linspace", "_linspace", [], {"start": start, "stop": stop, "num": num, "endpoint": endpoint,
                                                 "dtype": np_dtype(dtype)}, name)
 
 
-def histogram(a: Symbol, bins: Any = 10, range: tuple | None = None, **kwargs: Any) -> Symbol:
+def histogram(a: Symbol, bins: Symbol | int = 10, range: tuple | None = None, **kwargs: object) -> Symbol:
     """Counts of values per bin, and the bins' edges.
 
     Raises:
@@ -95,7 +95,7 @@ def split_v2(ary: Symbol, indices_or_sections: int | Sequence[int], axis: int = 
 def _function(name: str, doc: str, tensor: str, scalar: str, reverse: str, plain: Callable[[Any, Any], Any],
               names: tuple[str, str] = ("left", "right")) -> Callable[[Any, Any], Any]:
     """A function of two symbols, a symbol and a number, or two numbers."""
-    def compute(left: Any, right: Any) -> Any:
+    def compute(left: Symbol | float, right: Symbol | float) -> Any:
         if isinstance(left, Symbol) and isinstance(right, Symbol):
             return apply(tensor, tensor.lower(), [left, right], {})
         if isinstance(left, Symbol) and isinstance(right, numeric_types):

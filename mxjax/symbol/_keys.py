@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ class ArrayScope(_Scope):
         self.active = active
 
 
-def positions(outputs: list[Entry], names: list[str], key: Any) -> list[int]:
+def positions(outputs: list[Entry], names: list[str], key: object) -> list[int]:
     """Returns the numbers of the outputs that a key chooses.
 
     Args:
@@ -100,7 +99,7 @@ def _named(outputs: list[Entry], names: list[str], key: str) -> int:
     return matches[0]
 
 
-def _shown(key: Any) -> str:
+def _shown(key: object) -> str:
     if not isinstance(key, slice):
         return str(key)
     parts = (key.start, key.stop) if key.step is None else (key.start, key.stop, key.step)

@@ -14,7 +14,7 @@ from ..base import MXNetError
 from ..executor.jax_function import JaxFunction
 from ..graph.node import topological
 from ..ops import registry
-from ..ops.params import np_dtype
+from ..ops.params import DTypeLike, np_dtype
 from ..plan import Group, Plan, make_plan, target
 from ..plan.largest import largest
 
@@ -29,7 +29,7 @@ _FIRST = 32  # where the search for the largest batch begins
 
 
 def plan_of(symbol: Symbol, on: str, shapes: Mapping[str, Sequence[int]], *, train: str | None = None,
-            dtype: Any = "float32", types: Mapping[str, Any] | None = None, batch: int | str | None = None,
+            dtype: DTypeLike = "float32", types: Mapping[str, Any] | None = None, batch: int | str | None = None,
             told: Callable[[Plan], None] | None = None) -> Plan:
     """See `Symbol.plan`; `types`: of inputs that have another dtype; `told` is told each plan of a search."""
     if train is not None and train not in _UPDATES:
@@ -73,11 +73,11 @@ def _plan(symbol: Symbol, on: str, shapes: dict[str, tuple[int, ...]], kinds: di
                                 None, train is not None)
         return outputs, [aux[n] for n in function.aux_names]
 
-    def predict(*arrays: Any) -> Any:
+    def predict(*arrays: object) -> Any:
         given = split(arrays)
         return run(given["parameters"], given)[0]
 
-    def step(*arrays: Any) -> Any:
+    def step(*arrays: object) -> Any:
         given = split(arrays)
         (outputs, aux), back = jax.vjp(lambda values: run(values, given), given["parameters"])
         gradients = back(([jnp.ones_like(o) for o in outputs], [jnp.zeros_like(a) for a in aux]))[0]

@@ -32,7 +32,7 @@ def _symbols(arrays: Any) -> Any:
     return None if arrays is None else _symbol(arrays)
 
 
-def _unknown(_: Any) -> Any:
+def _unknown(_: object) -> Any:
     raise MXNetError("the value of a loop's variable is looked at while its body is traced, which happens once")
 
 
@@ -69,7 +69,7 @@ def _leaves(value: Any) -> list[NDArray]:
     return [] if value is None else [value]
 
 
-def _later(run: Callable[[], Any], specs: Sequence[tuple], like: NDArray, symbols: Any) -> Any:
+def _later(run: Callable[[], Any], specs: Sequence[tuple], like: NDArray, symbols: object) -> Any:
     """Returns arrays for symbols, in the same nested lists, whose values `run` computes."""
     flat, form = flatten(symbols, Symbol, "results")
     arrays = [wrap(promise, like._chunk.ctx, type(like)) for promise in Later(lambda: _leaves(run()), specs).promises]
@@ -78,7 +78,7 @@ def _later(run: Callable[[], Any], specs: Sequence[tuple], like: NDArray, symbol
     return regroup(arrays, form)
 
 
-def foreach(run: Callable[..., Any], body: Callable[..., Any], data: Any, init_states: Any) -> tuple[Any, Any]:
+def foreach(run: Callable[..., Any], body: Callable[..., Any], data: object, init_states: object) -> tuple[Any, Any]:
     """Notes a loop over axis 0; arguments as of `npx.foreach`, which `run` is."""
     flat, states = flatten(data, NDArray, "foreach input")[0], flatten(init_states, NDArray, "foreach states")[0]
     function = _Body(body, [*((a, 1) for a in flat), *((a, 0) for a in states)])
@@ -90,7 +90,7 @@ def foreach(run: Callable[..., Any], body: Callable[..., Any], data: Any, init_s
     return outs, new
 
 
-def while_loop(run: Callable[..., Any], cond: Callable[..., Any], func: Callable[..., Any], loop_vars: Any,
+def while_loop(run: Callable[..., Any], cond: Callable[..., Any], func: Callable[..., Any], loop_vars: object,
                max_iterations: int | None = None) -> tuple[Any, Any]:
     """Notes a loop while a condition is true; arguments as of `npx.while_loop`, which `run` is."""
     flat = flatten(loop_vars, NDArray, "while loop_vars")[0]

@@ -56,7 +56,7 @@ class Later:
         self.promises = [Promise(shape, np.dtype(dtype), self._getter(i)) for i, (shape, dtype) in enumerate(specs)]
 
     def _getter(self, place: int) -> Callable[[Any], Any]:
-        def get(_: Any) -> Any:
+        def get(_: object) -> Any:
             if self._values is None:
                 before, state.recorder = state.recorder, None
                 try:
@@ -73,7 +73,7 @@ class Recorder:
     """Takes the calls of a thread; see `State.recorder`."""
 
     # ------------------------------------------------------------ calls
-    def call(self, kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx: Context | None) -> Any:
+    def call(self, kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: object, ctx: Context | None) -> Any:
         """Notes the call of a kernel; returns its visible results.
 
         Raises:
@@ -102,7 +102,7 @@ class Recorder:
         return made[0] if len(made) == 1 else made
 
     def on_host(self, op: Op, params: dict[str, Any], arrays: Sequence[Any], compute: Callable[[], Any],
-                out: Any) -> Any:
+                out: object) -> Any:
         """Notes an operator that runs on the host, which happens at once."""
         if out is not None:
             raise MXNetError(_IN_PLACE)
@@ -120,7 +120,7 @@ class Recorder:
             associate(array, entry)
         return made
 
-    def loop(self, name: str, run: Callable[..., Any], *args: Any) -> Any:
+    def loop(self, name: str, run: Callable[..., Any], *args: object) -> Any:
         """Notes "foreach", "while_loop" or "cond" with these arguments; `run` computes it at once."""
         return in_loops[name](run, *args)
 
@@ -171,7 +171,7 @@ class Recorder:
         return [(node, i) for i in range(node.num_outputs)]
 
     # ------------------------------------------------------------ indexing
-    def index(self, array: NDArray, key: Any) -> NDArray:
+    def index(self, array: NDArray, key: object) -> NDArray:
         """Returns the elements that a key selects, by operators that do not depend on the array's size.
 
         Raises:
@@ -202,7 +202,7 @@ def _results(found: Any) -> list[NDArray]:
     return list(found) if isinstance(found, (list, tuple)) else [found]
 
 
-def _axes(item: Any) -> int:
+def _axes(item: object) -> int:
     """Returns how many axes an item of a key uses up."""
     if item is None or item is Ellipsis:
         return 0
@@ -248,7 +248,7 @@ def _basic(array: Any, items: Sequence[Any]) -> Any:
     return array
 
 
-def _by_arrays(array: Any, items: list[Any]) -> Any:
+def _by_arrays(array: object, items: list[Any]) -> Any:
     places = [n for n, item in enumerate(items) if isinstance(item, NDArray)]
     arrays = [items[n].as_np_ndarray() for n in places]
     whole = all(isinstance(item, slice) and item == slice(None) for n, item in enumerate(items) if n not in places)

@@ -58,7 +58,7 @@ class _Given:
         return int(np.prod(found, dtype=np.int64))
 
 
-def _op(name: str, *inputs: Symbol, **params: Any) -> Symbol:
+def _op(name: str, *inputs: Symbol, **params: object) -> Symbol:
     return apply(name, name.strip("_").lower(), inputs, params)
 
 

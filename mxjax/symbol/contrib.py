@@ -19,7 +19,7 @@ __all__ = ["adamw_update", "cond", "foreach", "mp_adamw_update", "rand_zipfian",
 _MARK = "__subgraph_name__"  # nodes made while a body is called carry the name of its graph
 
 
-def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states: Any,
+def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: object, init_states: object,
             name: str = "foreach") -> tuple[Any, Any]:
     """Calls `body(slices of data, states) -> (outputs, new states)` along axis 0 of the data.
 
@@ -63,7 +63,7 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
     return regroup(result[:len(flat_outs)], out_form), regroup(result[len(flat_outs):], state_form)
 
 
-def while_loop(cond: Callable[..., Symbol], func: Callable[..., tuple[Any, Any]], loop_vars: Any,
+def while_loop(cond: Callable[..., Symbol], func: Callable[..., tuple[Any, Any]], loop_vars: object,
                max_iterations: int | None = None, name: str = "while_loop") -> tuple[Any, Any]:
     """Calls `func(*loop_vars) -> (outputs, new loop_vars)` while `cond(*loop_vars)` is true.
 
@@ -212,31 +212,32 @@ def _union(*graphs: _Body) -> tuple[list[Entry], list[list[int]]]:
     return [entry for entry, _ in inputs], [[inputs.index(i) for i in graph.inputs] for graph in graphs]
 
 
-def _node(op: str, graphs: Sequence[_Body], entries: Sequence[Entry], **params: Any) -> list[Symbol]:
+def _node(op: str, graphs: Sequence[_Body], entries: Sequence[Entry], **params: object) -> list[Symbol]:
     """A node that holds the graphs, as a list of its outputs."""
     text = {k: str(v) for k, v in {**params, "num_args": len(graphs) + len(entries)}.items()}
     return list(apply(op, op, [Symbol([e]) for e in entries], text, subgraphs=[g.symbol._lower() for g in graphs]))
 
 
 # -------------------------------------------------------------------- functions of several operators
-def _scale(rescale_grad: Any) -> Symbol:
+def _scale(rescale_grad: Symbol | float) -> Symbol:
     """The factor of the gradients as a symbol."""
     return rescale_grad if isinstance(rescale_grad, Symbol) else full((1,), rescale_grad)
 
 
-def adamw_update(weight: Symbol, grad: Symbol, mean: Symbol, var: Symbol, rescale_grad: Any, lr: float, eta: float,
-                 beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0,
-                 clip_gradient: float = -1, out: Any = None, name: str | None = None, **kwargs: Any) -> Symbol:
+def adamw_update(weight: Symbol, grad: Symbol, mean: Symbol, var: Symbol, rescale_grad: Symbol | float, lr: float,
+                 eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0,
+                 clip_gradient: float = -1, out: Symbol | None = None, name: str | None = None,
+                 **kwargs: object) -> Symbol:
     """Adam with decoupled weight decay; `rescale_grad` may be a symbol, whose 0 or NaN skips the update."""
     return apply("_adamw_update", "_adamw_update", [weight, grad, mean, var, _scale(rescale_grad)], {
         "lr": lr, "eta": eta, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "wd": wd,
         "clip_gradient": clip_gradient, **kwargs}, name)
 
 
-def mp_adamw_update(weight: Symbol, grad: Symbol, mean: Symbol, var: Symbol, weight32: Symbol, rescale_grad: Any,
-                    lr: float, eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
-                    wd: float = 0, clip_gradient: float = -1, out: Any = None, name: str | None = None,
-                    **kwargs: Any) -> Symbol:
+def mp_adamw_update(weight: Symbol, grad: Symbol, mean: Symbol, var: Symbol, weight32: Symbol,
+                    rescale_grad: Symbol | float, lr: float, eta: float, beta1: float = 0.9, beta2: float = 0.999,
+                    epsilon: float = 1e-8, wd: float = 0, clip_gradient: float = -1, out: Symbol | None = None,
+                    name: str | None = None, **kwargs: object) -> Symbol:
     """`adamw_update` with float32 master weights."""
     return apply("_mp_adamw_update", "_mp_adamw_update", [weight, grad, mean, var, weight32, _scale(rescale_grad)], {
         "lr": lr, "eta": eta, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "wd": wd,

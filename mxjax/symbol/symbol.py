@@ -6,8 +6,8 @@ import copy
 import ctypes
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ..array.dense import NDArray
 from ..attribute import AttrScope
 from ..base import MXNetError, NotImplementedForSymbol, numeric_types
 from ..context import Context, chosen
-from ..executor._executor import Executor
+from ..executor._executor import Executor, GradReq
 from ..executor.jax_function import JaxFunction
 from ..graph import backends, json_format
 from ..graph.control_flow import bind
@@ -27,7 +27,7 @@ from ..name import NameManager
 from ..numpy._dispatch import SYMBOLIC
 from ..ops import registry
 from ..ops.method_names import PYTHON2
-from ..ops.params import CODES, np_dtype
+from ..ops.params import CODES, DTypeLike, ShapeLike, np_dtype
 from ..plan import Plan
 from ..util import is_np_shape
 from . import _keys
@@ -48,6 +48,10 @@ class _Flavours:
 
 
 flavours = _Flavours()
+
+
+# arrays of variables: in order, or by name; None where there is none
+Arrays: TypeAlias = Sequence[NDArray | None] | dict[str, NDArray] | None
 
 
 class Symbol(_Base):
@@ -211,7 +215,7 @@ class Symbol(_Base):
         return id(self) >> 4
 
     # ------------------------------------------------------------ composition
-    def __call__(self, *args: Symbol, **kwargs: Any) -> Symbol:
+    def __call__(self, *args: Symbol, **kwargs: object) -> Symbol:
         """A copy in which variables are replaced by other symbols, by position or by name."""
         result = copy.copy(self)
         result._compose(*args, **kwargs)
@@ -278,7 +282,7 @@ class Symbol(_Base):
         self.__init__(json_format.loads(state["handle"]))
 
     # ------------------------------------------------------------ inference
-    def infer_shape(self, *args: Any, **kwargs: Any) -> tuple:
+    def infer_shape(self, *args: ShapeLike | None, **kwargs: ShapeLike | None) -> tuple:
         """Shapes of arguments, outputs and auxiliary states out of the known ones.
 
         Args:
@@ -302,7 +306,7 @@ class Symbol(_Base):
             return None, None, None
         return result
 
-    def infer_shape_partial(self, *args: Any, **kwargs: Any) -> tuple:
+    def infer_shape_partial(self, *args: ShapeLike | None, **kwargs: ShapeLike | None) -> tuple:
         """As `infer_shape`, but what is unknown stays in the lists as 0 / () (-1 / None under NumPy semantics)."""
         self._check_names("infer_shape_partial", args, kwargs)
         return self._infer_shape(args, kwargs)
@@ -335,7 +339,7 @@ class Symbol(_Base):
                 [_public_shape(shapes[id(n), i]) for n, i in self._outputs],
                 [_public_shape(shapes[id(n), 0]) for n in graph.aux_nodes])
 
-    def infer_type(self, *args: Any, **kwargs: Any) -> tuple:
+    def infer_type(self, *args: DTypeLike, **kwargs: DTypeLike) -> tuple:
         """dtypes (NumPy classes) of arguments, outputs and auxiliary states out of the known ones.
 
         Returns:
@@ -349,7 +353,7 @@ class Symbol(_Base):
             return None, None, None
         return result
 
-    def infer_type_partial(self, *args: Any, **kwargs: Any) -> tuple:
+    def infer_type_partial(self, *args: DTypeLike, **kwargs: DTypeLike) -> tuple:
         """As `infer_type`, but what is unknown stays in the lists as None."""
         graph = self._lower()
         if args and kwargs:
@@ -400,8 +404,8 @@ class Symbol(_Base):
             self._lowered = Lowered(self._outputs)
         return self._lowered
 
-    def bind(self, ctx: Context, args: Any, args_grad: Any = None, grad_req: Any = "write", aux_states: Any = None,
-             group2ctx: dict[str, Context] | None = None, shared_exec: Any = None) -> Any:
+    def bind(self, ctx: Context, args: Arrays, args_grad: Arrays = None, grad_req: GradReq = "write",
+             aux_states: Arrays = None, group2ctx: dict[str, Context] | None = None, shared_exec: object = None) -> Any:
         """Binds the symbol to arrays.
 
         Args:
@@ -426,9 +430,11 @@ class Symbol(_Base):
         grads = _arranged(args_grad, graph.args, "args_grad", True)
         return Executor._make(symbol, chosen(ctx), arrays, grads, grad_req, aux, group2ctx)
 
-    def simple_bind(self, ctx: Context | None = None, grad_req: Any = "write", type_dict: Any = None,
-                    stype_dict: Any = None, group2ctx: Any = None, shared_arg_names: Any = None,
-                    shared_exec: Any = None, shared_buffer: Any = None, **kwargs: Any) -> Any:
+    def simple_bind(self, ctx: Context | None = None, grad_req: GradReq = "write",
+                    type_dict: Any = None, stype_dict: Any = None,
+                    group2ctx: dict[str, Context] | None = None, shared_arg_names: Sequence[str] | None = None,
+                    shared_exec: Executor | None = None, shared_buffer: dict[str, NDArray] | None = None,
+                    **kwargs: ShapeLike) -> Any:
         """Makes arrays for all arguments, gradients and auxiliary states and binds the symbol to them.
 
         Args:
@@ -448,7 +454,7 @@ class Symbol(_Base):
 
     _bind, _simple_bind = bind, simple_bind  # their names in MXNet 2
 
-    def eval(self, ctx: Context | None = None, **kwargs: Any) -> list[Any]:
+    def eval(self, ctx: Context | None = None, **kwargs: NDArray) -> list[Any]:
         """Binds the arguments given by name and runs forward; returns the outputs."""
         return self.bind(chosen(ctx), kwargs).forward()
 
@@ -456,7 +462,7 @@ class Symbol(_Base):
         """The graph as a pure JAX function; see `mxjax.interop.to_jax`."""
         return JaxFunction(self)
 
-    def plan(self, on: str, train: str | None = None, dtype: Any = "float32", batch: int | str | None = None,
+    def plan(self, on: str, train: str | None = None, dtype: DTypeLike = "float32", batch: int | str | None = None,
              **shapes: Sequence[int]) -> Plan:
         """Returns the plan of this graph on devices, which need not be here: its memory, time and parts.
 
@@ -480,7 +486,7 @@ class Symbol(_Base):
         """
         return plan_of(self, on, shapes, train=train, dtype=dtype, batch=batch)
 
-    def gradient(self, wrt: Any) -> Symbol:
+    def gradient(self, wrt: object) -> Symbol:
         """Not there, as in MXNet 1.9.1.
 
         Raises:
@@ -489,9 +495,10 @@ class Symbol(_Base):
         raise MXNetError("Symbol.gradient is not implemented in MXNet 1.9.1; bind the symbol and call backward, or use "
                          "symbol.to_jax() with jax.grad")
 
-    def optimize_for(self, backend: str, args: Any = None, aux: Any = None, ctx: Any = None, shape_dict: Any = None,
-                     type_dict: Any = None, stype_dict: Any = None, skip_infer: bool = False,
-                     **kwargs: Any) -> Symbol:
+    def optimize_for(self, backend: str, args: dict[str, NDArray] | None = None, aux: dict[str, NDArray] | None = None,
+                     ctx: Context | None = None, shape_dict: Mapping[str, ShapeLike] | None = None,
+                     type_dict: dict[str, DTypeLike] | None = None, stype_dict: dict[str, str] | None = None,
+                     skip_infer: bool = False, **kwargs: object) -> Symbol:
         """The graph as a backend wants it; XLA ("default") takes it as it is.
 
         Args:
@@ -532,19 +539,19 @@ class Symbol(_Base):
     def __abs__(self) -> Symbol:
         return apply("abs", "abs", [self], {})
 
-    def __iadd__(self, other: Any) -> Symbol:
+    def __iadd__(self, other: Symbol | float) -> Symbol:
         raise NotImplementedForSymbol(self.__iadd__, "+=", other)
 
-    def __isub__(self, other: Any) -> Symbol:
+    def __isub__(self, other: Symbol | float) -> Symbol:
         raise NotImplementedForSymbol(self.__isub__, "-=", other)
 
-    def __imul__(self, other: Any) -> Symbol:
+    def __imul__(self, other: Symbol | float) -> Symbol:
         raise NotImplementedForSymbol(self.__imul__, "*=", other)
 
-    def __itruediv__(self, other: Any) -> Symbol:
+    def __itruediv__(self, other: Symbol | float) -> Symbol:
         raise NotImplementedForSymbol(self.__itruediv__, "/=", other)
 
-    def __imod__(self, other: Any) -> Symbol:
+    def __imod__(self, other: Symbol | float) -> Symbol:
         raise NotImplementedForSymbol(self.__imod__, "%=", other)
 
 
@@ -578,7 +585,7 @@ def _public_shape(shape: tuple | None) -> tuple | None:
     return () if shape is None else tuple(0 if n is None else n for n in shape)
 
 
-def _arranged(arrays: Any, names: Sequence[str], what: str, partial: bool) -> list[Any]:
+def _arranged(arrays: Arrays, names: Sequence[str], what: str, partial: bool) -> list[Any]:
     """Arrays in the order of `names`, out of a list or a dictionary."""
     if arrays is None:
         return [None] * len(names)
@@ -604,9 +611,9 @@ def _arranged(arrays: Any, names: Sequence[str], what: str, partial: bool) -> li
 _on_compose: Callable[[Node], None] | None = None  # mixed precision: changes new nodes' inputs
 
 
-def Variable(name: str, attr: dict[str, str] | None = None, shape: Any = None, lr_mult: Any = None,  # noqa: N802
-             wd_mult: Any = None, dtype: Any = None, init: Any = None, stype: Any = None,
-             profiler_scope: str | None = None, **kwargs: Any) -> Symbol:
+def Variable(name: str, attr: dict[str, str] | None = None, shape: ShapeLike | None = None,  # noqa: N802
+             lr_mult: float | None = None, wd_mult: float | None = None, dtype: DTypeLike = None, init: Any = None,
+             stype: str | None = None, profiler_scope: str | None = None, **kwargs: Any) -> Symbol:
     """A named input of a graph.
 
     Args:
@@ -733,7 +740,7 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
     return kind([(node, i) for i in range(node.num_visible)])
 
 
-def _text(op: registry.Op, key: str, value: Any, canonical: dict[str, Any]) -> str:
+def _text(op: registry.Op, key: str, value: object, canonical: dict[str, Any]) -> str:
     """A parameter as text: the user's own where it is plain, dtypes by name."""
     if key in op.params and op.params[key].kind == "dtype":
         return str(canonical[key])
@@ -805,7 +812,7 @@ def _fill_inputs(node: Node, entries: list[Entry], named: dict[str, Symbol]) -> 
 # ---------------------------------------------------------------- operators of Python, methods
 def _binary(name: str, tensor: str, scalar: str, reverse: bool = False) -> Callable[[Symbol, Any], Symbol]:
     """A two-argument method; nodes are named after MXNet's CamelCase aliases ("_plus0", "_plusscalar0")."""
-    def method(self: Symbol, other: Any) -> Symbol:
+    def method(self: Symbol, other: Symbol | float) -> Symbol:
         if isinstance(other, Symbol):
             pair = [other, self] if reverse else [self, other]
             return apply(tensor, tensor.lower(), pair, {})
@@ -831,7 +838,7 @@ for _name, _function in PYTHON2.items():
 
 
 def _imperative(name: str) -> Callable:
-    def method(self: Symbol, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Symbol, *args: object, **kwargs: object) -> Any:
         raise NotImplementedForSymbol(name, None, self, *args)
     method.__name__ = name
     method.__doc__ = "Only for NDArray."

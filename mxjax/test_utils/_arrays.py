@@ -16,7 +16,9 @@ from ..ndarray import NDArray
 from ._defaults import default_context, default_dtype
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, DTypeLike
+    from numpy.typing import ArrayLike
+
+    from ..ops.params import DTypeLike
 
 
 def random_arrays(*shapes: tuple[int, ...]) -> Any:

@@ -18,8 +18,9 @@ from ._arrays import rand_ndarray
 from ._defaults import default_context, get_atol, get_etol, get_rtol, get_tols
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, DTypeLike
+    from numpy.typing import ArrayLike
 
+    from ..ops.params import DTypeLike
     from ..optimizer.base import Optimizer
     from ._defaults import Tolerance
 

@@ -13,7 +13,7 @@ from ..context import Context, current_context, takes_device
 from ..ops.params import np_dtype
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
+    from ..ops.params import DTypeLike
 
 
 def default_context() -> Context:

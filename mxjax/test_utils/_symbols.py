@@ -25,9 +25,10 @@ from ._compare import _numpy, assert_almost_equal
 from ._defaults import default_atols, default_context, default_numeric_eps, default_rtols, get_tolerance
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, DTypeLike
+    from numpy.typing import ArrayLike
 
     from ..executor._executor import Executor, GradReq
+    from ..ops.params import DTypeLike
     from ._defaults import Tolerance
 
 Named: TypeAlias = dict[str, Any] | Sequence[Any]  # values by name, or in the order of the names
@@ -134,7 +135,7 @@ def _differences(executor: Executor, varied: list[str], eps: float, train: bool,
                 ahead, behind = jax.lax.map(value, jnp.stack([eps, -eps]) / 2)
                 return (ahead.astype(eps.dtype) - behind.astype(eps.dtype)).sum() / eps
             return restored(jax.lax.map(difference, jnp.arange(flat.size)))
-        result = all_differences(args, aux, key, np.promote_types(np.float32, dtype).type(eps))
+        result = all_differences(args, aux, key, np.promote_types(np.float32, np.dtype(dtype)).type(eps))
         return {name: np.asarray(result[name]).astype(dtype) for name in varied}
 
 

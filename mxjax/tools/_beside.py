@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +73,7 @@ def compared(wanted: list[np.ndarray], results: list[np.ndarray], what: str) -> 
             f"{'' if good else ': they do not agree'}", good)
 
 
-def each(call: Callable[[Inputs], list]) -> Run:
+def each(call: Callable[[Inputs], Iterable[Any]]) -> Run:
     """Returns a `Run` that calls a function for each set of inputs."""
     return lambda sets: [[np.asarray(value) for value in call(values)] for values in sets]
 
@@ -97,6 +99,7 @@ def measured(model: Model, run: Run, what: str, is_open: bool) -> tuple[str, boo
     sets = [random_inputs(model)]
     if is_open:
         sets.insert(0, random_inputs(model, next(iter(model.shapes.values()))[0] + 1))
+    told, good = "", True
     for values, found in zip(sets, run(sets), strict=True):
         told, good = compared(expected(model, values), found, what)
         if not good:
@@ -119,18 +122,19 @@ def written(model: Model, batch: str, write: Callable[[bool], tuple[str, bool]])
     Raises:
         MXNetError: it cannot be written.
     """
-    kinds = {"open": [True], "fixed": [False]}.get(batch) or ([True, False] if may_be_open(model) else [False])
-    for kind in kinds:
-        last = kind is kinds[-1]
-        try:
-            told, good = write(kind)
-        except Exception as error:  # noqa: BLE001  exporters and runtimes have errors of many kinds
-            if not last:
-                continue
-            if isinstance(error, MXNetError):
-                raise
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise MXNetError(f"the graph cannot be converted: {reason}") from error
-        if good or last:
-            break
-    return f"{told} (first axis: {'any length' if kind else 'the given length'})", good
+    def attempt(kind: bool) -> tuple[str, bool]:
+        told, good = write(kind)
+        return f"{told} (first axis: {'any length' if kind else 'the given length'})", good
+    *before, last = {"open": [True], "fixed": [False]}.get(batch) or ([True, False] if may_be_open(model) else [False])
+    for kind in before:
+        with contextlib.suppress(Exception):  # exporters and runtimes have errors of many kinds
+            found = attempt(kind)
+            if found[1]:
+                return found
+    try:
+        return attempt(last)
+    except MXNetError:
+        raise
+    except Exception as error:  # noqa: BLE001
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise MXNetError(f"the graph cannot be converted: {reason}") from error

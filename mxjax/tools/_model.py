@@ -16,7 +16,7 @@ from ..base import MXNetError
 from ..interop import JaxFunction, install_mxnet_alias
 from ..ndarray import NDArray
 from ..ops.params import np_dtype
-from ..symbol import load
+from ..symbol import Symbol, load
 
 __all__ = ["Model", "add_arguments", "graph_of", "import_code", "pairs"]
 
@@ -50,6 +50,8 @@ def import_code(texts: list[str]) -> None:
             if text.endswith(".py"):
                 name = os.path.splitext(os.path.basename(text))[0]
                 spec = importlib.util.spec_from_file_location(name, text)
+                if spec is None or spec.loader is None:
+                    raise ImportError("Python has no loader for it")
                 sys.modules[name] = module = importlib.util.module_from_spec(spec)
                 spec.loader.exec_module(module)
             else:
@@ -98,15 +100,15 @@ class Model:
         self.prefix, graph, params = find_model(given.model, given.epoch)
         if runs:
             graph_of(given.model)
-        self.symbol = load(graph) if graph else None
-        if self.symbol is not None and params and not os.path.exists(params) \
-                and set(self.symbol.list_inputs()) == set(shapes):
+        self._symbol = symbol = load(graph) if graph else None
+        if symbol is not None and params and not os.path.exists(params) \
+                and set(symbol.list_inputs()) == set(shapes):
             params = None  # a graph without parameters, named with an epoch
         try:
             values = load_named_params(params) if params else {}
         except OSError as error:
             raise MXNetError(f"there is no such model: {error}") from None
-        states = set(self.symbol.list_auxiliary_states()) if self.symbol is not None else set()
+        states = set(symbol.list_auxiliary_states()) if symbol is not None else set()
         self.args = {n: v for n, v in values.items() if n not in states}
         self.aux = {n: v for n, v in values.items() if n in states}
         if not runs:
@@ -127,6 +129,14 @@ class Model:
         self.shapes = shapes or {n: sizes[n] for n in free}
         self.rest = {n: v for n, v in self.rest.items() if n not in self.shapes}
         self.dtypes = {n: np_dtype(types.get(n, "float32")) for n in self.shapes}
+
+    @property
+    def symbol(self) -> Symbol:
+        """The graph; raises MXNetError where there are parameters alone."""
+        if self._symbol is None:
+            raise MXNetError(f"{self.prefix} has parameters alone; this needs the graph, a file "
+                             f"{self.prefix}-symbol.json")
+        return self._symbol
 
     @property
     def params(self) -> dict[str, NDArray]:

@@ -51,7 +51,7 @@ def cells(path: Path, text: str) -> Iterator[tuple[int, str]]:
             yield number, re.sub(r"(?m)^([ \t]*)(?:[%!].*|[^#\n]*\?)$", r"\1pass", source)
 
 
-def names_in(text: str) -> Iterator[ast.Import | ast.ImportFrom | ast.Attribute]:
+def names_in(text: str) -> Iterator[ast.Import | ast.ImportFrom | ast.expr]:
     """Imports and chains of names ("mx.nd.ones") of a text that does not parse, e.g. of Python 2, with their lines."""
     text = _LITERALS.sub(lambda found: "\n" * found[0].count("\n") or '""', text)
     for found in _NAMES.finditer(text):

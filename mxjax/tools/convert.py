@@ -62,7 +62,7 @@ def _stablehlo(model: _model.Model, path: str, is_open: bool) -> tuple[Run | Non
     write_file(path, exported.mlir_module_serialized)
     if is_open or importlib.util.find_spec("iree") is None:  # IREE takes programs of known shapes
         return each(lambda values: exported.call(*[values[n] for n in model.shapes])), "XLA"
-    from iree import compiler, runtime
+    compiler, runtime = map(importlib.import_module, ("iree.compiler", "iree.runtime"))
     code = compiler.compile_str(exported.mlir_module_serialized, input_type="stablehlo", target_backends=["llvm-cpu"],
                                 extra_args=["--iree-llvmcpu-target-cpu=host"])
     config = runtime.Config("local-task")
@@ -87,7 +87,7 @@ def _jax(model: _model.Model, path: str, is_open: bool) -> tuple[Run | None, str
 
 def _npz(model: _model.Model, path: str) -> dict[str, np.ndarray]:
     with replacing(path) as file:
-        np.savez(file, **{name: value.asnumpy() for name, value in model.params.items()})
+        np.savez(file, allow_pickle=True, **{name: value.asnumpy() for name, value in model.params.items()})
     with np.load(path) as arrays:
         return dict(arrays)
 
@@ -145,7 +145,7 @@ def _arrays(given: argparse.Namespace) -> int:
     model = _model.Model(given, runs=False)
     path = given.output or model.prefix + ending
     found = write(model, path)
-    same = sum(np.array_equal(value.asnumpy(), found.get(name)) for name, value in model.params.items())
+    same = sum(name in found and np.array_equal(value.asnumpy(), found[name]) for name, value in model.params.items())
     print(f"{path}: {os.path.getsize(path) / 1e6:.2f} MB; {same} of {len(model.params)} arrays are read back unchanged")
     return 0 if same == len(model.params) else 1
 

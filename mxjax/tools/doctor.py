@@ -32,6 +32,9 @@ from ._sources import cells, decoded, names_in, scripts_in
 __all__ = ["Finding", "Use", "add_arguments", "examine", "main", "uses"]
 
 
+_Placed = ast.stmt | ast.expr  # what has a line
+
+
 class Finding(NamedTuple):
     """Something to know.
 
@@ -218,7 +221,7 @@ class _Script(ast.NodeVisitor):
         for node in names_in(text):
             self.visit(node)
 
-    def _add(self, node: ast.AST, kind: str, text: str, page: str = "") -> None:
+    def _add(self, node: _Placed, kind: str, text: str, page: str = "") -> None:
         self.found.append(Finding(self.file, node.lineno, kind, text, page))
 
     def visit_Import(self, node: ast.Import) -> None:  # noqa: N802
@@ -250,7 +253,7 @@ class _Script(ast.NodeVisitor):
         if path:
             self._use(node, path)
 
-    def _use(self, node: ast.AST, path: str) -> None:
+    def _use(self, node: _Placed, path: str) -> None:
         """Notes a name; of `nd.NDArray.shape` the class, of a module nothing."""
         parts = path.split(".")
         holder = importlib.import_module("mxjax")
@@ -298,8 +301,9 @@ class _Script(ast.NodeVisitor):
             return part is not None and any(isinstance(n, ast.Name) and n.id in counted for n in ast.walk(part))
         arrays = set()
         for node in [n for statement in loop.body for n in ast.walk(statement)]:
-            call = node.value if isinstance(node, ast.Assign) else None
-            path = self._path(call.func) if isinstance(call, ast.Call) else None
+            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+                continue
+            path = self._path(node.value.func)
             if path and path.split(".")[0] in _ARRAYS:
                 arrays |= {n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name)}
         for node in [n for statement in loop.body for n in ast.walk(statement)]:
@@ -337,7 +341,7 @@ class _Script(ast.NodeVisitor):
             return None
         return ".".join([p for p in (self._names[node.id], *reversed(names)) if p])
 
-    def _look_up(self, node: ast.AST, path: str) -> None:
+    def _look_up(self, node: _Placed, path: str) -> None:
         self._signs.name(path, node.lineno)
         whole, holder = "", importlib.import_module("mxjax")
         for name in path.split(".") if path else ():

@@ -33,7 +33,7 @@ __all__ = ["Item", "add_arguments", "list_images", "main", "make_lists", "pack",
 class Item(NamedTuple):
     """A line of a list: number, path below the root, labels."""
 
-    index: int
+    number: int
     path: str
     labels: tuple[float, ...]
 
@@ -70,7 +70,7 @@ def write_list(path: str, items: Iterable[Item]) -> None:
     """Writes a list."""
     with replacing(path, "w") as file:
         for item in items:
-            file.write("\t".join([str(item.index), *(f"{label:f}" for label in item.labels), item.path]) + "\n")
+            file.write("\t".join([str(item.number), *(f"{label:f}" for label in item.labels), item.path]) + "\n")
 
 
 def read_list(path: str) -> Iterator[Item]:
@@ -125,8 +125,8 @@ def make_lists(prefix: str, items: list[Item], *, chunks: int = 1, train_ratio: 
 def _packed(options: dict[str, Any], item: Item) -> tuple[bytes | None, str]:
     """A picture's record, or None and what is wrong with it. Runs in a worker process."""
     path = os.path.join(options["root"], item.path)
-    many = len(item.labels) > 1 and options["pack_label"]
-    header = IRHeader(0, list(item.labels) if many else item.labels[0], item.index, 0)
+    first, *more = item.labels
+    header = IRHeader(0, [first, *more] if more and options["pack_label"] else first, item.number, 0)
     try:
         if options["pass_through"]:
             with open(path, "rb") as file:
@@ -217,10 +217,10 @@ def pack(list_path: str, root: str, *, num_thread: int = 1, resize: int = 0, cen
     with _Appender(base + ".rec", "w") as records, open(base + ".idx", "a", encoding="utf-8") as idx:
         for done, (item, (record, problem)) in enumerate(_all_packed(options, items[start:], num_thread), start + 1):
             if record is None:
-                bad.append(f"{item.index}\t{item.path}\t{problem}")
+                bad.append(f"{item.number}\t{item.path}\t{problem}")
                 print(f"im2rec: {os.path.join(root, item.path)} is left out: {problem}", file=sys.stderr, flush=True)
             else:
-                idx.write(f"{item.index}\t{records.handle.tell()}\n")
+                idx.write(f"{item.number}\t{records.handle.tell()}\n")
                 records.write(record)
                 packed += 1
             if done % 256 == 0 or done == len(items):

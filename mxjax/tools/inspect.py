@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from ..graph.inference import infer_shapes, infer_types
@@ -38,7 +39,7 @@ class _Counter:
     def __init__(self) -> None:
         self._known: dict[Any, float] = {}
 
-    def flops(self, node: Node, shapes: list[tuple], dtypes: list[str]) -> float:
+    def flops(self, node: Node, shapes: Sequence[tuple[int | None, ...]], dtypes: list[str]) -> float:
         import jax
         kernel = prepare(node.op, node.params, len(node.inputs), False)
         key = kernel, tuple(shapes), tuple(dtypes)
@@ -65,8 +66,9 @@ def _rows(model: _model.Model) -> list[tuple[Node, Any, int, float]]:
         seen |= {n.name for n in own}
         host = node.op.eager or node.op.get_attr("FHost") is not None
         entries = [(id(n), i) for n, i in node.inputs]
-        flops = 0.0 if host else count.flops(node, [shapes[e] for e in entries],
-                                             [dtypes[e] or "float32" for e in entries])
+        told = [shape for e in entries if (shape := shapes[e]) is not None]
+        flops = 0.0 if host or len(told) < len(entries) else \
+            count.flops(node, told, [dtypes[e] or "float32" for e in entries])
         rows.append((node, shapes[id(node), 0], sum(math.prod(model.params[n.name].shape) for n in own), flops))
     return rows
 

@@ -207,23 +207,26 @@ def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: 
         where: Any = OnRay(address, roles, cpus, gpus)
     else:
         where = _Here(hosts, ssh, cpus, gpus, kept)
+    status = 1
     with _interruptions() as stopped, contextlib.closing(where):
         where.open()
         attempts = 1 if alone else 1 + restarts
         for attempt in itertools.count(1):
             status = _attempt(where, roles, common, commands, screen, stopped, limits)
             if not status or attempts == 1 or stopped.is_set() or time.monotonic() > deadline:
-                return status
+                break
             pause = min(2.0 ** (attempt - 1), _LONGEST_PAUSE)
             ended = f"attempt {attempt} of {attempts} has ended with status {status}; "
             if attempt == attempts or time.monotonic() + pause > deadline:
                 tell(ended + ("it was the last" if attempt == attempts else "there is no time for another"))
-                return status
+                break
             tell(f"{ended}the job is started again in {pause:g} s")
             if stopped.wait(pause):
                 tell("interrupted")
-                return 130
+                status = 130
+                break
             tell(f"attempt {attempt + 1} of {attempts}")
+    return status
 
 
 @contextlib.contextmanager

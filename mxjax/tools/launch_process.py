@@ -115,7 +115,7 @@ class Process(Started):
         self._reader.start()
 
     def _copy(self) -> None:
-        for line in self._popen.stdout:
+        for line in self._popen.stdout or ():
             if self._token and line.rstrip() == READY:
                 self._hand_over()
             else:
@@ -125,11 +125,10 @@ class Process(Started):
 
     def _hand_over(self) -> None:
         """Gives the process the job's secret."""
-        try:
-            with self._popen.stdin as pipe:
+        pipe = self._popen.stdin
+        if pipe is not None:
+            with contextlib.suppress(OSError), pipe:  # it has ended
                 pipe.write(self._token.encode() + b"\n")
-        except OSError:
-            pass  # it has ended
         self._token = ""
 
     @property
@@ -138,7 +137,7 @@ class Process(Started):
 
     def signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, number)
+            os.killpg(self._popen.pid, number)
 
     def finish(self) -> None:
         self._reader.join(2)

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -37,8 +38,8 @@ def find_ray(command: str) -> ModuleType:
         MXNetError: there is none.
     """
     try:
-        import ray
-        import ray.util.scheduling_strategies
+        ray = import_module("ray")
+        import_module("ray.util.scheduling_strategies")
     except ImportError as error:
         raise MXNetError(f"{command}: --on ray needs Ray ({error}): pip install 'mxjax[ray]'") from None
     return ray
@@ -78,6 +79,7 @@ def join(ray: ModuleType, address: str, command: str, **options: Any) -> None:
 
 def _holder() -> type:
     """The actor's class. One of a function is sent as it is; a module's would have the actor import mxjax and JAX."""
+    import importlib
     import os
     import queue
     import signal
@@ -94,7 +96,7 @@ def _holder() -> type:
 
         def start(self, guard: str, command: list[str], env: dict[str, str], folder: str) -> tuple[int, str]:
             """Starts the process; returns its number and this machine's address."""
-            import ray
+            ray = importlib.import_module("ray")
             with self._lock:
                 if self._stopped:
                     raise RuntimeError("it was ended before it began")
@@ -111,7 +113,7 @@ def _holder() -> type:
             return self._process.pid, ray.util.get_node_ip_address()
 
         def _copy(self) -> None:
-            for line in self._process.stdout:
+            for line in self._process.stdout or ():
                 print(line.decode(errors="replace"), end="", flush=True)  # for Ray's own logs
                 self._lines.put(line)
             self._lines.put(None)
@@ -122,12 +124,12 @@ def _holder() -> type:
 
         def read(self) -> tuple[list[bytes], int | None]:
             """Waits for lines; returns them, and how the process has ended after its last."""
-            lines = [self._lines.get()]
-            while lines[-1] is not None and len(lines) < 1000 and not self._lines.empty():
-                lines.append(self._lines.get())
-            if lines[-1] is not None:
-                return lines, None
-            return lines[:-1], self._process.wait()
+            lines: list[bytes] = []
+            while (line := self._lines.get()) is not None:
+                lines.append(line)
+                if len(lines) == 1000 or self._lines.empty():
+                    return lines, None
+            return lines, self._process.wait()
 
         def stop(self) -> None:
             """Ends the process: politely, and after a few seconds not."""

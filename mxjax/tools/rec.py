@@ -20,6 +20,7 @@ import os
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -132,12 +133,19 @@ def _tar(output: str, number: int, records: list[Record]) -> list[str]:
     return [name]
 
 
+def _member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = archive.extractfile(member)
+    if file is None:
+        raise MXNetError(f"rec: {member.name} in {archive.name!r} is no file")
+    return file.read()
+
+
 def _read_tar(output: str, names: list[str], records: list[Record]) -> Iterator[Record]:
     with tarfile.open(names[0]) as archive:
         for first, second in zip(*[iter(archive)] * 2, strict=True):
-            content = archive.extractfile(second).read()
+            content = _member(archive, second)
             label = json.loads(content)["label"] if second.name.endswith("json") else float(content)
-            yield int(first.name.partition(".")[0]), pack(IRHeader(0, label, 0, 0), archive.extractfile(first).read())
+            yield int(first.name.partition(".")[0]), pack(IRHeader(0, label, 0, 0), _member(archive, first))
 
 
 def _folder(output: str, number: int, records: list[Record]) -> list[str]:
@@ -180,10 +188,9 @@ def _list(output: str, total: int) -> None:
 
 def _array_record() -> Any:
     try:
-        from array_record.python import array_record_module
+        return import_module("array_record.python.array_record_module")
     except ImportError:
         raise MXNetError("rec: --to arrayrecord needs pip install 'mxjax[arrayrecord]'") from None
-    return array_record_module
 
 
 def _shard(output: str, number: int, records: list[Record]) -> list[str]:

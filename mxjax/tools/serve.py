@@ -91,7 +91,8 @@ def models_of(given: argparse.Namespace, ctx: Context | None = None) -> tuple[li
     loaders: dict[str, Callable] = {}
     names = set()
     for text in given.models:
-        name, source = re.fullmatch(r"(?:([\w.-]+)=)?(.*)", text).groups()
+        named = re.match(r"([\w.-]+)=", text)
+        name, source = (named[1], text[named.end():]) if named else (None, text)
         if is_handler(source):
             found = [Handler(source, name)]
         else:

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+from importlib import import_module
 from typing import Any
 
 from ..base import MXNetError
@@ -37,7 +38,7 @@ def serve_on_ray(given: argparse.Namespace, limits: Any) -> int:
     scaling = _scaling(given.replicas, limits.max_batch)
     ray = find_ray("serve")
     try:
-        from ray import serve
+        serve = import_module("ray.serve")
     except ImportError as error:
         raise MXNetError(f"--on ray needs Ray Serve ({error}): pip install 'mxjax[serve-ray]'") from None
     address = given.address or os.environ.get("RAY_ADDRESS") or "local"
@@ -90,7 +91,7 @@ def _over_grpc(given: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any
 
 def _answering(method: str) -> Any:
     async def answer(self: Any, request: Any, grpc_context: Any) -> Any:  # Ray Serve looks for this name
-        from ..serving.server import app  # in the replica alone: a process has one
+        app = import_module("..serving.server", __package__).app  # in the replica alone: a process has one
         return await app.state.models.answer_grpc(method, request, grpc_context)
     return answer
 

@@ -24,7 +24,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent import futures
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -110,7 +110,7 @@ class _Server:
         return MXNetError("the process that starts worker processes has ended with status "
                           f"{self._process.wait()}; what it printed says why")
 
-    def start(self, sock: socket.socket, last_words: Any) -> int:
+    def start(self, sock: socket.socket, last_words: IO[bytes]) -> int:
         """Starts a worker; the answer to this request is its pid."""
         return self._ask(0, [sock.fileno(), last_words.fileno()])
 
@@ -132,7 +132,7 @@ class _Forks:
     def __init__(self, job: tuple[Any, Callable]) -> None:
         self._job = job
 
-    def start(self, sock: socket.socket, last_words: Any) -> int:
+    def start(self, sock: socket.socket, last_words: IO[bytes]) -> int:
         """Starts a worker; its pid."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # JAX's, and Python's: it is known what a child may do (docs/design/0018)
@@ -217,7 +217,7 @@ class ProcessPool:
 
     kind = "process"
 
-    def __init__(self, count: int, dataset: Any, batchify: Callable, ahead: int, owner: str = "DataLoader") -> None:
+    def __init__(self, count: int, dataset: object, batchify: Callable, ahead: int, owner: str = "DataLoader") -> None:
         if not hasattr(socket, "send_fds"):
             raise MXNetError(f"{owner}'s worker processes need Unix sockets, which this system does not have: use "
                              "thread_pool=True")

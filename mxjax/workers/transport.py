@@ -68,12 +68,12 @@ class Shared:
 class _Pickler(cloudpickle.Pickler):
     """Pickles an NDArray as the NumPy array over its memory, and by value what the other process cannot import."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         self.by_value: list[Any] = []
         self.shared: list[Shared] = []
 
-    def reducer_override(self, obj: Any) -> Any:
+    def reducer_override(self, obj: object) -> Any:
         """Returns how an object is reduced."""
         if isinstance(obj, Shared):
             self.shared.append(obj)
@@ -122,7 +122,7 @@ def _attached(place: int, size: int) -> Shared:
     raise TypeError("shared memory comes with its file descriptor, by `receive`")
 
 
-def dumps(obj: Any) -> tuple[bytes, list[memoryview], list[Shared]]:
+def dumps(obj: object) -> tuple[bytes, list[memoryview], list[Shared]]:
     """An object as bytes, the memory of the arrays in it, and shared memory.
 
     Raises:
@@ -141,7 +141,7 @@ def dumps(obj: Any) -> tuple[bytes, list[memoryview], list[Shared]]:
     return out.getvalue(), [buffer.raw() for buffer in buffers], pickler.shared
 
 
-def send(sock: socket.socket, obj: Any) -> None:
+def send(sock: socket.socket, obj: object) -> None:
     """Sends an object; raises as `dumps`, and OSError where the other side is gone."""
     send_dumped(sock, *dumps(obj))
 

@@ -16,7 +16,6 @@ import signal
 import socket
 import sys
 import traceback
-from typing import Any
 
 import numpy as np
 
@@ -121,7 +120,7 @@ def _work(sock: socket.socket, job: tuple | None) -> None:
             _answer(sock, number, error)
 
 
-def _answer(sock: socket.socket, number: Any, error: Exception) -> None:
+def _answer(sock: socket.socket, number: object, error: Exception) -> None:
     """Sends an error, with its traceback as text; as text alone where it cannot be pickled and unpickled."""
     with shortened(error):
         text = "".join(traceback.format_exception(error))

@@ -648,3 +648,7 @@ def test_sparse_arrays_of_different_dtypes_are_refused():
         mx.nd.sparse.sgd_update(weight, rows, out=weight, lr=0.1)
     with pytest.raises(mx.MXNetError, match="one dtype, got lhs float64, rhs float32"):
         mx.nd.sparse.elemwise_add(rows, weight)
+
+
+def test_a_length_of_numpys():
+    assert mx.nd.sparse.zeros("row_sparse", np.int64(3)).shape == (3,)

@@ -29,7 +29,7 @@ from ._policy import Policy, convert, in_their_dtypes, install
 from .loss_scaler import LossScaler
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
+    from ...ops.params import DTypeLike
 
 __all__ = ["convert_bucketing_module", "convert_hybrid_block", "convert_model", "convert_symbol", "init",
            "init_trainer", "list_conditional_fp32_ops", "list_fp32_ops", "list_loss_output_functions",

@@ -28,9 +28,8 @@ from ...workers import transport
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from numpy.typing import DTypeLike
-
     from ...numpy import ndarray
+    from ...ops.params import DTypeLike
     from .._types import Indexed
     from .sampler import Sampler
 

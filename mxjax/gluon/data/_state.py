@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
-__all__ = ["Resumable", "has_state", "need_state"]
+from ...io.state import Resumable
 
-
-class Resumable(Protocol):
-    """A sampler whose rounds can be resumed."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Returns where the round stands."""
-        ...
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Has the next iteration go on from there."""
+__all__ = ["has_state", "need_state"]
 
 
 def _without(sampler: object) -> Any:

@@ -18,7 +18,7 @@ from ...context import cpu
 from .dataloader import _array_class, default_batchify_fn
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
+    from ...ops.params import DTypeLike
 
 __all__ = ["Append", "AsList", "Group", "Pad", "Stack"]
 

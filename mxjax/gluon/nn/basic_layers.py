@@ -20,9 +20,8 @@ from ..utils import _indent, any_arguments
 from .activations import Activation
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
     from ...initializer import InitializerLike
+    from ...ops.params import DTypeLike
     from .._types import Tensor
 
 __all__ = ["BatchNorm", "BatchNormReLU", "Dense", "Dropout", "Embedding", "Flatten", "GroupNorm", "HybridLambda",

@@ -16,10 +16,9 @@ from ..block import Block, HybridBlock
 from .basic_layers import BatchNorm, HybridSequential, Sequential
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
     from ...initializer import InitializerLike
     from ...ndarray import NDArray
+    from ...ops.params import DTypeLike
     from .._types import Tensor
 
 __all__ = ["Concatenate", "Concurrent", "HybridConcatenate", "HybridConcurrent", "Identity", "PixelShuffle1D",

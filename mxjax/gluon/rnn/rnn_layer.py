@@ -20,9 +20,8 @@ from ..parameter import Parameter, tensor_types
 from . import rnn_cell
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
     from ...initializer import InitializerLike
+    from ...ops.params import DTypeLike
     from .._types import Tensor
 
 __all__ = ["GRU", "LSTM", "RNN"]

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..direct import Work, need, numpy_form
+from ..program import Array, Unknown
 from .elementwise import sigmoid, summed_to, tanh
 
 __all__: list[str] = []
 
-def _where(holds: Any, x: Any) -> Any:
+def _where(holds: Array, x: Array) -> Any:
     """Returns x where something holds, else 0: by bits, as np.where takes ten times as long for what is irregular."""
     out = np.empty(x.shape, x.dtype)
     bits = out.view(f"i{x.itemsize}")
@@ -23,11 +24,11 @@ def _where(holds: Any, x: Any) -> Any:
     return out
 
 
-def _mish_gate(x: Any) -> Any:
+def _mish_gate(x: Array) -> Any:
     return np.tanh(np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))))
 
 
-def _mish_slope(g: Any, x: Any) -> Any:
+def _mish_slope(g: Array, x: Array) -> Any:
     gate = _mish_gate(x)
     return g * (gate + x * (1 - np.square(gate)) * sigmoid(x))
 
@@ -45,7 +46,7 @@ _ACTIVATIONS = {  # functions of x, and of the head gradient and x
 
 @numpy_form("Activation", reads=lambda p, wanted: [True],
             backward=lambda p, heads, wanted, x: [_ACTIVATIONS[p["act_type"]][1](heads[0], x)])
-def _activation(p: dict[str, Any], x: Any) -> Any:
+def _activation(p: dict[str, Any], x: Array) -> Any:
     return _ACTIVATIONS[p["act_type"]][0](x)
 
 
@@ -53,24 +54,24 @@ def _activation(p: dict[str, Any], x: Any) -> Any:
 _ALPHA, _SCALE = 1.6732632423543772, 1.0507009873554805  # of selu
 
 
-def _slope(p: dict[str, Any], x: Any) -> Any:
+def _slope(p: dict[str, Any], x: Array) -> Any:
     return x.dtype.type(float(p["slope"]))
 
 
-def _exponential(x: Any, factor: Any) -> Any:
+def _exponential(x: Array, factor: Array | float) -> Any:
     """Returns factor·(exp(x) - 1), of 0 where x is positive."""
     out = np.expm1(np.minimum(x, 0))
     out *= factor
     return out
 
 
-def _joined(positive: Any, negative: Any) -> Any:
+def _joined(positive: Array, negative: Array) -> Any:
     """Returns the sum of what is 0 for negative numbers and what is 0 for positive ones."""
     negative += positive
     return negative
 
 
-def _slopes(x: Any, negative: Any) -> Any:
+def _slopes(x: Array, negative: Array) -> Any:
     """Returns 1 where x is positive, else the numbers, which are written over."""
     positive = (x > 0).astype(x.dtype)
     negative *= 1 - positive
@@ -78,22 +79,22 @@ def _slopes(x: Any, negative: Any) -> Any:
     return negative
 
 
-def _leaking(x: Any, slope: Any) -> Any:
+def _leaking(x: Array, slope: Array | float) -> Any:
     return _joined(np.maximum(x, 0), np.minimum(x, 0) * slope)
 
 
-def _selu(p: dict[str, Any], x: Any) -> Any:
+def _selu(p: dict[str, Any], x: Array) -> Any:
     scale = x.dtype.type(_SCALE)
     return _joined(scale * np.maximum(x, 0), _exponential(x, scale * x.dtype.type(_ALPHA)))
 
 
-def _selu_slope(p: dict[str, Any], x: Any) -> Any:
+def _selu_slope(p: dict[str, Any], x: Array) -> Any:
     """Returns MXNet's slope: of negative numbers scale·(alpha + y), y the output."""
     scale, alpha = x.dtype.type(_SCALE), x.dtype.type(_ALPHA)
     return scale * _slopes(x, alpha + _exponential(x, scale * alpha))
 
 
-def _distribution(x: Any) -> Any:
+def _distribution(x: Array) -> Any:
     """Returns the normal distribution function."""
     from scipy.special import erf  # of what NumPy does not have, and not all networks need
     out = erf(x * x.dtype.type(math.sqrt(0.5)))
@@ -102,7 +103,7 @@ def _distribution(x: Any) -> Any:
     return out
 
 
-def _gelu_slope(p: dict[str, Any], x: Any) -> Any:
+def _gelu_slope(p: dict[str, Any], x: Array) -> Any:
     density = np.exp(np.square(x) * x.dtype.type(-0.5))
     density *= x.dtype.type(1 / math.sqrt(2 * math.pi))
     density *= x
@@ -119,18 +120,20 @@ _LEAKY: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {  # function
 }
 
 
-def _aligned(x: Any, gamma: Any) -> Any:
+def _aligned(x: Array, gamma: Array) -> Any:
     """Returns the learnt slopes, in line with the channels."""
     need(x.ndim > 1 and gamma.shape in (x.shape[1:2], (1,)))
     return gamma.reshape(-1, *(1,) * (x.ndim - 2))
 
 
-def _leaky_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Any,
-                    gamma: Any = None) -> list[Any]:
+def _leaky_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Array,
+                    gamma: Array | None = None) -> list[Any]:
     kind, head = p["act_type"], heads[0]
     need(kind != "rrelu")
     if kind != "prelu":
         return [head * _LEAKY[kind][1](p, x)]
+    if gamma is None:
+        raise Unknown
     slopes = _aligned(x, gamma)
     return [head * _slopes(x, np.broadcast_to(slopes, x.shape).copy()) if wanted[0] else None,
             summed_to(_where(~(x > 0), head * x), slopes.shape).reshape(gamma.shape) if wanted[1] else None]
@@ -139,14 +142,18 @@ def _leaky_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bo
 @numpy_form("LeakyReLU", backward=_leaky_backward, work=lambda p, x, *gamma: Work(
     math.prod(x) * (8 if p["act_type"] in ("elu", "selu", "gelu") else 3)),
             reads=lambda p, wanted: [True, wanted[0]][:len(wanted)])
-def _leaky(p: dict[str, Any], x: Any, gamma: Any = None) -> Any:
+def _leaky(p: dict[str, Any], x: Array, gamma: Array | None = None) -> Any:
     kind = p["act_type"]
     need(kind != "rrelu" and x.size)
-    return _leaking(x, _aligned(x, gamma)) if kind == "prelu" else _LEAKY[kind][0](p, x)
+    if kind != "prelu":
+        return _LEAKY[kind][0](p, x)
+    if gamma is None:
+        raise Unknown
+    return _leaking(x, _aligned(x, gamma))
 
 
 # ------------------------------------------------------------ dropout
-def _kept(p: dict[str, Any], x: Any) -> Any:
+def _kept(p: dict[str, Any], x: Array) -> Any:
     """Returns the factors of dropout, (0 or 1) / (1 - p); None where it is not active."""
     if p["p"] == 0 or not (p["_train"] or p["mode"] == "always"):
         return None
@@ -155,14 +162,14 @@ def _kept(p: dict[str, Any], x: Any) -> Any:
     return np.asarray(key[0]) * x.dtype.type(1 / (np.float32(1) - np.float32(p["p"])))
 
 
-def _dropout_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+def _dropout_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
     need(heads[0] is not None)
     mask = _kept(p, x)
     return [heads[0] if mask is None else heads[0] * mask]
 
 
 @numpy_form("Dropout", backward=_dropout_backward, reads=lambda p, wanted: [False])
-def _dropout(p: dict[str, Any], x: Any) -> Any:
+def _dropout(p: dict[str, Any], x: Array) -> Any:
     mask = _kept(p, x)
     out = x[...] if mask is None else x * mask
     if not p["output_mask"]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..direct import need, numpy_form
+from ..program import Array
 from .elementwise import NUMBERS, chosen, flat, floats, passed, reads_none, summed_to
 
 __all__: list[str] = []
@@ -30,11 +31,11 @@ class _Binary(NamedTuple):
     integers: bool = True
 
 
-def _quotient_slope(g: Any, x: Any, y: Any) -> Any:
+def _quotient_slope(g: Array, x: Array, y: Array) -> Any:
     return -g * x / np.square(y)
 
 
-def _mod(x: Any, y: Any) -> Any:
+def _mod(x: Array, y: Array) -> Any:
     """The remainder with the sign of y; 0 where y is 0."""
     return chosen(np.broadcast_to(y != 0, np.broadcast_shapes(x.shape, y.shape)), np.mod(x, y))
 
@@ -42,13 +43,13 @@ def _mod(x: Any, y: Any) -> Any:
 _WHOLE: dict[float, Any] = {1: passed, 2: np.square, 3: lambda x: x * x * x, -1: np.reciprocal}
 
 
-def _power(x: Any, y: Any) -> Any:
+def _power(x: Array, y: Array) -> Any:
     """x to the power of y; of negative x NumPy's function is slow."""
     whole = None if y.ndim else _WHOLE.get(float(y))
     return np.power(x, y) if whole is None else whole(x)
 
 
-def _base_slope(g: Any, x: Any, y: Any) -> Any:
+def _base_slope(g: Array, x: Array, y: Array) -> Any:
     return g * (y * _power(x, y - 1))
 
 
@@ -93,12 +94,12 @@ def _broadcasts(x: tuple[int, ...], y: tuple[int, ...]) -> bool:
 
 def _of_two(names: Sequence[str], form: _Binary, stretches: bool) -> None:
     """Operators of two arrays, which have one shape, or where one `stretches` are broadcast."""
-    def forward(p: dict, x: Any, y: Any) -> Any:
+    def forward(p: dict, x: Array, y: Array) -> Any:
         if x.shape != y.shape:
             need(stretches and _broadcasts(x.shape, y.shape))
         return form.function(x, y)
 
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, y: Any) -> list[Any]:
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array, y: Array) -> list[Any]:
         floats(x, y)
         if form.slopes is None:
             return flat(x, y)
@@ -131,7 +132,7 @@ for _key, _test in _TESTS.items():
 
 
 # ------------------------------------------------------------ of an array and a number
-def _number(p: dict, x: Any) -> Any:
+def _number(p: dict, x: Array) -> Any:
     """The number in the dtype of the array."""
     dtype, value = x.dtype, float(p["scalar"])
     if dtype.kind != "f":
@@ -143,11 +144,11 @@ def _number(p: dict, x: Any) -> Any:
 
 def _with_number(names: Sequence[str], form: _Binary, swapped: bool = False) -> None:
     """Operators of an array and a number, which is the first of both where they are `swapped`."""
-    def forward(p: dict, x: Any) -> Any:
+    def forward(p: dict, x: Array) -> Any:
         number = _number(p, x)
         return form.function(number, x) if swapped else form.function(x, number)
 
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
         floats(x)
         if form.slopes is None:
             return flat(x)
@@ -170,13 +171,13 @@ for _key, _test in _TESTS.items():
 
 
 # ------------------------------------------------------------ of several arrays
-def _add_n_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], *arrays: Any) -> list[Any]:
+def _add_n_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], *arrays: Array) -> list[Any]:
     floats(*arrays)
     return [passed(heads[0]) for _ in arrays]
 
 
 @numpy_form("add_n", backward=_add_n_backward, reads=reads_none, dtypes=NUMBERS)
-def _add_n(p: dict, *arrays: Any) -> Any:
+def _add_n(p: dict, *arrays: Array) -> Any:
     need(all([a.shape == arrays[0].shape for a in arrays]))
     if len(arrays) == 1:
         return passed(arrays[0])

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..direct import Work, need, numpy_form
+from ..program import Array
 
 __all__: list[str] = []
 
@@ -37,17 +38,17 @@ class _Steps(NamedTuple):
 
 
 # ------------------------------------------------------------ columns
-def _image_last(x: Any) -> Any:
+def _image_last(x: Array) -> Any:
     """Returns a view of (image, ...) as (..., image)."""
     return x.transpose(*range(1, x.ndim), 0)  # a tenth of the time of np.moveaxis
 
 
-def _image_first(x: Any) -> Any:
+def _image_first(x: Array) -> Any:
     """Returns a view of (..., image) as (image, ...)."""
     return x.transpose(-1, *range(x.ndim - 1))
 
 
-def _padded(x: Any, pad: Sizes) -> Any:
+def _padded(x: Array, pad: Sizes) -> Any:
     """Returns images with zeros around them as (channel, *space, image)."""
     if not any(pad):
         return np.ascontiguousarray(_image_last(x)) if len(x) > 1 else _image_last(x)
@@ -60,7 +61,7 @@ def _inside(space: Sizes, pad: Sizes) -> tuple:
     return (slice(None), *[slice(p, p + n) for n, p in zip(space, pad, strict=True)])
 
 
-def _windows(x: Any, kernel: Sizes, places: Sizes, steps: _Steps) -> Any:
+def _windows(x: Array, kernel: Sizes, places: Sizes, steps: _Steps) -> Any:
     """Returns a view of (channel, *space, image) as (channel, *kernel, *places, image)."""
     channel, *space, image = x.strides
     shape = len(x), *kernel, *places, x.shape[-1]
@@ -83,19 +84,19 @@ def _blocks(batch: int, places: Sizes, height: int, itemsize: int, room: int) ->
                                                          for i in range(0, places[0], rows)]
 
 
-def _columns(windows: Any, rows: slice, steps: _Steps, kernel: Sizes) -> Any:
+def _columns(windows: Array, rows: slice, steps: _Steps, kernel: Sizes) -> Any:
     """Returns the windows of some rows as (groups, channel · kernel, columns)."""
     part = windows[(slice(None),) * (1 + len(kernel)) + (rows,)]
     return part.reshape(steps.groups, len(windows) // steps.groups * math.prod(kernel), -1)
 
 
-def _of_one(image: Any, rows: slice, groups: int) -> Any:
+def _of_one(image: Array, rows: slice, groups: int) -> Any:
     """Returns rows of an image (channel, *places) as a view (groups, channel / groups, places)."""
     row = math.prod(image.shape[2:])
     return image.reshape(groups, len(image) // groups, -1)[..., rows.start * row:rows.stop * row]
 
 
-def _of_images(x: Any, images: slice, rows: slice, groups: int) -> Any:
+def _of_images(x: Array, images: slice, rows: slice, groups: int) -> Any:
     """Returns rows of images (batch, channel, *places) as (groups, channel / groups, places · images)."""
     if images.stop - images.start == 1:
         return _of_one(x[images.start], rows, groups)
@@ -103,7 +104,7 @@ def _of_images(x: Any, images: slice, rows: slice, groups: int) -> Any:
 
 
 # ------------------------------------------------------------ the three products
-def _correlate(x: Any, w: Any, places: Sizes, steps: _Steps) -> Any:
+def _correlate(x: Array, w: Array, places: Sizes, steps: _Steps) -> Any:
     """Returns the convolution of data with a weight."""
     kernel = w.shape[2:]
     filters = w.reshape(steps.groups, len(w) // steps.groups, -1)
@@ -120,7 +121,7 @@ def _correlate(x: Any, w: Any, places: Sizes, steps: _Steps) -> Any:
     return out
 
 
-def _spread(head: Any, w: Any, space: Sizes, steps: _Steps) -> Any:
+def _spread(head: Array, w: Array, space: Sizes, steps: _Steps) -> Any:
     """Returns the gradient of the data of this size: the transpose of `_correlate`."""
     kernel, channels, places = w.shape[2:], w.shape[1] * steps.groups, head.shape[2:]
     if _turns(w, places, steps):
@@ -152,7 +153,7 @@ def _is_plain(kernel: Sizes, steps: _Steps) -> bool:
     return math.prod(kernel) == math.prod(steps.stride) == 1 and not any(steps.pad)
 
 
-def _turns(w: Any, places: Sizes, steps: _Steps) -> bool:
+def _turns(w: Array, places: Sizes, steps: _Steps) -> bool:
     """Returns whether the transpose is best a convolution with the kernel turned around: laying columns out takes less
     than adding them up, if the weight is small beside them.
     """
@@ -161,7 +162,7 @@ def _turns(w: Any, places: Sizes, steps: _Steps) -> bool:
         *steps.stride, *steps.dilate) == 1 and all(p < k for p, k in zip(steps.pad, w.shape[2:], strict=True))
 
 
-def _products(x: Any, head: Any, kernel: Sizes, steps: _Steps) -> Any:
+def _products(x: Array, head: Array, kernel: Sizes, steps: _Steps) -> Any:
     """Returns the gradient of the weight."""
     places, groups, inner = head.shape[2:], steps.groups, x.shape[1] // steps.groups
     out = np.empty((head.shape[1], inner, *kernel), x.dtype)
@@ -180,7 +181,7 @@ def _products(x: Any, head: Any, kernel: Sizes, steps: _Steps) -> Any:
 
 
 # ------------------------------------------------------------ the operators
-def _steps(p: dict[str, Any], x: Any, w: Any) -> _Steps:
+def _steps(p: dict[str, Any], x: Array, w: Array) -> _Steps:
     """Returns the parameters for each axis, of arrays with channels first."""
     kernel, dims = p["kernel"], x.ndim - 2
     stride, dilate = p["stride"] or (1,) * dims, p["dilate"] or (1,) * dims
@@ -196,12 +197,12 @@ def _is_last(p: dict[str, Any]) -> bool:
     return p["layout"] is not None and p["layout"][-1] == "C"
 
 
-def _first(p: dict[str, Any], array: Any) -> Any:
+def _first(p: dict[str, Any], array: Array) -> Any:
     """Returns an array with channels as its second axis."""
     return np.moveaxis(array, -1, 1) if _is_last(p) else array
 
 
-def _back(p: dict[str, Any], array: Any) -> Any:
+def _back(p: dict[str, Any], array: Array) -> Any:
     return np.moveaxis(array, 1, -1) if _is_last(p) else array
 
 
@@ -212,7 +213,7 @@ def _places(space: Sizes, kernel: Sizes, steps: _Steps) -> Sizes:
     return places
 
 
-def _biased(out: Any, bias: Any) -> Any:
+def _biased(out: Array, bias: Array | None) -> Any:
     """Returns the output, to which the bias is added."""
     if bias is not None:
         need(bias.shape == (out.shape[1],))
@@ -220,14 +221,14 @@ def _biased(out: Any, bias: Any) -> Any:
     return out
 
 
-def _convolution(p: dict[str, Any], x: Any, w: Any, bias: Any = None) -> Any:
+def _convolution(p: dict[str, Any], x: Array, w: Array, bias: Array | None = None) -> Any:
     x, w = _first(p, x), _first(p, w)
     steps = _steps(p, x, w)
     need(w.shape[:2] == (p["num_filter"], x.shape[1] // steps.groups))
     return _back(p, _biased(_correlate(x, w, _places(x.shape[2:], w.shape[2:], steps), steps), bias))
 
 
-def _transposed_steps(p: dict[str, Any], x: Any, w: Any) -> tuple[_Steps, Sizes]:
+def _transposed_steps(p: dict[str, Any], x: Array, w: Array) -> tuple[_Steps, Sizes]:
     """Returns what a transposed convolution is the transpose of, and the size of its output."""
     steps = _steps(p, x, w)
     need(w.shape[:2] == (x.shape[1], p["num_filter"] // steps.groups))
@@ -244,7 +245,7 @@ def _transposed_steps(p: dict[str, Any], x: Any, w: Any) -> tuple[_Steps, Sizes]
     return steps, space
 
 
-def _transposed(p: dict[str, Any], x: Any, w: Any, bias: Any = None) -> Any:
+def _transposed(p: dict[str, Any], x: Array, w: Array, bias: Array | None = None) -> Any:
     x, w = _first(p, x), _first(p, w)
     steps, space = _transposed_steps(p, x, w)
     return _back(p, _biased(_spread(x, w, space, steps), bias))
@@ -252,8 +253,8 @@ def _transposed(p: dict[str, Any], x: Any, w: Any, bias: Any = None) -> Any:
 
 def _gradients(by_data: Callable[..., Any], by_weight: Callable[..., Any]) -> Callable[..., list[Any]]:
     """Returns the gradients of either operator, from functions(parameters, head, x, w)."""
-    def backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Any, w: Any,
-                 bias: Any = None) -> list[Any]:
+    def backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Array, w: Array,
+                 bias: Array | None = None) -> list[Any]:
         head, x, w = _first(p, heads[0]), _first(p, x), _first(p, w)
         return [_back(p, by_data(p, head, x, w)) if wanted[0] else None,
                 _back(p, by_weight(p, head, x, w)) if wanted[1] else None,

@@ -11,6 +11,7 @@ from ...ops.common import normalized
 from ...ops.params import np_dtype
 from ...ops.shape.creation import _length
 from ..direct import need, numpy_form, to_dtype
+from ..program import Array
 from .shapes import FLOATS, constant
 
 __all__: list[str] = []
@@ -18,7 +19,7 @@ __all__: list[str] = []
 _MOST = 1 << 22  # elements: beyond, the formula's program is asked whether there is room for them
 
 
-def _progression(start: float, step: float, repeat: int, count: int, dtype: Any) -> Any:
+def _progression(start: float, step: float, repeat: int, count: int, dtype: np.dtype) -> Any:
     """Returns start, start + step, ..., each `repeat` times; for integers the two are cut to whole numbers first."""
     need(repeat > 0 and count <= _MOST and (dtype in FLOATS or dtype.kind in "iu" or dtype == np.float16))
     wide = np.float64 if dtype == np.float64 else np.float32
@@ -99,7 +100,7 @@ constant("_npi_full_like")(lambda p, x: np.full(x.shape, to_dtype(p["fill_value"
 
 
 @constant("_contrib_arange_like")
-def _arange_like(p: dict, x: Any) -> Any:
+def _arange_like(p: dict, x: Array) -> Any:
     if p["axis"] is not None:
         return _progression(p["start"], p["step"], p["repeat"], x.shape[normalized(p["axis"], x.ndim)], x.dtype)
     return _progression(p["start"], p["step"], p["repeat"], math.prod(x.shape), x.dtype).reshape(x.shape)

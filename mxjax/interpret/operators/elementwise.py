@@ -12,6 +12,7 @@ from ..._support.c_math import c_function
 from ...ops.params import np_dtype
 from ..direct import Work, need, numpy_form
 from ..numbers import as_c
+from ..program import Array
 
 __all__ = ["NUMBERS", "chosen", "erf", "flat", "floats", "passed", "reads_none", "sigmoid", "summed_to"]
 
@@ -20,17 +21,17 @@ _CAST = NUMBERS | {np.dtype(bool)}
 
 
 # ------------------------------------------------------------ what forms share
-def floats(*arrays: Any) -> None:
+def floats(*arrays: Array) -> None:
     """Leaves out the gradients of arrays of integers."""
     need(all([a.dtype.kind == "f" for a in arrays]))
 
 
-def passed(x: Any) -> Any:
+def passed(x: Array) -> Any:
     """The array itself as a result: a view, whose memory nobody takes for the result's own."""
     return x[...]
 
 
-def flat(*arrays: Any) -> list[Any]:
+def flat(*arrays: Array) -> list[Any]:
     """Returns gradients of zero."""
     return [np.zeros(a.shape, a.dtype) for a in arrays]
 
@@ -40,7 +41,7 @@ def reads_none(p: dict, wanted: Sequence[bool]) -> list[bool]:
     return [False] * len(wanted)
 
 
-def chosen(mask: Any, x: Any) -> Any:
+def chosen(mask: Array, x: Array) -> Any:
     """x where the mask is true, else 0, broadcast: by the bits, many times as fast as a choice."""
     bits = np.asarray(mask).view("i1").astype(f"i{x.dtype.itemsize}")
     np.negative(bits, out=bits)
@@ -48,7 +49,7 @@ def chosen(mask: Any, x: Any) -> Any:
     return kept.view(x.dtype)
 
 
-def summed_to(grad: Any, shape: tuple[int, ...]) -> Any:
+def summed_to(grad: Array, shape: tuple[int, ...]) -> Any:
     """Returns the gradient of an array of this shape that was broadcast to the gradient's."""
     if grad.shape == shape:
         return grad
@@ -69,10 +70,10 @@ def _unary(names: str | Sequence[str], function: Callable[[Any], Any], slope: Ca
         integers: it takes integers, too.
         work: of each number, in elements, where that is much.
     """
-    def forward(p: dict, x: Any) -> Any:
+    def forward(p: dict, x: Array) -> Any:
         return function(x) if x.ndim else function(x.reshape(1)).reshape(())
 
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
         floats(x)
         if slope is None:
             return flat(x)
@@ -90,53 +91,53 @@ def _unary(names: str | Sequence[str], function: Callable[[Any], Any], slope: Ca
 _exp, tanh = as_c(np.exp), as_c(np.tanh)
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: Array) -> Any:
     """Returns 1 / (1 + exp(-x))."""
     y = _exp(-x)
     y += 1
     return 1 / y
 
 
-def _sigmoid_slope(x: Any) -> Any:
+def _sigmoid_slope(x: Array) -> Any:
     s = sigmoid(x)
     s -= s * s
     return s
 
 
-def _tanh_slope(x: Any) -> Any:
+def _tanh_slope(x: Array) -> Any:
     t = tanh(x)
     np.multiply(t, t, out=t)
     return np.subtract(1, t, out=t)
 
 
-def erf(x: Any) -> Any:
+def erf(x: Array) -> Any:
     """Returns the error function of float32."""
     need(x.dtype == np.float32)
     return c_function("erff")(x)
 
 
-def _relu_slope(x: Any) -> Any:
+def _relu_slope(x: Array) -> Any:
     need(not x.size or x.max() == x.max())  # NaN has a slope of its own
     return (x > 0).astype(x.dtype)
 
 
-def _abs_slope(x: Any) -> Any:
+def _abs_slope(x: Array) -> Any:
     slope = (x > 0).astype(x.dtype)  # 0 at NaN
     slope -= x < 0
     return slope
 
 
-def _sign(x: Any) -> Any:
+def _sign(x: Array) -> Any:
     return (x > 0).astype(x.dtype) - (x < 0)
 
 
-def _nearest(x: Any) -> Any:
+def _nearest(x: Array) -> Any:
     """The nearest whole number, of halves the lower one."""
     low = np.floor(x)
     return low + (x - low > np.ceil(x) - x)
 
 
-def _rounded(x: Any) -> Any:
+def _rounded(x: Array) -> Any:
     """The nearest whole number, of halves the one away from zero."""
     whole = np.trunc(x)
     return whole + np.copysign(np.abs(x - whole) >= 0.5, x)
@@ -204,49 +205,49 @@ for _name, _function in {"logical_not": np.logical_not, "isnan": np.isnan, "isin
 
 
 # ------------------------------------------------------------ with parameters
-def _by_number(x: Any, value: Any) -> Any:
+def _by_number(x: Array, value: float) -> Any:
     """A parameter in the dtype of an array of floats."""
     return x.dtype.type(value)
 
 
-def _limits(p: dict, x: Any) -> tuple[Any, Any]:
+def _limits(p: dict, x: Array) -> tuple[Any, Any]:
     return _by_number(x, p["a_min"]), _by_number(x, p["a_max"])
 
 
-def _clip_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+def _clip_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
     low, high = _limits(p, x)
     return [chosen(~((x < low) | (x > high)), heads[0])]  # NaN passes its gradient
 
 
 @numpy_form("clip", backward=_clip_backward)
-def _clip(p: dict, x: Any) -> Any:
+def _clip(p: dict, x: Array) -> Any:
     low, high = _limits(p, x)
     need(low <= high)
     return np.minimum(np.maximum(x, low), high)
 
 
-def _line(p: dict, x: Any) -> Any:
+def _line(p: dict, x: Array) -> Any:
     return x * _by_number(x, p["alpha"]) + _by_number(x, p["beta"])
 
 
-def _hard_sigmoid_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+def _hard_sigmoid_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
     y = _line(p, x)
     return [chosen((y > 0) & (y < 1), heads[0]) * _by_number(x, p["alpha"])]
 
 
 @numpy_form("hard_sigmoid", backward=_hard_sigmoid_backward)
-def _hard_sigmoid(p: dict, x: Any) -> Any:
+def _hard_sigmoid(p: dict, x: Array) -> Any:
     y = _line(p, x)
     return np.minimum(np.maximum(y, 0), 1)
 
 
-def _bend(p: dict, x: Any) -> tuple[Any, Any]:
+def _bend(p: dict, x: Array) -> tuple[Any, Any]:
     """The square of the scale, and where its parabola becomes a line."""
     squared = np.square(_by_number(x, p["scalar"]))
     return squared, 1 / squared
 
 
-def _smooth_l1_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+def _smooth_l1_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
     squared, end = _bend(p, x)
     need(squared > 0)
     slope = np.clip(x * squared, -1, 1)
@@ -255,7 +256,7 @@ def _smooth_l1_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x
 
 
 @numpy_form("smooth_l1", backward=_smooth_l1_backward)
-def _smooth_l1(p: dict, x: Any) -> Any:
+def _smooth_l1(p: dict, x: Array) -> Any:
     squared, end = _bend(p, x)
     need(squared > 0)
     far = np.abs(x)
@@ -265,12 +266,12 @@ def _smooth_l1(p: dict, x: Any) -> Any:
 
 
 @numpy_form("_npi_around", backward=lambda p, heads, wanted, x: flat(x), reads=reads_none)
-def _around(p: dict, x: Any) -> Any:
+def _around(p: dict, x: Array) -> Any:
     need(p["decimals"] == 0)
     return np.rint(x)
 
 
-def _scale(x: Any) -> Any:
+def _scale(x: Array) -> Any:
     need(x.ndim)
     return _by_number(x, x.shape[-1] ** 0.5)
 
@@ -280,13 +281,13 @@ numpy_form("_contrib_div_sqrt_dim", reads=reads_none,
 
 
 # ------------------------------------------------------------ the array itself, or its shape alone
-def _itself(p: dict, x: Any, *others: Any) -> Any:
+def _itself(p: dict, x: Array, *others: Array) -> Any:
     return passed(x)
 
 
 def _of_first(gradient: Callable[..., Any]) -> Callable[..., list[Any]]:
     """The gradient of the first array, function(parameters, head, array) -> array; that of others is zero."""
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, *others: Any) -> list[Any]:
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array, *others: Array) -> list[Any]:
         floats(x)
         return [gradient(p, heads[0], x), *flat(*others)]
     return backward
@@ -299,13 +300,13 @@ for _names, _gradient in [
 ]:
     numpy_form(*_names, backward=_of_first(_gradient), reads=reads_none, dtypes=NUMBERS)(_itself)
 
-def _loss_slope(p: dict, head: Any, x: Any) -> Any:
+def _loss_slope(p: dict, head: Array, x: Array) -> Any:
     count = 1
     if p["normalization"] == "batch":
         need(x.size and x.ndim)
         count = x.size // x.shape[-1]
     elif p["normalization"] == "valid":
-        count = max(np.count_nonzero(x > _by_number(x, p["valid_thresh"])), 1)
+        count = max(int(np.count_nonzero(x > _by_number(x, p["valid_thresh"]))), 1)
     return np.full(x.shape, p["grad_scale"] / _by_number(x, count), x.dtype)
 
 
@@ -313,13 +314,13 @@ numpy_form("MakeLoss", backward=_of_first(_loss_slope),
            reads=lambda p, wanted: [p["normalization"] == "valid"])(lambda p, x: passed(x))
 
 
-def _cast_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+def _cast_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
     floats(x)
     return flat(x) if p["dtype"] == "bool" else [heads[0].astype(x.dtype)]
 
 
 @numpy_form("Cast", backward=_cast_backward, reads=reads_none, dtypes=_CAST)
-def _cast(p: dict, x: Any) -> Any:
+def _cast(p: dict, x: Array) -> Any:
     new = np_dtype(p["dtype"])
     need(new in _CAST)
     if x.dtype.kind == "f" and new.kind in "iu" and x.size:

@@ -11,6 +11,7 @@ import numpy as np
 from ...ops.common import normalized
 from ...ops.params import np_dtype
 from ..direct import Work, need, numpy_form, to_dtype
+from ..program import Array, Unknown
 from .elementwise import summed_to
 from .shapes import FLOATS, constant
 
@@ -20,7 +21,7 @@ Shape = tuple[int, ...]
 _MOST = 2.0 ** 31  # what an index that is a float has to be less than
 
 
-def _whole(index: Any) -> Any:
+def _whole(index: Array) -> Any:
     """Returns positions in any dtype as integers; a float's fraction is dropped."""
     if index.dtype.kind == "f":
         need((np.abs(index) < _MOST).all())  # not where there is a NaN
@@ -28,7 +29,7 @@ def _whole(index: Any) -> Any:
     return index.astype(np.intp)
 
 
-def _inside(index: Any, size: int) -> Any:
+def _inside(index: Array, size: int) -> Any:
     """Returns positions without negative ones, which count from the end; leaves those that are out of range."""
     if index.size:
         low, high = index.min(), index.max()
@@ -38,7 +39,7 @@ def _inside(index: Any, size: int) -> Any:
     return index
 
 
-def added(shape: Shape, values: Any, index: Any) -> Any:
+def added(shape: Shape, values: Array, index: Array) -> Any:
     """Returns zeros of this shape to whose rows those of values are added.
 
     Args:
@@ -66,13 +67,13 @@ def _reads_second(p: dict, wanted: Sequence[bool]) -> list[bool]:
     return [i == 1 for i in range(len(wanted))]
 
 
-def _nothing(a: Any, wanted: bool) -> Any:
+def _nothing(a: Array | None, wanted: bool) -> Any:
     """The gradient of positions and conditions."""
-    return np.zeros(a.shape, a.dtype) if wanted else None
+    return np.zeros(a.shape, a.dtype) if wanted and a is not None else None
 
 
 # ------------------------------------------------------------ along one axis
-def _positions(p: dict, index: Any, size: int) -> Any:
+def _positions(p: dict, index: Array, size: int) -> Any:
     """Returns positions along an axis of this size, those out of range limited to it or counted modulo the size."""
     need(size and index.size)
     index = _whole(index)
@@ -88,7 +89,7 @@ def _taken_work(p: dict, a: Shape, index: Shape) -> Work:
     return Work(2.0 * math.prod(index) * math.prod(a) / max(a[_axis(p, len(a))], 1))
 
 
-def _take_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], a: Any, index: Any) -> list[Any]:
+def _take_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], a: Array, index: Array) -> list[Any]:
     need(heads[0].dtype in FLOATS and a.dtype in FLOATS)
     grad = None
     if wanted[0]:
@@ -103,7 +104,7 @@ def _take_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], a: Any
 
 
 @numpy_form("take", backward=_take_backward, reads=_reads_second, work=_taken_work, mixed=True)
-def _take(p: dict, a: Any, index: Any) -> Any:
+def _take(p: dict, a: Array, index: Array) -> Any:
     axis = _axis(p, a.ndim)
     return np.take(a, _positions(p, index, a.shape[axis]), axis)
 
@@ -111,19 +112,19 @@ def _take(p: dict, a: Any, index: Any) -> Any:
 _ROWS = {"axis": 0, "mode": "clip"}
 
 
-def _embedding_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], index: Any, table: Any) -> list[Any]:
+def _embedding_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], index: Array, table: Array) -> list[Any]:
     of_table, of_index = _take_backward(_ROWS, heads, wanted[::-1], table, index)
     return [of_index, of_table]
 
 
 @numpy_form("Embedding", "_contrib_SparseEmbedding", backward=_embedding_backward, mixed=True,
             reads=lambda p, wanted: [True, False], work=lambda p, index, table: _taken_work(_ROWS, table, index))
-def _embedding(p: dict, index: Any, table: Any) -> Any:
+def _embedding(p: dict, index: Array, table: Array) -> Any:
     need(table.shape == (p["input_dim"], p["output_dim"]))
     return _take(_ROWS, table, index)
 
 
-def _one_of_each(a: Any, index: Any, axis: int, p: dict) -> Any:
+def _one_of_each(a: Array, index: Array, axis: int, p: dict) -> Any:
     """Returns positions along an axis that stays with size 1."""
     shape = (*a.shape[:axis], 1, *a.shape[axis + 1:])
     need(index.size == math.prod(shape))
@@ -133,11 +134,11 @@ def _one_of_each(a: Any, index: Any, axis: int, p: dict) -> Any:
 def _picking(name: str, axis_of: Callable[[dict, int], int], mode: str | None,
              result: Callable[[dict, Shape, Shape], Shape]) -> None:
     """One element along an axis at every other position; `result`: its shape, of both arrays' shapes."""
-    def places(p: dict, a: Any, index: Any) -> tuple[Any, int]:
+    def places(p: dict, a: Array, index: Array) -> tuple[Any, int]:
         axis = axis_of(p, a.ndim)
         return _one_of_each(a, index, axis, {"mode": mode or p["mode"]}), axis
 
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], a: Any, index: Any) -> list[Any]:
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], a: Array, index: Array) -> list[Any]:
         need(heads[0].dtype in FLOATS and a.dtype in FLOATS)
         grad = None
         if wanted[0]:
@@ -148,7 +149,7 @@ def _picking(name: str, axis_of: Callable[[dict, int], int], mode: str | None,
 
     @numpy_form(name, backward=backward, reads=_reads_second, mixed=True, work=lambda p, a, index: Work(
         2.0 * math.prod(index)))
-    def pick(p: dict, a: Any, index: Any) -> Any:
+    def pick(p: dict, a: Array, index: Array) -> Any:
         shape = result(p, a.shape, index.shape)
         where, axis = places(p, a, index)
         return np.take_along_axis(a, where, axis).reshape(shape)
@@ -171,7 +172,7 @@ _picking("batch_take", lambda p, ndim: 1, "clip", _matrix_rows)
 
 
 @constant("one_hot", work=lambda p, index: Work(2.0 * math.prod(index) * p["depth"]))
-def _one_hot(p: dict, index: Any) -> Any:
+def _one_hot(p: dict, index: Array) -> Any:
     need(p["depth"] > 0)
     places, dtype = _whole(index).ravel(), np_dtype(p["dtype"])
     on, off = to_dtype(p["on_value"], dtype), to_dtype(p["off_value"], dtype)
@@ -182,12 +183,12 @@ def _one_hot(p: dict, index: Any) -> Any:
 
 
 # ------------------------------------------------------------ along several axes
-def _coordinates(index: Any, shape: Shape) -> tuple[Any, ...]:
+def _coordinates(index: Array, shape: Shape) -> tuple[Any, ...]:
     need(index.ndim and 1 <= len(index) <= len(shape))
     return tuple([_inside(row, n) for row, n in zip(_whole(index), shape, strict=False)])
 
 
-def _spread(values: Any, index: Any, shape: Shape) -> Any:
+def _spread(values: Array, index: Array, shape: Shape) -> Any:
     """Returns zeros of this shape with values added at coordinates."""
     places, count = _coordinates(index, shape), len(index)
     flat = np.ravel_multi_index(places, shape[:count]).ravel()
@@ -195,23 +196,23 @@ def _spread(values: Any, index: Any, shape: Shape) -> Any:
     return added(shape, values.reshape(flat.size, -1), flat)
 
 
-def _gather_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], a: Any, index: Any) -> list[Any]:
+def _gather_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], a: Array, index: Array) -> list[Any]:
     need(heads[0].dtype in FLOATS and a.dtype in FLOATS)
     return [_spread(heads[0], index, a.shape) if wanted[0] else None, _nothing(index, wanted[1])]
 
 
 @numpy_form("gather_nd", backward=_gather_backward, reads=_reads_second, mixed=True)
-def _gather(p: dict, a: Any, index: Any) -> Any:
+def _gather(p: dict, a: Array, index: Array) -> Any:
     return a[_coordinates(index, a.shape)]
 
 
-def _gather_again(p: dict, heads: Sequence[Any], wanted: Sequence[bool], values: Any, index: Any) -> list[Any]:
+def _gather_again(p: dict, heads: Sequence[Any], wanted: Sequence[bool], values: Array, index: Array) -> list[Any]:
     need(heads[0].dtype in FLOATS and values.dtype in FLOATS)
     return [heads[0][_coordinates(index, heads[0].shape)] if wanted[0] else None, _nothing(index, wanted[1])]
 
 
 @numpy_form("scatter_nd", backward=_gather_again, reads=_reads_second, mixed=True)
-def _scatter(p: dict, values: Any, index: Any) -> Any:
+def _scatter(p: dict, values: Array, index: Array) -> Any:
     made, places = np.zeros(p["shape"], values.dtype), _coordinates(index, p["shape"])
     need(values.shape == index.shape[1:] + p["shape"][len(index):])
     made[places] = values
@@ -219,21 +220,21 @@ def _scatter(p: dict, values: Any, index: Any) -> Any:
 
 
 @numpy_form("_backward_gather_nd", backward=_gather_again, reads=_reads_second, mixed=True)
-def _scatter_added(p: dict, values: Any, index: Any) -> Any:
+def _scatter_added(p: dict, values: Array, index: Array) -> Any:
     need(values.dtype in FLOATS)
     return _spread(values, index, p["shape"])
 
 
 @numpy_form("_scatter_set_nd", mixed=True)
-def _scatter_set(p: dict, a: Any, values: Any, index: Any) -> Any:
+def _scatter_set(p: dict, a: Array, values: Array, index: Array) -> Any:
     need(values.dtype == a.dtype and values.shape == index.shape[1:] + a.shape[len(index):])
     made = a.copy()
     made[_coordinates(index, a.shape)] = values
     return made
 
 
-def _copy_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], old: Any, index: Any,
-                   new: Any) -> list[Any]:
+def _copy_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], old: Array, index: Array,
+                   new: Array) -> list[Any]:
     need(heads[0].dtype in FLOATS and old.dtype in FLOATS)
     places, kept = _inside(_whole(index), len(old)), None
     need(len(np.unique(places)) == places.size)  # else only the last row of each place has a gradient
@@ -244,7 +245,7 @@ def _copy_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], old: A
 
 
 @numpy_form("_contrib_index_copy", backward=_copy_backward, reads=_reads_second, mixed=True)
-def _index_copy(p: dict, old: Any, index: Any, new: Any) -> Any:
+def _index_copy(p: dict, old: Array, index: Array, new: Array) -> Any:
     need(new.dtype == old.dtype and new.shape == index.shape + old.shape[1:])
     made = old.copy()
     made[_inside(_whole(index), len(old))] = new
@@ -252,7 +253,7 @@ def _index_copy(p: dict, old: Any, index: Any, new: Any) -> Any:
 
 
 @constant("_contrib_index_array")
-def _index_array(p: dict, x: Any) -> Any:
+def _index_array(p: dict, x: Array) -> Any:
     axes = range(x.ndim) if p["axes"] is None else [normalized(a, x.ndim) for a in p["axes"]]
     need(axes)
     return np.stack([np.broadcast_to(np.arange(x.shape[a]).reshape(-1, *(1,) * (x.ndim - a - 1)), x.shape)
@@ -264,7 +265,7 @@ def _reads_first(p: dict, wanted: Sequence[bool]) -> list[bool]:
     return [i == 0 for i in range(len(wanted))]
 
 
-def _select(holds: Any, x: Any, y: Any) -> Any:
+def _select(holds: Array, x: Array, y: Array) -> Any:
     """Returns x where the condition, an array of booleans, holds, and y elsewhere, broadcast."""
     shape = np.broadcast_shapes(holds.shape, x.shape, y.shape)
     if x.dtype not in FLOATS:
@@ -275,7 +276,7 @@ def _select(holds: Any, x: Any, y: Any) -> Any:
     return made
 
 
-def _rowwise(condition: Any, x: Any) -> Any:
+def _rowwise(condition: Array, x: Array) -> Any:
     """Returns where a condition holds, which is of the full shape or has one number for each row."""
     need(condition.shape in (x.shape, x.shape[:1]))
     return (condition != 0).reshape(condition.shape + (1,) * (x.ndim - condition.ndim))
@@ -283,7 +284,7 @@ def _rowwise(condition: Any, x: Any) -> Any:
 
 def _where_backward(holds: Callable[..., Any], positive: Sequence[bool]) -> Callable[..., list[Any]]:
     """Gradients of a choice; `positive`: for each array after the condition whether it is taken where that holds."""
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], condition: Any, *arrays: Any) -> list[Any]:
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], condition: Array, *arrays: Array) -> list[Any]:
         head = heads[0]
         need(head.dtype in FLOATS and arrays[0].dtype in FLOATS)
         chosen, zero = holds(condition, head), np.zeros((), head.dtype)
@@ -294,46 +295,46 @@ def _where_backward(holds: Callable[..., Any], positive: Sequence[bool]) -> Call
 
 
 @numpy_form("where", backward=_where_backward(_rowwise, (True, False)), reads=_reads_first, mixed=True)
-def _where(p: dict, condition: Any, x: Any, y: Any) -> Any:
+def _where(p: dict, condition: Array, x: Array, y: Array) -> Any:
     need(x.shape == y.shape and x.dtype == y.dtype)
     return _select(_rowwise(condition, x), x, y)
 
 
-def _holds(condition: Any, x: Any) -> Any:
+def _holds(condition: Array, x: Array) -> Any:
     return condition != 0
 
 
-def _broadcasts(*arrays: Any) -> bool:
+def _broadcasts(*arrays: Array) -> bool:
     ndim = max([a.ndim for a in arrays])
     shapes = [(1,) * (ndim - a.ndim) + a.shape for a in arrays]
     return all([len(set(sizes) - {1}) < 2 for sizes in zip(*shapes, strict=True)])
 
 
 @numpy_form("_npi_where", backward=_where_backward(_holds, (True, False)), reads=_reads_first, mixed=True)
-def _np_where(p: dict, condition: Any, x: Any, y: Any) -> Any:
+def _np_where(p: dict, condition: Array, x: Array, y: Array) -> Any:
     need(x.dtype == y.dtype and _broadcasts(condition, x, y))
     return _select(condition != 0, x, y)
 
 
 @numpy_form("_npi_where_lscalar", backward=_where_backward(_holds, (False,)), reads=_reads_first, mixed=True)
-def _where_number_first(p: dict, condition: Any, x: Any) -> Any:
+def _where_number_first(p: dict, condition: Array, x: Array) -> Any:
     need(x.dtype in FLOATS and _broadcasts(condition, x))
     return _select(condition != 0, np.asarray(p["scalar"], x.dtype), x)
 
 
 @numpy_form("_npi_where_rscalar", backward=_where_backward(_holds, (True,)), reads=_reads_first, mixed=True)
-def _where_number_last(p: dict, condition: Any, y: Any) -> Any:
+def _where_number_last(p: dict, condition: Array, y: Array) -> Any:
     need(y.dtype in FLOATS and _broadcasts(condition, y))
     return _select(condition != 0, y, np.asarray(p["scalar"], y.dtype))
 
 
 @numpy_form("_npi_where_scalar2", mixed=True)
-def _where_numbers(p: dict, condition: Any) -> Any:
+def _where_numbers(p: dict, condition: Array) -> Any:
     return _select(condition != 0, np.asarray(p["x"], np.float32), np.asarray(p["y"], np.float32))
 
 
 @numpy_form("_npi_boolean_mask_assign_scalar", mixed=True)
-def _assigned_where(p: dict, x: Any, mask: Any) -> Any:
+def _assigned_where(p: dict, x: Array, mask: Array) -> Any:
     start = p["start_axis"]
     need(mask.shape == x.shape[start:start + mask.ndim])
     chosen = (mask != 0).reshape((1,) * start + mask.shape + (1,) * (x.ndim - start - mask.ndim))
@@ -341,33 +342,36 @@ def _assigned_where(p: dict, x: Any, mask: Any) -> Any:
 
 
 # ------------------------------------------------------------ sequences
-def _lengths(p: dict, x: Any, lengths: Any) -> Any:
+def _lengths(p: dict, x: Array, lengths: Array | None) -> Any:
     """Returns the lengths of sequences; leaves those that are longer than the batch."""
     need(p["axis"] in (0, 1) and x.ndim > 1)
     if not p["use_sequence_length"]:
         return None
-    need(lengths is not None and lengths.shape == (x.shape[1 - p["axis"]],) and lengths.size)
-    lengths = _whole(lengths)
-    need(lengths.max() <= x.shape[p["axis"]])
-    return lengths
+    if lengths is None:
+        raise Unknown
+    need(lengths.shape == (x.shape[1 - p["axis"]],) and lengths.size)
+    found = _whole(lengths)
+    need(found.max() <= x.shape[p["axis"]])
+    return found
 
 
 def _sequences(name: str, back: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers function(parameters, data, integer lengths or None), linear in the data, and its gradient."""
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, lengths: Any = None) -> list[Any]:
+        def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array,
+                     lengths: Array | None = None) -> list[Any]:
             need(heads[0].dtype in FLOATS and x.dtype in FLOATS)
             grad = back(p, heads[0], x.shape, _lengths(p, x, lengths)) if wanted[0] else None
             return [grad, *[_nothing(lengths, w) for w in wanted[1:]]]
 
-        def forward(p: dict, x: Any, lengths: Any = None) -> Any:
+        def forward(p: dict, x: Array, lengths: Array | None = None) -> Any:
             return function(p, x, _lengths(p, x, lengths))
         numpy_form(name, backward=backward, reads=_reads_second, mixed=True)(forward)
         return function
     return register
 
 
-def _masked(x: Any, lengths: Any, axis: int, value: Any) -> Any:
+def _masked(x: Array, lengths: Array | None, axis: int, value: float) -> Any:
     if lengths is None:
         return x
     time = np.arange(x.shape[axis])
@@ -378,41 +382,41 @@ def _masked(x: Any, lengths: Any, axis: int, value: Any) -> Any:
 
 
 @_sequences("SequenceMask", back=lambda p, head, x, lengths: _masked(head, lengths, p["axis"], 0))
-def _sequence_mask(p: dict, x: Any, lengths: Any) -> Any:
+def _sequence_mask(p: dict, x: Array, lengths: Array | None) -> Any:
     need(x.dtype in FLOATS or not p["value"])
     return _masked(x, lengths, p["axis"], p["value"])
 
 
-def _last_places(p: dict, x: Shape, lengths: Any) -> tuple:
+def _last_places(p: dict, x: Shape, lengths: Array | None) -> tuple:
     batch, time = np.arange(x[1 - p["axis"]]), x[p["axis"]] - 1 if lengths is None else np.maximum(lengths - 1, 0)
     return (time, batch) if p["axis"] == 0 else (batch, time)
 
 
-def _last_backward(p: dict, head: Any, x: Shape, lengths: Any) -> Any:
+def _last_backward(p: dict, head: Array, x: Shape, lengths: Array | None) -> Any:
     grad = np.zeros(x, head.dtype)
     grad[_last_places(p, x, lengths)] = head
     return grad
 
 
 @_sequences("SequenceLast", back=_last_backward)
-def _sequence_last(p: dict, x: Any, lengths: Any) -> Any:
+def _sequence_last(p: dict, x: Array, lengths: Array | None) -> Any:
     need(x.size)
     return x[_last_places(p, x.shape, lengths)]
 
 
-def _reversed_places(x: Shape, lengths: Any) -> tuple:
+def _reversed_places(x: Shape, lengths: Array) -> tuple:
     time = np.arange(x[0])[:, None]
     return np.where(time < lengths, lengths - 1 - time, time), np.arange(x[1])
 
 
-def _reversed(p: dict, x: Any, shape: Shape, lengths: Any) -> Any:
+def _reversed(p: dict, x: Array, shape: Shape, lengths: Array | None) -> Any:
     """A permutation that undoes itself, and so is its own transpose."""
     need(p["axis"] == 0)
     return x[::-1] if lengths is None else x[_reversed_places(shape, lengths)]
 
 
 @_sequences("SequenceReverse", back=_reversed)
-def _sequence_reverse(p: dict, x: Any, lengths: Any) -> Any:
+def _sequence_reverse(p: dict, x: Array, lengths: Array | None) -> Any:
     return _reversed(p, x, x.shape, lengths)
 
 
@@ -422,12 +426,13 @@ constant("size_array")(lambda p, x: np.array([x.size], np.int64))
 
 
 # ------------------------------------------------------------ what depends on values
-def _rows_of(data: Any, index: Any) -> Any:
+def _rows_of(data: Array, index: Array) -> Any:
     need(index.ndim == 1 and index.shape[0] == data.shape[0])
     return np.flatnonzero(index)
 
 
-def _boolean_mask_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], data: Any, index: Any) -> list[Any]:
+def _boolean_mask_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], data: Array,
+                           index: Array) -> list[Any]:
     grad = None
     if wanted[0]:
         grad = np.zeros(data.shape, data.dtype)
@@ -436,11 +441,11 @@ def _boolean_mask_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool]
 
 
 @numpy_form("_contrib_boolean_mask", backward=_boolean_mask_backward, reads=lambda p, wanted: [False, True], mixed=True)
-def _boolean_mask(p: dict, data: Any, index: Any) -> Any:
+def _boolean_mask(p: dict, data: Array, index: Array) -> Any:
     need(p["axis"] == 0)
     return data[_rows_of(data, index)]
 
 
 @numpy_form("_npx_nonzero", mixed=True)
-def _nonzero(p: dict, x: Any) -> Any:
+def _nonzero(p: dict, x: Array) -> Any:
     return np.argwhere(np.atleast_1d(x)).astype(np.int64)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..direct import need, numpy_form
+from ..program import Array
 from .elementwise import passed, sigmoid
 from .reductions import along, total
 
@@ -18,7 +19,7 @@ _LEAST = 1e-8  # the least probability that MXNet's cross-entropy takes the loga
 
 
 # ------------------------------------------------------------ softmax along an axis
-def softmax(x: Any, axis: int) -> Any:
+def softmax(x: Array, axis: int) -> Any:
     """Returns exp(x) divided by its sum along an axis."""
     y = x - x.max(axis, keepdims=True)
     np.exp(y, out=y)
@@ -26,13 +27,13 @@ def softmax(x: Any, axis: int) -> Any:
     return y
 
 
-def _log_softmax(x: Any, axis: int) -> Any:
+def _log_softmax(x: Array, axis: int) -> Any:
     y = x - x.max(axis, keepdims=True)
     y -= np.log(total(np.exp(y), axis, True))
     return y
 
 
-def _softmax_slope(x: Any, axis: int, head: Any) -> Any:
+def _softmax_slope(x: Array, axis: int, head: Array) -> Any:
     y = softmax(x, axis)
     grad = y * head
     np.subtract(head, total(grad, axis, True), out=grad)
@@ -40,13 +41,13 @@ def _softmax_slope(x: Any, axis: int, head: Any) -> Any:
     return grad
 
 
-def _log_softmax_slope(x: Any, axis: int, head: Any) -> Any:
+def _log_softmax_slope(x: Array, axis: int, head: Array) -> Any:
     grad = softmax(x, axis)
     grad *= total(head, axis, True)
     return np.subtract(head, grad, out=grad)
 
 
-def _scaled(p: dict, x: Any) -> Any:
+def _scaled(p: dict, x: Array) -> Any:
     temperature = p.get("temperature")
     return x if temperature is None else x / x.dtype.type(temperature)
 
@@ -54,22 +55,22 @@ def _scaled(p: dict, x: Any) -> Any:
 def _along_axis(name: str, axis_of: Callable[[dict, Any], int], function: Callable[[Any, int], Any],
                 slope: Callable[[Any, int, Any], Any], sign: int = 1) -> None:
     """An operator that is a function of sign·data / temperature along an axis."""
-    def forward(p: dict, x: Any) -> Any:
+    def forward(p: dict, x: Array) -> Any:
         need(x.size and x.ndim and p.get("dtype") in (None, x.dtype.name))
         return function(_scaled(p, x if sign > 0 else -x), axis_of(p, x))
 
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
         need(x.size)
         grad = _scaled(p, slope(_scaled(p, x if sign > 0 else -x), axis_of(p, x), heads[0]))
         return [grad if sign > 0 else np.negative(grad, out=grad)]
     numpy_form(name, backward=backward)(forward)
 
 
-def _axis(p: dict, x: Any) -> int:
+def _axis(p: dict, x: Array) -> int:
     return along(p["axis"], x)
 
 
-def _axis_of_mode(p: dict, x: Any) -> int:
+def _axis_of_mode(p: dict, x: Array) -> int:
     need(p["mode"] == "instance" or x.ndim > 2)
     return 1 if p["mode"] == "channel" else x.ndim - 1
 
@@ -81,20 +82,20 @@ _along_axis("SoftmaxActivation", _axis_of_mode, softmax, _softmax_slope)
 
 
 # ------------------------------------------------------------ cross-entropy
-def _positions(label: Any) -> Any:
+def _positions(label: Array) -> Any:
     """Labels as integers."""
     need(label.size and np.abs(label).max() < 1 << 31)  # neither NaN
     return label.astype(np.intp)
 
 
-def _labels(label: Any, classes: int) -> Any:
+def _labels(label: Array, classes: int) -> Any:
     """Labels as positions, all of which are there."""
     places = _positions(label)
     need(places.min() >= 0 and places.max() < classes)
     return places.reshape(-1, 1)
 
 
-def _entropy_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, label: Any) -> list[Any]:
+def _entropy_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array, label: Array) -> list[Any]:
     grad = None
     if wanted[0]:
         grad, places = softmax(x, 1), _labels(label, x.shape[1])
@@ -104,14 +105,14 @@ def _entropy_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: 
 
 
 @numpy_form("softmax_cross_entropy", backward=_entropy_backward, reads=lambda p, wanted: [wanted[0]] * 2)
-def _entropy(p: dict, x: Any, label: Any) -> Any:
+def _entropy(p: dict, x: Array, label: Array) -> Any:
     need(x.ndim == 2 and x.size and label.shape == x.shape[:1])
     loss = -np.take_along_axis(_log_softmax(x, 1), _labels(label, x.shape[1]), 1)
     return np.minimum(loss, x.dtype.type(-math.log(_LEAST))).sum().reshape(1)
 
 
 # ------------------------------------------------------------ softmax as an output layer
-def _fits(p: dict, x: Any, label: Any) -> None:
+def _fits(p: dict, x: Array, label: Array) -> None:
     """Leaves out labels of other shapes than probabilities, or classes of each row (of each place)."""
     need(x.size and x.ndim > 1)
     if label.shape == x.shape:
@@ -122,7 +123,7 @@ def _fits(p: dict, x: Any, label: Any) -> None:
         need(label.shape == x.shape[:-1] and (p["preserve_shape"] or x.ndim == 2))
 
 
-def _softmax_of_all(p: dict, x: Any) -> Any:
+def _softmax_of_all(p: dict, x: Array) -> Any:
     by_library = not p["_train"] and x.ndim == 4 and x.dtype == np.float32  # as MXNet predicts, by oneDNN
     if p["multi_output"] or p["preserve_shape"] or by_library:
         return softmax(x, 1 if p["multi_output"] else x.ndim - 1)
@@ -131,12 +132,12 @@ def _softmax_of_all(p: dict, x: Any) -> Any:
 
 @numpy_form("SoftmaxOutput", reads=lambda p, wanted: [wanted[0]] * 2, backward=lambda p, heads, wanted, x, label: [
     _softmax_output_slope(p, x, label) if wanted[0] else None, np.zeros(label.shape, label.dtype)])
-def _softmax_output(p: dict, x: Any, label: Any) -> Any:
+def _softmax_output(p: dict, x: Array, label: Array) -> Any:
     _fits(p, x, label)
     return _softmax_of_all(p, x)
 
 
-def _softmax_output_slope(p: dict, x: Any, label: Any) -> Any:
+def _softmax_output_slope(p: dict, x: Array, label: Array) -> Any:
     """The gradient: (batch, classes, places) probabilities, 1 less at the label."""
     _fits(p, x, label)
     need(not p["out_grad"])
@@ -170,11 +171,11 @@ def _softmax_output_slope(p: dict, x: Any, label: Any) -> Any:
 # ------------------------------------------------------------ regression
 def _regression(name: str, function: Callable[[Any], Any], slope: Callable[[Any], Any]) -> None:
     """An output layer: function(data), whose gradient is slope(output - label) over the values of each instance."""
-    def forward(p: dict, x: Any, label: Any) -> Any:
+    def forward(p: dict, x: Array, label: Array) -> Any:
         need(x.ndim and x.size == label.size and len(x))
         return function(x)
 
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, label: Any) -> list[Any]:
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array, label: Array) -> list[Any]:
         grad = None
         if wanted[0]:
             grad = slope(function(x) - label.reshape(x.shape))
@@ -183,7 +184,7 @@ def _regression(name: str, function: Callable[[Any], Any], slope: Callable[[Any]
     numpy_form(name, backward=backward, reads=lambda p, wanted: [wanted[0]] * 2)(forward)
 
 
-def _side(difference: Any) -> Any:
+def _side(difference: Array) -> Any:
     side = (difference > 0).astype(difference.dtype)
     side *= 2
     side -= 1

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..direct import Work, need, numpy_form
+from ..program import Array
 
 __all__: list[str] = []
 
@@ -19,18 +20,18 @@ Sizes = tuple[int, ...]
 
 
 # ------------------------------------------------------------ the arithmetic that they share
-def _sum(x: Any) -> Any:
+def _sum(x: Array) -> Any:
     """Returns the sums over the first and the last of three axes, which are kept."""
     return x.sum(2, keepdims=True).sum(0, keepdims=True) if x.shape[2] > 1 else x.sum(0, keepdims=True)
 
 
-def _sum_of_products(x: Any, y: Any) -> Any:
+def _sum_of_products(x: Array, y: Array) -> Any:
     if x.shape[2] == 1:
         return np.einsum("abc,abc->b", x, y)[None, :, None]
     return np.einsum("abc,abc->ab", x, y).sum(0)[None, :, None]
 
 
-def _centred(x: Any, out: Any) -> tuple[Any, Any, Any]:
+def _centred(x: Array, out: Array) -> tuple[Any, Any, Any]:
     """Returns the differences from the mean, in `out`, the mean and the variance."""
     count = x.dtype.type(len(x) * x.shape[2])
     mean = _sum(x) / count
@@ -38,11 +39,11 @@ def _centred(x: Any, out: Any) -> tuple[Any, Any, Any]:
     return centred, mean, _sum_of_products(centred, centred) / count
 
 
-def _scale(var: Any, eps: float) -> Any:
+def _scale(var: Array, eps: float) -> Any:
     return 1 / np.sqrt(var + var.dtype.type(eps))
 
 
-def _standardized(x: Any, gamma: Any, beta: Any, eps: float, shape: Sizes) -> tuple[Any, Any, Any, Any]:
+def _standardized(x: Array, gamma: Array, beta: Array, eps: float, shape: Sizes) -> tuple[Any, Any, Any, Any]:
     """Returns gamma·(x - mean) / sqrt(var + eps) + beta in this shape, mean, variance and 1 / sqrt(var + eps)."""
     whole = np.empty(shape, x.dtype)  # no view of something, which would be copied
     out, mean, var = _centred(x, whole.reshape(x.shape))
@@ -56,7 +57,7 @@ def _standardized(x: Any, gamma: Any, beta: Any, eps: float, shape: Sizes) -> tu
     return whole, mean, var, scale
 
 
-def _gradients(head: Any, x: Any, gamma: Any, eps: float, by_x: bool, shape: Sizes) -> tuple[Any, Any, Any]:
+def _gradients(head: Array, x: Array, gamma: Array, eps: float, by_x: bool, shape: Sizes) -> tuple[Any, Any, Any]:
     """Returns the gradients of x (if asked for, in this shape), gamma and beta (in that of gamma)."""
     whole = np.empty(shape, x.dtype)
     unit, _, var = _centred(x, whole.reshape(x.shape))
@@ -80,7 +81,7 @@ def _gradients(head: Any, x: Any, gamma: Any, eps: float, by_x: bool, shape: Siz
 
 
 # ------------------------------------------------------------ batch normalization
-def _by_channel(p: dict[str, Any], x: Any) -> tuple[Any, int]:
+def _by_channel(p: dict[str, Any], x: Array) -> tuple[Any, int]:
     """Returns a view (before, channel, behind), and the number of channels."""
     axis = p.get("axis", 1)
     axis += x.ndim * (axis < 0)
@@ -88,7 +89,7 @@ def _by_channel(p: dict[str, Any], x: Any) -> tuple[Any, int]:
     return x.reshape(math.prod(x.shape[:axis]), x.shape[axis], -1), x.shape[axis]
 
 
-def _vectors(count: int, *arrays: Any) -> list[Any]:
+def _vectors(count: int, *arrays: Array) -> list[Any]:
     """Returns vectors along the second of three axes."""
     need(all(a.shape == (count,) for a in arrays))
     return [a.reshape(1, -1, 1) for a in arrays]
@@ -100,7 +101,7 @@ def _is_of_batch(p: dict[str, Any]) -> bool:
 
 def _batch_norm(second: Callable[[Any, Any], Any]) -> Callable[..., tuple]:
     """Returns the operator; second: function(variance, 1 / sqrt(variance + eps)) -> its third output."""
-    def forward(p: dict[str, Any], x: Any, gamma: Any, beta: Any, moving_mean: Any, moving_var: Any) -> tuple:
+    def forward(p: dict[str, Any], x: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array) -> tuple:
         data, count = _by_channel(p, x)
         gamma, beta, mean, var = _vectors(count, gamma, beta, moving_mean, moving_var)
         if p["fix_gamma"]:
@@ -121,8 +122,8 @@ def _batch_norm(second: Callable[[Any, Any], Any]) -> Callable[..., tuple]:
     return forward
 
 
-def _batch_gradients(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Any, gamma: Any, beta: Any,
-                     moving_mean: Any, moving_var: Any) -> list[Any]:
+def _batch_gradients(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Array, gamma: Array,
+                     beta: Array, moving_mean: Array, moving_var: Array) -> list[Any]:
     need(heads[0] is not None)
     data, count = _by_channel(p, x)
     factor, mean, var = _vectors(count, gamma, moving_mean, moving_var)
@@ -164,7 +165,7 @@ for _name, _second in [("BatchNorm", lambda var, scale: scale), ("BatchNorm_v1",
 Rows = Callable[[dict[str, Any], Any, Sequence[Any]], tuple[Any, list[Any]]]
 
 
-def _layers(p: dict[str, Any], x: Any, vectors: Sequence[Any]) -> tuple[Any, list[Any]]:
+def _layers(p: dict[str, Any], x: Array, vectors: Sequence[Any]) -> tuple[Any, list[Any]]:
     need(x.ndim and x.size and -x.ndim <= p["axis"] < x.ndim)
     moved = np.moveaxis(x, p["axis"], -1)
     need(all(v.shape == moved.shape[-1:] for v in vectors))
@@ -172,7 +173,7 @@ def _layers(p: dict[str, Any], x: Any, vectors: Sequence[Any]) -> tuple[Any, lis
 
 
 def _groups(count: Callable[[dict[str, Any], Any], int]) -> Rows:
-    def rows(p: dict[str, Any], x: Any, vectors: Sequence[Any]) -> tuple[Any, list[Any]]:
+    def rows(p: dict[str, Any], x: Array, vectors: Sequence[Any]) -> tuple[Any, list[Any]]:
         need(x.ndim > 2 and x.size)
         groups = count(p, x)
         need(groups > 0 and x.shape[1] % groups == 0)
@@ -188,18 +189,18 @@ def _normalized(name: str, rows: Rows, moments: Callable[[dict[str, Any], Any, A
         rows: function(parameters, data, vectors) -> the data as (1, row, elements), the vectors likewise.
         moments: function(parameters, data, numbers of rows) -> these as outputs.
     """
-    def shape(p: dict[str, Any], x: Any) -> Sizes:
+    def shape(p: dict[str, Any], x: Array) -> Sizes:
         """The shape of the data with the axis behind the others."""
         return np.moveaxis(x, p.get("axis", -1), -1).shape
 
-    def forward(p: dict[str, Any], x: Any, gamma: Any, beta: Any) -> Any:
+    def forward(p: dict[str, Any], x: Array, gamma: Array, beta: Array) -> Any:
         data, (gamma, beta) = rows(p, x, (gamma, beta))
         out, mean, _, scale = _standardized(data, gamma, beta, p["eps"], shape(p, x))
         out = np.moveaxis(out, -1, p.get("axis", -1))
         return (out, moments(p, x, mean), moments(p, x, 1 / scale)) if p.get("output_mean_var") else out
 
-    def backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Any, gamma: Any,
-                 beta: Any) -> list[Any]:
+    def backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Array, gamma: Array,
+                 beta: Array) -> list[Any]:
         need(heads[0] is not None)
         data, (factor,) = rows(p, x, (gamma,))
         head, _ = rows(p, heads[0], ())
@@ -213,7 +214,7 @@ def _normalized(name: str, rows: Rows, moments: Callable[[dict[str, Any], Any, A
         wanted[0] or wanted[1], wanted[0], False])(forward)
 
 
-def _kept_axis(p: dict[str, Any], x: Any, numbers: Any) -> Any:
+def _kept_axis(p: dict[str, Any], x: Array, numbers: Array) -> Any:
     shape = list(x.shape)
     shape[p["axis"]] = 1
     return numbers.reshape(shape)
@@ -225,14 +226,14 @@ _normalized("InstanceNorm", _groups(lambda p, x: x.shape[1]), lambda p, x, numbe
 
 
 # ------------------------------------------------------------ norms without parameters
-def _norm(p: dict[str, Any], x: Any) -> tuple[Any, tuple[int, ...]]:
+def _norm(p: dict[str, Any], x: Array) -> tuple[Any, tuple[int, ...]]:
     """Returns the root of the sums of squares, and the axes of the sums."""
     need(x.size and (x.ndim > 2 or p["mode"] == "instance" and x.ndim > 0))
     axes = {"instance": tuple(range(1, x.ndim)), "channel": (1,), "spatial": tuple(range(2, x.ndim))}[p["mode"]]
     return np.sqrt(np.square(x).sum(axes, keepdims=True) + x.dtype.type(p["eps"])), axes
 
 
-def _l2_gradient(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+def _l2_gradient(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
     norm, axes = _norm(p, x)
     unit = x / norm
     along = (heads[0] * unit).sum(axes, keepdims=True)
@@ -243,11 +244,11 @@ def _l2_gradient(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool]
 
 
 @numpy_form("L2Normalization", backward=_l2_gradient, reads=lambda p, wanted: [True], work=_passes(4))
-def _l2_normalized(p: dict[str, Any], x: Any) -> Any:
+def _l2_normalized(p: dict[str, Any], x: Array) -> Any:
     return x / _norm(p, x)[0]
 
 
-def _neighbours(x: Any, size: int) -> Any:
+def _neighbours(x: Array, size: int) -> Any:
     """Returns sums of so many channels around each."""
     half = min((size - 1) // 2, x.shape[1] - 1)  # as many before as behind, also where the number is even
     out = x.copy()
@@ -257,7 +258,7 @@ def _neighbours(x: Any, size: int) -> Any:
     return out
 
 
-def _lrn_norm(p: dict[str, Any], x: Any) -> Any:
+def _lrn_norm(p: dict[str, Any], x: Array) -> Any:
     need(x.size and x.ndim > 1 and not p["output_norm"])
     norm = _neighbours(np.square(x), p["nsize"])
     norm *= x.dtype.type(float(p["alpha"]) / p["nsize"])
@@ -265,7 +266,7 @@ def _lrn_norm(p: dict[str, Any], x: Any) -> Any:
     return norm
 
 
-def _lrn_gradient(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+def _lrn_gradient(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
     norm = _lrn_norm(p, x)
     out = heads[0] * norm ** x.dtype.type(-p["beta"])
     pulled = out * x
@@ -279,5 +280,5 @@ def _lrn_gradient(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool
 
 @numpy_form("LRN", backward=_lrn_gradient, reads=lambda p, wanted: [True],
             work=lambda p, x: Work((20 + 2 * p["nsize"]) * math.prod(x)))
-def _lrn(p: dict[str, Any], x: Any) -> Any:
+def _lrn(p: dict[str, Any], x: Array) -> Any:
     return x * _lrn_norm(p, x) ** x.dtype.type(-p["beta"])

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..direct import Work, need, numpy_form
+from ..program import Array
 
 __all__: list[str] = []
 
@@ -37,7 +38,7 @@ class _Axis(NamedTuple):
         """Returns whether there is one window, of all data."""
         return self.places == 1 and self.kernel == self.size and not self.pad
 
-    def part(self, x: Any, axis: int, place: int) -> Any:
+    def part(self, x: Array, axis: int, place: int) -> Any:
         """Returns the elements at one place of all windows."""
         return x[(slice(None),) * axis + (slice(place, place + (self.places - 1) * self.stride + 1, self.stride),)]
 
@@ -68,7 +69,7 @@ def _axes(p: dict[str, Any], space: Sizes) -> list[_Axis]:
     return axes
 
 
-def _reduced(x: Any, axis: int, windows: _Axis, function: Any) -> Any:
+def _reduced(x: Array, axis: int, windows: _Axis, function: Any) -> Any:
     """Returns the windows along an axis, reduced by `np.add` or `np.maximum`."""
     if windows.is_whole:
         return function.reduce(x, axis, keepdims=True)
@@ -78,7 +79,7 @@ def _reduced(x: Any, axis: int, windows: _Axis, function: Any) -> Any:
     return out
 
 
-def _spread(head: Any, axis: int, windows: _Axis) -> Any:
+def _spread(head: Array, axis: int, windows: _Axis) -> Any:
     """Returns the gradient of padded data, of the sums of their windows along an axis."""
     size = windows.pad + windows.size + windows.behind
     shape = head.shape[:axis] + (size,) + head.shape[axis + 1:]
@@ -90,7 +91,7 @@ def _spread(head: Any, axis: int, windows: _Axis) -> Any:
     return out
 
 
-def _first_maxima(x: Any, axes: Sequence[_Axis]) -> Any:
+def _first_maxima(x: Array, axes: Sequence[_Axis]) -> Any:
     """Returns which element of each window of (image, *space) is the maximum, counted row by row; of equal ones the
     first.
     """
@@ -115,7 +116,7 @@ def _first_maxima(x: Any, axes: Sequence[_Axis]) -> Any:
     return code
 
 
-def _least(dtype: Any) -> Any:
+def _least(dtype: np.dtype) -> Any:
     return np.finfo(dtype).min  # neither NaN nor -inf are a maximum
 
 
@@ -124,7 +125,7 @@ def _is_last(p: dict[str, Any]) -> bool:
     return p["layout"] is not None and p["layout"][-1] == "C"
 
 
-def _geometry(p: dict[str, Any], x: Any) -> tuple[Any, list[_Axis], list[_Axis]]:
+def _geometry(p: dict[str, Any], x: Array) -> tuple[Any, list[_Axis], list[_Axis]]:
     """Returns the images, (batch, channel, *space), their axes, and the same where all of an image is one axis."""
     if _is_last(p):
         x = np.moveaxis(x, -1, 1)
@@ -136,34 +137,34 @@ def _geometry(p: dict[str, Any], x: Any) -> tuple[Any, list[_Axis], list[_Axis]]
     return x, axes, axes
 
 
-def _blocks(x: Any) -> Iterator[slice]:
+def _blocks(x: Array) -> Iterator[slice]:
     """Returns parts of the images that stay in the processor's cache."""
     rows = max(1, _CACHE // (x[0].size * x.itemsize))
     for start in range(0, len(x), rows):
         yield slice(start, start + rows)
 
 
-def _padded(x: Any, axes: Sequence[_Axis], value: float) -> Any:
+def _padded(x: Array, axes: Sequence[_Axis], value: float) -> Any:
     """Returns images (image, *space) with a value around them, for all windows."""
     around = [(axis.pad, axis.behind) for axis in axes]
     return np.pad(x, [(0, 0), *around], constant_values=value) if any(map(any, around)) else x
 
 
-def _flat(x: Any, axes: Sequence[_Axis]) -> Any:
+def _flat(x: Array, axes: Sequence[_Axis]) -> Any:
     """Returns (batch, channel, *space) as (image, *space)."""
     return x.reshape(-1, *[axis.size for axis in axes])
 
 
-def _flat_places(x: Any, axes: Sequence[_Axis]) -> Any:
+def _flat_places(x: Array, axes: Sequence[_Axis]) -> Any:
     """Returns (batch, channel, *places) as (image, *places)."""
     return x.reshape(-1, *[axis.places for axis in axes])
 
 
-def _result(p: dict[str, Any], out: Any) -> Any:
+def _result(p: dict[str, Any], out: Array) -> Any:
     return np.moveaxis(out, 1, -1) if _is_last(p) else out
 
 
-def _divided(p: dict[str, Any], x: Any, axes: Sequence[_Axis]) -> Any:
+def _divided(p: dict[str, Any], x: Array, axes: Sequence[_Axis]) -> Any:
     """Returns an array of places, divided by how many elements each averages over."""
     shares = [axis.shares(p["count_include_pad"] is not False) for axis in axes]
     return x / functools.reduce(np.multiply.outer, shares).astype(x.dtype)
@@ -179,7 +180,7 @@ def _pool_work(p: dict[str, Any], x: Sizes) -> Work:
     return Work(math.prod(x) * (2 if p["global_pool"] else 2 + sum(p["kernel"])))
 
 
-def _pool_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+def _pool_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
     kind, head = p["pool_type"], heads[0]
     x, axes, reduced = _geometry(p, x)
     head = np.moveaxis(head, -1, 1) if _is_last(p) else head
@@ -190,12 +191,12 @@ def _pool_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[boo
         head = head if power == 1 else np.divide(head, total if power == 2 else 3 * total * total,
                                                  out=np.zeros_like(total), where=total != 0)
     out = np.empty(x.shape, x.dtype)
-    images, heads, target = _flat(x, reduced), _flat_places(head, reduced), _flat(out, reduced)
+    images, slopes, target = _flat(x, reduced), _flat_places(head, reduced), _flat(out, reduced)
     for block in _blocks(images):
         if kind == "max":
-            target[block] = _to_maxima(images[block], heads[block], reduced)
+            target[block] = _to_maxima(images[block], slopes[block], reduced)
         else:
-            part: Any = heads[block]
+            part: Any = slopes[block]
             for axis in reversed(range(len(reduced))):
                 part = _spread(part, axis + 1, reduced[axis])
             target[block] = part[(slice(None), *[slice(a.pad, a.pad + a.size) for a in reduced])]
@@ -204,7 +205,7 @@ def _pool_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[boo
     return [_result(p, out)]
 
 
-def _to_maxima(x: Any, head: Any, axes: Sequence[_Axis]) -> Any:
+def _to_maxima(x: Array, head: Array, axes: Sequence[_Axis]) -> Any:
     """Returns the gradient of images, of the maxima of their windows."""
     weights = [math.prod([a.size for a in axes[i + 1:]]) for i in range(len(axes))]
     within = functools.reduce(np.add.outer, [w * np.arange(a.kernel) for w, a in zip(weights, axes, strict=True)])
@@ -219,7 +220,7 @@ def _to_maxima(x: Any, head: Any, axes: Sequence[_Axis]) -> Any:
     return out.reshape(x.shape)
 
 
-def _pooled(p: dict[str, Any], x: Any, axes: Sequence[_Axis], reduced: Sequence[_Axis]) -> Any:
+def _pooled(p: dict[str, Any], x: Array, axes: Sequence[_Axis], reduced: Sequence[_Axis]) -> Any:
     """Returns images (batch, channel, *space) pooled."""
     kind = p["pool_type"]
     if kind == "lp":
@@ -242,7 +243,7 @@ def _pooled(p: dict[str, Any], x: Any, axes: Sequence[_Axis], reduced: Sequence[
 
 @numpy_form("Pooling", backward=_pool_backward, work=_pool_work,
             reads=lambda p, wanted: [p["pool_type"] in ("max", "lp")])
-def _pooling(p: dict[str, Any], x: Any) -> Any:
+def _pooling(p: dict[str, Any], x: Array) -> Any:
     return _result(p, _pooled(p, *_geometry(p, x)))
 
 
@@ -256,7 +257,7 @@ def _enlargements(p: dict[str, Any], arrays: Sequence[Any]) -> list[tuple[int, i
     return [(height // a.shape[2], width // a.shape[3]) for a in arrays]
 
 
-def _each(p: dict[str, Any], whole: Any, arrays: Sequence[Any]) -> Iterator[Any]:
+def _each(p: dict[str, Any], whole: Array, arrays: Sequence[Any]) -> Iterator[Any]:
     """Returns the channels of the output that belong to each array."""
     first = 0
     for array in arrays:
@@ -264,13 +265,13 @@ def _each(p: dict[str, Any], whole: Any, arrays: Sequence[Any]) -> Iterator[Any]
         first += array.shape[1]
 
 
-def _enlarge_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], *arrays: Any) -> list[Any]:
+def _enlarge_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], *arrays: Array) -> list[Any]:
     times = _enlargements(p, arrays)
     return [_summed(_summed(part, 2, t[0]), 3, t[1]) if w else None for part, t, w in
             zip(_each(p, heads[0], arrays), times, wanted, strict=False)]
 
 
-def _summed(x: Any, axis: int, count: int) -> Any:
+def _summed(x: Array, axis: int, count: int) -> Any:
     """Returns sums of so many neighbours along an axis."""
     return _reduced(x, axis, _Axis(x.shape[axis], count, count, 0, x.shape[axis] // count), np.add)
 
@@ -284,7 +285,7 @@ _NOTHING: Callable[..., list[bool]] = lambda p, wanted: [False] * len(wanted) if
 
 
 @numpy_form("UpSampling", backward=_enlarge_backward, work=_enlarge_work, reads=_NOTHING)
-def _enlarge(p: dict[str, Any], *arrays: Any) -> Any:
+def _enlarge(p: dict[str, Any], *arrays: Array) -> Any:
     times, adds = _enlargements(p, arrays), p["multi_input_mode"] == "sum"
     height, width = [n * p["scale"] for n in arrays[0].shape[2:]]
     channels = arrays[0].shape[1] if adds else sum([a.shape[1] for a in arrays])

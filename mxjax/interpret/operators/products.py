@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 
 from ..direct import Work, need, numpy_form
+from ..program import Array
 from .elementwise import summed_to
 
 __all__: list[str] = []
 
 
 # ------------------------------------------------------------ dense
-def _rows(p: dict, x: Any) -> Any:
+def _rows(p: dict, x: Array) -> Any:
     return x.reshape(len(x), -1) if p["flatten"] else x.reshape(-1, x.shape[-1])
 
 
-def _dense_work(p: dict, x: tuple[int, ...], w: tuple[int, ...], b: Any = None) -> Work:
+def _dense_work(p: dict, x: tuple[int, ...], w: tuple[int, ...], b: tuple[int, ...] | None = None) -> Work:
     rows = x[0] if p["flatten"] else math.prod(x[:-1])
     return Work(2 * math.prod(x) + rows * w[0], rows * math.prod(w))
 
@@ -28,14 +29,15 @@ def _dense_reads(p: dict, wanted: Sequence[bool]) -> list[bool]:
     return [wanted[1], wanted[0], False][:len(wanted)]
 
 
-def _product(a: Any, b: Any, shape: Sequence[int]) -> Any:
+def _product(a: Array, b: Array, shape: Sequence[int]) -> Any:
     """Returns the product of two matrices in this shape: an array of its own, as views would be copied."""
     out = np.empty(shape, a.dtype)
     np.matmul(a, b, out=out.reshape(len(a), b.shape[1]))
     return out
 
 
-def _dense_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, w: Any, b: Any = None) -> list[Any]:
+def _dense_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array, w: Array,
+                    b: Array | None = None) -> list[Any]:
     head = heads[0].reshape(-1, len(w))
     return [_product(head, w, x.shape) if wanted[0] else None,
             head.T @ _rows(p, x) if wanted[1] else None,
@@ -43,7 +45,7 @@ def _dense_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: An
 
 
 @numpy_form("FullyConnected", backward=_dense_backward, reads=_dense_reads, work=_dense_work)
-def _dense(p: dict, x: Any, w: Any, b: Any = None) -> Any:
+def _dense(p: dict, x: Array, w: Array, b: Array | None = None) -> Any:
     need(x.ndim and x.size and w.ndim == 2 and len(w) == p["num_hidden"])
     rows = _rows(p, x)
     need(rows.shape[1] == w.shape[1] and (b is None or b.size == len(w)))
@@ -57,7 +59,7 @@ def _dense(p: dict, x: Any, w: Any, b: Any = None) -> Any:
 Axes = tuple[Sequence[int], Sequence[int]]
 
 
-def _as_matrices(axes: Axes, a: Any, b: Any) -> tuple[Any, Any, list[int], list[int]]:
+def _as_matrices(axes: Axes, a: Array, b: Array) -> tuple[Any, Any, list[int], list[int]]:
     """Returns matrices whose product is the sum over these axes, and the order of axes that makes them."""
     first, second = [[axis + x.ndim * (axis < 0) for axis in own] for own, x in zip(axes, (a, b), strict=True)]
     need(all(0 <= axis < x.ndim for own, x in ((first, a), (second, b)) for axis in own))
@@ -77,14 +79,14 @@ def _contraction(*names: str, axes: Callable[[dict[str, Any], int, int], Axes], 
         axes: function(parameters, dimensions of each array) -> the axes of each that are summed over.
         one: a single number has the shape (1,).
     """
-    def forward(p: dict[str, Any], a: Any, b: Any) -> Any:
+    def forward(p: dict[str, Any], a: Array, b: Array) -> Any:
         summed = axes(p, a.ndim, b.ndim)
         first, second, left, right = _as_matrices(summed, a, b)
         count = len(summed[0])
         shape = [a.shape[axis] for axis in left[:a.ndim - count]] + [b.shape[axis] for axis in right[count:]]
         return _product(first, second, shape or [1] * one)
 
-    def backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], a: Any, b: Any) -> list[Any]:
+    def backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], a: Array, b: Array) -> list[Any]:
         first, second, left, right = _as_matrices(axes(p, a.ndim, b.ndim), a, b)
         head = heads[0].reshape(len(first), -1)
         return [_ordered(head @ second.T, a, left) if wanted[0] else None,
@@ -97,7 +99,7 @@ def _contraction(*names: str, axes: Callable[[dict[str, Any], int, int], Axes], 
     numpy_form(*names, backward=backward, reads=_other, work=work)(forward)
 
 
-def _ordered(matrix: Any, like: Any, order: Sequence[int]) -> Any:
+def _ordered(matrix: Array, like: Array, order: Sequence[int]) -> Any:
     """Returns a matrix in the shape of the array that `_as_matrices` made such a one of."""
     return matrix.reshape([like.shape[axis] for axis in order]).transpose(np.argsort(order))
 
@@ -115,11 +117,11 @@ _contraction("_npi_tensordot_int_axes", axes=lambda p, m, n: (range(m - p["axes"
 
 
 # ------------------------------------------------------------ products of many matrices
-def _turned(x: Any, turned: bool = True) -> Any:
+def _turned(x: Array, turned: bool = True) -> Any:
     return x.swapaxes(-1, -2) if turned else x
 
 
-def _factors(p: dict[str, Any], a: Any, b: Any) -> tuple[Any, Any]:
+def _factors(p: dict[str, Any], a: Array, b: Array) -> tuple[Any, Any]:
     """Returns two arrays of matrices that can be multiplied."""
     need(min(a.ndim, b.ndim) > 1 and a.size and b.size and p.get("axis", -2) == -2)
     a, b = _turned(a, p.get("transpose_a", False)), _turned(b, p.get("transpose_b", False))
@@ -127,11 +129,11 @@ def _factors(p: dict[str, Any], a: Any, b: Any) -> tuple[Any, Any]:
     return a, b
 
 
-def _alpha(p: dict[str, Any], x: Any) -> Any:
+def _alpha(p: dict[str, Any], x: Array) -> Any:
     return x.dtype.type(float(p.get("alpha", 1)))
 
 
-def _matrix_gradients(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], a: Any, b: Any) -> list[Any]:
+def _matrix_gradients(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], a: Array, b: Array) -> list[Any]:
     left, right = _factors(p, a, b)
     grads, head = [None, None], heads[0]
     if (alpha := _alpha(p, head)) != 1:
@@ -143,7 +145,7 @@ def _matrix_gradients(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[
     return [grad if grad is None else summed_to(grad, x.shape) for grad, x in zip(grads, (a, b), strict=True)]
 
 
-def _matrix_work(p: dict[str, Any], a: tuple[int, ...], b: tuple[int, ...], *rest: Any) -> Work:
+def _matrix_work(p: dict[str, Any], a: tuple[int, ...], b: tuple[int, ...], *rest: tuple[int, ...]) -> Work:
     rows, columns = a[-1:] if p.get("transpose_a") else a[-2:-1], b[-2:-1] if p.get("transpose_b") else b[-1:]
     outer = max(math.prod(a[:-2]), math.prod(b[:-2])) * math.prod(rows)
     return Work(2 * (math.prod(a) + math.prod(b)) + outer * math.prod(columns), outer * math.prod((*b[-2:-1], *b[-1:])))
@@ -152,7 +154,7 @@ def _matrix_work(p: dict[str, Any], a: tuple[int, ...], b: tuple[int, ...], *res
 def _many(*names: str, fits: Callable[[Any, Any], bool]) -> None:
     """Registers products of the matrices of two arrays; fits: function(arrays) -> whether there are as many."""
     @numpy_form(*names, backward=_matrix_gradients, reads=_other, work=_matrix_work)
-    def forward(p: dict[str, Any], a: Any, b: Any) -> Any:
+    def forward(p: dict[str, Any], a: Array, b: Array) -> Any:
         need(fits(a, b))
         out = np.matmul(*_factors(p, a, b))
         if (alpha := _alpha(p, out)) != 1:
@@ -170,7 +172,7 @@ _many("_npi_matmul", fits=lambda a, b: all(m == n or 1 in (m, n) for m, n in zip
             backward=lambda p, heads, wanted, a, b, c: [
                 *_matrix_gradients(p, heads, wanted[:2], a, b),
                 heads[0] * heads[0].dtype.type(float(p["beta"])) if wanted[2] else None])
-def _gemm(p: dict[str, Any], a: Any, b: Any, c: Any) -> Any:
+def _gemm(p: dict[str, Any], a: Array, b: Array, c: Array) -> Any:
     need(a.shape[:-2] == b.shape[:-2])
     out = np.matmul(*_factors(p, a, b))
     need(out.shape == c.shape)
@@ -180,13 +182,13 @@ def _gemm(p: dict[str, Any], a: Any, b: Any, c: Any) -> Any:
 
 
 # ------------------------------------------------------------ attention on interleaved projections
-def _heads(p: dict[str, Any], x: Any, parts: int) -> Any:
+def _heads(p: dict[str, Any], x: Array, parts: int) -> Any:
     """Returns a view of (time, batch, heads · parts · size) as (parts, batch, heads, time, size)."""
     need(x.ndim == 3 and x.size and x.shape[2] % (p["heads"] * parts) == 0)
     return x.reshape(*x.shape[:2], p["heads"], parts, -1).transpose(3, 1, 2, 0, 4)
 
 
-def _queries_and_keys(p: dict[str, Any], x: Any, other: Any = None) -> tuple[Any, Any]:
+def _queries_and_keys(p: dict[str, Any], x: Array, other: Array | None = None) -> tuple[Any, Any]:
     if other is None:
         queries, keys, _ = _heads(p, x, 3)
     else:
@@ -195,11 +197,11 @@ def _queries_and_keys(p: dict[str, Any], x: Any, other: Any = None) -> tuple[Any
     return queries, keys
 
 
-def _root(queries: Any) -> Any:
+def _root(queries: Array) -> Any:
     return queries.dtype.type(queries.shape[-1] ** 0.5)
 
 
-def _score_gradients(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], *arrays: Any) -> list[Any]:
+def _score_gradients(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], *arrays: Array) -> list[Any]:
     queries, keys = _queries_and_keys(p, *arrays)
     head = heads[0].reshape(*queries.shape[:2], -1, heads[0].shape[2])
     grads = [np.zeros(x.shape, x.dtype) for x in arrays]  # in C order, so that views of them are what is written to
@@ -215,7 +217,7 @@ def _score_gradients(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[b
 @numpy_form("_contrib_interleaved_matmul_selfatt_qk", "_contrib_interleaved_matmul_encdec_qk",
             backward=_score_gradients, reads=lambda p, wanted: [*reversed(wanted)],
             work=lambda p, x, y=None: _attention_work(x, (y or x)[0]))
-def _scores(p: dict[str, Any], *arrays: Any) -> Any:
+def _scores(p: dict[str, Any], *arrays: Array) -> Any:
     queries, keys = _queries_and_keys(p, *arrays)
     out = np.empty((queries.shape[0] * queries.shape[1], queries.shape[2], keys.shape[2]), queries.dtype)
     np.matmul(queries / _root(queries), _turned(keys), out=out.reshape(*queries.shape[:2], *out.shape[1:]))
@@ -228,13 +230,14 @@ def _attention_work(x: tuple[int, ...], times: int) -> Work:
 
 def _weighing(name: str, parts: int) -> None:
     """Registers values, of so many interleaved projections the last, weighted by attention."""
-    def given(p: dict[str, Any], x: Any, attention: Any) -> tuple[Any, Any]:
+    def given(p: dict[str, Any], x: Array, attention: Array) -> tuple[Any, Any]:
         values = _heads(p, x, parts)[-1]
         need(attention.ndim == 3 and attention.size)
         need((len(attention), attention.shape[2]) == (values.shape[0] * values.shape[1], values.shape[2]))
         return values, attention.reshape(*values.shape[:2], *attention.shape[1:])
 
-    def backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Any, attention: Any) -> list[Any]:
+    def backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Array,
+                 attention: Array) -> list[Any]:
         values, weights = given(p, x, attention)
         head, by_x, by_attention = _heads(p, heads[0], 1)[0], None, None
         if wanted[0]:
@@ -246,7 +249,7 @@ def _weighing(name: str, parts: int) -> None:
         return [by_x, by_attention]
 
     @numpy_form(name, backward=backward, reads=_other, work=lambda p, x, attention: _attention_work(x, attention[1]))
-    def forward(p: dict[str, Any], x: Any, attention: Any) -> Any:
+    def forward(p: dict[str, Any], x: Array, attention: Array) -> Any:
         values, weights = given(p, x, attention)
         out = np.empty((attention.shape[1], x.shape[1], x.shape[2] // parts), x.dtype)
         np.matmul(weights, values, out=_heads(p, out, 1)[0])

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...ops.nn.recurrent import pieces
 from ..direct import Work, need, numpy_form
+from ..program import Array
 
 __all__: list[str] = []
 
@@ -32,7 +33,7 @@ class _Weights(NamedTuple):
     state_bias: Any
 
 
-def _unpacked(p: dict[str, Any], width: int, parameters: Any) -> list[_Weights]:
+def _unpacked(p: dict[str, Any], width: int, parameters: Array) -> list[_Weights]:
     """Returns views of the packed parameters, for each layer and each direction in it."""
     directions = 1 + p["bidirectional"]
     found: list[list[Any]] = [[] for _ in range(p["num_layers"] * directions)]
@@ -44,7 +45,7 @@ def _unpacked(p: dict[str, Any], width: int, parameters: Any) -> list[_Weights]:
     return [_Weights(*each) for each in found]
 
 
-def _halved(mode: str, weights: Any) -> Any:
+def _halved(mode: str, weights: Array) -> Any:
     """Returns the weights, or biases, with those of sigmoids divided by 2."""
     gates = _HALVED.get(mode, ())
     if not gates:
@@ -57,7 +58,7 @@ def _halved(mode: str, weights: Any) -> Any:
 
 
 # ------------------------------------------------------------ one layer in one direction
-def _forward(mode: str, data: Any, weights: _Weights, state: Sequence[Any], out: Any, back: bool,
+def _forward(mode: str, data: Array, weights: _Weights, state: Sequence[Any], out: Array, back: bool,
              keeps: bool) -> tuple[list[Any], tuple]:
     """Runs a layer; `out` (time, batch, size) gets its outputs.
 
@@ -112,12 +113,12 @@ def _forward(mode: str, data: Any, weights: _Weights, state: Sequence[Any], out:
     return [h] if cell is None else [h, cell.copy()], (gates, more)
 
 
-def _to_sigmoid(halves: Any) -> None:
+def _to_sigmoid(halves: Array) -> None:
     halves *= 0.5
     halves += 0.5
 
 
-def _backward(mode: str, weights: _Weights, state: Sequence[Any], out: Any, kept: tuple, head: Any,
+def _backward(mode: str, weights: _Weights, state: Sequence[Any], out: Array, kept: tuple, head: Array,
               last: Sequence[Any], back: bool) -> tuple[Any, Any, Any, list[Any]]:
     """Runs a layer's gradients from its last step to the first.
 
@@ -185,14 +186,14 @@ def _backward(mode: str, weights: _Weights, state: Sequence[Any], out: Any, kept
     return by_inputs, flat, before, [h] if cell is None else [h, cell]
 
 
-def _shifted(out: Any, state: Any, back: bool) -> Any:
+def _shifted(out: Array, state: Array, back: bool) -> Any:
     """Returns the states before each step."""
     first = np.broadcast_to(state, (1, *state.shape))
     return np.concatenate([out[1:], first] if back else [first, out[:-1]])
 
 
 # ------------------------------------------------------------ the operator
-def _checked(p: dict[str, Any], data: Any, parameters: Any, *states: Any) -> list[_Weights]:
+def _checked(p: dict[str, Any], data: Array, parameters: Array, *states: Array) -> list[_Weights]:
     """Returns the weights of all layers and directions."""
     need(not (p["projection_size"] or p["use_sequence_length"] or p["p"] and p["_train"] and p["num_layers"] > 1))
     need(p["lstm_state_clip_min"] is None or p["lstm_state_clip_max"] is None)
@@ -204,7 +205,7 @@ def _checked(p: dict[str, Any], data: Any, parameters: Any, *states: Any) -> lis
     return _unpacked(p, data.shape[2], parameters)
 
 
-def _layers(p: dict[str, Any], data: Any, weights: Sequence[_Weights], states: Sequence[Any],
+def _layers(p: dict[str, Any], data: Array, weights: Sequence[_Weights], states: Sequence[Any],
             keeps: bool) -> Iterator[tuple[Any, Any, list]]:
     """Runs the layers, and returns for each of them its inputs, its outputs and the results of its directions."""
     directions: int = 1 + p["bidirectional"]
@@ -220,8 +221,8 @@ def _layers(p: dict[str, Any], data: Any, weights: Sequence[_Weights], states: S
         data = out
 
 
-def _rnn_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], data: Any, parameters: Any,
-                  *states: Any) -> list[Any]:
+def _rnn_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], data: Array, parameters: Array,
+                  *states: Array) -> list[Any]:
     weights = _checked(p, data, parameters, *states)
     layers = list(_layers(p, data, weights, states, True))
     by_parameters = np.empty(parameters.shape, parameters.dtype)
@@ -258,7 +259,7 @@ def _rnn_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool
     return [head if wanted[0] else None, by_parameters, *by_states]
 
 
-def _rnn_work(p: dict[str, Any], data: Sizes, parameters: Sizes, *states: Any) -> Work:
+def _rnn_work(p: dict[str, Any], data: Sizes, parameters: Sizes, *states: tuple[int, ...]) -> Work:
     steps, batch = data[:2]
     outputs = steps * batch * p["state_size"] * p["num_layers"] * (1 + p["bidirectional"])
     calls = 3000.0 * steps * p["num_layers"] * (1 + p["bidirectional"])  # each step costs some, whatever its size
@@ -266,7 +267,7 @@ def _rnn_work(p: dict[str, Any], data: Sizes, parameters: Sizes, *states: Any) -
 
 
 @numpy_form("RNN", backward=_rnn_backward, work=_rnn_work, reads=lambda p, wanted: [True] * len(wanted))
-def _rnn(p: dict[str, Any], data: Any, parameters: Any, *states: Any) -> Any:
+def _rnn(p: dict[str, Any], data: Array, parameters: Array, *states: Array) -> Any:
     weights = _checked(p, data, parameters, *states)
     last: list[Any] = []
     out: Any = None

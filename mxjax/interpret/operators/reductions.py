@@ -10,6 +10,7 @@ import numpy as np
 
 from ...ops.params import np_dtype
 from ..direct import Work, need, numpy_form
+from ..program import Array
 from .elementwise import NUMBERS, chosen, flat, floats, reads_none
 
 __all__ = ["along", "total"]
@@ -18,13 +19,13 @@ _PART = 4  # of up to this part of the numbers the first ones are chosen, of mor
 _SHORT = 512  # rows up to which a product with ones is the fastest sum
 
 
-def along(axis: int, x: Any) -> int:
+def along(axis: int, x: Array) -> int:
     """Returns a non-negative axis."""
     need(-x.ndim <= axis < x.ndim)
     return axis % x.ndim
 
 
-def total(x: Any, axis: int | tuple[int, ...], keepdims: bool = False) -> Any:
+def total(x: Array, axis: int | tuple[int, ...], keepdims: bool = False) -> Any:
     """Returns the sum over axes: of many short rows by BLAS."""
     last = axis if isinstance(axis, int) else axis[0] if len(axis) == 1 else None
     if last == x.ndim - 1 and 0 < x.shape[-1] <= _SHORT and x.dtype.kind == "f" and x.flags.c_contiguous:
@@ -34,7 +35,7 @@ def total(x: Any, axis: int | tuple[int, ...], keepdims: bool = False) -> Any:
 
 
 # ------------------------------------------------------------ axes
-def _axes(p: dict, x: Any) -> tuple[int, ...]:
+def _axes(p: dict, x: Array) -> tuple[int, ...]:
     """The axes that are reduced, of classic operators: no axes are all of them."""
     axis = p["axis"]
     if not axis:
@@ -45,38 +46,38 @@ def _axes(p: dict, x: Any) -> tuple[int, ...]:
     return tuple([a for a in range(x.ndim) if (a in axes) != p.get("exclude", False)])
 
 
-def _numpy_axes(p: dict, x: Any) -> tuple[int, ...]:
+def _numpy_axes(p: dict, x: Array) -> tuple[int, ...]:
     """The same of mx.np, whose results may have no axes."""
     need(p["axis"] != () and p.get("initial") is None and p.get("dtype") in (None, x.dtype.name))
     return _axes(p, x)
 
 
-def _at_least_1d(x: Any) -> Any:
+def _at_least_1d(x: Array) -> Any:
     return x if x.ndim else x.reshape(1)
 
 
-def _back(head: Any, x: Any, axes: tuple[int, ...]) -> Any:
+def _back(head: Array, x: Array, axes: tuple[int, ...]) -> Any:
     """The head with the axes that were reduced, of size 1."""
     return head.reshape([1 if i in axes else n for i, n in enumerate(x.shape)])
 
 
 # ------------------------------------------------------------ numbers of each set
-def _spread(p: dict, head: Any, x: Any, axes: tuple[int, ...]) -> Any:
+def _spread(p: dict, head: Array, x: Array, axes: tuple[int, ...]) -> Any:
     return np.broadcast_to(_back(head, x, axes), x.shape)
 
 
-def _mean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _mean(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
     need(x.size)
     mean = total(x, axes, keepdims)
     mean /= _count(x, axes)
     return mean
 
 
-def _count(x: Any, axes: tuple[int, ...]) -> int:
+def _count(x: Array, axes: tuple[int, ...]) -> int:
     return math.prod([x.shape[a] for a in axes])
 
 
-def _product_slope(p: dict, head: Any, x: Any, axes: tuple[int, ...]) -> Any:
+def _product_slope(p: dict, head: Array, x: Array, axes: tuple[int, ...]) -> Any:
     product = np.multiply.reduce(x, axes, keepdims=True)
     need(np.isfinite(product).all() and product.all())
     return _back(head, x, axes) * product / x
@@ -84,17 +85,17 @@ def _product_slope(p: dict, head: Any, x: Any, axes: tuple[int, ...]) -> Any:
 
 def _extreme(function: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Maximum or minimum, and its gradient: all that are equal to it take the whole of it."""
-    def reduced(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    def reduced(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
         need(x.size)
         return function(x, axes, keepdims=keepdims)
 
-    def slope(p: dict, head: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    def slope(p: dict, head: Array, x: Array, axes: tuple[int, ...]) -> Any:
         there = x == function(x, axes, keepdims=True)
         return chosen(there, np.broadcast_to(_back(head, x, axes), x.shape))
     return reduced, slope
 
 
-def _without_nan(x: Any) -> Any:
+def _without_nan(x: Array) -> Any:
     return chosen(x == x, x)
 
 
@@ -111,10 +112,11 @@ def _reduction(names: tuple[str, str | None], function: Callable[..., Any], slop
     """
     fields = {**({} if reads else {"reads": reads_none}), **({"dtypes": NUMBERS} if integers else {})}
     for name, axes, shaped in zip(names, (_axes, _numpy_axes), (_at_least_1d, np.asarray), strict=True):
-        def forward(p: dict, x: Any, axes: Callable = axes, shaped: Callable = shaped) -> Any:
+        def forward(p: dict, x: Array, axes: Callable = axes, shaped: Callable = shaped) -> Any:
             return shaped(np.asarray(function(x, axes(p, x), p["keepdims"]), x.dtype))
 
-        def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, axes: Callable = axes) -> list[Any]:
+        def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array,
+                     axes: Callable = axes) -> list[Any]:
             floats(x)
             return [slope(p, heads[0], x, axes(p, x))]
         if name is not None:
@@ -132,7 +134,7 @@ _reduction(("max", "_np_max"), *_extreme(np.maximum.reduce), reads=True, integer
 _reduction(("min", "_np_min"), *_extreme(np.minimum.reduce), reads=True, integers=True)
 
 
-def _norm_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+def _norm_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
     axes = _axes(p, x)
     head = _back(heads[0], x, axes)
     if p["ord"] == 1:
@@ -144,7 +146,7 @@ def _norm_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any
 
 
 @numpy_form("norm", backward=_norm_backward)
-def _norm(p: dict, x: Any) -> Any:
+def _norm(p: dict, x: Array) -> Any:
     need(p["ord"] in (1, 2) and p["out_dtype"] in (None, x.dtype.name))
     sums = total(np.abs(x) if p["ord"] == 1 else np.square(x), _axes(p, x), p["keepdims"])
     return _at_least_1d(np.asarray(sums if p["ord"] == 1 else np.sqrt(sums)))
@@ -154,13 +156,13 @@ _INSTANCES = {"instance": lambda ndim: tuple(range(1, ndim)), "channel": lambda 
               "spatial": lambda ndim: tuple(range(2, ndim))}
 
 
-def _lengths(p: dict, x: Any) -> tuple[Any, tuple[int, ...]]:
+def _lengths(p: dict, x: Array) -> tuple[Any, tuple[int, ...]]:
     need(x.ndim > 2 or x.ndim > 1 and p["mode"] == "instance")
     axes = _INSTANCES[p["mode"]](x.ndim)
     return np.sqrt(total(np.square(x), axes, True) + x.dtype.type(p["eps"])), axes
 
 
-def _unit_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+def _unit_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
     length, axes = _lengths(p, x)
     y = x / length
     y *= total(y * heads[0], axes, True)
@@ -170,24 +172,24 @@ def _unit_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any
 
 
 @numpy_form("L2Normalization", backward=_unit_backward)
-def _unit(p: dict, x: Any) -> Any:
+def _unit(p: dict, x: Array) -> Any:
     return x / _lengths(p, x)[0]
 
 
-def _sums_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+def _sums_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
     axis = 0 if p["axis"] is None else along(p["axis"], x)
     return [np.flip(np.cumsum(np.flip(heads[0], axis), axis), axis).reshape(x.shape)]
 
 
 @numpy_form("_np_cumsum", backward=_sums_backward, reads=reads_none)
-def _sums(p: dict, x: Any) -> Any:
+def _sums(p: dict, x: Array) -> Any:
     need(p["dtype"] in (None, x.dtype.name) and x.ndim)
     return np.cumsum(x, None if p["axis"] is None else along(p["axis"], x))
 
 
 def _deviation(name: str, function: Callable[..., Any]) -> None:
     """The variance or the standard deviation of mx.np, which have no gradient."""
-    def forward(p: dict, x: Any) -> Any:
+    def forward(p: dict, x: Array) -> Any:
         axes = _numpy_axes(p, x)
         need(p["ddof"] < _count(x, axes))
         return np.asarray(function(x, axes, ddof=p["ddof"], keepdims=p["keepdims"]))
@@ -201,14 +203,14 @@ _deviation("_npi_std", np.std)
 # ------------------------------------------------------------ positions and order
 def _position(name: str, function: Callable[..., Any], classic: bool) -> None:
     """Positions of extremes: NaN is one; classic ones have the dtype of the array."""
-    def forward(p: dict, x: Any) -> Any:
+    def forward(p: dict, x: Array) -> Any:
         need(x.size and x.ndim)
         found = np.asarray(function(x, None if p["axis"] is None else along(p["axis"], x), keepdims=p["keepdims"]))
         return _at_least_1d(found).astype(x.dtype) if classic else found.astype(np.int64)
     numpy_form(name, backward=lambda p, heads, wanted, x: _flat_floats(x), reads=reads_none, dtypes=NUMBERS)(forward)
 
 
-def _flat_floats(x: Any) -> list[Any]:
+def _flat_floats(x: Array) -> list[Any]:
     floats(x)
     return flat(x)
 
@@ -219,7 +221,7 @@ for _name, _function in {"argmax": np.argmax, "argmin": np.argmin}.items():
 
 
 @numpy_form("argmax_channel", backward=lambda p, heads, wanted, x: flat(x), reads=reads_none)
-def _argmax_channel(p: dict, x: Any) -> Any:
+def _argmax_channel(p: dict, x: Array) -> Any:
     need(x.size and x.ndim > 1)
     return np.argmax(x, 1).astype(x.dtype)
 
@@ -228,7 +230,7 @@ def _sorting_work(p: dict, x: tuple[int, ...]) -> Work:
     return Work(20.0 * math.prod(x))
 
 
-def _first(x: Any, count: int, ascending: bool) -> Any:
+def _first(x: Array, count: int, ascending: bool) -> Any:
     """The positions of the first numbers in order along the last axis."""
     need(x.max() == x.max())  # NaN is the largest number, and not the least one of -x
     keys = x if ascending else -x
@@ -236,7 +238,7 @@ def _first(x: Any, count: int, ascending: bool) -> Any:
     return np.take_along_axis(places, np.argsort(np.take_along_axis(keys, places, -1), -1), -1)
 
 
-def _order(p: dict, x: Any, count: int = 0) -> tuple[Any, Any, int]:
+def _order(p: dict, x: Array, count: int = 0) -> tuple[Any, Any, int]:
     """The numbers in order along the axis at the end, their positions, and the axis.
 
     Equal numbers have rules of their own, which need not be followed where none of the first `count` has an equal.
@@ -255,7 +257,7 @@ def _order(p: dict, x: Any, count: int = 0) -> tuple[Any, Any, int]:
     return ordered, places, axis
 
 
-def _put_back(head: Any, places: Any, axis: int, x: Any, flattened: bool) -> Any:
+def _put_back(head: Array, places: Array, axis: int, x: Array, flattened: bool) -> Any:
     """The gradients of chosen numbers at their places, elsewhere 0."""
     moved = x.ravel() if flattened else np.moveaxis(x, axis, -1)
     grad = np.zeros(moved.shape, x.dtype)
@@ -263,31 +265,31 @@ def _put_back(head: Any, places: Any, axis: int, x: Any, flattened: bool) -> Any
     return grad.reshape(x.shape) if flattened else np.moveaxis(grad, -1, axis)
 
 
-def _sort_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+def _sort_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
     _, places, axis = _order(p, x, x.size)
     return [_put_back(heads[0], places, axis, x, p["axis"] is None)]
 
 
 @numpy_form("sort", backward=_sort_backward, work=_sorting_work)
-def _sort(p: dict, x: Any) -> Any:
+def _sort(p: dict, x: Array) -> Any:
     ordered, _, axis = _order(p, x)
     return np.moveaxis(ordered, -1, axis)
 
 
 @numpy_form("argsort", backward=lambda p, heads, wanted, x: flat(x), reads=reads_none, work=_sorting_work)
-def _argsort(p: dict, x: Any) -> Any:
+def _argsort(p: dict, x: Array) -> Any:
     _, places, axis = _order(p, x, x.size)
     return np.moveaxis(places, -1, axis).astype(np_dtype(p["dtype"]))
 
 
-def _count_of(p: dict, x: Any) -> int:
+def _count_of(p: dict, x: Array) -> int:
     """The number of values that are chosen."""
     size = x.size if p["axis"] is None else x.shape[along(p["axis"], x)]
     need(p["k"] <= size and p["ret_typ"] != "mask")
     return p["k"] if p["k"] > 0 else size
 
 
-def _topk_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+def _topk_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
     if p["ret_typ"] == "indices" or heads[0] is None:
         return flat(x)
     count = _count_of(p, x)
@@ -296,7 +298,7 @@ def _topk_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any
 
 
 @numpy_form("topk", backward=_topk_backward, work=_sorting_work)
-def _topk(p: dict, x: Any) -> Any:
+def _topk(p: dict, x: Array) -> Any:
     count = _count_of(p, x)
     ordered, places, axis = _order(p, x, count)
     values, places = [np.moveaxis(a[..., :count], -1, axis) for a in (ordered, places)]

@@ -17,6 +17,7 @@ from ...ops.np import rearranging as np_rearranging
 from ...ops.np.reductions import axes_of
 from ...ops.shape import rearranging, slicing
 from ..direct import Work, need, numpy_form
+from ..program import Array
 from .elementwise import summed_to
 
 __all__ = ["FLOATS", "constant", "linear", "reads_nothing"]
@@ -39,7 +40,7 @@ def linear(*names: str, back: Callable[..., Any], **fields: Any) -> Callable[[Fo
         back: function(parameters, gradient of the output, shape of the first array, other shapes ...) -> its gradient.
         fields: further ones of `Form`.
     """
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], *arrays: Any) -> list[Any]:
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], *arrays: Array) -> list[Any]:
         need(heads[0].dtype in FLOATS and arrays[0].dtype in FLOATS)
         first = back(p, heads[0], *[a.shape for a in arrays]) if wanted[0] else None
         return [first, *[np.zeros(a.shape, a.dtype) if w else None
@@ -140,7 +141,7 @@ _involution("reverse", lambda p, x: np.flip(x, tuple([normalized(a, x.ndim) for 
 _involution("_npi_flip", lambda p, x: np.flip(x, axes_of("_npi_flip", p["axis"], x.ndim)))
 
 
-def _rolled(p: dict, x: Any, sign: int = 1) -> Any:
+def _rolled(p: dict, x: Array, sign: int = 1) -> Any:
     shift, axis = p["shift"], p["axis"]
     need(shift and (len(shift) == 1 if axis is None else len(shift) in (1, len(axis))
                     and all([-x.ndim <= a < x.ndim for a in axis])))
@@ -148,7 +149,7 @@ def _rolled(p: dict, x: Any, sign: int = 1) -> Any:
     return np.roll(x, shift[0]) if axis is None else np.roll(x, shift * (len(axis) // len(shift)), axis)
 
 
-def _turned(p: dict, x: Any, sign: int = 1) -> Any:
+def _turned(p: dict, x: Array, sign: int = 1) -> Any:
     need(p["axes"] and len(p["axes"]) == 2 <= x.ndim and len(axes_of("_npi_rot90", p["axes"], x.ndim)) == 2)
     return np.rot90(x, sign * p["k"], p["axes"])
 
@@ -157,14 +158,14 @@ linear("_np_roll", back=lambda p, head, x: _rolled(p, head, -1))(_rolled)
 linear("_npi_rot90", back=lambda p, head, x: _turned(p, head, -1))(_turned)
 
 
-def _to_space(p: dict, x: Any) -> Any:
+def _to_space(p: dict, x: Array) -> Any:
     b = p["block_size"]
     need(x.ndim == 4 and b > 0 and x.size and x.shape[1] % b ** 2 == 0)
     n, c, h, w = x.shape
     return x.reshape(n, b, b, c // b ** 2, h, w).transpose(0, 3, 4, 1, 5, 2).reshape(n, c // b ** 2, h * b, w * b)
 
 
-def _to_depth(p: dict, x: Any) -> Any:
+def _to_depth(p: dict, x: Array) -> Any:
     b = p["block_size"]
     need(x.ndim == 4 and b > 0 and x.size and x.shape[2] % b == x.shape[3] % b == 0)
     n, c, h, w = x.shape
@@ -176,7 +177,7 @@ linear("space_to_depth", back=lambda p, head, x: _to_space(p, head))(_to_depth)
 
 
 # ------------------------------------------------------------ slices
-def _within(part: Any, head: Any, shape: Shape) -> Any:
+def _within(part: tuple, head: Array, shape: Shape) -> Any:
     """Returns zeros of this shape with the gradient in a part of them."""
     grad = np.zeros(shape, head.dtype)
     grad[part] = head
@@ -214,11 +215,11 @@ _part("slice_like", _leading)
 _part("Crop", _crop)
 
 
-def _assigned_part(p: dict, x: Any, *value: Any) -> tuple[slice, ...]:
+def _assigned_part(p: dict, x: Array, *value: Array) -> tuple[slice, ...]:
     return slicing._slices("_slice_assign", x.ndim, p["begin"], p["end"], p["step"])
 
 
-def _assign_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, *value: Any) -> list[Any]:
+def _assign_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array, *value: Array) -> list[Any]:
     head, part = heads[0], _assigned_part(p, x)
     need(head.dtype in FLOATS and x.dtype in FLOATS)
     kept = None
@@ -229,7 +230,7 @@ def _assign_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: A
 
 
 @numpy_form("_slice_assign", backward=_assign_backward, reads=reads_nothing)
-def _slice_assign(p: dict, x: Any, value: Any) -> Any:
+def _slice_assign(p: dict, x: Array, value: Array) -> Any:
     made, part = x.copy(), _assigned_part(p, x)
     need(made[part].shape == value.shape)
     made[part] = value
@@ -237,7 +238,7 @@ def _slice_assign(p: dict, x: Any, value: Any) -> Any:
 
 
 @numpy_form("_slice_assign_scalar", backward=_assign_backward, reads=reads_nothing)
-def _slice_assign_scalar(p: dict, x: Any) -> Any:
+def _slice_assign_scalar(p: dict, x: Array) -> Any:
     made = x.copy()
     made[_assigned_part(p, x)] = p["scalar"]
     return made
@@ -253,7 +254,7 @@ def _pieces(name: str, axis_of: Callable[[dict, int], int], limits: Callable[[di
         need(not p["squeeze_axis"] or all([b - a == 1 for a, b in zip(ends, ends[1:], strict=False)]))
         return axis, [(slice(None),) * axis + (slice(a, b),) for a, b in zip(ends, ends[1:], strict=False)]
 
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
         need(x.dtype in FLOATS and all([h is None or h.dtype in FLOATS for h in heads]))
         axis, cuts = parts(p, x.shape)
         grad = np.zeros(x.shape, x.dtype)
@@ -263,7 +264,7 @@ def _pieces(name: str, axis_of: Callable[[dict, int], int], limits: Callable[[di
         return [grad]
 
     @numpy_form(name, backward=backward, reads=reads_nothing, mixed=True)
-    def split(p: dict, x: Any) -> tuple:
+    def split(p: dict, x: Array) -> tuple:
         axis, cuts = parts(p, x.shape)
         return tuple([x[cut].squeeze(axis) if p["squeeze_axis"] else x[cut] for cut in cuts])
 
@@ -305,7 +306,7 @@ def _joined(name: str, axis_of: Callable[[dict, int], int], lift: Callable[[dict
         need(len({(*s[:axis], None, *s[axis + 1:]) for s in shapes}) == 1)
         return shapes, axis
 
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], *arrays: Any) -> list[Any]:
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], *arrays: Array) -> list[Any]:
         need(heads[0].dtype in FLOATS and arrays[0].dtype in FLOATS)
         shapes, axis = lifted(p, arrays)
         grads, begin = [], 0
@@ -316,7 +317,7 @@ def _joined(name: str, axis_of: Callable[[dict, int], int], lift: Callable[[dict
         return grads
 
     @numpy_form(name, backward=backward, reads=reads_nothing, mixed=True)
-    def join(p: dict, *arrays: Any) -> Any:
+    def join(p: dict, *arrays: Array) -> Any:
         need(arrays and len({a.dtype for a in arrays}) == 1)
         shapes, axis = lifted(p, arrays)
         return np.concatenate([a.reshape(s) for a, s in zip(arrays, shapes, strict=True)], axis)
@@ -345,7 +346,7 @@ def _repeated(name: str, layout: Callable[..., tuple[Shape, Shape, Shape]]) -> N
     `layout` makes of the parameters and the arrays' shapes three shapes: that of the first array with axes of size 1,
     the same with these repeated, and that of the result.
     """
-    def back(p: dict, head: Any, x: Shape, *others: Shape) -> Any:
+    def back(p: dict, head: Array, x: Shape, *others: Shape) -> Any:
         ones, full, _ = layout(p, x, *others)
         return summed_to(head.reshape(full), ones).reshape(x)
 
@@ -353,7 +354,7 @@ def _repeated(name: str, layout: Callable[..., tuple[Shape, Shape, Shape]]) -> N
         return Work(2.0 * math.prod(layout(p, *shapes)[1]))
 
     @linear(name, back=back, work=work)
-    def repeat(p: dict, x: Any, *others: Any) -> Any:
+    def repeat(p: dict, x: Array, *others: Array) -> Any:
         ones, full, result = layout(p, x.shape, *[a.shape for a in others])
         return np.broadcast_to(x.reshape(ones), full).reshape(result)
 
@@ -418,7 +419,7 @@ def _inner(x: Shape, widths: Widths) -> tuple[slice, ...]:
     return tuple([slice(a, a + n) for n, (a, _) in zip(x, widths, strict=True)])
 
 
-def _padded(p: dict, x: Any, widths: Widths) -> Any:
+def _padded(p: dict, x: Array, widths: Widths) -> Any:
     """Returns the array with more numbers before and after each axis."""
     mode = p["mode"]
     if mode != "constant":
@@ -437,7 +438,7 @@ def _need_source(mode: str, x: Shape, widths: Widths) -> None:
     need(mode == "edge" or all([max(pair) <= n - (mode == "reflect") for n, pair in zip(x, widths, strict=True)]))
 
 
-def _unpadded(p: dict, head: Any, x: Shape, widths: Widths) -> Any:
+def _unpadded(p: dict, head: Array, x: Shape, widths: Widths) -> Any:
     """Returns the gradient of the array that was padded."""
     mode = p["mode"]
     if mode == "constant":
@@ -449,7 +450,7 @@ def _unpadded(p: dict, head: Any, x: Shape, widths: Widths) -> Any:
     return head
 
 
-def _folded(mode: str, head: Any, n: int, before: int) -> Any:
+def _folded(mode: str, head: Array, n: int, before: int) -> Any:
     """Adds what was padded along the first axis to where it came from."""
     grad, first, last = head[before:before + n].copy(), head[:before], head[before + n:]
     after = len(last)
@@ -484,14 +485,14 @@ _padding("_npi_pad", _np_pairs)
 
 
 # ------------------------------------------------------------ diagonals and triangles
-def _diagonal(x: Any, k: int, axes: tuple[int, int]) -> Any:
+def _diagonal(x: Array, k: int, axes: tuple[int, int]) -> Any:
     """Returns the k-th diagonals of two axes, as the last axis: a view."""
     one, other = (normalized(a, x.ndim) for a in axes)
     need(one != other)
     return np.diagonal(x, k, one, other)
 
 
-def _on_diagonal(head: Any, shape: Shape, k: int, axes: tuple[int, int]) -> Any:
+def _on_diagonal(head: Array, shape: Shape, k: int, axes: tuple[int, int]) -> Any:
     """Returns zeros of this shape with the numbers on the k-th diagonals of two axes."""
     need(len(shape) > 1)
     made = np.zeros(shape, head.dtype)
@@ -501,19 +502,19 @@ def _on_diagonal(head: Any, shape: Shape, k: int, axes: tuple[int, int]) -> Any:
     return made
 
 
-def _matrix(x: Any, k: int) -> Any:
+def _matrix(x: Array, k: int) -> Any:
     n = len(x) + abs(k)
     return _on_diagonal(x, (n, n), k, (0, 1))
 
 
 def _diagonals(name: str, of: Callable[[dict], tuple[int, tuple[int, int]]]) -> None:
     """The diagonals of matrices, or the matrix of a vector; `of`: which one, and which axes."""
-    def back(p: dict, head: Any, x: Shape) -> Any:
+    def back(p: dict, head: Array, x: Shape) -> Any:
         k, axes = of(p)
         return np.diagonal(head, k) if len(x) == 1 else _on_diagonal(head, x, k, axes)
 
     @linear(name, back=back)
-    def diag(p: dict, x: Any) -> Any:
+    def diag(p: dict, x: Array) -> Any:
         k, axes = of(p)
         if x.ndim == 1:
             return _matrix(x, k)
@@ -534,23 +535,23 @@ def _axes(p: dict) -> tuple[int, int]:
 
 
 @linear("_np_diagonal", back=lambda p, head, x: _on_diagonal(head, x, p["offset"], _axes(p)))
-def _np_diagonal(p: dict, x: Any) -> Any:
+def _np_diagonal(p: dict, x: Array) -> Any:
     need(x.ndim > 1)
     return _diagonal(x, p["offset"], _axes(p))
 
 
 @linear("_np_trace", back=lambda p, head, x: _on_diagonal(head[..., None], x, p["offset"], _axes(p)))
-def _np_trace(p: dict, x: Any) -> Any:
+def _np_trace(p: dict, x: Array) -> Any:
     need(x.ndim > 1 and x.dtype in FLOATS)
     return np.asarray(_diagonal(x, p["offset"], _axes(p)).sum(-1))
 
 
-def _tril(p: dict, x: Any) -> Any:
+def _tril(p: dict, x: Array) -> Any:
     need(x.ndim > 1)
     return np.tril(x, p["k"])
 
 
-def _tril_back(p: dict, head: Any, x: Shape) -> Any:
+def _tril_back(p: dict, head: Array, x: Shape) -> Any:
     need(len(x) > 1)
     return np.tril(head, p["k"])
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from ... import level
 from ..direct import Work, need, numpy_form
+from ..program import Array
 from .shapes import FLOATS
 
 __all__: list[str] = []
@@ -30,13 +31,13 @@ def _work(p: dict, *shapes: tuple[int, ...]) -> Work:
     return Work(0.7 * sum([math.prod(shape) for shape in shapes]))
 
 
-def _numbers(p: dict, dtype: Any) -> SimpleNamespace:
+def _numbers(p: dict, dtype: np.dtype) -> SimpleNamespace:
     """Returns the parameters, numbers among them in the dtype of the weight."""
     return SimpleNamespace(**{name: value if isinstance(value, bool | tuple | str) else dtype.type(value)
                               for name, value in p.items()})
 
 
-def _updated(rule: Rule, numbers: Any, arrays: Sequence[Any], mixed: bool) -> tuple:
+def _updated(rule: Rule, numbers: SimpleNamespace, arrays: Sequence[Any], mixed: bool) -> tuple:
     """Returns a rule's results; `mixed`: it is for the last array, the float32 copy of the first."""
     step = functools.partial(_of_copy if mixed else rule, *[rule] * mixed, numbers)
     need(len({a.shape for a in arrays}) == 1)
@@ -53,7 +54,7 @@ def _updated(rule: Rule, numbers: Any, arrays: Sequence[Any], mixed: bool) -> tu
     return tuple(made)
 
 
-def _of_copy(rule: Rule, numbers: Any, weight: Any, grad: Any, *states: Any) -> Sequence[Any]:
+def _of_copy(rule: Rule, numbers: SimpleNamespace, weight: Array, grad: Array, *states: Array) -> Sequence[Any]:
     master = states[-1]
     states = states[:-1]
     new, *after = rule(numbers, master, grad.astype(master.dtype), *states)
@@ -68,7 +69,7 @@ def _need_copies(arrays: Sequence[Any]) -> None:
 def _single(name: str, rule: Rule, mixed: bool = False, tail: int = 0) -> None:
     """An update of one weight; the last `tail` arrays are no states, but come first in the rule."""
     @numpy_form(name, mixed=mixed, work=_work)
-    def update(p: dict, *arrays: Any) -> tuple:
+    def update(p: dict, *arrays: Array) -> tuple:
         own = arrays[:len(arrays) - tail]
         if mixed:
             _need_copies(own)
@@ -76,7 +77,7 @@ def _single(name: str, rule: Rule, mixed: bool = False, tail: int = 0) -> None:
         return _updated(bound, _numbers(p, own[-1].dtype), own, mixed)
 
 
-def _with_tail(rule: Rule, tail: Sequence[Any], numbers: Any, *arrays: Any) -> Sequence[Any]:
+def _with_tail(rule: Rule, tail: Sequence[Any], numbers: SimpleNamespace, *arrays: Array) -> Sequence[Any]:
     return rule(numbers, *tail, *arrays)
 
 
@@ -95,7 +96,7 @@ def _multi(name: str, rule: Rule, each: dict[str, str], width: int, mixed: bool 
         count: the parameter that counts the weights.
     """
     @numpy_form(name, mixed=mixed, work=_work)
-    def update(p: dict, *arrays: Any) -> tuple:
+    def update(p: dict, *arrays: Array) -> tuple:
         number = p[count]
         rest = arrays[number * width:]
         many = {**p, **dict(zip(each.values(), rest, strict=True))} if preloaded else p
@@ -114,16 +115,16 @@ def _multi(name: str, rule: Rule, each: dict[str, str], width: int, mixed: bool 
         return (*weights, *states)
 
 
-def _clipped(x: Any, limit: Any) -> Any:
+def _clipped(x: Array, limit: float) -> Any:
     """Returns a temporary limited to [-limit, limit]; a negative limit is none."""
     return np.clip(x, -limit, limit, out=x) if limit >= 0 else x
 
 
-def _rescaled(n: Any, grad: Any) -> Any:
+def _rescaled(n: SimpleNamespace, grad: Array) -> Any:
     return _clipped(grad * n.rescale_grad, n.clip_gradient)
 
 
-def _step(n: Any, grad: Any) -> Any:
+def _step(n: SimpleNamespace, grad: Array) -> Any:
     """Returns the rescaled, clipped gradient times the rate."""
     if n.clip_gradient < 0:
         return grad * (n.rescale_grad * n.lr)
@@ -132,7 +133,7 @@ def _step(n: Any, grad: Any) -> Any:
     return g
 
 
-def _decayed(n: Any, weight: Any, grad: Any, limit: Any) -> Any:
+def _decayed(n: SimpleNamespace, weight: Array, grad: Array, limit: float) -> Any:
     """Returns the rescaled gradient with the weight's decay: MXNet 1.x limits their sum, 2.0 the gradient alone."""
     g = grad * n.rescale_grad
     if level.current() == 2:
@@ -143,12 +144,12 @@ def _decayed(n: Any, weight: Any, grad: Any, limit: Any) -> Any:
     return _clipped(g, limit)
 
 
-def _root(squares: Any, epsilon: Any) -> Any:
+def _root(squares: Array, epsilon: float) -> Any:
     """Returns a root that is not 0: MXNet 1.x adds epsilon before it is taken, 2.0 afterwards."""
     return np.sqrt(squares + epsilon) if level.current() == 1 else np.sqrt(squares) + epsilon
 
 
-def _average(old: Any, new: Any, decay: Any) -> Any:
+def _average(old: Array, new: Array, decay: float) -> Any:
     """Returns the exponential moving average."""
     made = old * decay
     made += new * (1 - decay)
@@ -156,20 +157,20 @@ def _average(old: Any, new: Any, decay: Any) -> Any:
 
 
 # ------------------------------------------------------------ stochastic gradient descent
-def _sgd(n: Any, weight: Any, grad: Any) -> Sequence[Any]:
+def _sgd(n: SimpleNamespace, weight: Array, grad: Array) -> Sequence[Any]:
     new = weight * (1 - n.lr * n.wd)
     new -= _step(n, grad)
     return (new,)
 
 
-def _sgd_mom(n: Any, weight: Any, grad: Any, mom: Any) -> Sequence[Any]:
+def _sgd_mom(n: SimpleNamespace, weight: Array, grad: Array, mom: Array) -> Sequence[Any]:
     mom = mom * n.momentum
     mom -= weight * (n.lr * n.wd)
     mom -= _step(n, grad)
     return weight + mom, mom
 
 
-def _sgd_of_many(n: Any, weight: Any, grad: Any) -> Sequence[Any]:
+def _sgd_of_many(n: SimpleNamespace, weight: Array, grad: Array) -> Sequence[Any]:
     return (weight + (weight * (-n.lr * n.wd) - _step(n, grad)),)
 
 
@@ -182,23 +183,23 @@ for _name, _rule, _of_many, _width in [("sgd_update", _sgd, _sgd_of_many, 2),
                    _width + _mixed, _mixed, _preloaded)
 
 
-def _nag_mom(n: Any, weight: Any, grad: Any, mom: Any) -> Sequence[Any]:
+def _nag_mom(n: SimpleNamespace, weight: Array, grad: Array, mom: Array) -> Sequence[Any]:
     step = (_rescaled(n, grad) + weight * n.wd) * n.lr
     mom = mom * n.momentum - step
     return weight + mom * n.momentum - step, mom
 
 
-def _nag_mom_over(n: Any, weight: Any, grad: Any, mom: Any) -> Sequence[Any]:
+def _nag_mom_over(n: SimpleNamespace, weight: Array, grad: Array, mom: Array) -> Sequence[Any]:
     """As MXNet 1.x computes it where the new weight replaces the old one before the state is made."""
     new, kept = _nag_mom(n, weight, grad, mom)
     return new, kept - (new - weight) * (n.lr * n.wd) if level.current() == 1 else kept
 
 
-def _signsgd(n: Any, weight: Any, grad: Any) -> Sequence[Any]:
+def _signsgd(n: SimpleNamespace, weight: Array, grad: Array) -> Sequence[Any]:
     return (weight * (1 - n.lr * n.wd) - np.sign(grad) * n.lr,)
 
 
-def _signum(n: Any, weight: Any, grad: Any, mom: Any) -> Sequence[Any]:
+def _signum(n: SimpleNamespace, weight: Array, grad: Array, mom: Array) -> Sequence[Any]:
     mom = _average(mom, weight * -n.wd - _rescaled(n, grad), n.momentum)
     return weight * (1 - n.lr * n.wd_lh) + np.sign(mom) * n.lr, mom
 
@@ -211,14 +212,15 @@ _single("signum_update", _signum)
 
 
 # ------------------------------------------------------------ adaptive rates
-def _adam(n: Any, weight: Any, grad: Any, mean: Any, var: Any) -> Sequence[Any]:
+def _adam(n: SimpleNamespace, weight: Array, grad: Array, mean: Array, var: Array) -> Sequence[Any]:
     g = _decayed(n, weight, grad, n.clip_gradient)
     mean, var = _average(mean, g, n.beta1), var * n.beta2
     var += g * (1 - n.beta2) * g  # so the square of a large gradient is no infinity yet
     return weight - mean * n.lr / (np.sqrt(var) + n.epsilon), mean, var
 
 
-def _adamw_and_gradient(n: Any, scale: Any, weight: Any, grad: Any, mean: Any, var: Any) -> Sequence[Any]:
+def _adamw_and_gradient(n: SimpleNamespace, scale: Array, weight: Array, grad: Array, mean: Array,
+                        var: Array) -> Sequence[Any]:
     scale = scale.reshape(-1)[0]
     if not np.isfinite(scale) or scale == 0:
         return weight, mean, var, grad
@@ -227,11 +229,11 @@ def _adamw_and_gradient(n: Any, scale: Any, weight: Any, grad: Any, mean: Any, v
     return weight - (mean * n.lr / (np.sqrt(var) + n.epsilon) + weight * n.wd) * n.eta, mean, var, g
 
 
-def _adamw(n: Any, *arrays: Any) -> Sequence[Any]:
+def _adamw(n: SimpleNamespace, *arrays: Array) -> Sequence[Any]:
     return _adamw_and_gradient(n, *arrays)[:3]
 
 
-def _ftml(n: Any, weight: Any, grad: Any, d: Any, v: Any, z: Any) -> Sequence[Any]:
+def _ftml(n: SimpleNamespace, weight: Array, grad: Array, d: Array, v: Array, z: Array) -> Sequence[Any]:
     g = _decayed(n, weight, grad, n.clip_grad)
     v = _average(v, g * g, n.beta2)
     denominator = (np.sqrt(v / (1 - n.beta2 ** n.t)) + n.epsilon) * ((1 - n.beta1 ** n.t) / n.lr)
@@ -239,7 +241,7 @@ def _ftml(n: Any, weight: Any, grad: Any, d: Any, v: Any, z: Any) -> Sequence[An
     return -z / denominator, denominator, v, z
 
 
-def _ftrl(n: Any, weight: Any, grad: Any, z: Any, squares: Any) -> Sequence[Any]:
+def _ftrl(n: SimpleNamespace, weight: Array, grad: Array, z: Array, squares: Array) -> Sequence[Any]:
     g = _rescaled(n, grad)
     new_squares = squares + g * g
     root = np.sqrt(new_squares)
@@ -249,13 +251,14 @@ def _ftrl(n: Any, weight: Any, grad: Any, z: Any, squares: Any) -> Sequence[Any]
     return new, z, new_squares
 
 
-def _rmsprop(n: Any, weight: Any, grad: Any, squares: Any) -> Sequence[Any]:
+def _rmsprop(n: SimpleNamespace, weight: Array, grad: Array, squares: Array) -> Sequence[Any]:
     g = _decayed(n, weight, grad, n.clip_gradient)
     squares = _average(squares, g * g, n.gamma1 if level.current() == 1 else n.rho)
     return _clipped(weight - g * n.lr / _root(squares, n.epsilon), n.clip_weights), squares
 
 
-def _rmspropalex(n: Any, weight: Any, grad: Any, squares: Any, mean: Any, delta: Any) -> Sequence[Any]:
+def _rmspropalex(n: SimpleNamespace, weight: Array, grad: Array, squares: Array, mean: Array,
+                 delta: Array) -> Sequence[Any]:
     g = _decayed(n, weight, grad, n.clip_gradient)
     one = level.current() == 1
     kept, decay, momentum = [squares, mean], *((n.gamma1, n.gamma2) if one else (n.rho, n.momentum))
@@ -265,7 +268,7 @@ def _rmspropalex(n: Any, weight: Any, grad: Any, squares: Any, mean: Any, delta:
     return _clipped(weight + delta, n.clip_weights), *((squares, mean) if one else (mean, squares)), delta
 
 
-def _adagrad(n: Any, weight: Any, grad: Any, history: Any) -> Sequence[Any]:
+def _adagrad(n: SimpleNamespace, weight: Array, grad: Array, history: Array) -> Sequence[Any]:
     g = _rescaled(n, grad)
     history = history + g * g
     return weight - (g / _root(history, n.epsilon) + weight * n.wd) * n.lr, history
@@ -285,7 +288,7 @@ _single("_sparse_adagrad_update", _adagrad)
 
 
 @numpy_form("_contrib_group_adagrad_update")
-def _group_adagrad(p: dict, weight: Any, grad: Any, history: Any) -> tuple:
+def _group_adagrad(p: dict, weight: Array, grad: Array, history: Array) -> tuple:
     need(weight.size and weight.shape == grad.shape and history.size == len(weight))
     n = _numbers(p, weight.dtype)
     g = _rescaled(n, grad)
@@ -296,14 +299,14 @@ def _group_adagrad(p: dict, weight: Any, grad: Any, history: Any) -> tuple:
 
 
 # ------------------------------------------------------------ rates by layer
-def _direction(n: Any, weight: Any, grad: Any, mean: Any, var: Any) -> Sequence[Any]:
+def _direction(n: SimpleNamespace, weight: Array, grad: Array, mean: Array, var: Array) -> Sequence[Any]:
     g = _rescaled(n, grad)
     mean, var = _average(mean, g, n.beta1), _average(var, g * g, n.beta2)
     m, v = (mean / (1 - n.beta1 ** n.t), var / (1 - n.beta2 ** n.t)) if n.bias_correction else (mean, var)
     return m / (np.sqrt(v) + n.epsilon) + weight * n.wd, mean, var
 
 
-def _scaled_step(n: Any, weight: Any, g: Any, r1: Any, r2: Any) -> Any:
+def _scaled_step(n: SimpleNamespace, weight: Array, g: Array, r1: Array, r2: Array) -> Any:
     if n.lower_bound >= 0:
         r1 = max(r1, n.lower_bound)
     if n.upper_bound >= 0:
@@ -312,7 +315,7 @@ def _scaled_step(n: Any, weight: Any, g: Any, r1: Any, r2: Any) -> Any:
     return weight - g * (n.lr * ratio)
 
 
-def _sum_of_squares(x: Any) -> Any:
+def _sum_of_squares(x: Array) -> Any:
     """Returns the sum of squares of an array's numbers as float32."""
     flat, total = x.reshape(-1), 0.0
     for begin in range(0, x.size, _BLOCK):
@@ -321,16 +324,16 @@ def _sum_of_squares(x: Any) -> Any:
     return np.float32(total)
 
 
-def _norm(x: Any) -> Any:
+def _norm(x: Array) -> Any:
     return np.sqrt(_sum_of_squares(x))
 
 
-def _lamb(n: Any, weight: Any, grad: Any, mean: Any, var: Any) -> Sequence[Any]:
+def _lamb(n: SimpleNamespace, weight: Array, grad: Array, mean: Array, var: Array) -> Sequence[Any]:
     g, mean, var = _updated(_direction, n, (weight, grad, mean, var), False)
     return _scaled_step(n, weight, g, _norm(weight), _norm(g)), mean, var
 
 
-def _mp_lamb(n: Any, weight: Any, grad: Any, mean: Any, var: Any, master: Any) -> Sequence[Any]:
+def _mp_lamb(n: SimpleNamespace, weight: Array, grad: Array, mean: Array, var: Array, master: Array) -> Sequence[Any]:
     g, mean, var = _updated(_direction, n, (master, grad.astype(master.dtype), mean, var), False)
     new = _scaled_step(n, master, g, _norm(weight), _norm(g))
     return new.astype(weight.dtype), mean, var, new
@@ -345,25 +348,25 @@ for _name, _rule, _mixed in [("_multi_lamb_update", _lamb, False), ("_multi_mp_l
 
 
 @numpy_form("mp_lamb_update_phase1", mixed=True)
-def _mp_phase1(p: dict, weight: Any, grad: Any, mean: Any, var: Any, master: Any) -> tuple:
+def _mp_phase1(p: dict, weight: Array, grad: Array, mean: Array, var: Array, master: Array) -> tuple:
     _need_copies((weight, grad, mean, var, master))
     return _updated(_direction, _numbers(p, master.dtype), (master, grad.astype(master.dtype), mean, var), False)
 
 
 @numpy_form("lamb_update_phase2")
-def _phase2(p: dict, weight: Any, g: Any, r1: Any, r2: Any) -> Any:
+def _phase2(p: dict, weight: Array, g: Array, r1: Array, r2: Array) -> Any:
     need(weight.shape == g.shape and r1.size and r2.size)
     return _scaled_step(_numbers(p, weight.dtype), weight, g, r1.reshape(-1)[0], r2.reshape(-1)[0])
 
 
 @numpy_form("mp_lamb_update_phase2", mixed=True)
-def _mp_phase2(p: dict, weight: Any, g: Any, r1: Any, r2: Any, master: Any) -> tuple:
+def _mp_phase2(p: dict, weight: Array, g: Array, r1: Array, r2: Array, master: Array) -> tuple:
     need({a.dtype for a in (g, r1, r2, master)} == {np.dtype("f4")})
     return _phase2(p, master, g, r1, r2).astype(weight.dtype), master
 
 
 @numpy_form("multi_lars")
-def _multi_lars(p: dict, rates: Any, weights: Any, grads: Any, decays: Any) -> Any:
+def _multi_lars(p: dict, rates: Array, weights: Array, grads: Array, decays: Array) -> Any:
     n = _numbers(p, rates.dtype)
     weight, grad = np.sqrt(weights), np.sqrt(grads)
     ratio = weight * n.eta / (grad * n.rescale_grad + decays * weight + n.eps)
@@ -372,13 +375,13 @@ def _multi_lars(p: dict, rates: Any, weights: Any, grads: Any, decays: Any) -> A
 
 # ------------------------------------------------------------ many arrays at once
 @numpy_form("multi_sum_sq", mixed=True)
-def _multi_sum_sq(p: dict, *arrays: Any) -> Any:
+def _multi_sum_sq(p: dict, *arrays: Array) -> Any:
     need(arrays and all([a.dtype in FLOATS or a.dtype == np.float16 for a in arrays]))
     return np.array([_sum_of_squares(a) for a in arrays], np.float32)
 
 
 @numpy_form("reset_arrays", mixed=True)
-def _reset(p: dict, *arrays: Any) -> tuple:
+def _reset(p: dict, *arrays: Array) -> tuple:
     return tuple([np.zeros(a.shape, a.dtype) for a in arrays])
 
 
@@ -388,10 +391,10 @@ def _finite(arrays: Sequence[Any], before: Sequence[Any]) -> Any:
 
 
 @numpy_form("multi_all_finite", mixed=True)
-def _multi_all_finite(p: dict, *arrays: Any) -> Any:
+def _multi_all_finite(p: dict, *arrays: Array) -> Any:
     return _finite(arrays[:p["num_arrays"]], arrays[p["num_arrays"]:])
 
 
 @numpy_form("all_finite", mixed=True)
-def _all_finite(p: dict, x: Any, before: Any = None) -> Any:
+def _all_finite(p: dict, x: Array, before: Array | None = None) -> Any:
     return _finite([x], [] if before is None else [before])

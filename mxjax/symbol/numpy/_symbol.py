@@ -73,7 +73,7 @@ class _Symbol(Methods, Symbol):  # pyright: ignore[reportIncompatibleMethodOverr
         return Symbol(self._outputs)
 
     def sort(  # pyright: ignore[reportIncompatibleMethodOverride]  NumPy's signature on purpose
-            self, axis: int | None = -1, kind: Any = None, order: Any = None) -> _Symbol:
+            self, axis: int | None = -1, kind: str | None = None, order: str | None = None) -> _Symbol:
         """`np.sort` of this symbol."""
         return sort(self, axis, kind, order)
 

@@ -6,11 +6,13 @@ A loop's block takes the slices, then the states, then what else it uses; what o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ...base import MXNetError
-from ...ndarray import array
+from ...ndarray import NDArray, array
 from ...symbol import Symbol
 from .steps import Call, Ref, Table, read
 from .structure import Block, Body
@@ -37,6 +39,22 @@ def _moving(c: Call, places: Sequence[int]) -> list[int]:
     return [i for i in dict.fromkeys(places) if not c.is_constant(i)]
 
 
+@dataclass
+class _Inner:
+    """An inner graph, as a `Network`."""
+
+    symbol: Symbol
+    args: dict[str, NDArray]
+    aux: dict[str, NDArray]
+    rest: dict[str, np.ndarray]
+    shapes: dict[str, tuple[int, ...]]
+    dtypes: dict[str, np.dtype]
+
+    @property
+    def params(self) -> dict[str, NDArray]:
+        return {**self.args, **self.aux}
+
+
 def _block(c: Call, number: int, name: str, order: Sequence[int], table: Table, turn: str,
            slices: int = 0) -> Ref:
     """An inner graph as a block, whose inputs are those of the operator's in this order; the first are slices."""
@@ -45,12 +63,12 @@ def _block(c: Call, number: int, name: str, order: Sequence[int], table: Table, 
     free = {n: i for n, i in place.items() if i in order}
     values = {n: array(c.value(i)) for n, i in place.items() if n not in free}
     sizes = {n: (c.shape(i)[1:] or (1,)) if i < slices else c.shape(i) for n, i in free.items()}
-    model = SimpleNamespace(symbol=Symbol(graph.lowered.outputs), args=values, aux={}, params=values, rest={},
-                            shapes=sizes, dtypes={n: c.dtype(i) for n, i in free.items()})
+    model = _Inner(Symbol(graph.lowered.outputs), values, {}, {}, sizes,
+                   {n: c.dtype(i) for n, i in free.items()})
     try:
         names, steps, outputs = read(model, table, turn, inner=True)
     except MXNetError as error:
-        c.need(False, str(error).removeprefix("there is no counterpart for "))
+        raise c.refused(str(error).removeprefix("there is no counterpart for ")) from error
     where = {(-1 - k, 0): (-1 - order.index(place[n]), 0) for k, n in enumerate(names)}
     for step in steps:
         step.inputs = [where.get(r, r) for r in step.inputs]

@@ -189,13 +189,13 @@ def _topk(c: Call, d: Dialect) -> Any:
 
 # ------------------------------------------------------------ shapes
 def _reshape_like(c: Call, d: Dialect) -> Ref:
-    ranges = [c.p[name] for name in ("lhs_begin", "lhs_end", "rhs_begin", "rhs_end")]
-    if ranges == [None] * 4:
+    left, right = ((c.p[f"{side}_begin"], c.p[f"{side}_end"]) for side in ("lhs", "rhs"))
+    if left == right == (None, None):
         return c.expr("{0}.reshape({1}.shape)", *c.refs)
 
     def ends(begin: int | None, end: int | None, ndim: int) -> tuple[int, int]:
         return (begin or 0) % ndim, ndim if end is None else end + ndim if end < 0 else end
-    (first, last), (start, stop) = ends(*ranges[:2], c.ndim()), ends(*ranges[2:], c.ndim(1))
+    (first, last), (start, stop) = ends(*left, c.ndim()), ends(*right, c.ndim(1))
     parts = [f"*{{0}}.shape[:{first}]" if first else "", f"*{{1}}.shape[{start or ''}:{stop}]",
              f"*{{0}}.shape[{last}:]" if last < c.ndim() else ""]
     return c.expr(f"{{0}}.reshape({', '.join(p for p in parts if p)})", *c.refs)

@@ -207,14 +207,14 @@ def _reshaped(parts: list[str | int], ndim: int, words: bool) -> str:
             return f"{{0}}.unflatten({front}, ({', '.join(map(str, middle))}))"
     told, i = [], 0
     while i < len(parts):
-        end = i + 1
-        if isinstance(parts[i], int):
-            while end < len(parts) and parts[end] == parts[i] + end - i:
+        end, start = i + 1, parts[i]
+        if isinstance(start, int):
+            while end < len(parts) and parts[end] == start + end - i:
                 end += 1
-            start, stop = parts[i], parts[i] + end - i
+            stop = start + end - i
             told.append(f"{{0}}.shape[{start}]" if stop == start + 1 else f"*{{0}}.shape[{start or ''}:{stop}]")
         else:
-            told.append(parts[i])
+            told.append(start)
         i = end
     return f"{{0}}.reshape({', '.join(told)})"
 
@@ -412,7 +412,7 @@ def _mixture(c: Call, d: Dialect) -> Ref:
 
 
 def _arange_like(c: Call, d: Dialect) -> Ref:
-    c.need(c.p["axis"] is not None and c.p.get("repeat", 1) == 1, "without axis, or with repeat")
+    c.need(isinstance(c.p["axis"], int) and c.p.get("repeat", 1) == 1, "without axis, or with repeat")
     count, dtype = f"{{0}}.shape[{c.axis(c.p['axis'])}]", f"dtype={d.lib}.{c.out_dtype().name}"
     start, step = float(c.p["start"]), float(c.p["step"])
     text = f"{d.lib}.arange({count}, {dtype})"

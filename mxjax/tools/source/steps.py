@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,17 +14,35 @@ from ...base import MXNetError
 from ...graph.inference import infer_shapes, infer_types
 from ...graph.node import Entry, Node, topological
 from ...graph.rewriting import copied
-from ...ndarray import array, zeros
+from ...ndarray import NDArray, array, zeros
 from ...ops.params import np_dtype
 from ...ops.registry import get
 from ...symbol import Symbol, var
 from ...symbol._simpler import simpler
-from .._model import Model
 
-__all__ = ["Call", "Ref", "Step", "Table", "read"]
+__all__ = ["Call", "Network", "Ref", "Step", "Table", "read"]
 
 Ref = tuple[int, int]  # (position of a step, which of its results); inputs have the positions -1, -2, ...
-Emitter = Callable[["Call"], "Ref | Sequence[Ref]"]
+Emitter = Callable[[Any], "Ref | Sequence[Ref]"]  # of a `Call`, or of what stands for one
+
+
+class Network(Protocol):
+    """A model that is written as source: a graph with its parameters, and the shapes and dtypes of its inputs.
+
+    args, aux: parameters; rest: values of the inputs that are left out.
+    """
+
+    args: dict[str, NDArray]
+    aux: dict[str, NDArray]
+    rest: dict[str, np.ndarray]
+    shapes: dict[str, tuple[int, ...]]
+    dtypes: dict[str, np.dtype]
+
+    @property
+    def symbol(self) -> Symbol: ...
+
+    @property
+    def params(self) -> dict[str, NDArray]: ...  # both
 # what depends on shapes alone, which are known
 _SHAPES_ONLY = frozenset(["_contrib_MultiBoxPrior", "shape_array", "size_array", "_contrib_index_array"])
 
@@ -94,7 +112,11 @@ class Call:
     def need(self, condition: Any, what: str) -> None:
         """Raises MXNetError where the target has no counterpart for this use."""
         if not condition:
-            raise MXNetError(f"{self.kind} ({self.node.name}): {what}")
+            raise self.refused(what)
+
+    def refused(self, what: str) -> MXNetError:
+        """Returns the error that says that the target has no counterpart for this use."""
+        return MXNetError(f"{self.kind} ({self.node.name}): {what}")
 
     def has(self, index: int) -> bool:
         """Returns whether there is such an input."""
@@ -214,10 +236,19 @@ class Call:
             key=(*key, repr(args), repr(keywords)) if tensors and key else (), helper=helper), layout)
 
 
+def _refs(found: Ref | Sequence[Ref]) -> list[Ref]:
+    """Returns what an emitter returned as a list."""
+    refs: list[Ref] = [ref for ref in found if isinstance(ref, tuple)]
+    if refs or not found:
+        return refs
+    step, result = (number for number in found if isinstance(number, int))
+    return [(step, result)]
+
+
 class _Reader:
     """Goes through a graph and gathers the steps."""
 
-    def __init__(self, model: Model, table: Table, turn: str) -> None:
+    def __init__(self, model: Network, table: Table, turn: str) -> None:
         self.model, self.table, self.turn = model, table, turn
         self.steps: list[Step] = []
         self.layouts: dict[Ref, str] = {}
@@ -239,8 +270,9 @@ class _Reader:
             if node.op is None and node.name in model.shapes or node.op is not None and (
                     node.op.name not in _SHAPES_ONLY and any(id(n) in self.moving for n, _ in node.inputs)):
                 self.moving.add(id(node))
-            for n, _ in node.inputs:
-                self.users.setdefault(id(n), set()).add(node.op.name)
+            if node.op is not None:
+                for n, _ in node.inputs:
+                    self.users.setdefault(id(n), set()).add(node.op.name)
         self.taken = {(id(n), i) for node in self.nodes for n, i in node.inputs} | {(id(n), i) for n, i in outputs}
         self.inputs: list[str] = []
         self.known: dict[tuple[int, int], Ref] = {}
@@ -324,14 +356,13 @@ class _Reader:
             except MXNetError as error:
                 refused.append(str(error))
                 found = (0, 0)
-            found = [found] if isinstance(found, tuple) and isinstance(found[0], int) else list(found)
-            self.known.update({(id(node), i): ref for i, ref in enumerate(found)})
+            self.known.update({(id(node), i): ref for i, ref in enumerate(_refs(found))})
         if unknown or refused:
             raise MXNetError("there is no counterpart for " + "; ".join(unknown or refused))
         return [self.ref(entry) for entry in self.outputs]
 
 
-def read(model: Model, table: Table, turn: str = "", inner: bool = False) -> tuple[list[str], list[Step], list[Ref]]:
+def read(model: Network, table: Table, turn: str = "", inner: bool = False) -> tuple[list[str], list[Step], list[Ref]]:
     """(names of the inputs, steps, outputs) of a model.
 
     Args:

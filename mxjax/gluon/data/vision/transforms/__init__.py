@@ -30,9 +30,8 @@ from ._both import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
     from .....ndarray import NDArray
+    from .....ops.params import DTypeLike
     from ...._types import Size
 
 __all__ = ["Cast", "CenterCrop", "Compose", "CropResize", "HybridCompose", "Normalize", "RandomApply",

@@ -11,9 +11,8 @@ from ....block import HybridBlock
 from ....nn import HybridSequential, Sequential
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
     from .....ndarray import NDArray
+    from .....ops.params import DTypeLike
 
 __all__ = ["Cast", "HybridRandomApply", "RandomApply"]
 
