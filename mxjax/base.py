@@ -83,6 +83,10 @@ class Unfit(MXNetError, AssertionError):
     """An argument does not fit, which MXNet asserts that it does."""
 
 
+class WrongShape(MXNetError, ValueError):
+    """An assigned value has another shape: a ValueError in MXNet 1.9.1 and NumPy, an operator's error in MXNet 2."""
+
+
 class UnknownArgument(MXNetError, TypeError):
     """A function has no argument of this name: a TypeError in Python, an operator's error in MXNet."""
 

@@ -132,7 +132,8 @@ class KVStore(KVStoreBase):
                 self._updater(keys, merged, weights)
             else:
                 for k, total, weight in zip(keys, merged, weights, strict=True):
-                    self._updater(k, total, weight)
+                    # a str key is bytes in MXNet's updaters, which C calls
+                    self._updater(k.encode() if isinstance(k, str) else k, total, weight)
             return
         for k, total, here in zip(keys, sums, merged, strict=True):
             stored = self._values[k]
@@ -232,7 +233,7 @@ class KVStore(KVStoreBase):
         self._set_updater(opt.get_updater(optimizer))
 
     def _set_updater(self, updater: Callable[[Any, NDArray, NDArray], None]) -> None:
-        """Sets `updater(key, sum, stored)`, which changes `stored` in place."""
+        """Sets `updater(key, sum, stored)`, which changes `stored` in place; keys that are str arrive as bytes."""
         self._updater = updater
 
     def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
