@@ -37,8 +37,9 @@ def seed(seed_state: int, ctx: Context | str = "all") -> None:
 
     Args:
         seed_state: any int; equal seeds give equal numbers.
-        ctx: a context, or its device type, whose generator alone is seeded (and that of the CPUs, as in MXNet), or "all". Seeded alone, any
-            context gives the same numbers for the same seed; seeded together, each has a stream of its own.
+        ctx: a context, or its device type, whose generator alone is seeded (and that of the CPUs, as in MXNet), or
+            "all". Seeded alone, any context gives the same numbers for the same seed; seeded together, each has a
+            stream of its own.
 
     Raises:
         ValueError: `seed_state` is no int.
