@@ -97,6 +97,10 @@ class NotOneOf(MXNetError, KeyError, ValueError):
     __str__ = MXNetError.__str__  # KeyError's would put it in quotes
 
 
+class WrongKind(TypeError, AssertionError):
+    """An argument is of a wrong type: a TypeError in Python, an assertion in MXNet."""
+
+
 class NotRegistered(ValueError, AssertionError):
     """Nothing is registered by a name, which MXNet asserts; the message says what is."""
 
