@@ -252,7 +252,7 @@ def test_mistakes_are_named(caplog):
     assert "Already bound" in caplog.text
     with pytest.raises(ValueError, match="num_epoch"):
         module.fit(batches())
-    with pytest.raises(ValueError, match="same batch size"):
+    with pytest.raises(AssertionError, match="same batch size"):
         mx.mod.Module(mlp()).bind([("data", (4, 5))], [("softmax_label", (5,))])
     with pytest.raises(ValueError, match="too small to be split"):
         mx.mod.Module(mlp(), context=[mx.cpu(0), mx.cpu(1)]).bind([("data", (1, 5))], [("softmax_label", (1,))])

@@ -17,7 +17,7 @@ from .. import level
 from .._support.c_math import c_number
 from .._support.handles import pointer, taken
 from .._xla.process import waits
-from ..base import MXNetError, NotOneOf, WrongShape, integer_types, numeric_types
+from ..base import MXNetError, NotOneOf, Unfit, WrongShape, integer_types, numeric_types
 from ..context import Context, current_context
 from ..eager.array_types import Handle, array_classes, storage, wrap
 from ..eager.backward import backward, drop, retain
@@ -672,7 +672,7 @@ class NDArray(_Base):
         elif not shape:
             shape = tuple(kwargs.get("shape", ()))
             if not shape:
-                raise ValueError("Shape must be provided.")
+                raise Unfit("Shape must be provided.")
         unknown = set(kwargs) - {"shape", "reverse"}
         if unknown:
             raise TypeError(f"reshape got unknown keyword arguments: {', '.join(sorted(unknown))}. "

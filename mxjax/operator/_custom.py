@@ -225,7 +225,8 @@ def _made(params: dict[str, Any], arrays: list[NDArray], count: int, ctx: Contex
     out_types: list = [None] * len(outs)
     _infer_type(params, types, out_types)
     with _errors("create_operator", params["op_type"]):
-        op = prop.create_operator(ctx, [list(a.shape) for a in inputs], [_DTYPE_NP_TO_MX[a.dtype] for a in inputs])
+        numbers = [_DTYPE_NP_TO_MX[np_dtype(a.dtype).type] for a in inputs]
+        op = prop.create_operator(ctx, [list(a.shape) for a in inputs], numbers)
     return _Made(op, _signature(arrays, ctx), [(s, np_dtype(t)) for s, t in zip(outs, out_types, strict=True)],
                  engine.get().new_variable() if lasting else None)
 
@@ -259,7 +260,7 @@ def _call(params: dict[str, Any], arrays: list[NDArray], ctx: Context,
     else:  # what is stored has no size before it is there, so no place in the engine's queue
         values, results = [a.detach() for a in inputs], [_blank(*spec, ctx) for spec in zip(stypes, specs, strict=True)]
         with Modes(False, train), custom_operator(params["op_type"]), _errors("forward", params["op_type"]):
-            op.forward(train, ["write"] * len(results), values, results, aux)
+            op.forward(is_train=train, req=["write"] * len(results), in_data=values, out_data=results, aux=aux)
     if recording and any(a._entry is not None for a in inputs):
         parents = [a._entry for a in inputs]
         outputs = [r.detach() if not r._plain else _value(r) for r in results]
@@ -280,7 +281,8 @@ def _pushed(made: _Made, params: dict[str, Any], arrays: list[NDArray], count: i
         wrapped = [wrap(b, ctx, k) for b, k in zip(buffers, kinds, strict=True)]
         results = [empty(s, ctx, t) for s, t in specs]
         with custom_operator(params["op_type"]), _errors("forward", params["op_type"]):
-            op.forward(train, ["write"] * len(results), wrapped[:count], results, wrapped[count:])
+            op.forward(is_train=train, req=["write"] * len(results), in_data=wrapped[:count], out_data=results,
+                       aux=wrapped[count:])
         return [a._read() for a in [*results, *wrapped[count:]]]
     pending = push(forward, values, specs + [(a.shape, np_dtype(a.dtype)) for a in arrays[count:]], ctx=ctx,
                    name=f"custom operator {params['op_type']}", changes=made.var)
@@ -369,7 +371,8 @@ def _puller(made: _Made, params: dict[str, Any], ctx: Context, values: list[Any]
             grads = [_blank(*spec, ctx) for spec in zip(stypes, in_specs, strict=True)]
             with Modes(False, None), custom_operator("_backward_" + params["op_type"]), \
                     _errors("backward", params["op_type"]):
-                op.backward(list(reqs), out_grad, in_data, out_data, grads, aux)
+                op.backward(req=list(reqs), out_grad=out_grad, in_data=in_data, out_data=out_data, in_grad=grads,
+                            aux=aux)
             return [g if p is not None else None for g, p in zip(grads, parents, strict=True)]
 
         def backward(buffers: list[Any]) -> list[Any]:
@@ -378,7 +381,8 @@ def _puller(made: _Made, params: dict[str, Any], ctx: Context, values: list[Any]
                                                 (heads, values, outputs, aux))
             grads = [empty(s, ctx, t) for s, t in in_specs]
             with custom_operator("_backward_" + params["op_type"]), _errors("backward", params["op_type"]):
-                op.backward(list(reqs), head_grads, inputs, outs, grads, states)
+                op.backward(req=list(reqs), out_grad=head_grads, in_data=inputs, out_data=outs, in_grad=grads,
+                            aux=states)
             return [a._read() for a in [*grads, *states]]
         results = push(backward, [*heads, *values, *outputs, *map(_value, aux)],
                        in_specs + [(a.shape, np_dtype(a.dtype)) for a in aux], ctx=ctx,

@@ -16,9 +16,9 @@ def define(name, forward, backward=None, arguments=("data",), outputs=("output",
     """Registers a custom operator out of two functions with the signatures of CustomOp's methods."""
     class Op(mx.operator.CustomOp):
         pass
-    Op.forward = lambda self, *args: forward(self, *args)
+    Op.forward = lambda self, **named: forward(self, **named)  # MXNet names the arguments
     if backward is not None:
-        Op.backward = lambda self, *args: backward(self, *args)
+        Op.backward = lambda self, **named: backward(self, **named)
 
     class Prop(mx.operator.CustomOpProp):
         def __init__(self, **kwargs):
@@ -200,7 +200,7 @@ class Special(Exception):
     pass
 
 
-def fail(*_):
+def fail(*_, **named):
     raise Special("in the operator")
 
 
