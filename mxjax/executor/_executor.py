@@ -147,7 +147,8 @@ class Executor:
         for node, index in self._symbol._outputs:
             shape = found[id(node), index]
             shape = (0,) if shape is None or None in shape else shape
-            outputs.append(zeros_later(cast(tuple[int, ...], shape), self._ctx, kinds[id(node), index] or "float32"))
+            outputs.append(zeros_later(cast(tuple[int, ...], shape), self._place(node),
+                                       kinds[id(node), index] or "float32"))
         return outputs
 
     # ------------------------------------------------------------ arrays by name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from ..base import MXNetError
+from ..base import MXNetError, Precondition
 from ..ndarray import NDArray
 
 __all__ = ["KVStoreBase", "TestStore", "create"]
@@ -137,7 +137,7 @@ def _pairs(key: Any, value: Any, out: Any) -> list[tuple[list[NDArray], list[NDA
         return [[g] if isinstance(g, NDArray) else list(g) for g in given]
     values, outs = rows(value), rows(out)
     if len(values) != count or len(outs) != count:
-        raise MXNetError(f"{count} keys, {len(values)} values, {len(outs)} outputs")
+        raise Precondition(f"{count} keys, {len(values)} values, {len(outs)} outputs")
     return list(zip(values, outs, strict=True))
 
 

@@ -165,7 +165,7 @@ class KVStore(KVStoreBase):
             MXNetError: a key has no value.
         """
         if out is None:
-            raise MXNetError("pull needs out=")
+            raise Precondition("pull needs out=")
         keys, rows = self._rows(key, out)
         for k, (outs, _) in zip(keys, rows, strict=True):
             stored = self._stored(k)
@@ -282,7 +282,7 @@ class KVStore(KVStoreBase):
         """Returns the method of the updater that gives or takes the optimizer's states."""
         found = getattr(self._updater, method, None)
         if found is None:
-            raise MXNetError("there is no optimizer on this kvstore: call set_optimizer first")
+            raise Precondition("there is no optimizer on this kvstore: call set_optimizer first")
         return found
 
     # ------------------------------------------------------------ workers

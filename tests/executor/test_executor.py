@@ -335,6 +335,7 @@ def test_group2ctx():
     with mx.AttrScope(ctx_group="second"):
         net = mx.sym.SoftmaxOutput(hidden, name="softmax")
     executor = net.simple_bind(mx.cpu(), group2ctx={"first": mx.cpu(1), "second": mx.cpu(2)}, data=X.shape)
+    assert executor.outputs[0].context == mx.cpu(2), "before the first forward, too"
     fill(executor)
     assert executor.arg_dict["fc_weight"].context == mx.cpu(1)
     assert executor.forward(is_train=True)[0].context == mx.cpu(2)
