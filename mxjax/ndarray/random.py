@@ -8,7 +8,7 @@ from .. import level
 from .._namespace import attach
 from ..array import functions
 from ..array.dense import NDArray
-from ..base import Unfit, _Null, numeric_types
+from ..base import WrongKind, _Null, numeric_types
 from ..context import Context
 from ..eager.dispatch import call
 from ..ops import registry
@@ -142,7 +142,7 @@ def shuffle(data: NDArray, **kwargs: Any) -> NDArray:
 
 def _array(data: Any) -> NDArray:
     if not isinstance(data, NDArray):
-        raise Unfit(f"mx.nd.random: data must be an NDArray, got {type(data).__name__}")
+        raise WrongKind(f"mx.nd.random: data must be an NDArray, got {type(data).__name__}")
     return data
 
 
