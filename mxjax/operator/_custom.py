@@ -100,7 +100,8 @@ class CustomOpProp:
         return [*(out_grad if self.need_top_grad_ else []), *in_data, *out_data]
 
     def create_operator(self, ctx: Context, in_shapes: list, in_dtypes: list) -> CustomOp:
-        """The operator for inputs of these shapes and dtypes, the latter as MXNet's numbers (float32: 0).
+        """The operator for inputs and auxiliary states of these shapes and dtypes, the latter as MXNet's numbers
+        (float32: 0).
 
         An executor makes one and keeps it, as does a block that is hybridized with `static_alloc`; other calls make
         their own.
@@ -215,9 +216,9 @@ class _Made(NamedTuple):
     var: Any
 
 
-def _made(params: dict[str, Any], arrays: list[NDArray], count: int, ctx: Context, lasting: bool) -> _Made:
-    """Returns a new operator for these arrays, of which `count` are inputs."""
-    prop, inputs = _prop(params), arrays[:count]
+def _made(params: dict[str, Any], arrays: list[NDArray], ctx: Context, lasting: bool) -> _Made:
+    """Returns a new operator for these inputs and auxiliary states."""
+    prop = _prop(params)
     shapes: list = [a.shape for a in arrays]
     outs: list = [None] * len(prop.list_outputs())
     _infer_shape(params, shapes, outs)
@@ -225,8 +226,8 @@ def _made(params: dict[str, Any], arrays: list[NDArray], count: int, ctx: Contex
     out_types: list = [None] * len(outs)
     _infer_type(params, types, out_types)
     with _errors("create_operator", params["op_type"]):
-        numbers = [_DTYPE_NP_TO_MX[np_dtype(a.dtype).type] for a in inputs]
-        op = prop.create_operator(ctx, [list(a.shape) for a in inputs], numbers)
+        numbers = [_DTYPE_NP_TO_MX[np_dtype(a.dtype).type] for a in arrays]
+        op = prop.create_operator(ctx, [list(a.shape) for a in arrays], numbers)
     return _Made(op, _signature(arrays, ctx), [(s, np_dtype(t)) for s, t in zip(outs, out_types, strict=True)],
                  engine.get().new_variable() if lasting else None)
 
@@ -249,7 +250,7 @@ def _call(params: dict[str, Any], arrays: list[NDArray], ctx: Context,
                          f"{len(prop.list_auxiliary_states())} auxiliary states, got {len(arrays)} arrays")
     made: _Made | None = None if kept is None else kept.get("operator")
     if made is None or made.signature != _signature(arrays, ctx):
-        made = _made(params, arrays, count, ctx, kept is not None)
+        made = _made(params, arrays, ctx, kept is not None)
         if kept is not None:
             kept["operator"] = made
     op, specs = made.operator, made.specs

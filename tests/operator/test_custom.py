@@ -297,6 +297,24 @@ def test_an_executor_keeps_its_operator(alone):
     assert other.outputs[0].asnumpy().tolist() == [11]
 
 
+def test_operators_are_made_for_inputs_and_states():
+    seen = []
+
+    class Prop(CountingProp):
+        def list_auxiliary_states(self):
+            return ["state"]
+
+        def infer_shape(self, in_shape):
+            return in_shape, [in_shape[0]], [(1,)]
+
+        def create_operator(self, ctx, shapes, dtypes):
+            seen.append((shapes, dtypes))
+            return mx.operator.CustomOp()
+    mx.operator.register("test_made_for")(Prop)
+    mx.nd.Custom(mx.nd.ones((2, 3)), mx.nd.zeros(1), op_type="test_made_for")
+    assert seen == [([[2, 3], [1]], [0, 0])]
+
+
 def test_blocks_keep_operators_with_static_alloc_only():
     class Net(mx.gluon.HybridBlock):
         def hybrid_forward(self, F, x):
