@@ -84,6 +84,10 @@ class Unfit(MXNetError, AssertionError):
     """An argument does not fit, which MXNet asserts that it does."""
 
 
+class WrongShape(MXNetError, ValueError):
+    """An assigned value has another shape: a ValueError in MXNet 1.9.1 and NumPy, an operator's error in MXNet 2."""
+
+
 class UnknownArgument(MXNetError, TypeError):
     """A function has no argument of this name: a TypeError in Python, an operator's error in MXNet."""
 
@@ -92,6 +96,10 @@ class NotOneOf(MXNetError, KeyError, ValueError):
     """A name is none of a few, which MXNet looks up in a dictionary or refuses; the message says which there are."""
 
     __str__ = MXNetError.__str__  # KeyError's would put it in quotes
+
+
+class WrongKind(TypeError, AssertionError):
+    """An argument is of a wrong type: a TypeError in Python, an assertion in MXNet."""
 
 
 class NotRegistered(ValueError, AssertionError):

@@ -145,7 +145,14 @@ def _unpickle(device_type: str, device_id: int) -> Context:
     return Context(device_type, device_id)
 
 
+def _speak(api: int) -> None:
+    """Gives the class the name and the module that it has at a level of the API."""
+    Context.__name__ = Context.__qualname__ = "Context" if api == 1 else "Device"
+    Context.__module__ = __name__ if api == 1 else __name__.replace("context", "device")
+
+
 Device = Context  # its name in MXNet 2
+level.follow(_speak)
 _DEFAULT = Context("cpu", 0)
 _PLATFORMS = {"gpu": ("cuda", "rocm", "gpu"), "tpu": ("tpu",)}
 

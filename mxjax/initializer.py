@@ -256,7 +256,7 @@ class Mixed:
 
     def __init__(self, patterns: Sequence[str], initializers: Sequence[Callable[[str, NDArray], None]]) -> None:
         if len(patterns) != len(initializers):
-            raise ValueError(f"{len(patterns)} patterns but {len(initializers)} initializers")
+            raise Unfit(f"{len(patterns)} patterns but {len(initializers)} initializers")
         self.map = [(re.compile(p), init) for p, init in zip(patterns, initializers, strict=True)]
 
     def __call__(self, name: str, arr: NDArray) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import math
 
+from .base import Unfit
+
 __all__ = ["LRScheduler", "FactorScheduler", "MultiFactorScheduler", "PolyScheduler", "CosineScheduler"]
 
 _CHANGED = "Update[%d]: Change learning rate to %0.5e"  # MXNet's words: scripts search logs for them
@@ -112,7 +114,7 @@ class MultiFactorScheduler(LRScheduler):
                  warmup_begin_lr: float = 0, warmup_mode: str = "linear") -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if not isinstance(step, list) or not step:
-            raise ValueError(f"step must be a list of at least one update number, got {step!r}")
+            raise Unfit(f"step must be a list of at least one update number, got {step!r}")
         if step[0] < 1 or any(b <= a for a, b in zip(step, step[1:], strict=False)):
             raise ValueError(f"step must be increasing numbers >= 1, got {step}")
         _check_factor(factor)
@@ -137,7 +139,7 @@ class _DecayScheduler(LRScheduler):
                  warmup_mode: str) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if not isinstance(max_update, int) or max_update < 1:
-            raise ValueError(f"max_update must be an integer >= 1, got {max_update!r}")
+            raise Unfit(f"max_update must be an integer >= 1, got {max_update!r}")
         self.base_lr_orig = base_lr
         self.max_update = max_update
         self.final_lr = final_lr

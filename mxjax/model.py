@@ -17,7 +17,7 @@ from ._checkpoints import _unpack_params as _unpack_params
 from ._checkpoints import load_checkpoint, load_params, save_checkpoint
 from .callback import BatchEndParam, LogValidationMetricsCallback
 from .context import Context, cpu
-from .initializer import InitDesc, Uniform
+from .initializer import Uniform
 from .kvstore.base import KVStoreBase
 from .kvstore.training import _create_kvstore as _create_kvstore
 from .kvstore.training import _create_sparse_kvstore as _create_sparse_kvstore
@@ -284,9 +284,15 @@ class FeedForward:
                 if known and name in known:
                     values[name][:] = known[name]
                 else:
-                    self.initializer(InitDesc(name), values[name])
+                    self._initialize(name, values[name])
             results.append(values)
         return results[0], results[1]
+
+    def _initialize(self, name: str, value: NDArray) -> None:
+        """Gives a parameter its first value by the rules for plain names, which know moving averages."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self.initializer(name, value)
 
     def save(self, prefix: str, epoch: int | None = None, remove_amp_cast: bool = True) -> None:
         """Save as `save_checkpoint` does; `epoch` is the number of epochs to train by default.

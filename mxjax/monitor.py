@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from .base import py_str
 from .ndarray import NDArray
 
 __all__ = ["Monitor"]
@@ -44,8 +45,9 @@ class Monitor:
         self.exes: list[Any] = []
         self.queue: list[tuple[int, str, Any]] = []
 
-    def stat_helper(self, name: str, array: NDArray) -> None:
+    def stat_helper(self, name: bytes | str, array: NDArray) -> None:
         """The executor's callback: note the statistic of one value."""
+        name = py_str(name)
         if self.activated and self.re_prog.match(name):
             self.queue.append((self.step, name, self.stat_func(array)))
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from .base import NotRegistered
+from .base import NotRegistered, WrongKind
 
 __all__ = ["get_registry", "get_register_func", "get_alias_func", "get_create_func"]
 
@@ -98,7 +98,7 @@ def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
             name, arguments = config
             return create(name, **arguments)
         if not isinstance(what, str):
-            raise TypeError(f"{nickname} must be a name or an instance of {base_class.__name__}, got {what!r}")
+            raise WrongKind(f"{nickname} must be a name or an instance of {base_class.__name__}, got {what!r}")
         if what.lower() not in known:
             raise NotRegistered(f"{nickname} {what!r} is not registered; known: {', '.join(sorted(known))}")
         return known[what.lower()](*args, **kwargs)

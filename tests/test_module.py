@@ -252,7 +252,7 @@ def test_mistakes_are_named(caplog):
     assert "Already bound" in caplog.text
     with pytest.raises(ValueError, match="num_epoch"):
         module.fit(batches())
-    with pytest.raises(ValueError, match="same batch size"):
+    with pytest.raises(AssertionError, match="same batch size"):
         mx.mod.Module(mlp()).bind([("data", (4, 5))], [("softmax_label", (5,))])
     with pytest.raises(ValueError, match="too small to be split"):
         mx.mod.Module(mlp(), context=[mx.cpu(0), mx.cpu(1)]).bind([("data", (1, 5))], [("softmax_label", (1,))])
@@ -313,7 +313,7 @@ def test_sequential_and_python_loss():
               num_epoch=15)
     assert chain.score(batches(), "acc")[0][1] > 0.9
     assert chain.output_shapes == [("pyloss_output", (16, 3))]
-    with pytest.raises(ValueError, match="unknown meta"):
+    with pytest.raises(AssertionError, match="unknown meta"):
         chain.add(loss, wiring=True)
 
 
@@ -348,6 +348,15 @@ def test_feed_forward(tmp_path):
     np.testing.assert_allclose(outputs, again.predict(X), rtol=1e-5)
     assert data.shape == X.shape and label == []
     assert again.score(mx.io.NDArrayIter(X, Y, batch_size=16, label_name="other")) == again.score(batches())
+
+
+def test_feed_forward_initializes_moving_averages():
+    net = mx.sym.BatchNorm(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc"), name="bn")
+    with pytest.warns(DeprecationWarning):
+        model = mx.model.FeedForward(mx.sym.SoftmaxOutput(net, name="softmax"), num_epoch=0)
+    model.fit(mx.io.NDArrayIter(np.ones((4, 2), "float32"), np.zeros(4), 4))
+    assert {name: value.asnumpy().tolist() for name, value in model.aux_params.items()} == {
+        "bn_moving_mean": [0, 0, 0], "bn_moving_var": [1, 1, 1]}
 
 
 @pytest.mark.parametrize("epochs", [0, 1])

@@ -37,8 +37,9 @@ def seed(seed_state: int, ctx: Context | str = "all") -> None:
 
     Args:
         seed_state: any int; equal seeds give equal numbers.
-        ctx: a context whose generator alone is seeded (and that of the CPUs, as in MXNet), or "all". Seeded alone, any
-            context gives the same numbers for the same seed; seeded together, each has a stream of its own.
+        ctx: a context, or its device type, whose generator alone is seeded (and that of the CPUs, as in MXNet), or
+            "all". Seeded alone, any context gives the same numbers for the same seed; seeded together, each has a
+            stream of its own.
 
     Raises:
         ValueError: `seed_state` is no int.
@@ -47,14 +48,12 @@ def seed(seed_state: int, ctx: Context | str = "all") -> None:
     if not isinstance(seed_state, (int, np.integer)):
         raise ValueError(f"seed_state must be an int, got {seed_state!r}")
     with _lock:
-        if isinstance(ctx, str):
-            if ctx != "all":
-                raise ValueError(f'ctx must be a Context or "all", got {ctx!r}')
+        if ctx == "all":
             _base_seed = int(seed_state)
             _streams.clear()
         else:
             _streams[Context(ctx)] = [_key_data(int(seed_state), 0), 0]
-        source.seed(int(seed_state), alone=not isinstance(ctx, str))
+        source.seed(int(seed_state), alone=ctx != "all")
 
 
 def on_host(ctx: Context) -> bool:

@@ -19,7 +19,7 @@ from .._support.signals import later_signals
 from .._xla.capacity import refuse_result
 from .._xla.devices import JaxDevice
 from .._xla.process import forked, live_arrays, waits
-from ..base import MXNetError, UnknownArgument, integer_types, numeric_types
+from ..base import MXNetError, Unfit, UnknownArgument, integer_types, numeric_types
 from ..context import Context, as_context, chosen, current_context, devices_in_use, takes_device
 from ..eager import after_fork  # noqa: F401  the first is for what it does
 from ..eager.array_types import Storage, storage, storages, wrap
@@ -352,10 +352,12 @@ class _Capsule:
     """Lets a bare capsule of the older protocol through `from_dlpack`.
 
     Raises:
-        ValueError: it is none, or somebody has taken what it held.
+        Unfit: it is none, or somebody has taken what it held.
     """
 
     def __init__(self, capsule: object) -> None:
+        if not _is_valid(capsule, b"dltensor"):
+            raise Unfit(f"from_dlpack: expected a DLPack capsule that nobody has consumed yet, got {capsule!r}")
         self._capsule = capsule
         self._device = tuple(_Tensor.from_address(_pointer(capsule, b"dltensor")).device)
 
@@ -372,6 +374,7 @@ class _Tensor(ctypes.Structure):
     _fields_ = (("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2))
 
 
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
 _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi))
 

@@ -17,7 +17,7 @@ from .. import level
 from .._support.c_math import c_number
 from .._support.handles import pointer, taken
 from .._xla.process import waits
-from ..base import MXNetError, NotOneOf, integer_types, numeric_types
+from ..base import MXNetError, NotOneOf, Unfit, WrongShape, integer_types, numeric_types
 from ..context import Context, current_context
 from ..eager.array_types import Handle, array_classes, storage, wrap
 from ..eager.backward import backward, drop, retain
@@ -591,7 +591,7 @@ class NDArray(_Base):
                 raise TypeError(f"an array of {self._chunk.dtype} and shape {self.shape} does not support assignment "
                                 f"with {str(value)[:60]} of type {type(value)}; expected numbers or an array") from None
         if shape is not None and not _broadcasts(source.shape, shape):
-            raise ValueError(f"cannot assign an array of shape {tuple(source.shape)} to a selection of shape {shape}")
+            raise WrongShape(f"cannot assign an array of shape {tuple(source.shape)} to a selection of shape {shape}")
         return source
 
     def _assign(self, value: object) -> None:
@@ -672,7 +672,7 @@ class NDArray(_Base):
         elif not shape:
             shape = tuple(kwargs.get("shape", ()))
             if not shape:
-                raise ValueError("Shape must be provided.")
+                raise Unfit("Shape must be provided.")
         unknown = set(kwargs) - {"shape", "reverse"}
         if unknown:
             raise TypeError(f"reshape got unknown keyword arguments: {', '.join(sorted(unknown))}. "

@@ -20,6 +20,7 @@ from jax import lax
 from jax.core import Tracer
 
 from .._support.bounded import bounded_cache
+from ..base import WrongShape
 from ..interpret.direct import need, to_dtype
 from ..kernel.bound_form import OwnForm
 from ..kernel.kernel import Kernel
@@ -408,4 +409,8 @@ def _fitted(value: Any, shape: tuple[int, ...]) -> Any:
     """`value` broadcast to `shape`; leading axes of size 1 beyond that are dropped, as NumPy does."""
     if value.ndim > len(shape) and value.shape[:value.ndim - len(shape)] == (1,) * (value.ndim - len(shape)):
         value = value.reshape(value.shape[value.ndim - len(shape):])
+    if len(value.shape) > len(shape) or any(
+            n not in (1, size) for n, size in zip(value.shape[::-1], shape[::-1], strict=False)):
+        raise WrongShape(f"operator index assignment: cannot assign an array of shape {tuple(value.shape)} to a "
+                         f"selection of shape {tuple(shape)}")
     return np.broadcast_to(value, shape) if isinstance(value, np.ndarray) else jnp.broadcast_to(value, shape)

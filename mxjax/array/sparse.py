@@ -129,8 +129,8 @@ class BaseSparseNDArray(NDArray):
 
     @property
     def data(self) -> NDArray:
-        """The stored values."""
-        return self._parts[0]
+        """The stored values, a copy: what is written to it does not change the array, as in MXNet."""
+        return _shared(self._parts[0], self.context)
 
     @property
     def _num_aux(self) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base import py_str
 from ..context import Context, cpu
 from ..gluon import HybridBlock, SymbolBlock
 from ..graph import quantizing as _pass
@@ -67,8 +68,9 @@ class _Collector:
     def __init__(self, include_layer: Sequence[str] | None, logger: LoggerLike | None) -> None:
         self.include_layer, self.logger = None if include_layer is None else set(include_layer), logger
 
-    def collect(self, name: str, arr: NDArray) -> None:
+    def collect(self, name: bytes | str, arr: NDArray) -> None:
         """Takes the values of one output of one batch."""
+        name = py_str(name)
         if self.include_layer is None or name in self.include_layer:
             values = arr.asnumpy()
             if self.logger:

@@ -52,7 +52,8 @@ class HostPromise(Promise):
 
 def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
          outputs: Sequence[tuple[tuple[int, ...], np.dtype]], *, ctx: Context | None = None, priority: int = 0,
-         name: str | None = None, after: engine.Var | None = None) -> list[HostPromise]:
+         name: str | None = None, after: engine.Var | None = None,
+         changes: engine.Var | None = None) -> list[HostPromise]:
     """Has the engine run `function(buffers of the inputs) -> buffers` once its inputs are there.
 
     Args:
@@ -63,6 +64,7 @@ def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
         priority: higher first among those that could run.
         name: for the engine's messages.
         after: a further variable that it waits for.
+        changes: an engine variable of what the function changes besides; it orders the functions that do.
     """
     results = [HostPromise(shape, np.dtype(dtype)) for shape, dtype in outputs]
     references = list(map(weakref.ref, results))  # what nobody holds any more needs no value
@@ -85,10 +87,8 @@ def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
         for reference, value in zip(references, values, strict=True):
             if (result := reference()) is not None:
                 result.value = value
-    if not results:
-        engine.get().push(work, waits, (), ctx=ctx, priority=priority, name=name)
-    else:
-        engine.get().push(work, waits, [r.var for r in results], ctx=ctx, priority=priority, name=name)
+    changed = [r.var for r in results] if changes is None else [*(r.var for r in results), changes]
+    engine.get().push(work, waits, changed, ctx=ctx, priority=priority, name=name)
     return results
 
 

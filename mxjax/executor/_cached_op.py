@@ -28,7 +28,7 @@ from ..kernel.derivative import Derivative, derivative_of
 from ..kernel.kernel import WIDE_DTYPES, Kernel
 from ..ops.params import np_dtype
 from ._parts import Parts, alone
-from ._steps import run_steps
+from ._steps import Kept, run_steps
 
 __all__ = ["CachedOp"]
 
@@ -90,6 +90,7 @@ class CachedOp:
         self._cuts = 0  # how many graphs this is a part of
         self._uneven: dict[Any, bool] = Bounded(64)
         self._hosted: CachedOp | None = None
+        self.kept: Kept = {} if self._flags.get("static_alloc") in (True, "True", "1") else None  # as in `step`
 
     def __call__(self, *args: NDArray, out: NDArray | Sequence[NDArray] | None = None,
                  default_ctx: Context | None = None, default_device: Context | None = None) -> NDArray | list[NDArray]:
@@ -367,6 +368,7 @@ class CachedOp:
             if self._hosted is None:
                 graph = Lowered(hosted(self._graph.outputs))
                 self._hosted = CachedOp.of_graph(graph, self._np, list(self._flags.items()))
+            self._hosted.kept = self.kept
             self._hosted._callback, self._hosted._monitor_all = self._callback, self._monitor_all
             return self._hosted.in_parts(arrays, default_ctx, states, bound)
         ctx = arrays[0].context if arrays else default_ctx
@@ -393,13 +395,13 @@ class CachedOp:
                      n.op.by_rows(n.params) and id(n.inputs[1][0]) in tables}
             shapes = graph.shapes_for(*[[arrays[i] for i in group] for group in places])
             can = 0 < len(apart) < len(graph.steps) and self._cuts < _MOST_CUTS
-            self._parts[key] = parts = Parts(graph, apart, shapes, self._part) if can else None
+            self._parts[key] = parts = Parts(graph, apart, shapes, self._part, self.kept) if can else None
         return parts
 
     def _part(self, graph: Lowered) -> Callable[..., Sequence[NDArray]]:
         """Returns the function that runs a part of the graph."""
         part = CachedOp.of_graph(graph, self._np, list(self._flags.items()))
-        part._cuts = self._cuts + 1
+        part._cuts, part.kept = self._cuts + 1, self.kept
         return part.results
 
     # ------------------------------------------------------------ call by call
@@ -409,7 +411,8 @@ class CachedOp:
 
     def _step_by_step(self, arrays: Sequence[NDArray], ctx: Any) -> list[NDArray]:
         """Runs the operators one by one: somebody wants to see them all, or they have nothing in common."""
-        return run_steps(self._graph, arrays, state.training, lambda node: ctx, self._observer())
+        return run_steps(self._graph, arrays, state.training, lambda node: ctx, self._observer(),
+                         kept=self.kept)
 
     def _observer(self) -> Callable[..., None] | None:
         callback, monitor_all = self._callback, self._monitor_all

@@ -61,6 +61,7 @@ class Executor:
         self._monitor_all = False
         self._merges = settings.ELIMINATE_COMMON_EXPR()
         self._op = CachedOp(symbol)
+        self._op.kept = {}
         self._trains = any(self._wanted)
         # the last forward: its mode, random key, outputs on the tape, whether it failed
         self._train: bool | None = None
@@ -147,7 +148,8 @@ class Executor:
         for node, index in self._symbol._outputs:
             shape = result[id(node), index]
             shape = (0,) if shape is None or None in shape else shape
-            outputs.append(zeros_later(cast(tuple[int, ...], shape), self._ctx, kinds[id(node), index] or "float32"))
+            outputs.append(zeros_later(cast(tuple[int, ...], shape), self._place(node),
+                                       kinds[id(node), index] or "float32"))
         return outputs
 
     # ------------------------------------------------------------ arrays by name
@@ -263,7 +265,7 @@ class Executor:
             if self._callback is None and not self._group2ctx:
                 return self._op.in_parts(handles, self._ctx, states, bound=True)
             return run_steps(self._graph, handles, bool(self._train), self._place, self._observer(),
-                             bool(self._group2ctx))
+                             bool(self._group2ctx), self._op.kept)
         except MXNetError as error:
             if not self._graph.checks:
                 raise
@@ -287,21 +289,24 @@ class Executor:
         if callback is None:
             return None
 
+        def tell(name: str, array: NDArray) -> None:
+            callback(name.encode(), array)  # MXNet's callbacks are called by C, whose strings are bytes
+
         def observe(node: Node, inputs: Sequence[NDArray], outputs: Sequence[NDArray] | None) -> None:
             if outputs is None:
                 if monitor_all:
                     for (source, _), name, value in zip(node.inputs, node.seen_names(), inputs, strict=True):
                         for label in [source.name] * (source.op is None) + [f"{node.name}_{name}"]:
-                            callback(label, value.detach())
+                            tell(label, value.detach())
                 return
             for name, result in zip(node.output_names(), outputs, strict=False):
-                callback(name, result.detach())
+                tell(name, result.detach())
             if outputs[0]._entry is not None:
-                outputs[0]._entry[0].watch = self._watcher(node, inputs, outputs, callback)
+                outputs[0]._entry[0].watch = self._watcher(node, inputs, outputs, tell)
         return observe
 
     def _watcher(self, node: Node, inputs: Sequence[NDArray], outputs: Sequence[NDArray],
-                 callback: Callable[[str, NDArray], Any]) -> Callable[..., None]:
+                 tell: Callable[[str, NDArray], Any]) -> Callable[..., None]:
         """Shows the monitor a node's gradients, as outputs of its backward; zeros where none is wanted."""
         monitor_all, ctx = self._monitor_all, self._place(node)
         states = set(node.mutated())
@@ -311,23 +316,23 @@ class Executor:
             heads = [empty(array.shape, ctx, array.dtype) if head is None else wrap(head, ctx)
                      for array, head in zip(given, heads, strict=False)]
             for name, value in reads(node, heads, arrays, given) if monitor_all else ():
-                callback(name, empty((1,), ctx) if value is None else value)
+                tell(name, empty((1,), ctx) if value is None else value)
             for i, array in enumerate(inputs):
                 if i in states:
                     continue
                 grad = grads[i] if i < len(grads) else None
                 number = "" if len(inputs) == 1 else str(i)
-                callback(f"{node.name}_backward_output{number}",
-                         empty(array.shape, ctx, array.dtype) if grad is None else wrap(grad, ctx))
+                tell(f"{node.name}_backward_output{number}",
+                     empty(array.shape, ctx, array.dtype) if grad is None else wrap(grad, ctx))
         return watch
 
     def _load(self, values: dict[str, Any]) -> None:
         arrays = self.arg_dict
         for name, value in values.items():
-            if name not in arrays:
-                raise TypeError(f"Unknown argument {name}")
             if not isinstance(value, (NDArray, np.ndarray)):
                 raise ValueError("only accept keyword argument of NDArrays and numpy.ndarray")
+            if name not in arrays:
+                raise TypeError(f"Unknown argument {name}")
             if arrays[name].shape != value.shape:
                 raise ValueError(f"Shape not match! Argument {name}, need: {arrays[name].shape}, received: "
                                  f"{value.shape}")
@@ -423,8 +428,10 @@ class Executor:
         other.set_monitor_callback(self._callback, self._monitor_all)
         return other
 
-    def set_monitor_callback(self, callback: Callable[[str, NDArray], Any] | None, monitor_all: bool = False) -> None:
+    def set_monitor_callback(self, callback: Callable[[bytes, NDArray], Any] | None, monitor_all: bool = False) -> None:
         """Has `callback(name, array)` called with every output (`monitor_all`: and input) of every operator.
+
+        The name arrives as bytes, as in MXNet: `mx.base.py_str(name)` is its text.
 
         Raises:
             TypeError: the callback cannot be called.

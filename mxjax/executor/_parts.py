@@ -13,7 +13,7 @@ from ..graph.lowering import Lowered
 from ..graph.node import Entry, Node
 from ..graph.rewriting import copied
 from ..kernel.kernel import Kernel, never, prepare
-from ._steps import step
+from ._steps import Kept, step
 
 __all__ = ["Parts", "alone"]
 
@@ -47,10 +47,11 @@ class Parts:
         shapes: of nodes whose shape their surroundings tell, by id.
         program: function(graph) -> what runs that graph, which can be one program: a function of its variables' arrays,
             the context, whether auxiliary states change, and whether it is an executor's (as are those of `run`).
+        kept: as in `step`.
     """
 
     def __init__(self, graph: Lowered, apart: Collection[int], shapes: Mapping[int, tuple],
-                 program: Callable[[Lowered], Runner]) -> None:
+                 program: Callable[[Lowered], Runner], kept: Kept) -> None:
         self._variables = [n for n in graph.nodes if n.op is None]
         self._outputs = graph.outputs
         groups = _groups(graph, apart)
@@ -67,7 +68,7 @@ class Parts:
                 self._parts.append(_Part(program(result), variables, gives))
             else:
                 node = group[0]
-                self._parts.append(_Part(_Single(made[id(node)]), node.inputs,
+                self._parts.append(_Part(_Single(made[id(node)], kept), node.inputs,
                                          [(node, i) for i in range(node.num_outputs)]))
 
     def run(self, arrays: Sequence[NDArray], ctx: Context, states: bool, bound: bool) -> list[NDArray]:
@@ -83,15 +84,15 @@ class Parts:
 class _Single:
     """One operator."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, node: Node, kept: Kept) -> None:
+        self._node, self._kept = node, kept
         self._kernels: dict[bool, Kernel] = {}
 
     def __call__(self, arrays: Sequence[NDArray], ctx: Context, states: bool, bound: bool) -> Sequence[NDArray]:
         train = state.training
         if train not in self._kernels:
             self._kernels[train] = prepare(self._node.op, self._node.params, len(arrays), train)
-        return step(self._node, self._kernels[train], arrays, ctx)
+        return step(self._node, self._kernels[train], arrays, ctx, self._kept)
 
 
 def _groups(graph: Lowered, apart: Collection[int]) -> list[list[Node]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..array.dense import NDArray
 from ..base import MXNetError
@@ -12,13 +13,14 @@ from ..graph.lowering import Lowered
 from ..graph.node import Node
 from ..kernel.kernel import Kernel
 
-__all__ = ["Observer", "run_steps", "step"]
+__all__ = ["Kept", "Observer", "run_steps", "step"]
 
+Kept = dict[int, dict[str, Any]] | None
 Observer = Callable[[Node, Sequence[NDArray], "Sequence[NDArray] | None"], None]
 
 
 def run_steps(graph: Lowered, arrays: Sequence[NDArray], train: bool, place: Callable[[Node], Context],
-              observe: Observer | None = None, moves: bool = False) -> list[NDArray]:
+              observe: Observer | None = None, moves: bool = False, kept: Kept = None) -> list[NDArray]:
     """Runs a graph and returns its outputs.
 
     Args:
@@ -28,6 +30,7 @@ def run_steps(graph: Lowered, arrays: Sequence[NDArray], train: bool, place: Cal
         place: function(node) -> where it runs.
         observe: called with each node and its inputs before it runs (and None), and with its outputs afterwards.
         moves: inputs are brought to where a node runs.
+        kept: as in `step`.
 
     Raises:
         MXNetError: an operator fails; the message names the node.
@@ -43,22 +46,30 @@ def run_steps(graph: Lowered, arrays: Sequence[NDArray], train: bool, place: Cal
             inputs = [value.as_in_context(ctx) for value in inputs]
         if observe is not None:
             observe(node, inputs, None)
-        results = step(node, kernel, inputs, ctx)
+        results = step(node, kernel, inputs, ctx, kept)
         values.update({(id(node), i): result for i, result in enumerate(results)})
         if observe is not None:
             observe(node, inputs, results)
     return [values[id(n), i] for n, i in graph.outputs]
 
 
-def step(node: Node, kernel: Kernel, inputs: Sequence[NDArray], ctx: Context) -> Sequence[NDArray]:
+def step(node: Node, kernel: Kernel, inputs: Sequence[NDArray], ctx: Context, kept: Kept) -> Sequence[NDArray]:
     """Calls one operator of a graph.
+
+    Args:
+        node: the operator's node.
+        kernel: its kernel.
+        inputs: its inputs.
+        ctx: where it runs.
+        kept: what nodes keep from call to call, by their ids; None where each call begins anew.
 
     Raises:
         MXNetError: it fails; the message names the node.
     """
     host = node.op.get_attr("FHost")
     try:
-        results = host(node.params, inputs, ctx) if host is not None else stored_as_asked(
+        own = () if kept is None or not node.op.get_attr("keeps") else (kept.setdefault(id(node), {}),)
+        results = host(node.params, inputs, ctx, *own) if host is not None else stored_as_asked(
             node.op, node.params, invoke(kernel, inputs, tuple(node.params[n] for n in kernel.dynamic), None, ctx))
     except MXNetError as error:
         error.args = (f"Error in operator {node.name}: {error}", *error.args[1:])

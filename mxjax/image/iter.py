@@ -140,7 +140,7 @@ class ImageIter(DataIter):
         self.reset()
 
     def next_sample(self) -> tuple[Any, bytes]:
-        """Label and encoded image of the next sample.
+        """Label and encoded image of the next sample; labels of lists are NDArrays.
 
         Raises:
             StopIteration: there is none.
@@ -165,6 +165,7 @@ class ImageIter(DataIter):
         label = None
         if self.imglist is not None:
             label, name = self.imglist[key]
+            label = self._array(label)
             if self.imgrec is None:
                 return label, self.read_image(name)
         # a record file whose images have an order has an index

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base import WrongKind
 from ..ndarray import NDArray
 from .state import check_count, check_state, need_state
 
@@ -86,7 +87,7 @@ class DataBatch:
                  provide_label: list[DataDesc] | None = None) -> None:
         for what, arrays in (("data", data), ("label", label)):
             if arrays is not None and not isinstance(arrays, list | tuple):
-                raise TypeError(f"{what} must be a list of NDArrays, got {type(arrays).__name__}")
+                raise WrongKind(f"{what} must be a list of NDArrays, got {type(arrays).__name__}")
         self.data = data
         self.label = label
         self.pad = pad

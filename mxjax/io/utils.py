@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from .._support.frames import column, columns
+from ..base import Unfit
 from ..ndarray import CSRNDArray, NDArray
 
 __all__: list[str] = []
@@ -35,7 +36,7 @@ def _init_data(data: Any, allow_empty: bool, default_name: str) -> list[tuple[st
         data = [data]
     if isinstance(data, list):
         if not data and not allow_empty:
-            raise ValueError(f"{default_name}: there is no array")
+            raise Unfit(f"{default_name}: there is no array")
         named = {f"_{i}_{default_name}": array for i, array in enumerate(data)}
         data = {default_name: data[0]} if len(data) == 1 else named
     if not isinstance(data, dict):

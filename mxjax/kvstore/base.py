@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
-from ..base import Key, MXNetError
+from ..base import Key, MXNetError, Precondition
 from ..ndarray import NDArray
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _pairs(key: Keys, value: Values | None, out: Values | None) -> list[tuple[li
         return [[g] if isinstance(g, NDArray) else list(g) for g in given]
     values, outs = rows(value), rows(out)
     if len(values) != count or len(outs) != count:
-        raise MXNetError(f"{count} keys, {len(values)} values, {len(outs)} outputs")
+        raise Precondition(f"{count} keys, {len(values)} values, {len(outs)} outputs")
     return list(zip(values, outs, strict=True))
 
 

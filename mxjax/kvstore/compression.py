@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..base import MXNetError
+from ..base import MXNetError, Unfit
 from ..eager.array_types import wrap
 from ..kernel.kernel import Kernel, run
 from ..ndarray import NDArray
@@ -91,17 +91,24 @@ class Compression:
         params: {"type": "1bit" or "2bit", "threshold": float}.
 
     Raises:
-        ValueError, MXNetError: the type is missing or unknown, or the threshold is not positive.
+        MXNetError: the type is missing or unknown, or the threshold is no positive number.
+        Unfit: `params` is no dict.
     """
 
     def __init__(self, params: dict[str, Any]) -> None:
+        if not isinstance(params, dict):
+            raise Unfit(f"compression_params must be a dict, got {type(params).__name__}")
         params = dict(params)
         if "type" not in params:
-            raise ValueError("compression_params requires 'type'")
+            raise MXNetError("compression_params requires 'type'")
         kind = params.pop("type")
         if kind not in _KERNELS:
             raise MXNetError(f"unknown type of gradient compression {kind!r}; known: {', '.join(_KERNELS)}")
-        self.threshold = float(params.pop("threshold", 0.5))
+        threshold = params.pop("threshold", 0.5)
+        try:
+            self.threshold = float(threshold)
+        except (TypeError, ValueError):
+            raise MXNetError(f"threshold must be a positive number, got {threshold!r}") from None
         if params:
             raise MXNetError(f"unknown parameters of gradient compression: {', '.join(params)}")
         if kind == "2bit" and self.threshold <= 0:

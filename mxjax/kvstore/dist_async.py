@@ -167,7 +167,7 @@ class DistAsyncKVStore(_Dist):
     def pull(self, key: Keys, out: Values | None = None, priority: int = 0, ignore_sparse: bool = True) -> None:
         """Copies what the servers have by now to arrays; arguments as in `KVStore.pull`."""
         if out is None:
-            raise MXNetError("pull needs out=")
+            raise Precondition("pull needs out=")
         keys, rows = self._rows(key, out)
         for k, (outs, _) in zip(keys, rows, strict=True):
             outs = [o for o in outs if not (isinstance(o, BaseSparseNDArray) and ignore_sparse)]

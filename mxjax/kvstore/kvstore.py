@@ -138,7 +138,8 @@ class KVStore(KVStoreBase):
                 self._updater(keys, merged, weights)
             else:
                 for k, total, weight in zip(keys, merged, weights, strict=True):
-                    self._updater(k, total, weight)
+                    # a str key is bytes in MXNet's updaters, which C calls
+                    self._updater(k.encode() if isinstance(k, str) else k, total, weight)
             return
         for k, total, here in zip(keys, sums, merged, strict=True):
             stored = self._values[k]
@@ -170,7 +171,7 @@ class KVStore(KVStoreBase):
             MXNetError: a key has no value.
         """
         if out is None:
-            raise MXNetError("pull needs out=")
+            raise Precondition("pull needs out=")
         keys, rows = self._rows(key, out)
         for k, (outs, _) in zip(keys, rows, strict=True):
             stored = self._stored(k)
@@ -239,7 +240,7 @@ class KVStore(KVStoreBase):
         self._set_updater(opt.get_updater(optimizer))
 
     def _set_updater(self, updater: Callable[[Any, NDArray, NDArray], None]) -> None:
-        """Sets `updater(key, sum, stored)`, which changes `stored` in place."""
+        """Sets `updater(key, sum, stored)`, which changes `stored` in place; keys that are str arrive as bytes."""
         self._updater = updater
 
     def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
@@ -288,7 +289,7 @@ class KVStore(KVStoreBase):
         """Returns the method of the updater that gives or takes the optimizer's states."""
         result = getattr(self._updater, method, None)
         if result is None:
-            raise MXNetError("there is no optimizer on this kvstore: call set_optimizer first")
+            raise Precondition("there is no optimizer on this kvstore: call set_optimizer first")
         return result
 
     # ------------------------------------------------------------ workers

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ndarray as nd
-from ..base import Precondition
+from ..base import Precondition, Unfit
 from ..context import Context
 from ..io import DataDesc
 from ..io.base import described
@@ -163,8 +163,8 @@ class DataParallelExecutorGroup:
                 continue
             size = desc.shape[axis]
             if self.batch_size not in (None, size):
-                raise ValueError(f"all inputs must have the same batch size: {desc.name} has shape {desc.shape}, "
-                                 f"but others have batch size {self.batch_size}")
+                raise Unfit(f"all inputs must have the same batch size: {desc.name} has shape {desc.shape}, "
+                            f"but others have batch size {self.batch_size}")
             if self.batch_size is None:
                 self.batch_size = size
                 self.slices = _split_input_slice(size, self.workload)

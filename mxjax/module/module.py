@@ -11,7 +11,7 @@ from .. import ndarray as nd
 from .. import optimizer as opt
 from .._checkpoints import load_checkpoint
 from .._support.files import reading, together, write_file
-from ..base import Precondition
+from ..base import Precondition, Unfit
 from ..context import Context, chosen, cpu
 from ..initializer import InitDesc
 from ..io import DataDesc
@@ -77,7 +77,7 @@ class Module(BaseModule):
         self._context = [chosen(c) for c in context] if isinstance(context, (list, tuple)) else [chosen(context)]
         self._work_load_list = [1] * len(self._context) if work_load_list is None else list(work_load_list)
         if len(self._work_load_list) != len(self._context):
-            raise ValueError(f"work_load_list has {len(self._work_load_list)} entries for {len(self._context)} devices")
+            raise Unfit(f"work_load_list has {len(self._work_load_list)} entries for {len(self._context)} devices")
         self._group2ctxs = group2ctxs
         self._symbol = symbol  # pyright: ignore[reportIncompatibleVariableOverride]  a Module always has one
         self._data_names = list(data_names or ())

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..base import Unfit
 from ..io import DataDesc
 from .base_module import _LEARNING_RATE, _UNIFORM, BaseModule
 
@@ -58,8 +59,8 @@ class SequentialModule(BaseModule):
         """
         unknown = set(kwargs) - {self.META_TAKE_LABELS, self.META_AUTO_WIRING}
         if unknown:
-            raise ValueError(f"unknown meta {', '.join(sorted(unknown))}; known: {self.META_TAKE_LABELS}, "
-                             f"{self.META_AUTO_WIRING}")
+            raise Unfit(f"unknown meta {', '.join(sorted(unknown))}; known: {self.META_TAKE_LABELS}, "
+                        f"{self.META_AUTO_WIRING}")
         self._modules.append(module)
         self._metas.append(kwargs)
         self.binded = self.params_initialized = self.optimizer_initialized = False

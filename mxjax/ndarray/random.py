@@ -8,7 +8,7 @@ from .. import level
 from .._namespace import attach
 from ..array import functions
 from ..array.dense import NDArray
-from ..base import _Null, _NullType, numeric_types
+from ..base import WrongKind, _Null, _NullType, numeric_types
 from ..context import Context
 from ..eager.dispatch import call
 from ..ops import registry
@@ -150,7 +150,7 @@ def shuffle(data: NDArray, **kwargs: object) -> NDArray:
 
 def _array(data: Any) -> NDArray:
     if not isinstance(data, NDArray):
-        raise TypeError(f"mx.nd.random: data must be an NDArray, got {type(data).__name__}")
+        raise WrongKind(f"mx.nd.random: data must be an NDArray, got {type(data).__name__}")
     return data
 
 

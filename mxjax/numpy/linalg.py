@@ -44,7 +44,7 @@ def slogdet(a: ArrayOrSymbol) -> Any:
         a: ndarray or symbol (..., n, n).
 
     Returns:
-        A list of the sign (...) and the logarithm (...).
+        A tuple of the sign (...) and the logarithm (...).
 
     Raises:
         MXNetError: the matrices are not square.
@@ -56,7 +56,8 @@ def slogdet(a: ArrayOrSymbol) -> Any:
         >>> mx.np.exp(logarithm).round(2)
         array(6.)
     """
-    return call("_npi_slogdet", [a])
+    result = call("_npi_slogdet", [a])
+    return tuple(result) if isinstance(result, list) else result
 
 
 def inv(a: ArrayOrSymbol) -> Any:

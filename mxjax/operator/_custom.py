@@ -6,14 +6,14 @@ import contextlib
 import itertools
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from .. import symbol
+from .. import engine, symbol
 from .._support.tracebacks import visible
 from ..array.creation import empty
-from ..array.dense import NDArray
+from ..array.dense import _DTYPE_NP_TO_MX, NDArray
 from ..array.sparse import empty as empty_stored
 from ..base import MXNetError
 from ..context import Context
@@ -100,7 +100,12 @@ class CustomOpProp:
         return [*(out_grad if self.need_top_grad_ else []), *in_data, *out_data]
 
     def create_operator(self, ctx: Context, in_shapes: list, in_dtypes: list) -> CustomOp:
-        """The operator for inputs of these shapes and dtypes."""
+        """The operator for inputs and auxiliary states of these shapes and dtypes, the latter as MXNet's numbers
+        (float32: 0).
+
+        An executor makes one and keeps it, as does a block that is hybridized with `static_alloc`; other calls make
+        their own.
+        """
         return CustomOp()
 
 
@@ -118,17 +123,30 @@ def register(reg_name: str) -> Callable[[type], type]:
     return decorate
 
 
+class _Kind(str):
+    """The name of a custom operator, with the property that describes one node or one call of it.
+
+    A property may keep in `infer_shape` what its `create_operator` needs, so a node has one for all its life.
+    """
+
+    __slots__ = ("property",)
+
+    property: CustomOpProp
+
+
 class _Custom(registry.Op):
     """The operator `Custom`: its inputs, outputs and parameters are those of the property class `op_type` names."""
 
     def parse(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The property's arguments, as text, in a fixed order."""
+        """The property's arguments, as text, in a fixed order; `op_type` holds the property that they make."""
         given = {k: v for k, v in given.items() if v is not None}
-        kind = str(given.pop("op_type", ""))
+        kind = _Kind(given.pop("op_type", ""))
         if kind not in _PROPS:
             raise MXNetError(f"Custom: no operator is registered as op_type {kind!r} (import the module that registers "
                              f"it before; commands have --import); registered: {', '.join(_PROPS) or 'none'}")
-        return {"op_type": kind, "kwargs": tuple(sorted((k, str(v)) for k, v in given.items()))}
+        texts = {k: str(v) for k, v in sorted(given.items())}
+        kind.property = _PROPS[kind](**texts)
+        return {"op_type": kind, **texts}
 
     def inputs(self, params: dict[str, Any], count: int | None = None) -> list[str]:
         """Arguments, then auxiliary states."""
@@ -137,8 +155,7 @@ class _Custom(registry.Op):
 
 
 def _prop(params: dict[str, Any]) -> CustomOpProp:
-    prop = _PROPS[params["op_type"]](**dict(params["kwargs"]))
-    return prop
+    return params["op_type"].property
 
 
 def _infer_shape(params: dict[str, Any], ins: list, outs: list) -> None:
@@ -149,7 +166,7 @@ def _infer_shape(params: dict[str, Any], ins: list, outs: list) -> None:
     given = [list(s) if known(s) else [] for s in ins[:count]]
     try:
         result = [list(part) for part in _three(prop.infer_shape(given))]
-    except (IndexError, TypeError, ValueError, AssertionError) as error:
+    except Exception as error:
         if all(map(known, ins[:count])):
             raise MXNetError(f"infer_shape of custom operator {params['op_type']}: {error}") from error
         return
@@ -187,54 +204,89 @@ def _infer_type(params: dict[str, Any], ins: list, outs: list) -> None:
         outs[i] = outs[i] or np_dtype(dtype).name
 
 
-def _call(params: dict[str, Any], arrays: list[NDArray], ctx: Context) -> list[NDArray]:
-    """Pushes the forward to the engine; records a node whose backward does the same."""
+class _Made(NamedTuple):
+    """An operator, for inputs of which shapes and dtypes it was made, and the shapes and dtypes of its outputs.
+
+    var: orders its calls in the engine, where it is used for several.
+    """
+
+    operator: CustomOp
+    signature: list[Any]
+    specs: list[tuple[Any, np.dtype]]
+    var: Any
+
+
+def _made(params: dict[str, Any], arrays: list[NDArray], ctx: Context, lasting: bool) -> _Made:
+    """Returns a new operator for these inputs and auxiliary states."""
     prop = _prop(params)
-    count = len(prop.list_arguments())
-    inputs, aux = arrays[:count], arrays[count:]
-    if len(aux) != len(prop.list_auxiliary_states()):
-        raise MXNetError(f"custom operator {params['op_type']} takes {count} inputs and "
-                         f"{len(prop.list_auxiliary_states())} auxiliary states, got {len(arrays)} arrays")
     shapes: list = [a.shape for a in arrays]
     outs: list = [None] * len(prop.list_outputs())
     _infer_shape(params, shapes, outs)
     types: list = [np_dtype(a.dtype).name for a in arrays]
     out_types: list = [None] * len(outs)
     _infer_type(params, types, out_types)
-    op = prop.create_operator(ctx, [list(a.shape) for a in inputs], [a.dtype for a in inputs])
-    specs = [(s, np_dtype(t)) for s, t in zip(outs, out_types, strict=True)]
+    with _errors("create_operator", params["op_type"]):
+        numbers = [_DTYPE_NP_TO_MX[np_dtype(a.dtype).type] for a in arrays]
+        op = prop.create_operator(ctx, [list(a.shape) for a in arrays], numbers)
+    return _Made(op, _signature(arrays, ctx), [(s, np_dtype(t)) for s, t in zip(outs, out_types, strict=True)],
+                 engine.get().new_variable() if lasting else None)
+
+
+def _signature(arrays: list[NDArray], ctx: Context) -> list[Any]:
+    return [ctx, *[(a.shape, a.dtype) for a in arrays]]
+
+
+def _call(params: dict[str, Any], arrays: list[NDArray], ctx: Context,
+          kept: dict[str, Any] | None = None) -> list[NDArray]:
+    """Pushes the forward to the engine; records a node whose backward does the same.
+
+    kept: what an executor's node keeps from call to call, here its operator. None: this call has its own.
+    """
+    prop = _prop(params)
+    count = len(prop.list_arguments())
+    inputs, aux = arrays[:count], arrays[count:]
+    if len(aux) != len(prop.list_auxiliary_states()):
+        raise MXNetError(f"custom operator {params['op_type']} takes {count} inputs and "
+                         f"{len(prop.list_auxiliary_states())} auxiliary states, got {len(arrays)} arrays")
+    made: _Made | None = None if kept is None else kept.get("operator")
+    if made is None or made.signature != _signature(arrays, ctx):
+        made = _made(params, arrays, ctx, kept is not None)
+        if kept is not None:
+            kept["operator"] = made
+    op, specs = made.operator, made.specs
     train, recording = state.training, state.recording
-    stypes = _output_stypes(prop, params, inputs, len(outs))
+    stypes = _output_stypes(prop, params, inputs, len(specs))
     if _all_dense(arrays) and set(stypes) <= {"default"}:
-        values, results = _pushed(op, params, arrays, count, specs, ctx, train)
+        values, results = _pushed(made, params, arrays, count, ctx, train)
     else:  # what is stored has no size before it is there, so no place in the engine's queue
         values, results = [a.detach() for a in inputs], [_blank(*spec, ctx) for spec in zip(stypes, specs, strict=True)]
         with Modes(False, train), custom_operator(params["op_type"]), _errors("forward", params["op_type"]):
-            op.forward(train, ["write"] * len(results), values, results, aux)
+            op.forward(is_train=train, req=["write"] * len(results), in_data=values, out_data=results, aux=aux)
     if recording and any(a._entry is not None for a in inputs):
         parents = [a._entry for a in inputs]
         outputs = [r.detach() if not r._plain else _value(r) for r in results]
-        pull = _puller(op, params, ctx, values[:count], outputs, aux, specs, parents)
+        pull = _puller(made, params, ctx, values[:count], outputs, aux, parents)
         node = Node(None, (), parents, specs, ctx, pull)
         for i, result in enumerate(results):
             result._entry = (node, i)
     return results
 
 
-def _pushed(op: CustomOp, params: dict[str, Any], arrays: list[NDArray], count: int, specs: list[Any], ctx: Context,
+def _pushed(made: _Made, params: dict[str, Any], arrays: list[NDArray], count: int, ctx: Context,
             train: bool) -> tuple[list[Any], list[NDArray]]:
     """Has the engine run the forward on `count` dense inputs and auxiliary states: (values of `arrays`, results)."""
-    kinds = [type(a) for a in arrays]
+    op, specs, kinds = made.operator, made.specs, [type(a) for a in arrays]
     values = [_value(a) for a in arrays]
 
     def forward(buffers: list[Any]) -> list[Any]:
         wrapped = [wrap(b, ctx, k) for b, k in zip(buffers, kinds, strict=True)]
         results = [empty(s, ctx, t) for s, t in specs]
         with custom_operator(params["op_type"]), _errors("forward", params["op_type"]):
-            op.forward(train, ["write"] * len(results), wrapped[:count], results, wrapped[count:])
+            op.forward(is_train=train, req=["write"] * len(results), in_data=wrapped[:count], out_data=results,
+                       aux=wrapped[count:])
         return [a._read() for a in [*results, *wrapped[count:]]]
     pending = push(forward, values, specs + [(a.shape, np_dtype(a.dtype)) for a in arrays[count:]], ctx=ctx,
-                   name=f"custom operator {params['op_type']}")
+                   name=f"custom operator {params['op_type']}", changes=made.var)
     for array, value in zip(arrays[count:], pending[len(specs):], strict=True):
         array._write(value)
     return values, [wrap(p, ctx, kinds[0] if kinds else None) for p in pending[:len(specs)]]
@@ -301,8 +353,9 @@ def _value(array: NDArray) -> Any:
     return array._chunk.peek() if array._view is None else array._read()
 
 
-def _puller(op: CustomOp, params: dict[str, Any], ctx: Context, values: list[Any], outputs: list[Any],
-            aux: list[NDArray], specs: list[Any], parents: list[Any]) -> Callable[[list, bool], list]:
+def _puller(made: _Made, params: dict[str, Any], ctx: Context, values: list[Any], outputs: list[Any],
+            aux: list[NDArray], parents: list[Any]) -> Callable[[list, bool], list]:
+    op, specs = made.operator, made.specs
     reqs = ["null" if p is None else "write" for p in parents]
     in_specs = [(v.shape, np.dtype(v.dtype)) for v in values]
 
@@ -319,7 +372,8 @@ def _puller(op: CustomOp, params: dict[str, Any], ctx: Context, values: list[Any
             grads = [_blank(*spec, ctx) for spec in zip(stypes, in_specs, strict=True)]
             with Modes(False, None), custom_operator("_backward_" + params["op_type"]), \
                     _errors("backward", params["op_type"]):
-                op.backward(list(reqs), out_grad, in_data, out_data, grads, aux)
+                op.backward(req=list(reqs), out_grad=out_grad, in_data=in_data, out_data=out_data, in_grad=grads,
+                            aux=aux)
             return [g if p is not None else None for g, p in zip(grads, parents, strict=True)]
 
         def backward(buffers: list[Any]) -> list[Any]:
@@ -328,11 +382,12 @@ def _puller(op: CustomOp, params: dict[str, Any], ctx: Context, values: list[Any
                                                 (heads, values, outputs, aux))
             grads = [empty(s, ctx, t) for s, t in in_specs]
             with custom_operator("_backward_" + params["op_type"]), _errors("backward", params["op_type"]):
-                op.backward(list(reqs), head_grads, inputs, outs, grads, states)
+                op.backward(req=list(reqs), out_grad=head_grads, in_data=inputs, out_data=outs, in_grad=grads,
+                            aux=states)
             return [a._read() for a in [*grads, *states]]
         results = push(backward, [*heads, *values, *outputs, *map(_value, aux)],
                        in_specs + [(a.shape, np_dtype(a.dtype)) for a in aux], ctx=ctx,
-                       name=f"backward of custom operator {params['op_type']}")
+                       name=f"backward of custom operator {params['op_type']}", changes=made.var)
         for array, value in zip(aux, results[len(values):], strict=True):
             array._write(value)
         return [g if p is not None else None for g, p in zip(results, parents, strict=False)]
@@ -349,6 +404,7 @@ _custom.eager = True
 _custom.variadic = None
 _custom.input_names, _custom.params = [], {}
 _custom.set_attr("opaque", True)
+_custom.set_attr("keeps", True)
 _custom.describe("A custom operator: the property class registered as `op_type`, with further arguments passed to it.")
 for _key, _attribute in {
         "FListInputNames": _custom.inputs, "FInferShape": _infer_shape, "FInferType": _infer_type, "FHost": _call,

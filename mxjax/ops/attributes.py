@@ -24,6 +24,9 @@ ATTRIBUTES: dict[str, str] = {
     "FHost":
         "function(params, NDArrays, context) -> NDArrays: the operator runs on the host, recording itself on the tape; "
         "in a graph it cuts the compiled program in two",
+    "keeps":
+        "True where FHost has a fourth parameter: a dictionary for what a node of an executor keeps from call to call, "
+        "or None",
     "FPart":
         "function(params, shape of the input) -> the index that reads the same elements: calls with ever new positions "
         "become indexing, which is one program",

@@ -11,6 +11,7 @@ import numpy as np
 from .. import ndarray as nd
 from .._support import settings
 from ..array.creation import zeros_later
+from ..base import WrongKind
 from ..kernel.policy import training
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Optimizer:
                  lr_scheduler: LRScheduler | None = None, sym: Symbol | None = None, begin_num_update: int = 0,
                  multi_precision: bool = False, param_dict: dict[int, Any] | None = None) -> None:
         if param_idx2name is not None and not isinstance(param_idx2name, dict):
-            raise TypeError(f"param_idx2name must be a dict of names by index, got {type(param_idx2name).__name__}")
+            raise WrongKind(f"param_idx2name must be a dict of names by index, got {type(param_idx2name).__name__}")
         if lr_scheduler is None:
             self.lr = 0.01 if learning_rate is None else learning_rate
         else:

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import symbol
 from .._rnn_packing import GATES, joined, pieces
+from ..base import Unfit
 from ..symbol import Symbol
 
 __all__ = ["RNNParams", "BaseRNNCell"]
@@ -40,7 +41,7 @@ def _normalize_sequence(length: int | None, inputs: Symbol | Sequence[Symbol], l
                                        squeeze_axis=1))  # pyright: ignore[reportArgumentType]  the text in MXNet's files
     else:
         if length is not None and len(inputs) != length:
-            raise ValueError(f"unroll over {length} steps was given {len(inputs)} inputs")
+            raise Unfit(f"unroll over {length} steps was given {len(inputs)} inputs")
         if merge is True:
             inputs = symbol.Concat(*(symbol.expand_dims(one, axis=axis) for one in inputs), dim=axis)
             in_axis = axis

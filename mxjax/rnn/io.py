@@ -95,8 +95,7 @@ class BucketSentenceIter(DataIter):
             row = np.full(lengths[place], invalid_label, dtype)
             row[:len(sentence)] = sentence
             filled[lengths[place]].append(row)
-        if discarded:
-            print(f"WARNING: discarded {discarded} sentences longer than the largest bucket.")  # as MXNet does
+        print(f"WARNING: discarded {discarded} sentences longer than the largest bucket.")  # as MXNet does, also for 0
         self.buckets = [length for length in lengths if filled[length]]
         if not self.buckets:
             raise ValueError(f"no length has {batch_size} sentences; give buckets")

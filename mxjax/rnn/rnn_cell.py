@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from .. import initializer, symbol
 from .._rnn_packing import GATES, Packing
-from ..base import numeric_types
+from ..base import Unfit, numeric_types
 from ..symbol import Symbol
 from .base_cell import (
     BaseRNNCell,
@@ -390,8 +390,8 @@ class ZoneoutCell(ModifierCell):
     def __init__(self, base_cell: BaseRNNCell, zoneout_outputs: float = 0.0, zoneout_states: float = 0.0) -> None:
         inner = base_cell._cells if isinstance(base_cell, SequentialRNNCell) else [base_cell]
         if any(isinstance(cell, FusedRNNCell | BidirectionalCell) for cell in inner):
-            raise ValueError("ZoneoutCell needs a cell that can be stepped: unfuse a FusedRNNCell, put the ZoneoutCell "
-                             "around the cells in a BidirectionalCell")
+            raise Unfit("ZoneoutCell needs a cell that can be stepped: unfuse a FusedRNNCell, put the ZoneoutCell "
+                        "around the cells in a BidirectionalCell")
         super().__init__(base_cell)
         self.zoneout_outputs = zoneout_outputs
         self.zoneout_states = zoneout_states

@@ -293,10 +293,17 @@ class Symbol(_Base):
             Three lists of tuples; (None, None, None) where something stays unknown.
 
         Raises:
-            MXNetError: the shapes contradict each other, or are of no input of the symbol.
+            MXNetError: the shapes contradict each other, or are of no input of the symbol. As MXNet does, this prints
+                the given shapes.
         """
-        self._check_names("infer_shape", args, kwargs)
-        result = self._infer_shape(args, kwargs)
+        try:
+            self._check_names("infer_shape", args, kwargs)
+            result = self._infer_shape(args, kwargs)
+        except MXNetError:
+            print("infer_shape error. Arguments:")
+            for name, shape in (*((f"#{i}", shape) for i, shape in enumerate(args)), *kwargs.items()):
+                print(f"  {name}: {shape}")
+            raise
         missing = [n for n, s in zip(self.list_arguments() + self.list_auxiliary_states(), result[0] + result[2],
                                      strict=True) if not complete(s)]
         if missing or not all(map(complete, result[1])):

@@ -312,7 +312,7 @@ def test_scale_of_a_loss_when_outputs_are_looked_at_before_the_backward():
 # ------------------------------------------------------------------ monitor, devices, mirror, cut
 def test_monitor():
     executor, seen = bound(), {}
-    executor.set_monitor_callback(lambda name, array: seen.setdefault(name, array.asnumpy()), monitor_all=True)
+    executor.set_monitor_callback(lambda name, array: seen.setdefault(name.decode(), array.asnumpy()), monitor_all=True)
     executor.forward(is_train=True)
     executor.backward()
     np.testing.assert_allclose(seen["fc_output"], X @ W.T, rtol=1e-4, atol=1e-5)
@@ -323,7 +323,7 @@ def test_monitor():
         executor.set_monitor_callback(3)
     names = []
     executor = mx.sym.Activation(mx.sym.var("data") * 2, "relu", name="act").simple_bind(mx.cpu(), data=(2,))
-    executor.set_monitor_callback(lambda name, array: names.append((name, array.shape)), monitor_all=True)
+    executor.set_monitor_callback(lambda name, array: names.append((name.decode(), array.shape)), monitor_all=True)
     executor.reshape(data=(1,)).forward()
     assert [n for n, _ in names][::4] == ["data", "act_output"] and {s for _, s in names} == {(1,)}, \
         "a variable is seen under its own name and as input; reshaped executors are watched too"
@@ -335,6 +335,7 @@ def test_group2ctx():
     with mx.AttrScope(ctx_group="second"):
         net = mx.sym.SoftmaxOutput(hidden, name="softmax")
     executor = net.simple_bind(mx.cpu(), group2ctx={"first": mx.cpu(1), "second": mx.cpu(2)}, data=X.shape)
+    assert executor.outputs[0].context == mx.cpu(2), "before the first forward, too"
     fill(executor)
     assert executor.arg_dict["fc_weight"].context == mx.cpu(1)
     assert executor.forward(is_train=True)[0].context == mx.cpu(2)
@@ -537,7 +538,7 @@ def test_a_monitor_sees_what_backward_reads():
     for name, array in executor.arg_dict.items():
         array[:] = np.linspace(-0.5, 0.6, array.size).reshape(array.shape) + len(name) / 10
     seen = []
-    executor.set_monitor_callback(lambda name, array: seen.append((name, array)), monitor_all=True)
+    executor.set_monitor_callback(lambda name, array: seen.append((name.decode(), array)), monitor_all=True)
     executor.forward(is_train=True)
     forward = dict(seen)
     seen.clear()

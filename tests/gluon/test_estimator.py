@@ -74,6 +74,10 @@ def test_batches_and_intervals():
     progress = [line for line in lines.lines if "[Samples" in line]
     assert [line.split(" time")[0] for line in progress] == [
         "[Epoch 0][Batch 0][Samples 4]", "[Epoch 0][Batch 2][Samples 12]", "[Epoch 1][Batch 0][Samples 16]"]
+    made, lines = estimator(), Lines()
+    made.logger.addHandler(lines)
+    made.fit(loader(), batches=1, event_handlers=LoggingHandler(1, metrics=[]))
+    assert lines.lines[-2].endswith("s") and lines.lines[-1].endswith("epochs."), "no comma where no metric follows"
 
 
 def test_validation_by_batches():

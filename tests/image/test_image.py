@@ -197,6 +197,9 @@ def test_image_iter(files, source, last, first, second):
     assert labels([batch, *batches]) == first
     batches.reset()
     assert labels(batches) == second
+    batches.hard_reset()
+    label, encoded = batches.next_sample()
+    assert isinstance(label, mx.nd.NDArray) == (batches.imglist is not None) and encoded[1:4] == b"PNG"
 
 
 def test_parts_and_shuffling(files):

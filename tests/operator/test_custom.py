@@ -16,9 +16,9 @@ def define(name, forward, backward=None, arguments=("data",), outputs=("output",
     """Registers a custom operator out of two functions with the signatures of CustomOp's methods."""
     class Op(mx.operator.CustomOp):
         pass
-    Op.forward = lambda self, *args: forward(self, *args)
+    Op.forward = lambda self, **named: forward(self, **named)  # MXNet names the arguments
     if backward is not None:
-        Op.backward = lambda self, *args: backward(self, *args)
+        Op.backward = lambda self, **named: backward(self, **named)
 
     class Prop(mx.operator.CustomOpProp):
         def __init__(self, **kwargs):
@@ -200,7 +200,7 @@ class Special(Exception):
     pass
 
 
-def fail(*_):
+def fail(*_, **named):
     raise Special("in the operator")
 
 
@@ -243,6 +243,98 @@ def test_errors_in_a_graph():
     executor = net.simple_bind(mx.cpu(), data=(3,))
     with pytest.raises(MXNetError, match="in the operator"):
         executor.forward(is_train=True)[0].asnumpy()
+
+
+class Counting(mx.operator.CustomOp):
+    """Multiplies by the number of its calls, after the shape that its property has seen."""
+
+    def __init__(self, shape):
+        self.shape, self.calls = shape, 0
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.calls += 1
+        self.assign(out_data[0], req[0], in_data[0] * self.calls + 10 * self.shape[0])
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], out_grad[0] * self.calls)
+
+
+@mx.operator.register("test_counting")
+class CountingProp(mx.operator.CustomOpProp):
+    made = 0
+
+    def __init__(self, scale="1"):
+        super().__init__()
+        CountingProp.made += 1
+
+    def infer_shape(self, in_shape):
+        self.shape = in_shape[0]
+        return in_shape, [in_shape[0]], []
+
+    def create_operator(self, ctx, shapes, dtypes):
+        assert dtypes == [0], "float32 in MXNet"
+        return Counting(self.shape)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_an_executor_keeps_its_operator(alone):
+    before = CountingProp.made
+    net = mx.sym.Custom(mx.sym.var("x"), op_type="test_counting", scale=3)
+    net = net if alone else mx.sym.negative(mx.sym.negative(net * 1) * 1)
+    executor = net.simple_bind(mx.cpu(), x=(2,))
+    executor.arg_dict["x"][:] = 1
+    for call in (1, 2, 3):
+        executor.forward(is_train=True)
+        executor.backward(mx.nd.ones(2))
+        assert executor.outputs[0].asnumpy().tolist() == [20 + call] * 2
+        assert executor.grad_dict["x"].asnumpy().tolist() == [call] * 2
+    for _ in range(5):
+        executor.forward()
+    assert executor.outputs[0].asnumpy().tolist() == [28, 28], "calls that nobody waited for ran in order"
+    assert CountingProp.made == before + 1
+    other = executor.reshape(x=(1,), partial_shaping=True)
+    other.forward(x=mx.nd.ones(1))
+    assert other.outputs[0].asnumpy().tolist() == [11]
+
+
+def test_operators_are_made_for_inputs_and_states():
+    seen = []
+
+    class Prop(CountingProp):
+        def list_auxiliary_states(self):
+            return ["state"]
+
+        def infer_shape(self, in_shape):
+            return in_shape, [in_shape[0]], [(1,)]
+
+        def create_operator(self, ctx, shapes, dtypes):
+            seen.append((shapes, dtypes))
+            return mx.operator.CustomOp()
+    mx.operator.register("test_made_for")(Prop)
+    mx.nd.Custom(mx.nd.ones((2, 3)), mx.nd.zeros(1), op_type="test_made_for")
+    assert seen == [([[2, 3], [1]], [0, 0])]
+
+
+def test_blocks_keep_operators_with_static_alloc_only():
+    class Net(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.Custom(x, op_type="test_counting")
+    for static, last in ((False, 21), (True, 23)):
+        net = Net()
+        net.hybridize(static_alloc=static)
+        for _ in range(3):
+            y = net(mx.nd.ones(2))
+        assert y.asnumpy().tolist() == [last] * 2
+        assert net(mx.nd.ones(3)).asnumpy().tolist() == [31] * 3, "another shape has another operator"
+
+
+def test_a_property_that_fails_is_an_error_of_the_operator():
+    class Prop(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return self.nothing
+    mx.operator.register("test_nothing")(Prop)
+    with pytest.raises(MXNetError, match="create_operator of custom operator test_nothing: AttributeError"):
+        mx.nd.Custom(mx.nd.ones(2), op_type="test_nothing")
 
 
 def test_misuse():

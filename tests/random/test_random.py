@@ -95,10 +95,27 @@ def test_wrong_seeds():
     for wrong in ("three", 1.5, None):
         with pytest.raises(ValueError, match="seed_state"):
             mx.random.seed(wrong)
-    with pytest.raises(ValueError, match="ctx"):
+    with pytest.raises(ValueError, match="device type"):
         mx.random.seed(1, ctx="some")
     with pytest.raises(AttributeError, match="no_such"):
         mx.random.no_such
+
+
+def test_a_device_type_may_be_seeded():
+    draws = []
+    for ctx in ("cpu", mx.cpu()):
+        mx.random.seed(3, ctx=ctx)
+        draws.append(mx.nd.random.uniform(shape=(2,)).asnumpy().tolist())
+    assert draws[0] == draws[1]
+
+
+def test_arrays_and_numbers_cannot_be_mixed():
+    for call in (lambda: mx.random.uniform(mx.nd.zeros(2), 1), lambda: mx.sym.random.normal(0, mx.sym.var("a")),
+                 lambda: mx.nd.random.shuffle([1, 2])):
+        with pytest.raises(AssertionError, match="must"):
+            call()
+    with pytest.raises(ValueError, match="must all be"):
+        mx.nd.random.uniform("0", 1)
 
 
 def test_module_level_functions():

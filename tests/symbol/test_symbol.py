@@ -396,3 +396,9 @@ def test_heads_that_are_hidden_outputs():
     graph["heads"][0][1] = 3
     with pytest.raises(MXNetError, match="node node has 3 outputs"):
         mx.sym.load_json(json.dumps(graph))
+
+
+def test_a_failed_inference_prints_the_shapes(capsys):
+    with pytest.raises(MXNetError):
+        mx.sym.FullyConnected(mx.sym.var("a"), num_hidden=3).infer_shape(b=(2, 3))
+    assert capsys.readouterr().out == "infer_shape error. Arguments:\n  b: (2, 3)\n"

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ...base import numeric_types
+from ...level import fix
 from .._chosen_block import named
 from .._parameter import ParameterDict
 from ..block import HybridBlock
@@ -15,6 +16,8 @@ from .activations import Activation
 if TYPE_CHECKING:
     from ...initializer import InitializerLike
     from .._types import Size, Tensor
+
+_LEVEL = fix("mxjax.gluon")
 
 __all__ = ["AvgPool1D", "AvgPool2D", "AvgPool3D", "Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D",
            "Conv3DTranspose", "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalAvgPool3D", "GlobalMaxPool1D",
@@ -75,7 +78,8 @@ class _Conv(HybridBlock):
 
     def __repr__(self) -> str:
         options, rank, shape = self._kwargs, len(self._kwargs["kernel"]), self.weight.shape or (0, 0)
-        parts = [f"{shape[1] or None} -> {shape[0]}", f"kernel_size={options['kernel']}", f"stride={options['stride']}"]
+        taken, made = (shape[1], shape[0]) if _LEVEL == 1 or self._op_name.lower() == "convolution" else shape[:2]
+        parts = [f"{taken or None} -> {made}", f"kernel_size={options['kernel']}", f"stride={options['stride']}"]
         parts += [f"padding={options['pad']}"] * (options["pad"] != (0,) * rank)
         parts += [f"dilation={options['dilate']}"] * (options["dilate"] != (1,) * rank)
         parts += [f"groups={options['num_group']}"] * (options["num_group"] != 1)

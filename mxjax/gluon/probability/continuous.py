@@ -199,8 +199,10 @@ class Uniform(Distribution):
         return Interval(self.low, self.high)
 
     def _log_prob(self, value: Value) -> Any:
-        outside = (value < self.low) | (value > self.high)
-        return np.where(outside, np.full_like(value, -math.inf), np.zeros_like(value)) - np.log(self.high - self.low)
+        outside = (value < self.low) | (value >= self.high)
+        if isinstance(outside, bool):
+            return (-math.inf if outside else 0.0) - np.log(self.high - self.low)
+        return np.where(outside, -math.inf, 0.0).astype("float64") - np.log(self.high - self.low)
 
     def sample(self, size: Shape = None) -> Any:
         return random.uniform(self.low, self.high, size=size)

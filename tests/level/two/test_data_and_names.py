@@ -189,6 +189,21 @@ def test_layers_show_no_arguments_of_mxnet_1():
     assert "device" in inspect.signature(mx.gluon.Block.initialize).parameters
 
 
+def test_reprs_of_layers_and_names_of_devices():
+    assert repr(nn.GroupNorm(4, in_channels=8)).endswith("scale=True, in_channels=8)")
+    layer = nn.Conv2DTranspose(3, 2)
+    layer.initialize()
+    layer(mx.np.ones((1, 5, 4, 4)))
+    assert repr(layer) == "Conv2DTranspose(5 -> 3, kernel_size=(2, 2), stride=(1, 1))"
+    assert type(mx.cpu()).__name__ == "Device" and type(mx.cpu()).__module__ == "mxjax.device"
+
+
+def test_results_of_numpy_functions():
+    assert type(mx.np.linalg.slogdet(mx.np.eye(2))) is tuple
+    chances = mx.gluon.probability.Uniform(0, 1).log_prob(mx.np.array([0, 1], dtype="float32"))
+    assert chances.dtype == "float64" and chances.asnumpy().tolist() == [0, -onp.inf]
+
+
 def test_arguments_of_symbols():
     x = mx.sym.var("x").as_np_ndarray()
     s = mx.sym.np

@@ -222,8 +222,12 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
 
     def train_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
         """Logs time and metrics."""
-        estimator.logger.info("Train finished using total %ds with %d epochs. %s", time.time() - self.train_start,
-                              self.current_epoch, self._values())
+        self._tell(estimator, f"Train finished using total {int(time.time() - self.train_start)}s with "
+                              f"{self.current_epoch} epochs. ")
+
+    def _tell(self, estimator: Any, text: str) -> None:
+        """Logs a text and the metrics, if there are any."""
+        estimator.logger.info(f"{text}{self._values()}".rstrip(", "))
 
     def batch_begin(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
         """Notes the time."""
@@ -235,9 +239,8 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
             self.log_interval_time += time.time() - self.batch_start
             self.processed_samples += kwargs["batch"][0].shape[0]
             if self.batch_index % self.log_interval == 0:
-                estimator.logger.info("[Epoch %d][Batch %d][Samples %s] time/interval: %.3fs %s", self.current_epoch,
-                                      self.batch_index, self.processed_samples, self.log_interval_time,
-                                      self._values())
+                self._tell(estimator, f"[Epoch {self.current_epoch}][Batch {self.batch_index}][Samples "
+                                      f"{self.processed_samples}] time/interval: {self.log_interval_time:.3f}s ")
                 self.log_interval_time = 0.0
         self.batch_index += 1
         return False
@@ -253,8 +256,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
 
     def epoch_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> bool:
         """Logs time and metrics."""
-        estimator.logger.info("[Epoch %d] Finished in %.3fs, %s", self.current_epoch, time.time() - self.epoch_start,
-                              self._values())
+        self._tell(estimator, f"[Epoch {self.current_epoch}] Finished in {time.time() - self.epoch_start:.3f}s, ")
         self.current_epoch += 1
         self.batch_index = 0
         return False
