@@ -195,16 +195,16 @@ def _read_numpy(file: IO[bytes], size: int, path: str) -> Any:
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
         check_unpacked(sum(entry.file_size for entry in entries), size, path)
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         names = {entry.filename for entry in entries}
         for entry in entries:
             name = entry.filename.removesuffix(".npy")
             with archive.open(entry) as content, reading(entry.filename, "a NumPy array"):
                 if name.endswith("format") and name.removesuffix("format") + "data.npy" in names:
-                    found[name] = _read_text(content)
+                    result[name] = _read_text(content)
                 else:
-                    found[name] = _read_npy(content, entry.file_size)
-    return _from_numpy(_with_sparse(found))
+                    result[name] = _read_npy(content, entry.file_size)
+    return _from_numpy(_with_sparse(result))
 
 
 def _read_text(file: IO[bytes]) -> str:

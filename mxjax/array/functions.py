@@ -38,11 +38,11 @@ def make(op: Op, name: str) -> Callable[..., Any]:
         if count:
             key = (op, count, rest, _form(kwargs, op.dynamic_names), state.training)
             try:
-                found = prepared.get(key)
+                value = prepared.get(key)
             except TypeError:  # an unhashable argument, such as a list
-                found = key = None
-            if found is not None:
-                kernel, extras, numbers = found
+                value = key = None
+            if value is not None:
+                kernel, extras, numbers = value
                 if numbers is not None:
                     extras = _extras(kernel, numbers, kwargs, arrays)
                 return invoke(kernel, arrays, extras, out)

@@ -234,10 +234,10 @@ def _subscript(items: tuple, arrays: tuple) -> tuple:
 def _gathered(data: Array | np.ndarray, items: tuple, arrays: tuple) -> Any:
     """The elements at index arrays."""
     kept, new = _beside_arrays(items)
-    found = data[_subscript(kept, arrays)]
+    result = data[_subscript(kept, arrays)]
     if kept is items:
-        return found
-    return np.expand_dims(found, tuple(new)) if isinstance(found, np.ndarray) else jnp.expand_dims(found, new)
+        return result
+    return np.expand_dims(result, tuple(new)) if isinstance(result, np.ndarray) else jnp.expand_dims(result, new)
 
 
 def _beside_arrays(items: tuple) -> tuple[tuple, list[int]]:

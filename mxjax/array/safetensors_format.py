@@ -48,9 +48,9 @@ def loads(raw: bytes, source: str) -> dict[str, np.ndarray]:
         MXNetError: it holds dtypes that MXNet has not got; the package is not there.
     """
     known = {dtype.name: dtype for dtype in DTYPES.values()}
-    found = {}
+    result = {}
     for name, entry in sorted(_package().deserialize(raw), key=lambda pair: pair[0]):
         if entry["dtype"] not in _DTYPES:
             raise MXNetError(f"{source}: array {name!r} has the dtype {entry['dtype']}, which MXNet has not got")
-        found[name] = np.frombuffer(entry["data"], known[_DTYPES[entry["dtype"]]]).reshape(entry["shape"])
-    return found
+        result[name] = np.frombuffer(entry["data"], known[_DTYPES[entry["dtype"]]]).reshape(entry["shape"])
+    return result

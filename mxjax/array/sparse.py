@@ -492,10 +492,10 @@ def _check_csr(indices: np.ndarray, pointers: np.ndarray, shape: tuple[int, ...]
 
 def _descents(indices: np.ndarray, pointers: np.ndarray) -> np.ndarray:
     """Returns where, within a row, a column index is not larger than the one before."""
-    found = indices[1:] <= indices[:-1]
+    result = indices[1:] <= indices[:-1]
     starts = pointers[1:-1]
-    found[starts[(starts > 0) & (starts < len(indices))] - 1] = False  # the first one of a row follows nothing
-    return found
+    result[starts[(starts > 0) & (starts < len(indices))] - 1] = False  # the first one of a row follows nothing
+    return result
 
 
 def _check_rows(indices: np.ndarray, shape: tuple[int, ...]) -> None:
@@ -560,8 +560,8 @@ def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None
             from scipy.sparse import csr_matrix as scipy_csr
             data, (row, column) = arg1
             plain = [a.asnumpy() if isinstance(a, NDArray) else np.asarray(a) for a in (data, row, column)]
-            found = scipy_csr((plain[0], (plain[1], plain[2])), shape=shape)
-            return csr_matrix((found.data, found.indices, found.indptr), found.shape, ctx, dtype or plain[0].dtype)
+            result = scipy_csr((plain[0], (plain[1], plain[2])), shape=shape)
+            return csr_matrix((result.data, result.indices, result.indptr), result.shape, ctx, dtype or plain[0].dtype)
         if len(arg1) != 3:
             raise ValueError(f"csr_matrix takes (data, indices, indptr), (data, (row, col)) or (M, N), got {len(arg1)}")
         data, indices, indptr = arg1
@@ -580,9 +580,9 @@ def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None
     if isinstance(arg1, CSRNDArray):
         return arg1._copied(arg1._on(chosen(ctx))).astype(dtype or arg1.dtype, copy=False)
     if hasattr(arg1, "tocsr"):
-        found = arg1.tocsr(copy=True)
-        found.sum_duplicates()
-        return csr_matrix((found.data, found.indices, found.indptr), found.shape, ctx, dtype or found.dtype)
+        result = arg1.tocsr(copy=True)
+        result.sum_duplicates()
+        return csr_matrix((result.data, result.indices, result.indptr), result.shape, ctx, dtype or result.dtype)
     if isinstance(arg1, BaseSparseNDArray):
         raise ValueError(f"a {arg1.stype} array cannot become csr")
     return cast(CSRNDArray, cast_storage(_dense(arg1, shape, ctx, dtype), "csr"))

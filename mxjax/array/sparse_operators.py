@@ -110,10 +110,10 @@ def _sparse_result(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out
                     kernel.op.inputs(kernel.params, len(arrays)))
     target = out[0] if isinstance(out, (list, tuple)) else out
     arrays = [a.ascending() if isinstance(a, BaseSparseNDArray) and a is not target else a for a in arrays]
-    found = form and form(Call(kernel, arrays, extras, {**kernel.params, **kernel.numbers(extras)}, target))
-    if found is None:
+    value = form and form(Call(kernel, arrays, extras, {**kernel.params, **kernel.numbers(extras)}, target))
+    if value is None:
         return None
-    result, gradient = found if isinstance(found, tuple) else (found, None)
+    result, gradient = value if isinstance(value, tuple) else (value, None)
     if state.recording and any(a._entry is not None for a in arrays):
         recorded(result, arrays, gradient or _dense_gradient(kernel, arrays, extras))
     if out is None or out is result:
@@ -130,15 +130,15 @@ def _dense_gradient(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple) ->
 
     def gradient(head: NDArray) -> list[Any]:
         dense = [NDArray(a._read()) for a in values]
-        found: list[Any] = [None] * len(dense)
+        results: list[Any] = [None] * len(dense)
         for i in wanted:
             dense[i].attach_grad()
         with Modes(True, True):
             result = invoke(kernel, dense, extras)
         result.backward(NDArray(head._read()))
         for i in wanted:
-            found[i] = dense[i].grad
-        return found
+            results[i] = dense[i].grad
+        return results
     return gradient
 
 
@@ -174,8 +174,8 @@ def _values(c: Call) -> Any:
     values = _host(source.data)
     if values.size > _SMALL:
         return source._with(call_operator(c.kernel.op, [source.data], c.params))
-    found = np.asarray(run(c.kernel, [_padded(values), *c.extras], source.data._chunk.wide)[0])
-    return source._with(_stored(found[:len(values)], source.context))
+    result = np.asarray(run(c.kernel, [_padded(values), *c.extras], source.data._chunk.wide)[0])
+    return source._with(_stored(result[:len(values)], source.context))
 
 
 _SMALL = 1 << 16  # fewer values are padded, so that another count of them compiles nothing
@@ -320,13 +320,13 @@ def _dot(c: Call) -> Any:
                 return [None, _dense(matrix @ _host(head), b)]
             return [None, _transposed_product(matrix, _host(head), b, by_rows)]
         if turned[0]:
-            found = _transposed_product(matrix, _host(b), a, wanted in (None, "row_sparse") and b.ndim == 2)
+            result = _transposed_product(matrix, _host(b), a, wanted in (None, "row_sparse") and b.ndim == 2)
         elif (whole := _whole(b)) is not None:
-            found = _dense(matrix @ whole, a)
+            result = _dense(matrix @ whole, a)
         else:
             columns, matrix_of_them = _filled_columns(matrix)
-            found = _dense(matrix_of_them @ _gathered(b, columns), a)
-        return found, gradient if a._entry is None else None
+            result = _dense(matrix_of_them @ _gathered(b, columns), a)
+        return result, gradient if a._entry is None else None
     if isinstance(b, CSRNDArray) and not turned[0]:
         matrix = _scipy(b)
         product = (matrix @ _host(a).T).T if turned[1] else (matrix.T @ _host(a).T).T
@@ -442,15 +442,15 @@ def _embedding(c: Call) -> Any:
             table.shape != (c.params["input_dim"], c.params["output_dim"]):
         return None
     looked_up = _rows_looked_up(c.params, _host(data))  # a copy: the array may change before the backward pass
-    found = _whole(table)
-    if found is not None:
-        found = found[looked_up]
+    result = _whole(table)
+    if result is not None:
+        result = result[looked_up]
     else:
         ids, places = np.unique(looked_up, return_inverse=True)
-        found = _gathered(table, ids)[places]
-    found = _dense(found.reshape(*data.shape, -1), table)
+        result = _gathered(table, ids)[places]
+    result = _dense(result.reshape(*data.shape, -1), table)
     by_rows = c.kernel.by_rows and table._entry is not None and table._entry[0].by_rows
-    return found, (lambda head: [None, table.gradient_of_lookups(c.params, looked_up, _host(head))]) if by_rows else \
+    return result, (lambda head: [None, table.gradient_of_lookups(c.params, looked_up, _host(head))]) if by_rows else \
         None
 
 

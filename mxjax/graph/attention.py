@@ -93,12 +93,12 @@ def step(node: Node, inputs: list[Any], run: Run, alone: bool, train: bool) -> S
         train: training mode.
     """
     rule = _RULES.get(node.op.name)
-    found = None if rule is None else rule(node, inputs, train)
-    if found is None or isinstance(found, Scores) and found.weights and not alone:
+    result = None if rule is None else rule(node, inputs, train)
+    if result is None or isinstance(result, Scores) and result.weights and not alone:
         return run([forced(x) for x in inputs])
-    if isinstance(found, _Later):
-        return [replace(found, run=run, inputs=inputs)]
-    parts, give = found
+    if isinstance(result, _Later):
+        return [replace(result, run=run, inputs=inputs)]
+    parts, give = result
     return [attend(lambda: run([forced(x) for x in inputs])[0], parts, give)]
 
 

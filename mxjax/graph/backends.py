@@ -131,14 +131,14 @@ def optimize(symbol: Any, name: str, args: dict[str, Any] | None, aux: dict[str,
     result = backend.transform(symbol.__copy__(), *given, **options)
     result = partition(result, backend.select, lambda part: backend.subgraph(part, *given, **options))
     names = set(result.list_arguments()), set(result.list_auxiliary_states())
-    for what, target, found, used in zip(("args", "aux"), (args, aux), given, names, strict=True):
+    for what, target, value, used in zip(("args", "aux"), (args, aux), given, names, strict=True):
         if target is None:
-            if found:
+            if value:
                 raise RuntimeError(f"Cannot add new {what} in optimize_for since {what} is None\nProvide a dictionary "
                                    f"to the {what} argument to optimize_for")
             continue
         before = set(symbol.list_inputs())
-        target.update({k: v for k, v in found.items() if k in used or k not in before})
+        target.update({k: v for k, v in value.items() if k in used or k not in before})
         for key in [k for k in target if k in before and k not in names[0] | names[1]]:
             del target[key]
     return result
@@ -178,15 +178,15 @@ def partition(symbol: Any, select: Callable[[Node], bool], replace: Callable[[An
         members.setdefault(group[id(node)], []).append(node)
     selected = {key for key, part in members.items() if part[0].op is not None and select(part[0])}
     readers = consumers(symbol._outputs)
-    found: dict[tuple[int, int], Entry] = {}
+    result: dict[tuple[int, int], Entry] = {}
     for key in _order(members, group):
         part = members[key]
         if key in selected:
-            _replace(type(symbol), part, group, readers, found, replace)
+            _replace(type(symbol), part, group, readers, result, replace)
         else:
-            twin = copied(part[0], [found[id(n), i] for n, i in part[0].inputs])
-            found.update({(id(part[0]), i): (twin, i) for i in range(twin.num_outputs)})
-    return type(symbol)([found[id(n), i] for n, i in symbol._outputs])
+            twin = copied(part[0], [result[id(n), i] for n, i in part[0].inputs])
+            result.update({(id(part[0]), i): (twin, i) for i in range(twin.num_outputs)})
+    return type(symbol)([result[id(n), i] for n, i in symbol._outputs])
 
 
 def _groups(nodes: Sequence[Node], chosen: Collection[int]) -> dict[int, int]:

@@ -195,8 +195,8 @@ class GraphOp(Op):
                fit: Any) -> None:
         graph_outs = []
         for graph, feed in zip(self.graphs, self.feeds(p), strict=True):
-            found, results = getattr(graph, what)([given(i) for i in feed], self.known(outs))
-            for i, value in zip(feed, found, strict=True):
+            result, results = getattr(graph, what)([given(i) for i in feed], self.known(outs))
+            for i, value in zip(feed, result, strict=True):
                 learn(i, value)
             graph_outs.append(results)
         outs[:] = [fit(a, b) for a, b in zip(outs, self.results(p, ins, graph_outs, length, fit), strict=True)]
@@ -261,8 +261,8 @@ class _Foreach(GraphOp):
 
         def step(slices: list, states: list) -> tuple:
             full = (*slices, *states, *rest)
-            found = body(*[full[i] for i in feed])
-            return found[:count], found[count:]
+            result = body(*[full[i] for i in feed])
+            return result[:count], result[count:]
         outputs, states = runners.foreach(step, list(data), list(states))
         return [*outputs, *states]
 
@@ -316,8 +316,8 @@ class _WhileLoop(GraphOp):
             return [full[i] for i in places]
 
         def step(*values: object) -> tuple:
-            found = body(*fed(values, feed))
-            return found[:count], found[count:]
+            result = body(*fed(values, feed))
+            return result[:count], result[count:]
         outputs, values = runners.while_loop(lambda *values: condition(*fed(values, cond_feed))[0], step,
                                      [arrays[i] for i in variables], p["max_iterations"])
         return [*(outputs or [runners.zeros((1,), arrays[0].context) for _ in range(count)]), *values]

@@ -83,11 +83,11 @@ class _Fused(Call):
         Raises:
             ValueError: it has another number of them.
         """
-        found = [n for n in self.graph.lowered.steps if n.op.name == operator]
-        if not least <= len(found) <= 1:
-            raise ValueError(f"the graph within it has {len(found)} nodes of {operator}, expected "
+        results = [n for n in self.graph.lowered.steps if n.op.name == operator]
+        if not least <= len(results) <= 1:
+            raise ValueError(f"the graph within it has {len(results)} nodes of {operator}, expected "
                              f"{'1' if least else '0 or 1'}")
-        return found[0] if found else None
+        return results[0] if results else None
 
     def _ranges(self, p: dict[str, Any]) -> list[str]:
         if not p["quantized"]:

@@ -121,18 +121,18 @@ class Inference:
                        for node, _ in self._variables])
         dtypes = self._entry_types(types or {})
         key = np_shape, first, tuple(results), tuple([dtypes[place] for _, place in self._variables])
-        found = self._known_shapes.get(key)
-        if found is None and self._steady and not results:
-            found = self._by_symbol(first, given, dtypes, np_shape, key[3])
-        if found is None:
+        cached = self._known_shapes.get(key)
+        if cached is None and self._steady and not results:
+            cached = self._by_symbol(first, given, dtypes, np_shape, key[3])
+        if cached is None:
             shapes: list[Shape] = [None] * len(self._owners)
             for (_, place), shape in zip(self._variables, first, strict=True):
                 shapes[place] = shape
             for place, shape in zip(self._outputs, results, strict=False):
                 shapes[place] = _unify(self._owners[place], shapes[place], shape)
             self._settle(shapes, dtypes, np_shape)
-            found = self._known_shapes[key] = dict(zip(self._places, shapes, strict=True))
-        return found
+            cached = self._known_shapes[key] = dict(zip(self._places, shapes, strict=True))
+        return cached
 
     def _by_symbol(self, first: Sequence[Shape], given: Mapping[str, Shape], dtypes: list[str | None], np_shape: bool,
                    types: tuple) -> dict[tuple[int, int], Shape] | None:
@@ -203,8 +203,8 @@ class Inference:
             known_type = None if hint is None or hint == "None" else _code_name(hint)
             first.append(given.get(node.name, known_type))
         key = tuple(first), tuple(results)
-        found = self._known_types.get(key)
-        if found is None:
+        cached = self._known_types.get(key)
+        if cached is None:
             types: list[str | None] = [None] * len(self._owners)
             for (_, place), dtype in zip(self._variables, first, strict=True):
                 types[place] = dtype
@@ -214,8 +214,8 @@ class Inference:
             for again in range(3):  # forwards, backwards, forwards
                 left = [s for s in (open_steps if again != 1 else open_steps[::-1]) if not _type_visit(s, types)]
                 open_steps = left[::-1] if again == 1 else left
-            found = self._known_types[key] = types
-        return found
+            cached = self._known_types[key] = types
+        return cached
 
 
 def _type_visit(step: _Step, types: list[str | None]) -> bool:
@@ -223,13 +223,13 @@ def _type_visit(step: _Step, types: list[str | None]) -> bool:
     ins, outs = [types[k] for k in step.ins], [types[k] for k in step.outs]
     memory = step.kernel().rules if step.steady else {}
     key = tuple(ins), tuple(outs)
-    found = memory.get(key)
-    if found is None:
+    value = memory.get(key)
+    if value is None:
         node_types(step.node, ins, outs)
-        found = memory[key] = tuple(ins), tuple(outs), None not in ins and None not in outs
-    for k, dtype in zip(step.ins + step.outs, found[0] + found[1], strict=True):
+        value = memory[key] = tuple(ins), tuple(outs), None not in ins and None not in outs
+    for k, dtype in zip(step.ins + step.outs, value[0] + value[1], strict=True):
         types[k] = types[k] or dtype
-    return found[2]
+    return value[2]
 
 
 def _hint(node: Node, np_shape: bool) -> Shape:
@@ -261,12 +261,12 @@ def _visit(step: _Step, shapes: list[Shape], dtypes: list[str | None], np_shape:
         ins, outs, _, done = _learn(step, list(before[0]), list(before[1]), dtypes)
     else:
         memory, key = step.kernel().rules, (np_shape, *before)
-        found = memory.get(key)
-        if found is None:
-            found = _learn(step, list(before[0]), list(before[1]), dtypes)
-            if found[2]:
-                memory[key] = found
-        ins, outs, _, done = found
+        value = memory.get(key)
+        if value is None:
+            value = _learn(step, list(before[0]), list(before[1]), dtypes)
+            if value[2]:
+                memory[key] = value
+        ins, outs, _, done = value
     node, learnt = step.node, False
     for (source, _), k, old, new in zip(node.inputs, step.ins, before[0], ins, strict=True):
         if new != old:
@@ -319,10 +319,10 @@ def _partial(node: Node, ins: list[Shape], dtypes: Sequence[str | None]) -> list
     kernel = prepare(node.op, node.params, len(node.inputs), False)
     types = tuple(dtypes)
     key = kernel, tuple(ins), types, is_np_shape()
-    found = _FOUND.get(key)
-    if found is None:
-        found = _FOUND[key] = _constants(kernel, node, [s for s in ins if s is not None], types)
-    return found
+    value = _FOUND.get(key)
+    if value is None:
+        value = _FOUND[key] = _constants(kernel, node, [s for s in ins if s is not None], types)
+    return value
 
 
 _FOUND: dict[Any, list[Shape]] = Bounded(1024)
@@ -346,14 +346,14 @@ def _constants(kernel: Kernel, node: Node, ins: list[tuple[int | None, ...]],
         traced = evaluated(iter(_symbols(sum(s.count(None) for s in ins))))
     except Exception:  # the operator asks for numbers, or the sizes fit for some numbers only
         return [None] * node.num_outputs
-    found: list[Shape] = [tuple([n if isinstance(n, int) else None for n in s]) for s in traced]
+    results: list[Shape] = [tuple([n if isinstance(n, int) else None for n in s]) for s in traced]
     # whether two sizes are equal is false to JAX where it depends: so what is found has to be true of equal ones too
     for size in {1, *(n for s in ins for n in s if n is not None), *[0] * is_np_shape()}:
         try:
-            found = [_common(a, b) for a, b in zip(found, evaluated(itertools.repeat(size)), strict=True)]
+            results = [_common(a, b) for a, b in zip(results, evaluated(itertools.repeat(size)), strict=True)]
         except Exception:  # it is none that fits
             continue
-    return found
+    return results
 
 
 def _common(a: Shape, b: tuple[int, ...]) -> Shape:

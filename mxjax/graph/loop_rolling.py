@@ -155,7 +155,7 @@ def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
     kinds = np.array([known.setdefault(_kind(node), len(known)) for node in steps])
     place = {id(node): i for i, node in enumerate(steps)}
     free = np.ones(len(steps), bool)
-    found = []
+    results = []
     effort, most = _EFFORT * len(steps), min(len(steps) // _TIMES, _MOST) + 1
     # short periods first: else several of them would be one repetition of a longer one
     for periods, follows in ((range(1, _LEAST), False), (range(_LEAST, most), True), (range(_LEAST, most), False)):
@@ -169,10 +169,10 @@ def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
                     first, effort = first + 1, effort - period
                 if loop is not None:
                     free[loop.start:loop.start + loop.period * loop.times] = False
-                    found.append(loop)
-    for loop in found:
+                    results.append(loop)
+    for loop in results:
         _note_readers(loop, steps, place, outputs)
-    return sorted(found)
+    return sorted(results)
 
 
 def _kind(node: Node) -> Any:
@@ -261,8 +261,8 @@ def _agree(pattern: list, other: list, place: dict[int, int], start: int) -> boo
     """Returns whether another repetition reads what the pattern does; the first one reads other entries for what is
     carried.
     """
-    for row, found in zip(pattern, other, strict=True):
-        for (kind, value), (its, entry) in zip(row, found, strict=True):
+    for row, result in zip(pattern, other, strict=True):
+        for (kind, value), (its, entry) in zip(row, result, strict=True):
             if its == _EACH:
                 if kind == _MADE or place.get(id(entry[0]), -1) >= start or kind == _BEFORE and other is pattern:
                     return False
@@ -275,8 +275,8 @@ def _note_readers(loop: Loop, steps: Sequence[Node], place: dict[int, int], outp
     """Notes what of a loop's values is read outside."""
     inside = range(loop.start, loop.start + loop.period * loop.times)
     read = [e for i, node in enumerate(steps) if i not in inside for e in node.inputs]
-    found = {(place[id(source)], i) for source, i in [*read, *outputs] if place.get(id(source), -1) in inside}
-    for number, i in sorted(found):
+    value = {(place[id(source)], i) for source, i in [*read, *outputs] if place.get(id(source), -1) in inside}
+    for number, i in sorted(value):
         turn, node = divmod(number - loop.start, loop.period)
         loop.gives.setdefault((node, i), []).append(turn)
 

@@ -117,15 +117,15 @@ class Lowered:
     def updated_in_backward(self) -> dict[int, list[Node]]:
         """The auxiliary states that change in backward passes on CPUs, by number, and what changes them."""
         if self._updated is None:
-            found: dict[int, list[Node]] = {id(n): [] for n in self.aux_nodes}
+            result: dict[int, list[Node]] = {id(n): [] for n in self.aux_nodes}
             other = set()
             for node in self.steps:
                 for i in node.mutated():
                     source = id(node.inputs[i][0])
-                    found.get(source, []).append(node)
+                    result.get(source, []).append(node)
                     if node.op.get_attr("FDecay") is None:
                         other.add(source)
-            self._updated = {k: found[id(n)] for k, n in enumerate(self.aux_nodes) if id(n) not in other}
+            self._updated = {k: result[id(n)] for k, n in enumerate(self.aux_nodes) if id(n) not in other}
         return self._updated
 
     def touched(self, wanted: Sequence[bool]) -> Touched:
@@ -162,8 +162,8 @@ class Lowered:
         """
         if not self.branches:
             return False
-        found = self.inference.shapes(shapes)
-        return any(rule(n.params, [found[id(source), i] for source, i in n.inputs])
+        result = self.inference.shapes(shapes)
+        return any(rule(n.params, [result[id(source), i] for source, i in n.inputs])
                    for n in self.steps if (rule := n.op.get_attr("FUneven")))
 
     def kernels(self, train: bool) -> list[Kernel]:
@@ -191,13 +191,13 @@ class Lowered:
         if not self.unsized:
             return {}
         values = dict(zip(self.args + self.aux, [*args, *aux], strict=True))
-        found = self.inference.shapes({name: tuple(v.shape) for name, v in values.items()},
+        result = self.inference.shapes({name: tuple(v.shape) for name, v in values.items()},
                              {name: np.dtype(v.dtype).name for name, v in values.items()})
         shapes = {}
         for node in self.steps:
             check = node.op.get_attr("FShapeKnown")
             if check and not check(node.params) and "shape" in node.params:
-                shape = shapes[id(node)] = found[id(node), 0]
+                shape = shapes[id(node)] = result[id(node), 0]
                 if shape is None or None in shape:
                     raise MXNetError(f"Error in operator {node.name}: nothing tells its shape, known as {shape}")
         return shapes
@@ -334,7 +334,7 @@ class Lowered:
         """All steps, those that backward passes compute again (MXNet's attribute `force_mirroring`) stage by stage."""
         if self._parts is None:
             wanted = {(id(n), i) for n, i in [*self.outputs, *((n, 0) for n in self.aux_nodes)]}
-            found = []
+            results = []
             for kind, group in reversed(self._stages()):
                 reads: dict[Any, None] = {}  # in their order
                 made: dict[Any, None] = {}
@@ -343,9 +343,9 @@ class Lowered:
                     reads.update(dict.fromkeys(e for e in entries if e not in made))
                     made.update(dict.fromkeys((id(node), i) for i in range(node.num_outputs)))
                     made.update(dict.fromkeys(entries[i] for i in node.mutated()))
-                found.append(_Stretch(group, kind[0], list(reads), [e for e in made if e in wanted]))
+                results.append(_Stretch(group, kind[0], list(reads), [e for e in made if e in wanted]))
                 wanted.update(reads)
-            self._parts = found[::-1]
+            self._parts = results[::-1]
         return self._parts
 
     def _rolled(self) -> list[_Stretch]:
@@ -360,42 +360,42 @@ class Lowered:
         """All steps, those that repeat themselves as loops."""
         numbers = range(len(self.steps))
         order = sorted(numbers, key=lambda i: bool(self.steps[i].inputs))  # first states are made amid the first step
-        found, done = [], 0
+        result, done = [], 0
         for loop in find_loops([self.steps[i] for i in order], self.outputs):
             end = loop.start + loop.period * loop.times
-            found += [_Stretch(order[done:loop.start]), _Stretch(order[loop.start:end], loop=loop)]
+            result += [_Stretch(order[done:loop.start]), _Stretch(order[loop.start:end], loop=loop)]
             done = end
-        return [*found, _Stretch(order[done:])]
+        return [*result, _Stretch(order[done:])]
 
     def _stages(self) -> list[tuple[tuple, list[int]]]:
         """(`_mirrored`, the numbers of steps that follow each other), in an order that keeps stages together: what is
         done in between, and needs nothing of the stage (a mask that its first reader makes), comes before."""
         states, last = set(map(id, self.aux_nodes)), set()
-        found: list[tuple[tuple, list[int]]] = []
+        results: list[tuple[tuple, list[int]]] = []
         for number, node in enumerate(self.steps):
             kind = (None, None) if self.cut else _mirrored(node)
             sources = {id(n) for n, _ in node.inputs}
-            if found and found[-1][0] == kind:
-                found[-1][1].append(number)
-            elif found and kind[0] is None and not sources & last and not sources & states:
-                found.insert(-1, (kind, [number]))
+            if results and results[-1][0] == kind:
+                results[-1][1].append(number)
+            elif results and kind[0] is None and not sources & last and not sources & states:
+                results.insert(-1, (kind, [number]))
                 continue
             else:
-                found.append((kind, [number]))
+                results.append((kind, [number]))
                 last = set()
             last.add(id(node))
-        return found
+        return results
 
     def _last_reads(self) -> list[list[tuple[int, int]]]:
         """Returns for each step the entries that nobody needs after it: neither a later step nor the caller."""
         if self._last is None:
             needed = {(id(n), i) for n, i in self.outputs} | {(id(n), 0) for n in self.aux_nodes}
-            found = []
+            results = []
             for node in reversed(self.steps):
                 entries = {(id(n), i) for n, i in node.inputs} | {(id(node), i) for i in range(node.num_outputs)}
-                found.append([entry for entry in entries if entry not in needed])
+                results.append([entry for entry in entries if entry not in needed])
                 needed |= entries
-            self._last = found[::-1]
+            self._last = results[::-1]
         return self._last
 
     def _read_once(self) -> frozenset[tuple[int, int]]:
@@ -460,13 +460,13 @@ class Lowered:
         """Returns the draws that `packed` was given."""
         places: dict[int, Sequence[int]] = {group[0]: group for group in self._drawn_in_loops()}
         others = {i for group in places.values() for i in group[1:]}
-        given, found = iter(key), {}
+        given, result = iter(key), {}
         for i in range(sum(n.op.uses_key for n in self.steps)):
             if i in places:
-                found.update(zip(places[i], rows_of(next(given), len(places[i])), strict=True))
+                result.update(zip(places[i], rows_of(next(given), len(places[i])), strict=True))
             elif i not in others:
-                found[i] = next(given)
-        return [found[i] for i in sorted(found)]
+                result[i] = next(given)
+        return [result[i] for i in sorted(result)]
 
     def _drawn_in_loops(self) -> list[list[int]]:
         """For each operator of a loop that draws the places of its repetitions among all that draw, in their order."""

@@ -39,15 +39,15 @@ def rewrite(outputs: Sequence[Entry], rule: Rule) -> list[Entry]:
     Returns:
         The outputs of the new graph.
     """
-    found: dict[tuple[int, int], Entry] = {}
+    result: dict[tuple[int, int], Entry] = {}
     for node in topological(outputs):
-        inputs = [found[id(n), i] for n, i in node.inputs]
+        inputs = [result[id(n), i] for n, i in node.inputs]
         entries = rule(node, inputs)
         if entries is None:
             twin = copied(node, inputs)
             entries = [(twin, i) for i in range(node.num_outputs)]
-        found.update({(id(node), i): entry for i, entry in enumerate(entries)})
-    return [found[id(n), i] for n, i in outputs]
+        result.update({(id(node), i): entry for i, entry in enumerate(entries)})
+    return [result[id(n), i] for n, i in outputs]
 
 
 def consumers(outputs: Sequence[Entry]) -> dict[tuple[int, int], list[Node | None]]:

@@ -188,8 +188,8 @@ def _triangular_solve(params: dict, ins: list, out: Aval) -> Callable:
 
         conjugated = a.conj() if params["conjugate_a"] else a
         trans = int(turned if left else not turned)
-        found = scipy.linalg.solve_triangular(conjugated, b if left else b.T, trans, lower, unit, check_finite=False)
-        return (found if left else found.T,)
+        result = scipy.linalg.solve_triangular(conjugated, b if left else b.T, trans, lower, unit, check_finite=False)
+        return (result if left else result.T,)
     return lambda a, b: _matrices(solve)(a, b)[0]
 
 

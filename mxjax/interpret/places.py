@@ -91,16 +91,16 @@ def _windows(shape: Sequence[int], sizes: Sequence[int], rank: int, along: Seque
                np.arange(size).reshape(_column(rank, {next(windows): size})) for d, size in enumerate(sizes)]
 
     def places(indices: Array) -> tuple[tuple, Any]:
-        found, inside = list(offsets), np.ones((), bool)
+        result, inside = list(offsets), np.ones((), bool)
         counts = indices.shape[:-1]
         for d, axis in shared.items():
-            found[d] = np.arange(shape[d]).reshape(_column(rank, {batch[axis]: shape[d]}))
+            result[d] = np.arange(shape[d]).reshape(_column(rank, {batch[axis]: shape[d]}))
         for k, d in enumerate(moved):
             start = indices[..., k].astype(np.int64).reshape(_column(rank, dict(zip(batch, counts, strict=True))))
             most = shape[d] - sizes[d]
             inside = inside & (start >= 0) & (start <= most)
-            found[d] = found[d] + np.clip(start, 0, most)
-        return tuple(found), inside
+            result[d] = result[d] + np.clip(start, 0, most)
+        return tuple(result), inside
     return places
 
 
@@ -118,8 +118,8 @@ def _gather(params: dict, ins: list, out: Aval) -> Callable:
 
     def gather(x: Array, indices: Array) -> Any:
         index, inside = places(indices)
-        found = np.broadcast_to(x[index], out.shape)
-        return np.where(inside, found, np.asarray(fill, x.dtype)) if drops and not inside.all() else found
+        result = np.broadcast_to(x[index], out.shape)
+        return np.where(inside, result, np.asarray(fill, x.dtype)) if drops and not inside.all() else result
     return gather
 
 

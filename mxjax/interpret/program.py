@@ -183,12 +183,12 @@ def _dtype(variable: Any) -> Any:
 
 def _used(jaxpr: Jaxpr) -> list[Any]:
     """The equations that results depend on."""
-    live, found = {v for v in jaxpr.outvars if not hasattr(v, "val")}, []
+    live, result = {v for v in jaxpr.outvars if not hasattr(v, "val")}, []
     for eqn in reversed(jaxpr.eqns):
         if not live.isdisjoint(eqn.outvars):
-            found.append(eqn)
+            result.append(eqn)
             live.update([v for v in eqn.invars if not hasattr(v, "val")])
-    return found[::-1]
+    return result[::-1]
 
 
 def _each(known: Callable[[Any], Any], value: Any) -> Any:

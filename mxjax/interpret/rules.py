@@ -58,8 +58,8 @@ class Eager:
                 closed, shapes = jax.make_jaxpr(lambda: self.function(*args), return_shape=True)()
         except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError):  # of what it has made
             unknown()
-        found = by_numpy(closed, rules=RULES_IN_FORKS)
-        values = unknown() if found is None else found([])
+        result = by_numpy(closed, rules=RULES_IN_FORKS)
+        values = unknown() if result is None else result([])
         if values is None:
             unknown()
         return as_buffers(jax.tree.unflatten(jax.tree.structure(shapes), values))

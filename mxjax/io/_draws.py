@@ -54,10 +54,10 @@ class Draws:
 
     def gauss(self, mean: float, deviation: float) -> float:
         """A normal number."""
-        found, self._second = self._second, None
-        if found is None:
-            found, self._second = normal_pairs(self._words, 1)[0]
-        return float(found * np.float32(deviation) + np.float32(mean))
+        result, self._second = self._second, None
+        if result is None:
+            result, self._second = normal_pairs(self._words, 1)[0]
+        return float(result * np.float32(deviation) + np.float32(mean))
 
     def shuffle(self, values: MutableSequence[Any]) -> None:
         """Changes the order of some."""

@@ -175,8 +175,8 @@ class StreamedRecords(_Rounds):
         begins: list[int] = []
         counts, room, end = [], _CHUNK, 0
         damage: list[MXNetError] = []
-        for found in chain(_as_far_as_possible(self._read(piece), damage), [None]):
-            reach = end + 1 if found is None else found[0] + _HEADER
+        for result in chain(_as_far_as_possible(self._read(piece), damage), [None]):
+            reach = end + 1 if result is None else result[0] + _HEADER
             while held and reach > begins[0] + room:
                 if len(held) == 1:
                     room *= 2
@@ -184,8 +184,8 @@ class StreamedRecords(_Rounds):
                 yield held[:-1]
                 counts.append(len(held) - 1)
                 held, begins, room = held[-1:], begins[-1:], _CHUNK
-            if found is not None:
-                begin, end, record = found
+            if result is not None:
+                begin, end, record = result
                 begins.append(begin)
                 held.append(record)
         if held:
@@ -231,9 +231,9 @@ def _next_record(path: str, position: int) -> int:
     words = np.memmap(path, np.dtype("<u4"), "r", shape=(size // 4,))
     for first in range(position // 4, len(words), 1 << 16):
         block = words[first:first + (1 << 16) + 1]
-        found = np.flatnonzero((block[:-1] == _MAGIC) & (block[1:] >> 29 <= 1))
-        if len(found):
-            return (first + int(found[0])) * 4
+        result = np.flatnonzero((block[:-1] == _MAGIC) & (block[1:] >> 29 <= 1))
+        if len(result):
+            return (first + int(result[0])) * 4
     return size
 
 

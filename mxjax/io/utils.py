@@ -70,8 +70,8 @@ def _take(array: Any, idx: np.ndarray, axis: int = 0) -> NDArray:
     if isinstance(array, CSRNDArray):
         return nd.sparse.array(array.asscipy()[idx], ctx=array.context)
     if _is_dataset(array):  # h5py wants increasing numbers, each once
-        found, where = np.unique(idx, return_inverse=True)
-        return nd.array(array[found][where])
+        result, where = np.unique(idx, return_inverse=True)
+        return nd.array(array[result][where])
     return array[(*[slice(None)] * axis, idx)]
 
 

@@ -121,14 +121,14 @@ class _Imperative(Flavour):
              ctx: Context | str | None = None) -> Any:
         try:
             key = (name, len(inputs), state.training, *params.items())
-            found = prepared.get(key) if inputs else None
+            value = prepared.get(key) if inputs else None
         except TypeError:  # an unhashable parameter, such as a list
-            key = found = None
+            key = value = None
         inputs = self.own_inputs(name, inputs)
         if out is not None:
             self.check("out", out if isinstance(out, (list, tuple)) else [out])
-        if found is not None:
-            return invoke(found[0], inputs, found[1], out)
+        if value is not None:
+            return invoke(value[0], inputs, value[1], out)
         op = registry.get(name)
         params = {k: v for k, v in params.items() if v is not None}
         if not inputs:
@@ -139,8 +139,8 @@ class _Imperative(Flavour):
             values = op.parse(params)
             check_inputs(op, values, len(inputs))
             kernel = prepare(op, values, len(inputs), state.training)
-            found = prepared[key] = CachedCall(kernel, tuple(values[n] for n in kernel.dynamic))
-            return invoke(found[0], inputs, found[1], out)
+            value = prepared[key] = CachedCall(kernel, tuple(values[n] for n in kernel.dynamic))
+            return invoke(value[0], inputs, value[1], out)
         return call_operator(op, inputs, params, out)
 
 

@@ -241,8 +241,8 @@ def unravel_index(indices: ArrayOrSymbol, shape: Any, order: str = "C") -> tuple
         return np.unravel_index(indices, shape)
     # MXNet 2's default dtype is float32, also of positions; its operator is that of NDArrays
     name = "_unravel_index" if level.current() == 2 else "_npi_unravel_index_fallback"
-    found = call(name, [indices], shape=shape)
-    return tuple(found[i] for i in range(np.size(shape)))
+    result = call(name, [indices], shape=shape)
+    return tuple(result[i] for i in range(np.size(shape)))
 
 
 def diag_indices_from(arr: ArrayOrSymbol) -> Any:
@@ -263,8 +263,8 @@ def diag_indices_from(arr: ArrayOrSymbol) -> Any:
         >>> a[mx.np.diag_indices_from(a)]
         array([1., 4.])
     """
-    found = call("_npi_diag_indices_from", [arr])
-    return tuple(found) if isinstance(found, IMPERATIVE.kind) else found
+    result = call("_npi_diag_indices_from", [arr])
+    return tuple(result) if isinstance(result, IMPERATIVE.kind) else result
 
 
 def shares_memory(a: Any, b: Any, max_work: int | None = None) -> bool:

@@ -12,7 +12,7 @@ __all__ = ["functions"]
 
 def functions(flavour: Flavour) -> dict[str, Any]:
     """The functions of mx.np by name; those that make arrays make arrays of this flavour."""
-    found = {name: bound(flavour, getattr(_create, name)) for name in _create.CREATORS}
+    result = {name: bound(flavour, getattr(_create, name)) for name in _create.CREATORS}
     for module in (_create, _elemwise, _reduce, _matrix, _index):
-        found.update({name: getattr(module, name) for name in module.__all__})
-    return found
+        result.update({name: getattr(module, name) for name in module.__all__})
+    return result

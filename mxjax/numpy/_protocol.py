@@ -29,7 +29,7 @@ _TUPLES = {"atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "meshgr
 @functools.cache
 def array_functions() -> dict[Callable, Callable]:
     """Returns which function of mx.np stands for which one of NumPy."""
-    found = {}
+    result = {}
     for name in FUNCTIONS:
         try:
             theirs = operator.attrgetter(name)(np)
@@ -37,8 +37,8 @@ def array_functions() -> dict[Callable, Callable]:
             continue
         home = next((m for m in (multiarray, stride_tricks, function_base) if hasattr(m, name)), linalg)
         ours = getattr(home, name.removeprefix("linalg."))
-        found[theirs] = _in_a_tuple(ours) if name in _TUPLES and int(np.__version__.split(".")[0]) > 1 else ours
-    return found
+        result[theirs] = _in_a_tuple(ours) if name in _TUPLES and int(np.__version__.split(".")[0]) > 1 else ours
+    return result
 
 
 def _in_a_tuple(func: Callable) -> Callable:

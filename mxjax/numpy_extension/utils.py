@@ -79,12 +79,12 @@ def load(file: str | os.PathLike) -> Any:
         >>> mx.npx.reset_np()
     """
     _need_np("load")
-    found = _utils.load(file)
-    if isinstance(found, dict):
-        return {name: array.as_np_ndarray() for name, array in found.items()}
-    if len(found) == 1 and level.current() == 2:
-        return found[0].as_np_ndarray()
-    return [array.as_np_ndarray() for array in found]
+    result = _utils.load(file)
+    if isinstance(result, dict):
+        return {name: array.as_np_ndarray() for name, array in result.items()}
+    if len(result) == 1 and level.current() == 2:
+        return result[0].as_np_ndarray()
+    return [array.as_np_ndarray() for array in result]
 
 
 def savez(file: str | os.PathLike, *args: NDArray, **kwds: NDArray) -> None:

@@ -110,8 +110,8 @@ class Graph:
 
 def definite(shape: Shape) -> tuple[int, ...] | None:
     """The shape; None where a dimension of it is dynamic."""
-    found = tuple(n for n in shape if n is not None)
-    return found if len(found) == len(shape) else None
+    result = tuple(n for n in shape if n is not None)
+    return result if len(result) == len(shape) else None
 
 
 class Call:
@@ -161,11 +161,11 @@ class Call:
         return self._told(id(self.node), index)
 
     def _told(self, node: int, index: int) -> Shape:
-        found = self._model.shapes[node, index]
-        if found is None:
+        result = self._model.shapes[node, index]
+        if result is None:
             raise MXNetError(f"operator {self.kind} ({self.node.name}) cannot be exported to ONNX: it needs a shape "
                              "that does not follow from those of the inputs")
-        return found
+        return result
 
     def out_dtype(self, index: int = 0) -> np.dtype:
         """The dtype of an output."""
@@ -206,11 +206,11 @@ class Call:
 
     def static(self, shape: Shape, what: str = "its shape") -> tuple[int, ...]:
         """The shape, if no dimension of it is dynamic."""
-        found = definite(shape)
-        if found is None:
+        result = definite(shape)
+        if result is None:
             raise MXNetError(f"operator {self.kind} ({self.node.name}) cannot be exported to ONNX: {what} must be "
                              f"known, but is {shape}")
-        return found
+        return result
 
     def _entry(self, index: int) -> tuple[int, int]:
         source, i = self.node.inputs[index]
@@ -229,8 +229,8 @@ class _Model:
         given = {name: example for name, (_, example, _) in inputs.items()}
         types = {k: t.name for k, (_, t) in known.items()} | {k: t.name for k, (_, _, t) in inputs.items()}
         fixed = {k: shape for k, (shape, _) in known.items()}
-        found = infer_types(sym._outputs, types)
-        self.dtypes = {key: np_dtype(name or "float32") for key, name in found.items()}
+        result = infer_types(sym._outputs, types)
+        self.dtypes = {key: np_dtype(name or "float32") for key, name in result.items()}
         self.shapes: dict[tuple[int, int], Shape | None] = self._inferred({**fixed, **given}, types)
         for name, (wanted, example, _) in inputs.items():  # a dimension that follows another one is dynamic with it
             for axis, dim in enumerate(wanted):

@@ -105,8 +105,8 @@ for _onnx, _kind, _names in (("Uniform", "uniform", {"low": ("low", 0.0), "high"
 def _multinomial(c: Call) -> Symbol:
     """Of logarithms of probabilities, which need not add up to 1."""
     chances = c.op("softmax", c.sym(0), axis=-1)
-    found = c.op("_sample_multinomial", chances, shape=(c.attr("sample_size", 1),), dtype="int32")
-    return c.op("Cast", found, dtype=_named(c, c.attr("dtype", 6)))
+    result = c.op("_sample_multinomial", chances, shape=(c.attr("sample_size", 1),), dtype="int32")
+    return c.op("Cast", result, dtype=_named(c, c.attr("dtype", 6)))
 
 
 def _all(c: Call) -> list[Symbol]:
@@ -169,11 +169,11 @@ def _folding(compute: Callable[..., Any]) -> Callable[[Callable], Callable]:
 
             def make(number: int) -> Symbol:
                 if not made:
-                    found = function(c)
-                    made.extend(found if isinstance(found, (list, tuple, Symbol)) else [_symbol(c, found)])
+                    items = function(c)
+                    made.extend(items if isinstance(items, (list, tuple, Symbol)) else [_symbol(c, items)])
                 return made[number]
-            found = [Derived(versions, lambda n=n: make(n)) for n, versions in enumerate(zip(*results, strict=True))]
-            return found if len(found) > 1 else found[0]
+            items = [Derived(versions, lambda n=n: make(n)) for n, versions in enumerate(zip(*results, strict=True))]
+            return items if len(items) > 1 else items[0]
         return convert
     return decorate
 
@@ -433,12 +433,12 @@ def _ends(c: Call) -> tuple[int, ...]:
     ends = c.for_each_size(lambda: c.value(2).reshape(-1).tolist())
     axes = c.listed(3, "axes") or range(len(ends[0]))
     shapes = c.given(c.sized(0), "dynamic ends of an unknown shape")
-    found = []
+    results = []
     for axis, sizes in zip(axes, zip(*ends, strict=True), strict=True):
         whole = all(n >= shape[axis] for n, shape in zip(sizes, shapes, strict=True))
         c.need(whole or len(set(sizes)) == 1, "a dynamic end inside an axis")
-        found.append(_FAR if whole else sizes[0])
-    return tuple(found)
+        results.append(_FAR if whole else sizes[0])
+    return tuple(results)
 
 
 def _parts(c: Call) -> dict[int, tuple]:
@@ -696,8 +696,8 @@ def _reduced(kind: str, before: str | None = None, after: str | None = None) -> 
     def convert(c: Call) -> Symbol:
         axes = c.listed(1, "axes")
         data = c.sym(0) if before is None else c.op(before, c.sym(0))
-        found = c.op(kind, data, axis=axes or (), keepdims=bool(c.attr("keepdims", 1)))
-        return found if after is None else c.op(after, found)
+        result = c.op(kind, data, axis=axes or (), keepdims=bool(c.attr("keepdims", 1)))
+        return result if after is None else c.op(after, result)
     return convert
 
 
@@ -717,8 +717,8 @@ def _arg(c: Call) -> Symbol:
     shape = c.given(c.shape(0), "select_last_index of an unknown shape") if c.attr("select_last_index", 0) else None
     if shape is not None:
         data = c.op("reverse", data, axis=(axis % len(shape),))
-    found = c.op("Cast", c.op(c.kind.lower(), data, axis=axis, keepdims=bool(c.attr("keepdims", 1))), dtype="int64")
-    return found if shape is None else c.op("_rminus_scalar", found, scalar=shape[axis] - 1)
+    result = c.op("Cast", c.op(c.kind.lower(), data, axis=axis, keepdims=bool(c.attr("keepdims", 1))), dtype="int64")
+    return result if shape is None else c.op("_rminus_scalar", result, scalar=shape[axis] - 1)
 
 
 @importer("Softmax", "LogSoftmax")
@@ -792,19 +792,19 @@ def _pool(c: Call) -> Symbol:
     strides, full = c.attr("strides", (1,) * len(kernel)), bool(c.attr("ceil_mode", 0))
     window = {"kernel": kernel, "stride": strides, "pad": pad, "pooling_convention": "full" if full else "valid"}
     if kind == "lp":
-        found = _lp_pooling(c, data, **window)
+        result = _lp_pooling(c, data, **window)
     else:
         extra = {"count_include_pad": counted} if kind == "avg" else {}
-        found = c.op("Pooling", data, pool_type=kind, **window, **extra)
+        result = c.op("Pooling", data, pool_type=kind, **window, **extra)
     if not full or all(k >= s + p for k, s, p in zip(kernel, strides, pad, strict=True)):
-        return found  # no window can begin behind the image
+        return result  # no window can begin behind the image
     c.need(c.shape(0) is not None, "ceil_mode with such strides and an unknown shape")
     _, outs, _ = data.infer_shape_partial(**{k: v for k, v in c.shapes.items() if k in data.list_inputs()})
     for axis, (n, k, s, p) in enumerate(zip(outs[0][2:], kernel, strides, pad, strict=True), 2):
         count = -(-(n + 2 * p - k) // s) + 1
         if (count - 1) * s >= n + p:  # MXNet's last window, but not ONNX's, may begin behind the image
-            found = c.op("slice_axis", found, axis=axis, begin=0, end=count - 1)
-    return found
+            result = c.op("slice_axis", result, axis=axis, begin=0, end=count - 1)
+    return result
 
 
 def _lp_pooling(c: Call, data: Symbol, **window: Any) -> Symbol:
@@ -816,9 +816,9 @@ def _lp_pooling(c: Call, data: Symbol, **window: Any) -> Symbol:
 
 @importer("BatchNormalization")
 def _batch_norm(c: Call) -> Symbol:
-    found = c.op("BatchNorm", *(c.sym(i) for i in range(5)), fix_gamma=False, eps=c.attr("epsilon", 1e-5),
-                 momentum=c.attr("momentum", 0.9))
-    return found[0]
+    result = c.op("BatchNorm", *(c.sym(i) for i in range(5)), fix_gamma=False, eps=c.attr("epsilon", 1e-5),
+                  momentum=c.attr("momentum", 0.9))
+    return result[0]
 
 
 @importer("LayerNormalization")

@@ -110,10 +110,10 @@ class Call:
         Raises:
             MXNetError: it is not constant.
         """
-        found = self.known(index)
-        if found is None and self.has(index):
-            found = self._model.computed(self.inputs[index], self)
-        return self.given(found, f"its input {index} must be constant")
+        result = self.known(index)
+        if result is None and self.has(index):
+            result = self._model.computed(self.inputs[index], self)
+        return self.given(result, f"its input {index} must be constant")
 
     def listed(self, index: int, name: str, default: Any = None) -> Any:
         """A list of ints that is an input (newer files) or an attribute (older ones)."""
@@ -147,12 +147,12 @@ class Call:
 
     def counted(self, sizes: Sequence[int]) -> Symbol:
         """0, 1, 2 ... up to a dynamic size that some input of the model has."""
-        found, axis = self._where(sizes)
-        return self.op("_contrib_arange_like", found, axis=axis)
+        result, axis = self._where(sizes)
+        return self.op("_contrib_arange_like", result, axis=axis)
 
     def _where(self, sizes: Sequence[int]) -> tuple[Symbol, int]:
-        found = self.given(self._model.where(sizes), "a dynamic size that no input has")
-        return self._model.symbol(found[0]), found[1]
+        result = self.given(self._model.where(sizes), "a dynamic size that no input has")
+        return self._model.symbol(result[0]), result[1]
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -254,15 +254,15 @@ class _Model:
         return self._inferred(name, self.shapes)
 
     def sized(self, name: str) -> list[tuple[int, ...]] | None:
-        found = []
+        results = []
         for number, sizes in enumerate(self.sizes):
             value = self.values[name]
             try:
                 shape = value.versions[number].shape if isinstance(value, Derived) else self._inferred(name, sizes)
             except MXNetError:
                 return None  # such sizes are too small for the layers before
-            found.append(shape)
-        return None if None in found else found
+            results.append(shape)
+        return None if None in results else results
 
     def where(self, sizes: Sequence[int]) -> tuple[str, int] | None:
         """(input, axis) that has these sizes."""
@@ -280,8 +280,8 @@ class _Model:
             return value.shape
         names = set(value.list_inputs())
         known = {**inputs, **{k: v.shape for k, v in self.params.items()}}
-        found = value.infer_shape_partial(**{k: s for k, s in known.items() if k in names})[1][0]
-        return found if found and 0 not in found else None
+        result = value.infer_shape_partial(**{k: s for k, s in known.items() if k in names})[1][0]
+        return result if result and 0 not in result else None
 
 
 def _assumed(graph: Any, params: dict[str, Any]) -> list[dict[str, tuple[int, ...]]]:

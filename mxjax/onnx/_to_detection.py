@@ -34,10 +34,10 @@ def _box_nms(c: Call) -> list[str]:
         apart = c.op("Mul", column(some, p["id_index"]), c.op("Add", c.op("Mul", span, c.scalar(2)), c.scalar(1)))
         end = c.op("Mul", apart, c.scalar(0)) if p["in_format"] == "center" else apart  # sizes do not move
         places = c.op("Add", places, c.op("Concat", apart, apart, end, end, axis=2))
-    found = c.op("NonMaxSuppression", places, scores, c.const([limit]),
+    value = c.op("NonMaxSuppression", places, scores, c.const([limit]),
                  c.const([p["overlap_thresh"]], np.float32), c.const([p["valid_thresh"]], np.float32),
                  center_point_box=int(p["in_format"] == "center"))
-    where = c.op("Gather", found, c.const([0, 2]), axis=1)
+    where = c.op("Gather", value, c.const([0, 2]), axis=1)
     nothing = c.op("Expand", c.const(0, np.float32), cut(c, c.op("Shape", ordered), {0: (0, 2, 1)}))
     ones = c.op("Expand", c.const(1, np.float32), cut(c, c.op("Shape", where), {0: (0, 1, 1)}))
     kept, places = c.op("TopK", c.op("ScatterND", nothing, where, ones), c.const([count]), outputs=2, axis=1)
@@ -78,9 +78,9 @@ def _roi_align(c: Call) -> str:
     rows = cut(c, c.inputs[1], {1: (1, 5, 1)})
     batch = c.cast(c.op("Squeeze", cut(c, c.inputs[1], {1: (0, 1, 1)}), c.const([1])), "int64")
     height, width = c.p["pooled_size"]
-    found = c.op("RoiAlign", c.inputs[0], rows, c.op("Max", batch, c.const(0)), output_height=height,
+    value = c.op("RoiAlign", c.inputs[0], rows, c.op("Max", batch, c.const(0)), output_height=height,
                  output_width=width, sampling_ratio=max(c.p["sample_ratio"], 0),
                  spatial_scale=float(c.p["spatial_scale"]),
                  coordinate_transformation_mode="half_pixel" if c.p.get("aligned") else "output_half_pixel")
     there = c.op("Reshape", c.op("Less", batch, c.const(0)), c.const([-1, 1, 1, 1]))  # regions of no image
-    return c.op("Where", there, c.scalar(0), found)
+    return c.op("Where", there, c.scalar(0), value)

@@ -81,8 +81,8 @@ _NUMPY_NAMES = {"lesser": "less", "lesser_equal": "less_equal"}
 def _compared(onnx_name: str, negated: bool) -> Callable[[Call], str]:
     def convert(c: Call) -> str:
         right = c.inputs[1] if c.has(1) else c.scalar(c.p["scalar"])
-        found = c.op(onnx_name, c.inputs[0], right)
-        return c.cast(c.op("Not", found) if negated else found, c.out_dtype())
+        result = c.op(onnx_name, c.inputs[0], right)
+        return c.cast(c.op("Not", result) if negated else result, c.out_dtype())
     return convert
 
 
@@ -168,11 +168,11 @@ def _mod(c: Call) -> str:
     right, zero = c.inputs[1] if c.has(1) else c.scalar(c.p["scalar"], kind), c.scalar(0, kind)
     nothing = c.op("Equal", right, zero)
     right = c.op("Where", nothing, c.scalar(1, kind), right)
-    found = c.op("Mod", left, right, fmod=int(kind.kind not in "iu"))
+    result = c.op("Mod", left, right, fmod=int(kind.kind not in "iu"))
     if kind.kind not in "iu":  # the sign is that of the dividend
-        apart = c.op("Equal", c.op("Mul", c.op("Sign", found), c.op("Sign", right)), c.scalar(-1, kind))
-        found = c.op("Where", apart, c.op("Add", found, right), found)
-    return c.op("Where", nothing, zero, found)
+        apart = c.op("Equal", c.op("Mul", c.op("Sign", result), c.op("Sign", right)), c.scalar(-1, kind))
+        result = c.op("Where", apart, c.op("Add", result, right), result)
+    return c.op("Where", nothing, zero, result)
 
 
 @converter("_hypot", "broadcast_hypot")
@@ -235,9 +235,9 @@ def axes_of(c: Call) -> list[int] | None:
 def _reduced(onnx_name: str) -> Callable[[Call], str]:
     def convert(c: Call) -> str:
         axes = axes_of(c)
-        found = reduce(c, onnx_name, c.inputs[0], axes, c.p["keepdims"])
+        result = reduce(c, onnx_name, c.inputs[0], axes, c.p["keepdims"])
         whole = axes is None and not c.p["keepdims"] and len(c.out_shape()) == 1
-        return c.op("Reshape", found, c.const([1])) if whole else found
+        return c.op("Reshape", result, c.const([1])) if whole else result
     return convert
 
 
@@ -257,8 +257,8 @@ def _arg(c: Call) -> str:
     data, axis = c.inputs[0], c.p["axis"]
     if axis is None:
         data, axis = c.op("Reshape", data, c.const([-1])), 0
-    found = c.op(kind, data, axis=axis, keepdims=int(c.p["keepdims"] or c.p["axis"] is None))
-    return c.cast(found, c.out_dtype())
+    result = c.op(kind, data, axis=axis, keepdims=int(c.p["keepdims"] or c.p["axis"] is None))
+    return c.cast(result, c.out_dtype())
 
 
 @converter("argmax_channel")
@@ -304,8 +304,8 @@ for _name, (_onnx, _attrs) in _DRAWN.items():
 def _sample_multinomial(c: Call) -> str:
     c.need(not c.p["get_prob"], "get_prob=True")
     chances = c.op("Reshape", c.cast(c.inputs[0], "float32"), c.const([-1, *c.static(c.shape()[-1:])]))
-    found = c.op("Multinomial", c.op("Log", chances), sample_size=math.prod(c.p["shape"]), dtype=6)
-    return c.op("Reshape", c.cast(found, c.out_dtype()), c.const(c.static(c.out_shape())))
+    result = c.op("Multinomial", c.op("Log", chances), sample_size=math.prod(c.p["shape"]), dtype=6)
+    return c.op("Reshape", c.cast(result, c.out_dtype()), c.const(c.static(c.out_shape())))
 
 
 @converter("zeros_like", "ones_like")

@@ -57,8 +57,8 @@ def _batch_norm(c: Call) -> str:
     data, gamma, *others = c.inputs
     if c.p["fix_gamma"]:
         gamma = c.const(np.ones(c.static(c.shape(1)), c.dtype(1)), c.dtype(1))
-    found = c.op("BatchNormalization", data, gamma, *others, epsilon=float(c.p["eps"]))
-    return c.op("Relu", found) if c.kind.endswith("ReLU") else found
+    result = c.op("BatchNormalization", data, gamma, *others, epsilon=float(c.p["eps"]))
+    return c.op("Relu", result) if c.kind.endswith("ReLU") else result
 
 
 @converter("Pooling", "Pooling_v1")
@@ -87,8 +87,8 @@ def _pooling(c: Call) -> str:
     window["ceil_mode"] = int(full)
     if kind == "max":
         return c.op("MaxPool", data, **window)
-    found = c.op("AveragePool", data, **window, count_include_pad=int(counted))
-    return found if kind == "avg" else c.op("Mul", found, c.scalar(math.prod(c.p["kernel"])))
+    result = c.op("AveragePool", data, **window, count_include_pad=int(counted))
+    return result if kind == "avg" else c.op("Mul", result, c.scalar(math.prod(c.p["kernel"])))
 
 
 def _full_pooling(c: Call, window: dict[str, Any], counted: bool, sizes: tuple[int, ...],
@@ -105,16 +105,16 @@ def _full_pooling(c: Call, window: dict[str, Any], counted: bool, sizes: tuple[i
         return c.op("MaxPool", data, **window)
     if kind == "lp":
         return c.op("LpPool", data, **window, p=int(c.p["p_value"]))
-    found = c.op("Mul", c.op("AveragePool", data, **window), c.scalar(math.prod(kernel)))
+    result = c.op("Mul", c.op("AveragePool", data, **window), c.scalar(math.prod(kernel)))
     if kind == "sum":
-        return found
+        return result
     counts = np.ones(())
     for out, s, k, n, p in zip(results, strides, kernel, sizes, pads, strict=True):
         begin = np.arange(out) * s - p
         end = np.minimum(begin + k, n + p)
         along = end - begin if counted else np.minimum(end, n) - np.maximum(begin, 0)
         counts = counts[..., None] * along
-    return c.op("Div", found, c.const(np.where(counts == 0, 1, counts), c.dtype()))
+    return c.op("Div", result, c.const(np.where(counts == 0, 1, counts), c.dtype()))
 
 
 @converter("_contrib_AdaptiveAvgPooling2D")
@@ -176,11 +176,11 @@ def _softmaxes(c: Call) -> str:
         numbers = c.op("Range", c.const(0), c.op("Squeeze", c.dims(data, [axis]), c.const([0])), c.const(1))
         numbers = c.op("Reshape", numbers, c.const([-1 if i == axis else 1 for i in range(c.ndim())]))
         inside = c.op("Less", numbers, c.op("Reshape", lengths, shape))
-        found = _softmax(c, c.op("Where", inside, data, c.scalar(-1e30 if c.dtype() != np.float16 else -6e4)), axis)
-        found = c.op("Where", inside, found, c.scalar(0))
+        result = _softmax(c, c.op("Where", inside, data, c.scalar(-1e30 if c.dtype() != np.float16 else -6e4)), axis)
+        result = c.op("Where", inside, result, c.scalar(0))
     else:
-        found = _softmax(c, data, axis)
-    return found if c.out_dtype() == c.dtype() else c.cast(found, c.out_dtype())
+        result = _softmax(c, data, axis)
+    return result if c.out_dtype() == c.dtype() else c.cast(result, c.out_dtype())
 
 
 @converter("SoftmaxOutput", "SoftmaxActivation")
@@ -252,8 +252,8 @@ def _dot(c: Call) -> str:
     left, right = (bool(c.p.get(name)) for name in ("transpose_a", "transpose_b"))
     plain = c.kind in ("batch_dot", "_npi_matmul") or (c.ndim(1) <= 2 and not (left and c.ndim(0) != 2))
     c.need(plain and not (right and c.ndim(1) < 2), f"a product of {c.ndim(0)} and {c.ndim(1)} dimensions")
-    found = c.op("MatMul", _turned(c, 0, left), _turned(c, 1, right))
-    return c.op("Reshape", found, c.const([1])) if c.kind == "dot" and c.ndim(0) == c.ndim(1) == 1 else found
+    result = c.op("MatMul", _turned(c, 0, left), _turned(c, 1, right))
+    return c.op("Reshape", result, c.const([1])) if c.kind == "dot" and c.ndim(0) == c.ndim(1) == 1 else result
 
 
 @converter("_linalg_gemm2", "_linalg_gemm")
@@ -269,8 +269,8 @@ def _heads(c: Call, index: int, parts: int) -> list[str]:
     """(time, batch, heads · parts · size) as `parts` values (batch, heads, time, size)."""
     split = c.op("Reshape", c.inputs[index], c.const([0, 0, c.p["heads"], parts, -1]))
     turned = c.op("Transpose", split, perm=[3, 1, 2, 0, 4])
-    found = c.op("Split", turned, outputs=parts, axis=0) if parts > 1 else [turned]
-    return [c.op("Squeeze", name, c.const([0])) for name in found]
+    result = c.op("Split", turned, outputs=parts, axis=0) if parts > 1 else [turned]
+    return [c.op("Squeeze", name, c.const([0])) for name in result]
 
 
 def _flat_heads(c: Call, data: str) -> str:
@@ -292,8 +292,8 @@ def _attention_values(c: Call) -> str:
     values = _heads(c, 0, 3 if "selfatt" in c.kind else 2)[-1]
     tail = c.op("Slice", c.op("Shape", c.inputs[1]), c.const([1]), c.const([3]))
     attention = c.op("Reshape", c.inputs[1], c.op("Concat", c.const([-1, c.p["heads"]]), tail, axis=0))
-    found = c.op("Transpose", c.op("MatMul", attention, values), perm=[2, 0, 1, 3])
-    return c.op("Reshape", found, c.const([0, 0, -1]))
+    result = c.op("Transpose", c.op("MatMul", attention, values), perm=[2, 0, 1, 3])
+    return c.op("Reshape", result, c.const([0, 0, -1]))
 
 
 @converter("UpSampling")

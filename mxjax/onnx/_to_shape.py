@@ -89,8 +89,8 @@ def _squeeze(c: Call) -> str:
     axis = c.p["axis"]
     axes = [i for i, n in enumerate(c.shape()) if n == 1] if axis is None else \
         [c.axis(a) for a in (axis if isinstance(axis, tuple) else (axis,))]
-    found = c.op("Squeeze", c.inputs[0], c.const(axes))
-    return c.op("Reshape", found, c.const([1])) if len(axes) == c.ndim() and len(c.out_shape()) == 1 else found
+    result = c.op("Squeeze", c.inputs[0], c.const(axes))
+    return c.op("Reshape", result, c.const([1])) if len(axes) == c.ndim() and len(c.out_shape()) == 1 else result
 
 
 def cut(c: Call, data: str, parts: dict[int, tuple[Any, Any, Any]]) -> str:
@@ -146,9 +146,9 @@ def _stack(c: Call) -> str:
 
 def _split(c: Call, axis: int, sizes: list[int] | None, count: int, squeeze: bool) -> list[str]:
     lengths = [] if sizes is None else [c.const(sizes)]
-    found = c.op("Split", c.inputs[0], *lengths, outputs=count, axis=axis)
-    found = [found] if count == 1 else found
-    return [c.op("Squeeze", name, c.const([axis])) for name in found] if squeeze else found
+    result = c.op("Split", c.inputs[0], *lengths, outputs=count, axis=axis)
+    result = [result] if count == 1 else result
+    return [c.op("Squeeze", name, c.const([axis])) for name in result] if squeeze else result
 
 
 @converter("SliceChannel")
@@ -217,13 +217,13 @@ def _broadcast_like(c: Call) -> str:
 
 def indices(c: Call, index: int, size: int | None, mode: str = "clip") -> str:
     """An input as int64 indices into an axis of this size."""
-    found = c.cast(c.inputs[index], "int64")
+    result = c.cast(c.inputs[index], "int64")
     if mode == "wrap":
         c.need(size is not None, "mode='wrap' needs a known axis")
-        return c.op("Mod", found, c.const(size))
+        return c.op("Mod", result, c.const(size))
     if size is None:
-        return c.op("Max", found, c.const(0))
-    return c.op("Min", c.op("Max", found, c.const(0)), c.const(size - 1))
+        return c.op("Max", result, c.const(0))
+    return c.op("Min", c.op("Max", result, c.const(0)), c.const(size - 1))
 
 
 @converter("take")
@@ -245,8 +245,8 @@ def _pick(c: Call) -> str:
     places = indices(c, 1, c.shape()[axis], c.p["mode"])
     if c.ndim(1) < c.ndim():
         places = c.op("Unsqueeze", places, c.const([axis]))
-    found = c.op("GatherElements", c.inputs[0], places, axis=axis)
-    return found if c.p["keepdims"] else c.op("Squeeze", found, c.const([axis]))
+    result = c.op("GatherElements", c.inputs[0], places, axis=axis)
+    return result if c.p["keepdims"] else c.op("Squeeze", result, c.const([axis]))
 
 
 @converter("gather_nd")
@@ -309,8 +309,8 @@ def _topk(c: Call) -> Any:
     count = c.const([c.p["k"]]) if c.p["k"] > 0 else c.dims(c.inputs[0], [axis])
     values, places = _sorted(c, count, axis, c.p["is_ascend"])
     c.need(c.p["ret_typ"] != "mask", "ret_typ='mask'")
-    found = {"value": [values], "both": [values, c.cast(places, c.out_dtype(-1 + len(c.node.output_names())))]}
-    return found.get(c.p["ret_typ"]) or c.cast(places, c.out_dtype())
+    result = {"value": [values], "both": [values, c.cast(places, c.out_dtype(-1 + len(c.node.output_names())))]}
+    return result.get(c.p["ret_typ"]) or c.cast(places, c.out_dtype())
 
 
 @converter("sort", "argsort")

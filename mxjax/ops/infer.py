@@ -222,12 +222,12 @@ def outputs(formula: Callable[..., Any], params: dict[str, Any], ins: Sequence[S
         NotKnown: it does not depend on a symbol alone.
     """
     try:
-        found = formula(params, *[UNKNOWN if s is None else tuple([UNKNOWN if n is None else n for n in s])
-                                  for s in ins])
+        result = formula(params, *[UNKNOWN if s is None else tuple([UNKNOWN if n is None else n for n in s])
+                                   for s in ins])
     except NotKnown:
         need_numbers(ins)
         return [None] * count
-    return [_answer(s) for s in (found if isinstance(found, list) else [found] * count)]
+    return [_answer(s) for s in (result if isinstance(result, list) else [result] * count)]
 
 
 def _answer(shape: Any) -> Shape:

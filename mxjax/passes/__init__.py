@@ -30,18 +30,18 @@ def passes_for(kind: str | None, single: bool = False, keeps: bool = False, divi
         keeps: what it computes of weights alone may be cached.
         divided: it runs on several devices.
     """
-    found: list[Pass] = [functools.partial(with_quotients, on_cpu=kind is not None)]
+    results: list[Pass] = [functools.partial(with_quotients, on_cpu=kind is not None)]
     if kind is None:
-        found.append(with_precision)
+        results.append(with_precision)
     else:
-        found.append(with_channels_last)
+        results.append(with_channels_last)
         if kind == "onednn":
-            found.append(with_byte_convolutions)
+            results.append(with_byte_convolutions)
         if kind == "onednn" and keeps:
-            found.append(with_epilogues)
-        found.append(functools.partial(with_fast_convolutions, library=kind == "onednn"))
+            results.append(with_epilogues)
+        results.append(functools.partial(with_fast_convolutions, library=kind == "onednn"))
         if not single:  # which is no long chain
-            found.append(with_barriers)
+            results.append(with_barriers)
     if divided:
-        found.append(without_kernels)
-    return found
+        results.append(without_kernels)
+    return results

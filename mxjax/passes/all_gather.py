@@ -90,5 +90,5 @@ def _turned(lies: NamedSharding, eqn: JaxprEqn) -> NamedSharding:
 
 
 def _bound(eqn: JaxprEqn, values: Sequence[Any]) -> list[Any]:
-    found = eqn.primitive.bind(*values, **eqn.primitive.get_bind_params(eqn.params))
-    return list(found) if eqn.primitive.multiple_results else [found]
+    result = eqn.primitive.bind(*values, **eqn.primitive.get_bind_params(eqn.params))
+    return list(result) if eqn.primitive.multiple_results else [result]

@@ -50,9 +50,9 @@ def _has(jaxpr: Jaxpr, name: str, known: dict[Any, Any]) -> bool:
     """Returns whether there is an operation in a function, or in one that it calls."""
     key = id(jaxpr), name
     if key not in known:
-        found = any(eqn.primitive.name == name or (inner := called(eqn)) is not None and _has(inner.jaxpr, name, known)
-                    for eqn in jaxpr.eqns)
-        known[key] = found, jaxpr  # which lives as long as its id is known
+        result = any(eqn.primitive.name == name or (inner := called(eqn)) is not None and _has(inner.jaxpr, name, known)
+                     for eqn in jaxpr.eqns)
+        known[key] = result, jaxpr  # which lives as long as its id is known
     return known[key][0]
 
 
@@ -192,8 +192,8 @@ def _call(now: _Rewriting, eqn: JaxprEqn) -> bool:
     if key not in now.known:
         jaxpr, turned = _rewritten(inner.jaxpr, given, now.known)
         now.known[key] = ClosedJaxpr(jaxpr, inner.consts), turned, inner
-    found, turned, _ = now.known[key]
-    return now.emit(eqn, now.read(eqn.invars, given), turned, **{CALLS[eqn.primitive.name]: found})
+    result, turned, _ = now.known[key]
+    return now.emit(eqn, now.read(eqn.invars, given), turned, **{CALLS[eqn.primitive.name]: result})
 
 
 def _convolution(now: _Rewriting, eqn: JaxprEqn) -> bool:

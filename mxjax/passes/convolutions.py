@@ -268,8 +268,8 @@ def _phases_at_once(data: jax.Array, weight: jax.Array, made: Numbers, p: dict[s
     phases, taps = range(3, kernel.ndim, 2), range(2, kernel.ndim, 2)
     kernel = lax.transpose(lax.rev(kernel, phases), (*phases, 0, 1, *taps))
     kernel = kernel.reshape(-1, *kernel.shape[len(sizes) + 1:])
-    found = _without_zeros(last(data, numbers.lhs_spec), kernel, range(kernel.ndim), begins, counts, 1)
-    return _woven(found.reshape(*found.shape[:-1], math.prod(apart), -1), skipped, sizes, p)
+    result = _without_zeros(last(data, numbers.lhs_spec), kernel, range(kernel.ndim), begins, counts, 1)
+    return _woven(result.reshape(*result.shape[:-1], math.prod(apart), -1), skipped, sizes, p)
 
 
 def _sizes(made: Numbers, p: dict[str, Any]) -> list[int]:

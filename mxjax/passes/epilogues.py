@@ -114,14 +114,14 @@ def _read(jaxpr: Jaxpr) -> tuple[dict[Var, list[int]], dict[Var, JaxprEqn]]:
 
 def _following(eqn: JaxprEqn, jaxpr: Jaxpr, users: dict[Var, list[int]]) -> list[JaxprEqn]:
     """The equations behind a convolution, each the only reader of the one before, as far as they are loops."""
-    found: list[JaxprEqn] = []
-    while len(found) < _MOST:
+    results: list[JaxprEqn] = []
+    while len(results) < _MOST:
         readers = users.get(eqn.outvars[0], ())
         if len(readers) != 1 or readers[0] < 0 or not _loops(jaxpr.eqns[readers[0]]):
             break
         eqn = jaxpr.eqns[readers[0]]
-        found.append(eqn)
-    return found
+        results.append(eqn)
+    return results
 
 
 def _loops(eqn: JaxprEqn) -> bool:
@@ -310,16 +310,16 @@ def split(closed: ClosedJaxpr) -> Split | None:
 
 def _sources(atoms: Iterable[Atom], makers: dict[Var, JaxprEqn]) -> set[Var]:
     """Returns the values that these are made of, back to arguments and to results of convolutions."""
-    found: set[Var] = set()
+    members: set[Var] = set()
     todo = [v for v in atoms if isinstance(v, Var)]
     while todo:
         value = todo.pop()
-        if value not in found:
-            found.add(value)
+        if value not in members:
+            members.add(value)
             maker = makers.get(value)
             if maker is not None and not is_convolution(maker):
                 todo += [v for v in maker.invars if isinstance(v, Var)]
-    return found
+    return members
 
 
 class WeightCache:

@@ -28,14 +28,14 @@ def preferred(shape: tuple[int, ...]) -> Any:
 def replaced(donated: Iterable[int], given: Sequence[Any], made: Sequence[Any]) -> dict[int, int]:
     """Returns which result gets the memory of each argument that is given away, as JAX decides it: the first of its
     shape and dtype that has none yet."""
-    free, found = list(range(len(made))), {}
+    free, result = list(range(len(made))), {}
     for i in sorted(donated):
         for k in free:
             if made[k].shape == given[i].shape and made[k].dtype == given[i].dtype:
-                found[i] = k
+                result[i] = k
                 free.remove(k)
                 break
-    return found
+    return result
 
 
 class AutoLayout:
@@ -98,12 +98,12 @@ def compile_laid(follows: Mapping[int, int], given: Sequence[Any], made: Sequenc
         for i, k in follows.items():
             before[i], after[k] = Format(layout(i), given[i]), Format(layout(i), made[k])
         return compile(tuple(before), tuple(after))
-    found = program(layout)
-    formats, results = (jax.tree.leaves(f) for f in (found.input_formats, found.output_formats))
+    result = program(layout)
+    formats, results = (jax.tree.leaves(f) for f in (result.input_formats, result.output_formats))
     read = {i: k for i, k in follows.items() if formats[i].layout is not None}
     if any(results[k].layout != formats[i].layout for i, k in read.items()):
-        found = program(lambda i: formats[i].layout)  # the next call takes what this one gives
-    return found, {i: formats[i] for i in read}
+        result = program(lambda i: formats[i].layout)  # the next call takes what this one gives
+    return result, {i: formats[i] for i in read}
 
 
 @bounded_cache(64)
@@ -118,7 +118,7 @@ def _brought(args: Sequence[Any], formats: dict[int, Format]) -> Sequence[Any]:
     if not wrong:
         return args
     moved = _bringing(tuple([formats[i] for i in wrong]))(*[args[i] for i in wrong])
-    found = list(args)
+    results = list(args)
     for i, array in zip(wrong, moved, strict=True):
-        found[i] = array
-    return found
+        results[i] = array
+    return results

@@ -77,9 +77,9 @@ def by_onednn(data: jax.Array, weight: jax.Array, made: Sequence[int], p: dict[s
     if operations:
         told["fusions"] = {"ops": list(operations)}
     batch, filters, *places = [made[axis] for axis in numbers.out_spec]
-    found = _call("convolution", (batch, *places, filters), {"onednn_conv_config": told},
-                  last(data, numbers.lhs_spec), weight, *operands, dtype=dtype)
-    return laid(found, (0, dims - 1, *range(1, dims - 1)), numbers)
+    result = _call("convolution", (batch, *places, filters), {"onednn_conv_config": told},
+                   last(data, numbers.lhs_spec), weight, *operands, dtype=dtype)
+    return laid(result, (0, dims - 1, *range(1, dims - 1)), numbers)
 
 
 def in_no_file(program: Callable[..., Any], called: Iterable[str]) -> Callable[..., Any]:

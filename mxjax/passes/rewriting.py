@@ -100,9 +100,9 @@ def _rewritten(jaxpr: Jaxpr, rule: Rule, known: dict[int, Any]) -> Jaxpr:
 def _equation(eqn: JaxprEqn, rule: Rule, known: dict[int, Any]) -> JaxprEqn:
     if eqn.primitive.name in _NOT_ENTERED:
         return eqn
-    found = rule(eqn)
-    if found is not None:
-        return found
+    result = rule(eqn)
+    if result is not None:
+        return result
     params = {key: _inner(value, rule, known) for key, value in eqn.params.items()}
     same = all(params[key] is value for key, value in eqn.params.items())
     return eqn if same else eqn.replace(params=params)

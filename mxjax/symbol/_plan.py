@@ -62,10 +62,10 @@ def _plan(symbol: Symbol, on: str, shapes: dict[str, tuple[int, ...]], kinds: di
     params, counts = names["parameters"], {}
 
     def split(arrays: Sequence[Any]) -> dict[str, list[Any]]:
-        found, rest = {}, list(arrays)
+        result, rest = {}, list(arrays)
         for kind, count in counts.items():
-            found[kind], rest = rest[:count], rest[count:]
-        return found
+            result[kind], rest = rest[:count], rest[count:]
+        return result
 
     def run(values: Sequence[Any], given: dict[str, list[Any]]) -> tuple[list[Any], list[Any]]:
         arguments = dict(zip((*params, *names["inputs"]), (*values, *given["inputs"]), strict=True))
@@ -102,10 +102,10 @@ def _plan(symbol: Symbol, on: str, shapes: dict[str, tuple[int, ...]], kinds: di
 def _structs(symbol: Symbol, shapes: dict[str, tuple[int, ...]], kinds: dict[str, np.dtype],
              dtype: np.dtype) -> dict[str, dict[str, Any]]:
     """Shapes and dtypes of all arguments: parameters, auxiliary states, and inputs: what was given, and labels."""
-    found, _, states = symbol.infer_shape_partial(**shapes)
+    result, _, states = symbol.infer_shape_partial(**shapes)
     args, aux = symbol.list_arguments(), symbol.list_auxiliary_states()
-    missing = [n for n, s in zip((*args, *aux), (*(found or ()), *(states or ())), strict=False) if not s or 0 in s]
-    if found is None or missing:
+    missing = [n for n, s in zip((*args, *aux), (*(result or ()), *(states or ())), strict=False) if not s or 0 in s]
+    if result is None or missing:
         raise MXNetError(f"plan: the shapes of {', '.join(missing[:5]) or 'the arguments'} do not follow from "
                          f"{', '.join(f'{n}={s}' for n, s in shapes.items())}; give those of all inputs")
     inputs = {n for n in args if n in shapes or n.endswith("label")}
@@ -116,6 +116,6 @@ def _structs(symbol: Symbol, shapes: dict[str, tuple[int, ...]], kinds: dict[str
                 del node.attrs["__dtype__"]
     types, _, more = symbol.infer_type_partial(**kinds)
     every = {n: jax.ShapeDtypeStruct(s, np_dtype(t) if t is not None else dtype)
-             for n, s, t in zip((*args, *aux), (*found, *states), (*types, *more), strict=True)}
+             for n, s, t in zip((*args, *aux), (*result, *states), (*types, *more), strict=True)}
     return {"parameters": {n: every[n] for n in args if n not in inputs}, "inputs": {n: every[n] for n in inputs},
             "auxiliary states": {n: every[n] for n in aux}}

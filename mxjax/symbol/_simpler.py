@@ -32,10 +32,10 @@ class _Given:
     def shape(self, index: int = 0) -> tuple:
         """An input's shape; a dimension that is not known is None."""
         source, i = self.node.inputs[index]
-        found = self._shapes[id(source), i]
-        if found is None:
+        result = self._shapes[id(source), i]
+        if result is None:
             raise self.refusal("the shape of its input is not known")
-        return found
+        return result
 
     def dtype(self) -> str:
         """The dtype of the first result."""
@@ -52,10 +52,10 @@ class _Given:
 
     def lengths(self, axes: Sequence[int]) -> int:
         """The product of the first input's lengths along axes."""
-        found = [self.shape()[a] for a in axes]
-        if None in found:
+        results = [self.shape()[a] for a in axes]
+        if None in results:
             raise self.refusal(f"the lengths of the axes {axes} are not known")
-        return int(np.prod(found, dtype=np.int64))
+        return int(np.prod(results, dtype=np.int64))
 
 
 def _op(name: str, *inputs: Symbol, **params: object) -> Symbol:
@@ -68,11 +68,11 @@ def _mean(x: Symbol, axes: Sequence[int], keepdims: bool) -> Symbol:
 
 def _var(c: _Given, x: Symbol) -> Symbol:
     axes = c.axes()
-    found = _mean(_op("square", _op("broadcast_sub", x, _mean(x, axes, True))), axes, c.p["keepdims"])
+    result = _mean(_op("square", _op("broadcast_sub", x, _mean(x, axes, True))), axes, c.p["keepdims"])
     if not c.p["ddof"]:
-        return found
+        return result
     count = c.lengths(axes)
-    return _op("_npi_multiply_scalar", found, scalar=count / (count - c.p["ddof"]))
+    return _op("_npi_multiply_scalar", result, scalar=count / (count - c.p["ddof"]))
 
 
 def _norm(c: _Given, x: Symbol) -> Symbol:

@@ -202,8 +202,8 @@ class _Body(AttrScope):
 
     def places(self) -> list[int | None]:
         """Returns which input of the graph each argument of the body is; None: it is not used."""
-        found = {argument: i for i, (_, argument) in enumerate(self.inputs)}
-        return [found.get(i) for i in range(sum(argument is not None for _, argument in self._outside.values()))]
+        result = {argument: i for i, (_, argument) in enumerate(self.inputs)}
+        return [result.get(i) for i in range(sum(argument is not None for _, argument in self._outside.values()))]
 
 
 def _union(*graphs: _Body) -> tuple[list[Entry], list[list[int]]]:

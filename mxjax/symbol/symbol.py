@@ -112,8 +112,8 @@ class Symbol(_Base):
     def attr(self, key: str) -> str | None:
         """An attribute of the (single) node, or None."""
         attrs = self._single("attr").attrs
-        found = attrs.get(key, attrs.get(hidden(key)))
-        return found
+        value = attrs.get(key, attrs.get(hidden(key)))
+        return value
 
     def _single(self, what: str) -> Node:
         nodes = {id(n): n for n, _ in self._outputs}
@@ -600,18 +600,18 @@ def _arranged(arrays: Arrays, names: Sequence[str], what: str, partial: bool) ->
         missing = [n for n in names if n not in arrays]
         if missing and not partial:
             raise ValueError(f"key `{missing[0]}` is missing in `{what}`")
-        found = [arrays.get(n) for n in names]
+        value = [arrays.get(n) for n in names]
     else:
-        found = list(arrays)
-        if len(found) != len(names):
-            if partial and not found:
+        value = list(arrays)
+        if len(value) != len(names):
+            if partial and not value:
                 return [None] * len(names)
-            raise ValueError(f"Length of {what} does not match the number of arguments: {len(found)} arrays for "
+            raise ValueError(f"Length of {what} does not match the number of arguments: {len(value)} arrays for "
                              f"{len(names)} ({', '.join(names)})")
-    for name, array in zip(names, found, strict=True):
+    for name, array in zip(names, value, strict=True):
         if not (isinstance(array, NDArray) or partial and array is None):
             raise TypeError(f"{what}: {name} must be an NDArray, got {type(array).__name__}")
-    return found
+    return value
 
 
 # ---------------------------------------------------------------- making nodes
@@ -765,13 +765,13 @@ def _numbered(op: registry.Op, entries: list[Entry], named: dict[str, Symbol], g
     if given is not None and not (str(given).isdecimal() and int(given) <= MOST):
         raise MXNetError(f"operator {op.name}: {op.variadic}={given!r} is no number of inputs")
     count = max(len(entries) + len(named), int(given or 0))
-    found = dict(enumerate(entries))
+    result = dict(enumerate(entries))
     for key, symbol in named.items():
         place = int(key[3:]) if key[:3] == "arg" and key[3:].isdecimal() else count
-        if place >= count or place in found:
-            place = next(i for i in range(count) if i not in found)
-        found[place] = _one(symbol, op.name)
-    return [found.get(i) for i in range(count)]
+        if place >= count or place in result:
+            place = next(i for i in range(count) if i not in result)
+        result[place] = _one(symbol, op.name)
+    return [result.get(i) for i in range(count)]
 
 
 def _one(symbol: Symbol, op_name: str) -> Entry:

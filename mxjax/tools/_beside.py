@@ -100,8 +100,8 @@ def measured(model: Model, run: Run, what: str, is_open: bool) -> tuple[str, boo
     if is_open:
         sets.insert(0, random_inputs(model, next(iter(model.shapes.values()))[0] + 1))
     told, good = "", True
-    for values, found in zip(sets, run(sets), strict=True):
-        told, good = compared(expected(model, values), found, what)
+    for values, result in zip(sets, run(sets), strict=True):
+        told, good = compared(expected(model, values), result, what)
         if not good:
             break
     return told, good
@@ -128,9 +128,9 @@ def written(model: Model, batch: str, write: Callable[[bool], tuple[str, bool]])
     *before, last = {"open": [True], "fixed": [False]}.get(batch) or ([True, False] if may_be_open(model) else [False])
     for kind in before:
         with contextlib.suppress(Exception):  # exporters and runtimes have errors of many kinds
-            found = attempt(kind)
-            if found[1]:
-                return found
+            result = attempt(kind)
+            if result[1]:
+                return result
     try:
         return attempt(last)
     except MXNetError:

@@ -38,13 +38,13 @@ def _libraries() -> tuple[ModuleType, ModuleType]:
 
 def _names(given: list[str]) -> list[str]:
     """Names as a signature may have them, each once."""
-    found: list[str] = []
+    results: list[str] = []
     for name in given:
         name = re.sub(r"[^A-Za-z0-9_]", "_", name)
         name = name if name[:1].isalpha() else f"value_{name}"
-        number = sum(n == name or n.startswith(f"{name}__") for n in found)
-        found.append(f"{name}__{number}" if number else name)
-    return found
+        number = sum(n == name or n.startswith(f"{name}__") for n in results)
+        results.append(f"{name}__{number}" if number else name)
+    return results
 
 
 def _save(model: Model, folder: str, dynamic: bool, libraries: tuple[ModuleType, ModuleType]) -> None:
@@ -74,8 +74,8 @@ def _runner(model: Model, folder: str, tf: ModuleType) -> Run:
     names, outputs = _names(list(model.shapes)), _names(model.symbol.list_outputs())
 
     def call(values: Inputs) -> list[np.ndarray]:
-        found = run(**{name: tf.constant(values[n]) for n, name in zip(model.shapes, names, strict=True)})
-        return [found[name].numpy() for name in outputs]
+        result = run(**{name: tf.constant(values[n]) for n, name in zip(model.shapes, names, strict=True)})
+        return [result[name].numpy() for name in outputs]
     return each(call)
 
 

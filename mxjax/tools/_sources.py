@@ -41,8 +41,8 @@ def cells(path: Path, text: str) -> Iterator[tuple[int, str]]:
     """(number from 1, source) of a notebook's cells of Python; IPython's own lines do nothing."""
     try:
         book = json.loads(text)
-        found = book["cells"] if "cells" in book else [c for sheet in book["worksheets"] for c in sheet["cells"]]
-        sources = [(c["cell_type"], "".join(c.get("source", c.get("input", "")))) for c in found]
+        result = book["cells"] if "cells" in book else [c for sheet in book["worksheets"] for c in sheet["cells"]]
+        sources = [(c["cell_type"], "".join(c.get("source", c.get("input", "")))) for c in result]
     except (ValueError, KeyError, TypeError, AttributeError):
         raise MXNetError(f"doctor: {path} is no notebook") from None
     for number, (kind, source) in enumerate(sources, 1):

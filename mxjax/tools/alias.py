@@ -93,7 +93,7 @@ def installed(target: str | os.PathLike[str] | None = None) -> list[Installed]:
     Args:
         target: look into this folder alone; by default into all that Python looks into, but the current folder.
     """
-    found = {}
+    result = {}
     for distribution in importlib.metadata.distributions(path=[str(folder) for folder in _searched(target)]):
         name = distribution.metadata["Name"] or ""
         if re.sub(r"[-_.]+", "-", name).lower() == "mxnet" or name.lower().startswith("mxnet") and any(
@@ -101,8 +101,8 @@ def installed(target: str | os.PathLike[str] | None = None) -> list[Installed]:
             folder = pathlib.Path(str(distribution.locate_file(""))).resolve()
             one = Installed(name, distribution.version, folder, name == "mxnet" and _OURS in distribution.version,
                             distribution)
-            found.setdefault((folder, name, one.version), one)
-    return list(found.values())
+            result.setdefault((folder, name, one.version), one)
+    return list(result.values())
 
 
 def install(target: str | os.PathLike[str] | None = None, force: bool = False, api: int | None = None) -> Installed:

@@ -32,6 +32,6 @@ def main(given: argparse.Namespace) -> int:
         print(f"packed {count} programs, {size / 1e6:.1f} MB, into {given.file}")
     else:
         where = _program_files.folder(given.dir)
-        found = _program_files.entries(where)
-        print(f"{len(found)} programs, {sum(status.st_size for status in found.values()) / 1e6:.1f} MB in {where}")
+        result = _program_files.entries(where)
+        print(f"{len(result)} programs, {sum(status.st_size for status in result.values()) / 1e6:.1f} MB in {where}")
     return 0

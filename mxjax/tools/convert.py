@@ -69,8 +69,8 @@ def _stablehlo(model: _model.Model, path: str, is_open: bool) -> tuple[Run | Non
     module = runtime.load_vm_module(runtime.VmModule.copy_buffer(config.vm_instance, code), config)
 
     def run(values: Inputs) -> list:
-        found = module.main(*[values[n] for n in model.shapes])
-        return list(found) if isinstance(found, list | tuple) else [found]
+        result = module.main(*[values[n] for n in model.shapes])
+        return list(result) if isinstance(result, list | tuple) else [result]
     return each(run), "IREE"
 
 
@@ -144,8 +144,8 @@ def _arrays(given: argparse.Namespace) -> int:
     write, ending = _ARRAYS[given.to]
     model = _model.Model(given, runs=False)
     path = given.output or model.prefix + ending
-    found = write(model, path)
-    same = sum(name in found and np.array_equal(value.asnumpy(), found[name]) for name, value in model.params.items())
+    result = write(model, path)
+    same = sum(name in result and np.array_equal(value.asnumpy(), result[name]) for name, value in model.params.items())
     print(f"{path}: {os.path.getsize(path) / 1e6:.2f} MB; {same} of {len(model.params)} arrays are read back unchanged")
     return 0 if same == len(model.params) else 1
 

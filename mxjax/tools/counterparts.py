@@ -43,7 +43,7 @@ def table() -> dict[str, Counterpart]:
     Raises:
         MXNetError: a line has another form, or a name comes twice.
     """
-    found: dict[str, Counterpart] = {}
+    result: dict[str, Counterpart] = {}
     text = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
     for number, line in enumerate(text.splitlines(), 1):
         if not line or line.startswith("#"):
@@ -54,10 +54,10 @@ def table() -> dict[str, Counterpart]:
         for name in names.split():
             told = [*told, "", ""][:3]
             jax, torch = (part.replace("*", name.rpartition(".")[2]) for part in told[:2])
-            if name in found:
+            if name in result:
                 raise MXNetError(f"counterparts.txt, line {number}: {name} comes twice")
-            found[name] = Counterpart(", ".join(_words(jax)), ", ".join(_words(torch)), told[2])
-    return found
+            result[name] = Counterpart(", ".join(_words(jax)), ", ".join(_words(torch)), told[2])
+    return result
 
 
 def _words(text: str) -> list[str]:
@@ -98,13 +98,13 @@ def _of_operator(module: str, last: str) -> Counterpart | None:
 @functools.cache
 def _by_operator() -> dict[registry.Op, Counterpart]:
     """The table by operator: an alias has what its main name has."""
-    found: dict[registry.Op, Counterpart] = {}
+    result: dict[registry.Op, Counterpart] = {}
     for name, told in table().items():
         module, _, last = name.rpartition(".")
         op = registry.find(_PREFIXES[module] + last) if module in _PREFIXES else None
         if op is not None:
-            found.setdefault(op, told)
-    return found
+            result.setdefault(op, told)
+    return result
 
 
 @functools.cache

@@ -112,40 +112,40 @@ def main(given: argparse.Namespace) -> int:
         raise MXNetError(f"doctor: there are no scripts in {', '.join(given.paths)}")
     if given.map:
         return _map(paths, given.json)
-    found: list[Finding] = []
+    results: list[Finding] = []
     for path in paths:
         try:
-            found += examine(path)
+            results += examine(path)
         except MXNetError as error:
             if len(paths) == 1:
                 raise
-            found.append(Finding(str(path), 1, "unread", str(error)))
+            results.append(Finding(str(path), 1, "unread", str(error)))
     if given.json:
-        print(json.dumps([f._asdict() for f in found], indent=1))
+        print(json.dumps([f._asdict() for f in results], indent=1))
     else:
-        for f in found:
+        for f in results:
             print(f"{f.file}:{f.line}: {f.kind}: {f.text}" + (f" ({f.page})" if f.page else ""))
-        counts = {kind: sum(f.kind == kind for f in found) for kind in _KINDS}
+        counts = {kind: sum(f.kind == kind for f in results) for kind in _KINDS}
         print(f"{len(paths)} files: " + ", ".join(f"{n} {kind}" for kind, n in counts.items()
                                                   if n or kind not in ("level", "unread")))
-    if any(f.kind == "unread" for f in found):
+    if any(f.kind == "unread" for f in results):
         return 2
-    return int(any(f.kind in _STOPS for f in found))
+    return int(any(f.kind in _STOPS for f in results))
 
 
 def _map(paths: list[Path], as_json: bool) -> int:
     """Prints the names that scripts use with their counterparts."""
-    found = [use for path in paths for use in uses(path)]
+    results = [use for path in paths for use in uses(path)]
     if as_json:
-        print(json.dumps([use._asdict() for use in found], indent=1))
+        print(json.dumps([use._asdict() for use in results], indent=1))
         return 0
-    for use in found:
+    for use in results:
         name = use.name if use.name.startswith(".") else f"mx.{use.name}"
         told = f"{use.jax or '-'} | {use.torch or '-'}" + (f" ({use.note})" if use.note else "")
         print(f"{use.file}:{use.line}: {name} -> {told}" if use.jax or use.torch else
               f"{use.file}:{use.line}: {name} -> no counterpart is known")
-    known = sum(bool(use.jax or use.torch) for use in found)
-    print(f"{len(paths)} files: {len(found)} uses, {known} with a counterpart (JAX | PyTorch)")
+    known = sum(bool(use.jax or use.torch) for use in results)
+    print(f"{len(paths)} files: {len(results)} uses, {known} with a counterpart (JAX | PyTorch)")
     return 0
 
 
@@ -185,8 +185,8 @@ def examine(path: Path) -> list[Finding]:
         with reading(path, "a graph"):
             text = decoded(path.read_bytes())
         return list(dict.fromkeys(_of_graph(path, text)))
-    found = list(dict.fromkeys(_read(path).found))
-    return found if path.suffix == ".ipynb" else sorted(found, key=lambda f: f.line)
+    results = list(dict.fromkeys(_read(path).found))
+    return results if path.suffix == ".ipynb" else sorted(results, key=lambda f: f.line)
 
 
 # ---------------------------------------------------------------- scripts

@@ -23,19 +23,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(given: argparse.Namespace) -> int:
     """Prints a section, or the list of all; returns the exit status."""
-    found = sections()
+    result = sections()
     if given.code is None:
-        for code, text in found.items():
+        for code, text in result.items():
             print(f"{code:26s}{_cause(text)}")
         return 0
     code = given.code.strip("[] ").removeprefix("mxjax explain ")
-    if code not in found:
+    if code not in result:
         code = kind_of(given.code)
-    if code not in found:
+    if code not in result:
         near = difflib.get_close_matches(given.code, CODES, 1)
         raise MXNetError(f"explain: there is no kind of errors {given.code!r}" + (
             f"; did you mean {near[0]}?" if near else "; `mxjax explain` lists all"))
-    print(f"{code}\n\n{found[code]}")
+    print(f"{code}\n\n{result[code]}")
     return 0
 
 

@@ -158,10 +158,10 @@ class _State:
     def load(self) -> dict[str, Any] | None:
         try:
             with open(self.path, encoding="utf-8") as file:
-                found = json.load(file)
+                result = json.load(file)
         except (OSError, ValueError, RecursionError):
             return None
-        return found if isinstance(found, dict) else None
+        return result if isinstance(result, dict) else None
 
     def save(self, **values: Any) -> None:
         write_file(self.path, json.dumps(values))
@@ -257,17 +257,17 @@ class _Told:
 
 def _begin(base: str, state: _State, options: dict[str, Any], count: int, resume: bool) -> tuple[int, list[str]]:
     """Prepares the files; returns the number of items that are done, and what was left out of them."""
-    found = state.load() if resume else None
-    if found is not None:
-        if found.get("options") != options or found.get("count") != count:
+    result = state.load() if resume else None
+    if result is not None:
+        if result.get("options") != options or result.get("count") != count:
             raise MXNetError(f"im2rec --resume: {base}.lst or the options have changed since {base}.rec was begun")
         with reading(state.path, "how far the packing has come"):
             for ending in ("rec", "idx"):
                 with open(f"{base}.{ending}", "r+b") as file:
-                    if not 0 <= found[ending] <= os.fstat(file.fileno()).st_size:
-                        raise MXNetError(f"{base}.{ending} is shorter than {found[ending]} bytes")
-                    file.truncate(found[ending])
-            return int(found["done"]), list(found["bad"])
+                    if not 0 <= result[ending] <= os.fstat(file.fileno()).st_size:
+                        raise MXNetError(f"{base}.{ending} is shorter than {result[ending]} bytes")
+                    file.truncate(result[ending])
+            return int(result["done"]), list(result["bad"])
     for path in (base + ".rec", base + ".idx"):
         open(path, "wb").close()
     if os.path.exists(base + ".bad"):

@@ -37,12 +37,12 @@ def main(given: argparse.Namespace) -> int:
         jax.config.update("jax_platforms", "cpu")
     shapes = {}
     for text in given.shape:
-        name, found, lengths = text.partition("=")
+        name, result, lengths = text.partition("=")
         try:
             shapes[name] = tuple(int(n) for n in lengths.split(","))
         except ValueError:
-            found = ""
-        if not found:
+            result = ""
+        if not result:
             raise MXNetError(f"--shape must be NAME=N,N,..., got {text!r}")
     if given.batch not in (None, "largest") and not given.batch.isdecimal():
         raise MXNetError(f"--batch must be a number or largest, got {given.batch!r}")
@@ -51,6 +51,6 @@ def main(given: argparse.Namespace) -> int:
         def told(plan: Plan) -> None:
             bar.set_postfix_str(f"{plan.batch} {'fits' if plan.fits else 'does not fit'}")
             bar.update()
-        found = plan_of(symbol, given.on, shapes, train=given.train, dtype=given.dtype, batch=given.batch, told=told)
-    print(found.to_json() if given.json else found)
-    return int(not found.fits)
+        result = plan_of(symbol, given.on, shapes, train=given.train, dtype=given.dtype, batch=given.batch, told=told)
+    print(result.to_json() if given.json else result)
+    return int(not result.fits)

@@ -94,14 +94,14 @@ def models_of(given: argparse.Namespace, ctx: Context | None = None) -> tuple[li
         named = re.match(r"([\w.-]+)=", text)
         name, source = (named[1], text[named.end():]) if named else (None, text)
         if is_handler(source):
-            found = [Handler(source, name)]
+            results = [Handler(source, name)]
         else:
-            found = _versions(source, name, ctx, shapes, dtypes)
-            loaders[found[0].name] = functools.partial(_versions, source, found[0].name, ctx, shapes, dtypes)
-        if found[0].name in names:
-            raise MXNetError(f"two models have the name {found[0].name}: put NAME= before them")
-        names.add(found[0].name)
-        models += found
+            results = _versions(source, name, ctx, shapes, dtypes)
+            loaders[results[0].name] = functools.partial(_versions, source, results[0].name, ctx, shapes, dtypes)
+        if results[0].name in names:
+            raise MXNetError(f"two models have the name {results[0].name}: put NAME= before them")
+        names.add(results[0].name)
+        models += results
     handlers = [model.name for model in models if isinstance(model, Handler)]
     if len(handlers) > 1:
         raise MXNetError(f"one file with model_fn at most can be served, got {', '.join(handlers)}")
@@ -143,8 +143,8 @@ def replicas(text: str) -> tuple[int, int]:
     Raises:
         MXNetError: it is neither.
     """
-    found = re.fullmatch(r"(\d+)(?::(\d+))?", text)
-    low, high = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+    result = re.fullmatch(r"(\d+)(?::(\d+))?", text)
+    low, high = (int(result[1]), int(result[2] or result[1])) if result else (0, 0)
     if not 1 <= low <= high:
         raise MXNetError(f"--replicas must be N or MIN:MAX with 1 <= MIN <= MAX, got {text!r}")
     return low, high
@@ -158,10 +158,10 @@ def _numbers(option: str, text: str) -> tuple[int, ...]:
 
 
 def _context(text: str) -> Context:
-    found = re.fullmatch(r"(\w+)(?:\((\d+)\))?", text)
-    if not found:
+    result = re.fullmatch(r"(\w+)(?:\((\d+)\))?", text)
+    if not result:
         raise MXNetError(f"--ctx must be like cpu or gpu(0), got {text!r}")
-    return Context(found[1], int(found[2] or 0))
+    return Context(result[1], int(result[2] or 0))
 
 
 def main(given: argparse.Namespace) -> int:

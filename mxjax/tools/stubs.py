@@ -137,10 +137,10 @@ def _type(param: Param | None, name: str, kind: str) -> str:
         return {"out": f"{kind} | Sequence[{kind}] | None" if kind != "Symbol" else "Any", "name": "str | None",
                 "attr": "dict[str, str] | None"}.get(name, "Any")
     if param.choices is not None:
-        found = "Literal[" + ", ".join(map(repr, param.choices)) + "]"
+        result = "Literal[" + ", ".join(map(repr, param.choices)) + "]"
     else:
-        found = _TYPES.get(param.kind, "Any")
-    return f"{found} | None" if param.optional and found != "Any" else found
+        result = _TYPES.get(param.kind, "Any")
+    return f"{result} | None" if param.optional and result != "Any" else result
 
 
 def _of_functions(module: str) -> str:
@@ -204,15 +204,15 @@ def _file(names: list[str], body: str, imports: list[str]) -> str:
 
 def _defined(path: Path) -> set[str]:
     """Names that a module's source defines or imports itself."""
-    found: set[str] = set()
+    members: set[str] = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            found.add(node.name)
+            members.add(node.name)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            found.update(a.asname or a.name for a in node.names)
+            members.update(a.asname or a.name for a in node.names)
         elif isinstance(node, ast.Assign):
-            found.update(t.id for t in node.targets if isinstance(t, ast.Name))
-    return found
+            members.update(t.id for t in node.targets if isinstance(t, ast.Name))
+    return members
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -350,9 +350,9 @@ def _lengths(p: dict, x: Array, lengths: Array | None) -> Any:
     if lengths is None:
         raise Unknown
     need(lengths.shape == (x.shape[1 - p["axis"]],) and lengths.size)
-    found = _whole(lengths)
-    need(found.max() <= x.shape[p["axis"]])
-    return found
+    result = _whole(lengths)
+    need(result.max() <= x.shape[p["axis"]])
+    return result
 
 
 def _sequences(name: str, back: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

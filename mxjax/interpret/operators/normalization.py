@@ -205,11 +205,11 @@ def _normalized(name: str, rows: Rows, moments: Callable[[dict[str, Any], Any, A
         data, (factor,) = rows(p, x, (gamma,))
         head, _ = rows(p, heads[0], ())
         if wanted[0] or wanted[1]:
-            found = _gradients(head, data, factor, p["eps"], wanted[0], shape(p, x))
+            result = _gradients(head, data, factor, p["eps"], wanted[0], shape(p, x))
         else:
-            found = None, None, head.sum((0, 1)) if factor.shape[2] > 1 else _sum(head)
-        return [None if found[0] is None else np.moveaxis(found[0], -1, p.get("axis", -1)),
-                *[None if a is None else a.reshape(-1, len(gamma)).sum(0) for a in found[1:]]]
+            result = None, None, head.sum((0, 1)) if factor.shape[2] > 1 else _sum(head)
+        return [None if result[0] is None else np.moveaxis(result[0], -1, p.get("axis", -1)),
+                *[None if a is None else a.reshape(-1, len(gamma)).sum(0) for a in result[1:]]]
     numpy_form(name, backward=backward, work=_passes(5), reads=lambda p, wanted: [
         wanted[0] or wanted[1], wanted[0], False])(forward)
 

@@ -36,13 +36,13 @@ class _Weights(NamedTuple):
 def _unpacked(p: dict[str, Any], width: int, parameters: Array) -> list[_Weights]:
     """Returns views of the packed parameters, for each layer and each direction in it."""
     directions = 1 + p["bidirectional"]
-    found: list[list[Any]] = [[] for _ in range(p["num_layers"] * directions)]
+    results: list[list[Any]] = [[] for _ in range(p["num_layers"] * directions)]
     start = 0
     for piece in pieces(p["mode"], width, p["state_size"], p["num_layers"], directions, None):
         stop = start + math.prod(piece.shape)
-        found[piece.layer * directions + piece.direction].append(parameters[start:stop].reshape(piece.shape))
+        results[piece.layer * directions + piece.direction].append(parameters[start:stop].reshape(piece.shape))
         start = stop
-    return [_Weights(*each) for each in found]
+    return [_Weights(*each) for each in results]
 
 
 def _halved(mode: str, weights: Array) -> Any:
@@ -253,8 +253,8 @@ def _rnn_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool
                     np.matmul(by_inputs, weights[place].inputs, out=below.reshape(rows.shape))
                 else:
                     below += (by_inputs @ weights[place].inputs).reshape(below.shape)
-            for found, by_state in zip(by_states, first, strict=True):
-                found[place] = by_state
+            for result, by_state in zip(by_states, first, strict=True):
+                result[place] = by_state
         head = below
     return [head if wanted[0] else None, by_parameters, *by_states]
 

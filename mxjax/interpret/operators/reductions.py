@@ -205,8 +205,8 @@ def _position(name: str, function: Callable[..., Any], classic: bool) -> None:
     """Positions of extremes: NaN is one; classic ones have the dtype of the array."""
     def forward(p: dict, x: Array) -> Any:
         need(x.size and x.ndim)
-        found = np.asarray(function(x, None if p["axis"] is None else along(p["axis"], x), keepdims=p["keepdims"]))
-        return _at_least_1d(found).astype(x.dtype) if classic else found.astype(np.int64)
+        result = np.asarray(function(x, None if p["axis"] is None else along(p["axis"], x), keepdims=p["keepdims"]))
+        return _at_least_1d(result).astype(x.dtype) if classic else result.astype(np.int64)
     numpy_form(name, backward=lambda p, heads, wanted, x: _flat_floats(x), reads=reads_none, dtypes=NUMBERS)(forward)
 
 

@@ -519,9 +519,9 @@ def _diagonals(name: str, of: Callable[[dict], tuple[int, tuple[int, int]]]) -> 
         if x.ndim == 1:
             return _matrix(x, k)
         need(x.ndim > 1)
-        found = _diagonal(x, k, axes)
-        need(found.size)
-        return found
+        result = _diagonal(x, k, axes)
+        need(result.size)
+        return result
 
 
 _diagonals("diag", lambda p: (p["k"], (p["axis1"], p["axis2"])))

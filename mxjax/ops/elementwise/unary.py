@@ -292,8 +292,8 @@ def _multicast_types(params: dict[str, Any], ins: list, outs: list) -> None:
     """An input that is not known stays so: it may be of another dtype than the others."""
     wide = "float32" if params["cast_narrow"] else ins[0]
     sought = ("float16", "bfloat16") if params["cast_narrow"] else ("float32",)
-    found = next((t for t in (*ins, *outs) if t in sought), wide)
-    outs[:] = [t or (found if kind is not None and _is_amp(np_dtype(kind)) else kind)
+    result = next((t for t in (*ins, *outs) if t in sought), wide)
+    outs[:] = [t or (result if kind is not None and _is_amp(np_dtype(kind)) else kind)
                for kind, t in zip(ins, outs, strict=False)]  # the operator itself refuses another number of arrays
 
 

@@ -31,8 +31,8 @@ def count_sketch(data: Array, h: Array, s: Array, *, out_dim: int, processing_ba
 def fft(data: Array, *, compute_size: int = 128) -> Array:
     """The Fourier transform along the last axis, twice as long: real and imaginary parts in turn."""
     need_float("fft", data)
-    found = jnp.fft.fft(data.astype(jnp.promote_types(data.dtype, jnp.float32)))
-    return jnp.stack([found.real, found.imag], -1).reshape(*data.shape[:-1], -1).astype(data.dtype)
+    result = jnp.fft.fft(data.astype(jnp.promote_types(data.dtype, jnp.float32)))
+    return jnp.stack([result.real, result.imag], -1).reshape(*data.shape[:-1], -1).astype(data.dtype)
 
 
 @register("_contrib_ifft")
@@ -42,5 +42,5 @@ def ifft(data: Array, *, compute_size: int = 128) -> Array:
     if data.shape[-1] % 2:
         raise MXNetError(f"operator ifft: the last axis must hold pairs of numbers, data has the shape {data.shape}")
     pairs = data.astype(jnp.promote_types(data.dtype, jnp.float32)).reshape(*data.shape[:-1], -1, 2)
-    found = jnp.fft.ifft(lax.complex(pairs[..., 0], pairs[..., 1]))
-    return (found.real * found.shape[-1]).astype(data.dtype)
+    result = jnp.fft.ifft(lax.complex(pairs[..., 0], pairs[..., 1]))
+    return (result.real * result.shape[-1]).astype(data.dtype)

@@ -66,8 +66,8 @@ def transposed(data: Array, weight: Array, stride: Sizes, dilate: Sizes, pad: Si
     @by_own_rules
     def backward(saved: tuple[Array, Array], head: Array) -> tuple[Array, Array]:
         data, weight = saved
-        found, pull = jax.vjp(lambda h, w: correlate(h, w, stride, dilate, pad, groups, layout), head, weight)
-        return found, pull(data)[1]
+        result, pull = jax.vjp(lambda h, w: correlate(h, w, stride, dilate, pad, groups, layout), head, weight)
+        return result, pull(data)[1]
     forward.defvjp(lambda data, weight: (forward(data, weight), (data, weight)), backward)
     return forward(data, weight)
 

@@ -460,9 +460,9 @@ class _Windows:
 
             def last(numbers: Sequence) -> list:
                 return [numbers[axis] for axis in order]
-            found = lax.reduce_window(lax.transpose(values, order), start, function, last(lengths), last(steps),
-                                      last(padding))
-            return lax.transpose(found, [order.index(axis) for axis in range(values.ndim)])
+            result = lax.reduce_window(lax.transpose(values, order), start, function, last(lengths), last(steps),
+                                       last(padding))
+            return lax.transpose(result, [order.index(axis) for axis in range(values.ndim)])
 
         def slices(values: Array) -> Array:
             values = jnp.pad(values, padding, constant_values=start)
@@ -529,8 +529,8 @@ def _largest(data: Array, windows: _Windows) -> Array:
     if not is_float(data.dtype):
         return windows.reduce(data, jnp.iinfo(data.dtype).min, lax.max)
     least = jnp.finfo(data.dtype).min  # MXNet's maximum of nothing; NaN is none, either
-    found = windows.reduce(jnp.where(data >= least, data, least), -jnp.inf, lax.max)
-    return jnp.maximum(found, least) if windows.behind else found
+    result = windows.reduce(jnp.where(data >= least, data, least), -jnp.inf, lax.max)
+    return jnp.maximum(result, least) if windows.behind else result
 
 
 def _p_norm(values: Array, windows: _Windows, power: int) -> Array:

@@ -68,11 +68,11 @@ def _count(shape: tuple[int, ...]) -> int:
 
 def _unpacked(layout: list[Piece], parameters: Array) -> dict[tuple[int, str], list[Array]]:
     """Arrays by layer and name, one for each direction."""
-    found: dict[tuple[int, str], list[Array]] = {}
+    result: dict[tuple[int, str], list[Array]] = {}
     parts = lax.split(parameters, [_count(piece.shape) for piece in layout])  # whose gradient is one concatenation
     for piece, values in zip(layout, parts, strict=True):
-        found.setdefault((piece.layer, piece.name), []).append(values.reshape(piece.shape))
-    return found
+        result.setdefault((piece.layer, piece.name), []).append(values.reshape(piece.shape))
+    return result
 
 
 # ------------------------------------------------------------ one step

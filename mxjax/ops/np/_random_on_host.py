@@ -67,8 +67,8 @@ def _gamma(source: Source, count: int, a: np.ndarray, scale: np.ndarray) -> np.n
     small = np.broadcast_to(a < 1, count)
     d = np.broadcast_to(mixed(np.add, a, np.where(a < 1, 2 / 3, -1 / 3)).astype(np.float64), count)
     c = 1 / np.sqrt(9 * d)
-    found = np.full(count, -1.0)
-    while (missing := found < 0).any():
+    result = np.full(count, -1.0)
+    while (missing := result < 0).any():
         drawn, normal = source.uniform(2 * count, True), source.normal(2 * count, True)[::2]
         u, square, v = drawn[::2], normal * normal, (1 + c * normal)
         v = v * v * v
@@ -80,8 +80,8 @@ def _gamma(source: Source, count: int, a: np.ndarray, scale: np.ndarray) -> np.n
             exponent = mixed(np.divide, np.float64(1), a)
             value = np.where(small, value * c_function("powf", 2)(drawn[1::2].astype(np.float32),
                                                                    exponent.astype(np.float32)), value)
-        found = np.where(missing & good & (v > 0), value, found)
-    return found
+        result = np.where(missing & good & (v > 0), value, result)
+    return result
 
 
 def _pareto(source: Source, count: int, a: np.ndarray) -> np.ndarray:
@@ -184,9 +184,9 @@ def multinomial(source: Source, params: dict[str, Any], inputs: Sequence[Any], t
         return np.zeros((*shape, classes), np.int64)
     drawn = source.uniform(count * each + (0 if inputs else classes), True)  # numbers make MXNet draw too many
     drawn, sums = drawn[:count * each].astype(weights.dtype), np.cumsum(weights, dtype=weights.dtype)
-    found = np.searchsorted(sums, drawn, "right")
-    found = np.minimum(found, classes - 1).reshape(count, each) + classes * np.arange(count)[:, None]
-    return np.bincount(found.reshape(-1), minlength=count * classes).reshape(*shape, classes)
+    result = np.searchsorted(sums, drawn, "right")
+    result = np.minimum(result, classes - 1).reshape(count, each) + classes * np.arange(count)[:, None]
+    return np.bincount(result.reshape(-1), minlength=count * classes).reshape(*shape, classes)
 
 
 def multivariate_normal(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: bool) -> np.ndarray:

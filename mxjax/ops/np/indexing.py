@@ -154,9 +154,9 @@ def unique(data: Array, *, return_index: bool = False, return_inverse: bool = Fa
     """
     if data.ndim == 0:
         data = data.reshape(1)
-    found = np.unique(np.asarray(data), return_index, return_inverse, return_counts,
-                      None if axis is None else normalized(axis, data.ndim))
-    values, *others = found if isinstance(found, tuple) else (found,)
+    result = np.unique(np.asarray(data), return_index, return_inverse, return_counts,
+                       None if axis is None else normalized(axis, data.ndim))
+    values, *others = result if isinstance(result, tuple) else (result,)
     return values, *[f.reshape(-1).astype(np.int64) for f in others]
 
 

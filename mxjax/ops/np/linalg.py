@@ -118,7 +118,7 @@ def _eig(A: Array) -> tuple[Array, Array]:  # noqa: N803
 def _eig_on_host(A: Array) -> tuple[Array, Array]:  # noqa: N803
     """JAX has none for TPUs."""
     def compute(matrices: np.ndarray) -> tuple[np.ndarray, ...]:
-        return tuple([np.asarray(np.real(found), A.dtype) for found in np.linalg.eig(matrices)])
+        return tuple([np.asarray(np.real(result), A.dtype) for result in np.linalg.eig(matrices)])
     return jax.pure_callback(compute, (jax.ShapeDtypeStruct(A.shape[:-1], A.dtype), A), A)
 
 

@@ -33,13 +33,13 @@ def calibrate_entropy(hist: Array, hist_edges: Array, *,
         raise MXNetError(f"operator calibrate_entropy: num_quantized_bins={num_quantized_bins} must be from 1 to the "
                          f"number of bins, {bins}")
     with np.errstate(all="ignore"):
-        found = np.fromiter(_divergences(np.asarray(hist), num_quantized_bins), np.float32)
-    if np.isnan(found).any():
+        result = np.fromiter(_divergences(np.asarray(hist), num_quantized_bins), np.float32)
+    if np.isnan(result).any():
         raise MXNetError("operator calibrate_entropy: hist must be counts, whole numbers from 0; it has some that are "
                          "less than what empty bins get of them")
-    best = int(np.argmin(found))
+    best = int(np.argmin(result))
     edge = min(bins // 2 + num_quantized_bins // 2 + best + 1, bins)
-    return np.asarray(hist_edges)[edge:edge + 1], found[best:best + 1]
+    return np.asarray(hist_edges)[edge:edge + 1], result[best:best + 1]
 
 
 def _divergences(hist: np.ndarray, levels: int) -> Iterator[np.float32]:

@@ -43,10 +43,10 @@ def steps(dtype: Any) -> float:
     Raises:
         MXNetError: it is not a quantized dtype.
     """
-    found = STEPS.get(np.dtype(dtype).name)
-    if found is None:
+    value = STEPS.get(np.dtype(dtype).name)
+    if value is None:
         raise MXNetError(f"a quantized array is of {', '.join(STEPS)}, not {np.dtype(dtype).name}")
-    return found
+    return value
 
 
 def with_range(values: Array, dtype: Any, low: Any, high: Any) -> tuple[Array, Array, Array]:

@@ -28,14 +28,14 @@ def multinomial(source: Source, params: dict[str, Any], inputs: Sequence[np.ndar
     count = int(np.prod(params["shape"]))
     places = source.uniform(len(rows) * count).reshape(len(rows), count).astype(rows.dtype)
     sums = np.cumsum(rows, 1, np.float64).astype(np.float32).astype(rows.dtype)
-    found = np.empty(places.shape, np.int32)
+    result = np.empty(places.shape, np.int32)
     if len(rows) < count:
         for i, ends in enumerate(sums):
-            found[i] = np.searchsorted(ends, places[i])
+            result[i] = np.searchsorted(ends, places[i])
     else:
         for i, place in enumerate(places.T):
-            found[:, i] = (sums < place[:, None]).sum(1)
-    return found
+            result[:, i] = (sums < place[:, None]).sum(1)
+    return result
 
 
 def unique_zipfian(source: Source, range_max: int, batch: int, samples: int) -> tuple[np.ndarray, np.ndarray]:

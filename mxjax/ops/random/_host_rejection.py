@@ -72,7 +72,7 @@ def _each(lanes: Twisters, rows: slice, wants: np.ndarray, wide: bool, cost: flo
         trial: what is tried.
         parameters: of the trial, one for each twister.
     """
-    found, left = np.empty((len(wants), int(wants.max(initial=0)))), wants.copy()
+    result, left = np.empty((len(wants), int(wants.max(initial=0)))), wants.copy()
     columns, least = [p[:, None] for p in parameters], 16
     while (most := int(left.max(initial=0))) > 0:
         length = min(int(1.1 * cost * most) + least, _AHEAD >> wide)
@@ -91,13 +91,13 @@ def _each(lanes: Twisters, rows: slice, wants: np.ndarray, wide: bool, cost: flo
         order = np.cumsum(good, 1, dtype=np.int32)
         good &= order <= left[:, None]
         lane, place = np.nonzero(good)
-        found[lane, (wants - left)[lane] + order[lane, place] - 1] = value[lane, place]
+        result[lane, (wants - left)[lane] + order[lane, place] - 1] = value[lane, place]
         last = (order < left[:, None]).sum(1)  # where the wanted ones are complete
         used = np.where(last < length, path[np.arange(len(last)), last], at - first)
         lanes.give_back(rows, (length - np.where(left > 0, used, 0)) << wide)
         left -= np.minimum(order[:, -1], left)
         least *= 2  # lest one that takes more than these never comes
-    return found
+    return result
 
 
 def _by_turns(lanes: Twisters, begins: np.ndarray, stops: np.ndarray, wide: bool, cost: float, trial: _Trial,
@@ -143,7 +143,7 @@ def _in_parallel(source: Source, count: int, wide: bool, cost: float, trial: _Tr
     """`count` results of all twisters; NaN where it is not possible. The parameters are numbers, or one for each."""
     lanes = source.lanes
     counts = lanes.counts(count)
-    found, step = np.full(count, np.nan), int(counts.max(initial=0))
+    result, step = np.full(count, np.nan), int(counts.max(initial=0))
     spread = [np.broadcast_to(p, count) for p in (possible, *parameters)]
     changes = np.zeros(max(count - 1, 0), bool)
     for p in spread:
@@ -153,8 +153,8 @@ def _in_parallel(source: Source, count: int, wide: bool, cost: float, trial: _Tr
     first = np.arange(len(counts)) * step
     if len(ends) * _SHORT > count:
         with np.errstate(all="ignore"):
-            _by_turns(lanes, first, first + counts, wide, cost, trial, spread[0], spread[1:], found)
-        return found
+            _by_turns(lanes, first, first + counts, wide, cost, trial, spread[0], spread[1:], result)
+        return result
 
     def make(rows: slice) -> None:
         begins = first[rows]
@@ -168,10 +168,10 @@ def _in_parallel(source: Source, count: int, wide: bool, cost: float, trial: _Tr
                 made = _each(lanes, rows, wants, wide, cost, trial, *given)
                 turns = np.arange(made.shape[1])
                 chosen = turns < wants[:, None]
-                found[(begins[:, None] + turns)[chosen]] = made[chosen]
+                result[(begins[:, None] + turns)[chosen]] = made[chosen]
                 begins = begins + runs
     in_groups(len(counts), _GROUP, count, make)
-    return found
+    return result
 
 
 def _wide(values: np.ndarray) -> np.ndarray:

@@ -60,10 +60,10 @@ IN_ORDER: dict[str, _Vector] = {  # as `mx.np.random` draws
 
 def size_of(shape: Sequence[int] | int | None) -> tuple[int, ...]:
     """The shape that a parameter asks for."""
-    found = (1,) if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
-    if any([n < 0 for n in found]):
-        raise MXNetError(f"a shape has no negative lengths, got {found}")
-    return found
+    result = (1,) if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
+    if any([n < 0 for n in result]):
+        raise MXNetError(f"a shape has no negative lengths, got {result}")
+    return result
 
 
 def rounded(values: np.ndarray, shape: Sequence[int], dtype: Any) -> np.ndarray:
@@ -122,9 +122,9 @@ def integers(source: Source, params: dict[str, Any], inputs: Sequence[Any], trai
     dtype, span = integer_dtype(params["dtype"]), np.uint64(high - low)
 
     def make(words: np.ndarray) -> np.ndarray:
-        found = words[..., 0].astype(np.uint64)
-        found <<= np.uint64(31)
-        found += words[..., 1]
-        found -= found // span * span  # a remainder takes NumPy three times as long
-        return found.view(np.int64) + low
+        result = words[..., 0].astype(np.uint64)
+        result <<= np.uint64(31)
+        result += words[..., 1]
+        result -= result // span * span  # a remainder takes NumPy three times as long
+        return result.view(np.int64) + low
     return source.parallel(math.prod(shape), 2, dtype, make).reshape(shape)

@@ -23,16 +23,16 @@ def positions(keys: ArrayLike, count: int, whole: bool) -> np.ndarray:
     """
     numbers = np.asarray(keys)
     rows = numbers.reshape(-1, numbers.shape[-1])
-    found, ordered = _stable(rows)
-    found = found[:, :count]
+    result, ordered = _stable(rows)
+    result = result[:, :count]
     tied = (ordered[:, 1:count + 1] == ordered[:, :-1][:, :count]).any(-1).nonzero()[0]
     if whole and tied.size:
         moved, sortable = _introsort(rows[tied])
-        found[tied] = np.take_along_axis(moved, _stable(sortable)[0][:, :count], -1)
+        result[tied] = np.take_along_axis(moved, _stable(sortable)[0][:, :count], -1)
     elif tied.size:
         for row in tied:
-            found[row] = _partial_sort(rows[row], count)
-    return found.reshape(*numbers.shape[:-1], count)
+            result[row] = _partial_sort(rows[row], count)
+    return result.reshape(*numbers.shape[:-1], count)
 
 
 def _stable(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -50,8 +50,8 @@ def _positions(data: Array, count: int, ascending: bool) -> tuple[Array, Array]:
     data, size = lax.stop_gradient(data), data.shape[-1]
     whole = count * _PART > size
     if count <= 1 or whole and size <= LONGEST_STABLE:
-        found = _stable(data, count, ascending)
-        return found, found
+        result = _stable(data, count, ascending)
+        return result, result
 
     def on_cpus(data: Array, stable: Array) -> Array:
         values = jnp.take_along_axis(data, stable, -1)

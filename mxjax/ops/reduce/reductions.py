@@ -132,10 +132,10 @@ def first_position(extreme: Callable[..., Array], data: Array, axis: int | None,
     def of_values(data: Array) -> Array:  # two loops that are vectorized; XLA's one over pairs takes four times as long
         along, values = (0, data.reshape(-1)) if axis is None else (axis, data)
         places = lax.broadcasted_iota(jnp.float32 if values.shape[along] < _EXACT else int, values.shape, along)
-        found = values == extreme(values, along, keepdims=True)
+        result = values == extreme(values, along, keepdims=True)
         if is_float(values.dtype):
-            found |= jnp.isnan(values)
-        first = jnp.min(jnp.where(found, places, values.shape[along]), along, keepdims=keepdims).astype(int)
+            result |= jnp.isnan(values)
+        first = jnp.min(jnp.where(result, places, values.shape[along]), along, keepdims=keepdims).astype(int)
         return first.reshape((1,) * data.ndim) if keepdims and axis is None else first
     narrow = is_float(data.dtype) and data.dtype.itemsize < 4  # XLA's minimum of float16 on CPUs forgets NaN
     return by_device(data, cpu=of_pairs if narrow else of_values, default=of_pairs)

@@ -169,15 +169,15 @@ def multibox_detection(cls_prob: Array, loc_pred: Array, anchor: Array, *, clip:
     def of_one(probability: Array, offsets: Array) -> Array:
         best = jnp.argmax(probability[1:], 0)
         score = jnp.maximum(probability[1:].max(0), -1)
-        found = (score > -1) & (score >= threshold)
+        result = (score > -1) & (score >= threshold)
         scaled = offsets.reshape(-1, 4) * jnp.array(variances, offsets.dtype)
         boxes = corners(jnp.concatenate([product(scaled[:, :2], prior[:, 2:]) + prior[:, :2],
                                          jnp.exp(scaled[:, 2:]) * prior[:, 2:]], -1))
         rows = jnp.column_stack([best, score, jnp.clip(boxes, 0, 1) if clip else boxes]).astype(cls_prob.dtype)
-        rows = jnp.where(found[:, None], rows, -1)[order(~found)]
+        rows = jnp.where(result[:, None], rows, -1)[order(~result)]
         if not 0 < nms_threshold <= 1:
             return rows
-        number = found.sum()
+        number = result.sum()
         kept = jnp.minimum(number, nms_topk) if nms_topk > 0 else number
         ordered = rows[order(jnp.where(places < number, rows[:, 1], -jnp.inf), descending=True)]
         rows = jnp.where((places < kept)[:, None], ordered, rows.at[:, 0].set(-1))

@@ -104,11 +104,11 @@ def _batch_norm(c: Call) -> Ref:
     c.need(not c.p["output_mean_var"], "output_mean_var=True")
     gamma = np.ones_like(c.value(1)) if c.p["fix_gamma"] else c.value(1)
     layout = "last" if c.ndim() > 2 else ""
-    found = c.layer("nnx.BatchNorm", {"num_features": len(gamma)},
-                    {"momentum": (float(c.p["momentum"]), 0.99), "epsilon": (float(c.p["eps"]), 1e-5)},
-                    {"scale": gamma, "bias": c.value(2), "mean": c.value(3), "var": c.value(4)}, c.last(),
-                    layout=layout)
-    return c.expr("nnx.relu({0})", found, module="nnx.relu", layout=layout) if c.kind.endswith("ReLU") else found
+    result = c.layer("nnx.BatchNorm", {"num_features": len(gamma)},
+                     {"momentum": (float(c.p["momentum"]), 0.99), "epsilon": (float(c.p["eps"]), 1e-5)},
+                     {"scale": gamma, "bias": c.value(2), "mean": c.value(3), "var": c.value(4)}, c.last(),
+                     layout=layout)
+    return c.expr("nnx.relu({0})", result, module="nnx.relu", layout=layout) if c.kind.endswith("ReLU") else result
 
 
 @op("Pooling", "Pooling_v1")
@@ -329,11 +329,11 @@ def _rnn(c: Call) -> Any:
             tensors = {_PIECES[n]: v for (a, b, n), v in weights.items() if (a, b) == (layer, direction)}
             given = [c.expr(f"{{0}}[{layer * directions + direction}]", s) for s in starts]
             call = "".join(f", {{{i + 1}}}" for i in range(len(given)))
-            found = c.layer(name, {"input_size": tensors["weight_ih"].shape[1], "hidden_size": p["state_size"]},
-                            {"reverse": (bool(direction), False)}, tensors, data, *given, helper=helper,
-                            call=f"{{self}}({{0}}{call})" + ("" if wanted else "[0]"), results=1 + count * wanted)
-            out.append(found[0] if wanted else found)
-            ends.append(found[1:] if wanted else [])
+            result = c.layer(name, {"input_size": tensors["weight_ih"].shape[1], "hidden_size": p["state_size"]},
+                             {"reverse": (bool(direction), False)}, tensors, data, *given, helper=helper,
+                             call=f"{{self}}({{0}}{call})" + ("" if wanted else "[0]"), results=1 + count * wanted)
+            out.append(result[0] if wanted else result)
+            ends.append(result[1:] if wanted else [])
         data = out[0] if directions == 1 else c.expr("jnp.concatenate(({*}), axis=-1)", *out)
     if not wanted:
         return [data]

@@ -172,9 +172,9 @@ def _topk(c: Call, d: Dialect) -> Any:
     count = size if c.p["k"] < 1 else c.p["k"]
     last = axis == c.ndim() - 1 or whole
     if kind == "value":
-        found = d.top(count, axis, last, c.p["is_ascend"])
-        if found:  # indices are sorted for: of equal values the first ones count
-            return c.expr(found, data)
+        result = d.top(count, axis, last, c.p["is_ascend"])
+        if result:  # indices are sorted for: of equal values the first ones count
+            return c.expr(result, data)
     places = d.tensors["argsort"].replace("{axis}", str(axis)).replace("{descending}", str(not c.p["is_ascend"]))
     best = c.expr(f"{places}[{':, ' * axis}:{count}]", data)
     if kind == "mask":
@@ -221,8 +221,8 @@ def _diagonal(c: Call, d: Dialect) -> Ref:
     offset = c.p.get("offset", offset)
     if c.ndim() == 1:
         return c.expr(f"{d.lib}.diag({{0}}, {offset})", c.ref())
-    found = f"{d.lib}.diagonal({{0}}, {offset}, {c.axis(first)}, {c.axis(second)})"
-    return c.expr(f"{found}.sum(-1)" if c.kind == "_np_trace" else found, c.ref())
+    result = f"{d.lib}.diagonal({{0}}, {offset}, {c.axis(first)}, {c.axis(second)})"
+    return c.expr(f"{result}.sum(-1)" if c.kind == "_np_trace" else result, c.ref())
 
 
 def _where(c: Call, d: Dialect) -> Ref:
@@ -241,8 +241,8 @@ def _one_hot(c: Call, d: Dialect) -> Ref:
 
 def _batch_take(c: Call, d: Dialect) -> Ref:
     places = d.tensors["expand_dims"].replace("{0}", d.tensors["index"].replace("{0}", "{1}")).replace("{axis}", "1")
-    found = d.tensors["gather"].replace("{axis}", "1").replace("{places}", places)
-    return c.expr(f"{found}.squeeze(1)", *c.refs)
+    result = d.tensors["gather"].replace("{axis}", "1").replace("{places}", places)
+    return c.expr(f"{result}.squeeze(1)", *c.refs)
 
 
 def _sequence_reverse(c: Call, d: Dialect) -> Ref:
@@ -329,8 +329,8 @@ def _mask_fill(c: Call, d: Dialect) -> Ref:
 def _linalg(c: Call, d: Dialect) -> Any:
     name = c.kind.removeprefix("_linalg_").removeprefix("_npi_")
     if name == "slogdet":
-        found = c.expr(f"{d.lib}.linalg.slogdet({{0}})", c.ref(), results=2)
-        return [c.expr("{0}.reshape(1)", f) for f in found] if c.out_shape() == (1,) and c.ndim() == 2 else found
+        result = c.expr(f"{d.lib}.linalg.slogdet({{0}})", c.ref(), results=2)
+        return [c.expr("{0}.reshape(1)", f) for f in result] if c.out_shape() == (1,) and c.ndim() == 2 else result
     text = f"{d.lib}.linalg.{'inv' if name == 'inverse' else name}({{*}})"
     return c.expr(_at_least_1d(c, text) if name == "det" and c.ndim() == 2 else text, *c.refs)
 

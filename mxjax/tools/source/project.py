@@ -127,12 +127,12 @@ def check(model: Model, folder: str, inputs: list[str], to: Target, batch: str =
 
 def _run(folder: str, sets: list[list[np.ndarray]], to: Target) -> list[list[np.ndarray]]:
     with tempfile.TemporaryDirectory() as place:
-        given, found = os.path.join(place, "given.npz"), os.path.join(place, "found.npz")
+        given, result = os.path.join(place, "given.npz"), os.path.join(place, "found.npz")
         np.savez(given, allow_pickle=True,
                  **{f"{i}.{j}": value for i, values in enumerate(sets) for j, value in enumerate(values)})
         done = subprocess.run([sys.executable, "-c", _RUN.replace("GIVEN", to.given),
-                               os.path.join(folder, "model.py"), given, found], capture_output=True, text=True)
+                               os.path.join(folder, "model.py"), given, result], capture_output=True, text=True)
         if done.returncode:
             raise MXNetError(f"the written source fails: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
-        with np.load(found) as arrays:
+        with np.load(result) as arrays:
             return [[arrays[name] for name in arrays if name.startswith(f"{i}.")] for i in range(len(sets))]

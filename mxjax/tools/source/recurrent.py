@@ -15,10 +15,10 @@ def recurrent(c: Call) -> tuple[dict[tuple[int, int, str], np.ndarray], bool]:
     p = c.p
     c.need(not p["projection_size"] and p["lstm_state_clip_min"] is None, "projection_size, or limits of the cell")
     c.need(not p["use_sequence_length"], "use_sequence_length=True")
-    packed, found, place = c.value(1), {}, 0
+    packed, result, place = c.value(1), {}, 0
     for piece in pieces(p["mode"], c.shape()[2], p["state_size"], p["num_layers"], 1 + p["bidirectional"], None):
         count = int(np.prod(piece.shape))
-        found[piece.layer, piece.direction, piece.name] = packed[place:place + count].reshape(piece.shape)
+        result[piece.layer, piece.direction, piece.name] = packed[place:place + count].reshape(piece.shape)
         place += count
     states = range(2, 4 if p["mode"] == "lstm" else 3)
-    return found, all(c.is_constant(i) and not c.value(i).any() for i in states)
+    return result, all(c.is_constant(i) and not c.value(i).any() for i in states)

@@ -340,8 +340,8 @@ def _pick(c: Call, d: Dialect) -> Ref:
     places = _places(c, d, axis)
     if c.ndim(1) < c.ndim():
         places = d.tensors["expand_dims"].replace("{0}", places).replace("{axis}", str(axis))
-    found = d.tensors["gather"].replace("{axis}", str(axis)).replace("{places}", places)
-    return c.expr(found if c.p["keepdims"] else f"{found}.squeeze({axis})", *c.refs)
+    result = d.tensors["gather"].replace("{axis}", str(axis)).replace("{places}", places)
+    return c.expr(result if c.p["keepdims"] else f"{result}.squeeze({axis})", *c.refs)
 
 
 def _gather_nd(c: Call, d: Dialect) -> Ref:

@@ -280,8 +280,8 @@ class _Reader:
     def value(self, entry: Entry) -> np.ndarray:
         """The value of what does not depend on the model's inputs."""
         if entry[0].op is None:
-            found = self.model.params.get(entry[0].name)
-            return self.model.rest[entry[0].name] if found is None else found.asnumpy()
+            item = self.model.params.get(entry[0].name)
+            return self.model.rest[entry[0].name] if item is None else item.asnumpy()
         if entry[0].op.name == "_zeros":  # batches of states have no length yet
             return np.zeros(self.shapes[id(entry[0]), 0], np_dtype(entry[0].params["dtype"]))
         given = {}
@@ -326,9 +326,9 @@ class _Reader:
         if (ref, last) not in self.turns:
             axes = (0, *range(2, ndim), 1) if last else (0, ndim - 1, *range(1, ndim - 1))
             name = "_channels_last" if last else "_channels_first"
-            found = self.add(Step(name, self.turn.replace("{axes}", ", ".join(map(str, axes))), [ref]),
-                             "last" if last else "")
-            self.turns[ref, last], self.turns[found, not last] = found, ref
+            result = self.add(Step(name, self.turn.replace("{axes}", ", ".join(map(str, axes))), [ref]),
+                              "last" if last else "")
+            self.turns[ref, last], self.turns[result, not last] = result, ref
         return self.turns[ref, last]
 
     def relabelled(self, ref: Ref) -> Ref:
@@ -352,11 +352,11 @@ class _Reader:
         refused = []
         for node in nodes if not unknown else ():
             try:
-                found = self.table.emitters[node.op.name](Call(self, node))
+                result = self.table.emitters[node.op.name](Call(self, node))
             except MXNetError as error:
                 refused.append(str(error))
-                found = (0, 0)
-            self.known.update({(id(node), i): ref for i, ref in enumerate(_refs(found))})
+                result = (0, 0)
+            self.known.update({(id(node), i): ref for i, ref in enumerate(_refs(result))})
         if unknown or refused:
             raise MXNetError("there is no counterpart for " + "; ".join(unknown or refused))
         return [self.ref(entry) for entry in self.outputs]

@@ -162,20 +162,20 @@ def _whole(steps: list[Step], start: int, length: int) -> bool:
 def _best(blocks: list[Block]) -> tuple[int, list[tuple[Block, int]]] | None:
     """(length, places) of the part whose class saves most; where several do, the one with fewest arguments."""
     table: dict[tuple, int] = {}
-    found: dict[tuple[int, int, int], list[tuple[Block, int]]] = {}
+    result: dict[tuple[int, int, int], list[tuple[Block, int]]] = {}
     forms: dict[tuple[int, int, int], tuple[int, int, int]] = {}  # (block, start, length): its kind
     for number, block in enumerate(blocks):
         for kind, start in _parts(block, table):
-            found.setdefault(kind, []).append((block, start))
+            result.setdefault(kind, []).append((block, start))
             forms[number, start, kind[1]] = kind
     numbers = {id(block): number for number, block in enumerate(blocks)}
     choices = []
-    for (_, length, entries), spots in found.items():
+    for (_, length, entries), spots in result.items():
         if len(spots) < 2:
             continue
         unit = _unit(forms, numbers[id(spots[0][0])], spots[0][1], length)
         if unit is not None and min(_variety(length, _apart(spots, length, turned)) for turned in (False, True)
-                                    ) >= _variety(unit[1], found[unit]):
+                                    ) >= _variety(unit[1], result[unit]):
             continue
         spots = [(b, start) for b, start in spots if _whole(b.steps, start, length) and (
             unit is not None or _alone(b.steps, start, length) or not _cuts(forms, numbers[id(b)], start, length))]

@@ -75,10 +75,10 @@ def _batch_norm(c: Call) -> Ref:
     kind = {2: 1, 3: 1, 4: 2, 5: 3}[c.ndim()]
     tensors = {"weight": gamma, "bias": c.value(2), "running_mean": c.value(3), "running_var": c.value(4),
                "num_batches_tracked": np.array(0, np.int64)}
-    found = c.layer(f"nn.BatchNorm{kind}d", {"num_features": len(gamma)},
-                    {"eps": (float(c.p["eps"]), 1e-5), "momentum": (round(1 - float(c.p["momentum"]), 6), 0.1)},
-                    tensors, c.ref())
-    return c.expr("F.relu({0})", found, module="nn.ReLU()") if c.kind.endswith("ReLU") else found
+    result = c.layer(f"nn.BatchNorm{kind}d", {"num_features": len(gamma)},
+                     {"eps": (float(c.p["eps"]), 1e-5), "momentum": (round(1 - float(c.p["momentum"]), 6), 0.1)},
+                     tensors, c.ref())
+    return c.expr("F.relu({0})", result, module="nn.ReLU()") if c.kind.endswith("ReLU") else result
 
 
 @op("Pooling", "Pooling_v1")
@@ -233,9 +233,9 @@ def _rnn(c: Call) -> Any:
     args = {"input_size": c.shape()[2], "hidden_size": p["state_size"]}
     if not c.uses(1) and not c.uses(2):
         return c.layer(f"nn.{kind}", args, keywords, tensors, c.ref(), *states, call=f"{{self}}({{0}}{given})[0]")
-    found, state = c.layer(f"nn.{kind}", args, keywords, tensors, c.ref(), *states, call=f"{{self}}({{0}}{given})",
-                           results=2)
-    return [found, *c.expr("{0}", state, results=2)] if kind == "LSTM" else [found, state]
+    result, state = c.layer(f"nn.{kind}", args, keywords, tensors, c.ref(), *states, call=f"{{self}}({{0}}{given})",
+                            results=2)
+    return [result, *c.expr("{0}", state, results=2)] if kind == "LSTM" else [result, state]
 
 
 _DETECT = '''def detect(scores: torch.Tensor, offsets: torch.Tensor, anchors: torch.Tensor, *, threshold: float,

@@ -69,13 +69,13 @@ def _roi_pooling(c: Call, d: Dialect, helpers: dict[str, str]) -> Ref:
 
 def _anchors(stride: int, ratios: tuple[float, ...], scales: tuple[float, ...]) -> np.ndarray:
     """The boxes around the first cell by corners, both ends included, in single precision as the operator has them."""
-    found = []
+    results = []
     for ratio in np.asarray(ratios, np.float32):
         width = np.floor(np.sqrt(np.floor(np.float32(stride * stride) / ratio)) + np.float32(0.5))
         height = np.floor(width * ratio + np.float32(0.5))
-        found += [[-(width * s - 1) / 2, -(height * s - 1) / 2, (width * s - 1) / 2, (height * s - 1) / 2]
-                  for s in np.asarray(scales, np.float32)]
-    return np.array(found, np.float32) + np.float32((stride - 1) / 2)
+        results += [[-(width * s - 1) / 2, -(height * s - 1) / 2, (width * s - 1) / 2, (height * s - 1) / 2]
+                    for s in np.asarray(scales, np.float32)]
+    return np.array(results, np.float32) + np.float32((stride - 1) / 2)
 
 
 def _proposal(c: Call, d: Dialect, helpers: dict[str, str]) -> list[Ref]:

@@ -69,8 +69,8 @@ def _identifier(name: str) -> str:
 
 
 def _camel(name: str) -> str:
-    found = "".join(p[:1].upper() + p[1:] for p in re.split(r"\W+|_", name) if p)
-    return found if found.isidentifier() and not keyword.iskeyword(found) else f"Net{found}"
+    result = "".join(p[:1].upper() + p[1:] for p in re.split(r"\W+|_", name) if p)
+    return result if result.isidentifier() and not keyword.iskeyword(result) else f"Net{result}"
 
 
 def _show(value: Any) -> str:
@@ -158,20 +158,20 @@ class _Class:
 
     def _loop(self, place: int) -> list[int]:
         """Equal blocks, each taking the result of the one before in the same place, and else the same values."""
-        step, found = self.steps[place], [place]
+        step, result = self.steps[place], [place]
         if step.child is None or len(step.inputs) < 2:
             return []
-        while found[-1] + 1 < len(self.steps):
-            last, other = found[-1], self.steps[found[-1] + 1]
+        while result[-1] + 1 < len(self.steps):
+            last, other = result[-1], self.steps[result[-1] + 1]
             mine = (last, 0)
             if other.child is not step.child or other.inputs.count(mine) != 1 or self.users[mine] != 1:
                 break
             spot = other.inputs.index(mine)
             if any(a != b for i, (a, b) in enumerate(zip(step.inputs, other.inputs, strict=True)) if i != spot) or (
-                    len(found) > 1 and self.steps[last].inputs.index((last - 1, 0)) != spot):
+                    len(result) > 1 and self.steps[last].inputs.index((last - 1, 0)) != spot):
                 break
-            found.append(last + 1)
-        return found
+            result.append(last + 1)
+        return result
 
     def _parts(self, chain: list[int]) -> list[_Item]:
         """A long chain: what finds features, and what follows from the first flat layer on."""
@@ -185,11 +185,11 @@ class _Class:
         return [_Item(part, name, "chain") for part, name in zip(cut, names, strict=True) if part]
 
     def _unique(self, name: str) -> str:
-        found, number = name, 2
-        while found in self.taken:
-            found, number = f"{name}_{number}", number + 1
-        self.taken.add(found)
-        return found
+        result, number = name, 2
+        while result in self.taken:
+            result, number = f"{name}_{number}", number + 1
+        self.taken.add(result)
+        return result
 
     def _name_layers(self) -> None:
         """Attributes: in the model itself as the names there are, in blocks numbered from 0 for each kind."""
@@ -267,20 +267,20 @@ class _Class:
     def _members(self, places: list[int]) -> list[str]:
         """The texts of layers in a row; equal ones as a comprehension."""
         texts = [self.made(p) for p in places]
-        found, i = [], 0
+        result, i = [], 0
         while i < len(texts):
             same = next((k for k in range(i, len(texts)) if texts[k] != texts[i]), len(texts)) - i
             row = self._progression(texts[i:])
             if same > 2:
-                found.append(f"*[{texts[i]} for _ in range({same})]")
+                result.append(f"*[{texts[i]} for _ in range({same})]")
                 i += same
             elif row is not None:
-                found.append(row[0])
+                result.append(row[0])
                 i += row[1]
             else:
-                found.append(texts[i])
+                result.append(texts[i])
                 i += 1
-        return found
+        return result
 
     def _progression(self, texts: list[str]) -> tuple[str, int] | None:
         """(comprehension, length) where texts differ in one number that grows evenly."""
@@ -398,10 +398,10 @@ class _Class:
             if free:
                 return free
         name, number = _identifier(step.name or step.child.name), 2
-        found = "x" if "x" not in taken else name
-        while found in taken:
-            found, number = f"{name}_{number}", number + 1
-        return found
+        result = "x" if "x" not in taken else name
+        while result in taken:
+            result, number = f"{name}_{number}", number + 1
+        return result
 
     def _template(self, item: _Item) -> str:
         step = self.steps[item.places[0]]
@@ -490,13 +490,13 @@ def _packed(members: list[str], owner: _Class) -> list[str]:
 
 def _ordered(block: Block) -> list[tuple[Param, tuple | None]]:
     """A class's arguments with their defaults (as a tuple of one): those without first."""
-    found = []
+    results = []
     for param in block.params:
         common, count = Counter(param.values).most_common(1)[0]
         plain = not isinstance(common, int) or isinstance(common, bool) or param.name.startswith(
             ("stride", "padding", "dilation"))
-        found.append((param, (common,) if plain and 2 * count > len(param.values) else None))
-    return sorted(found, key=lambda pair: pair[1] is not None)
+        results.append((param, (common,) if plain and 2 * count > len(param.values) else None))
+    return sorted(results, key=lambda pair: pair[1] is not None)
 
 
 def _kind(values: Sequence[Any]) -> str:
@@ -507,7 +507,7 @@ def _kind(values: Sequence[Any]) -> str:
 def _classes(blocks: list[Block], title: str, target: Target) -> list[_Class]:
     taken = {_camel(title)}
     blocks[-1].name = _camel(title)
-    found = []
+    results = []
     for block in blocks:
         if not block.name:
             base = _block_name(block)
@@ -517,8 +517,8 @@ def _classes(blocks: list[Block], title: str, target: Target) -> list[_Class]:
             while block.name in taken:
                 block.name, number = f"{base}{number}", number + 1
             taken.add(block.name)
-        found.append(_Class(block, target))
-    return found
+        results.append(_Class(block, target))
+    return results
 
 
 def _block_name(block: Block) -> str:
