@@ -56,6 +56,19 @@ def test_no_function_is_long(sources):
     assert not long
 
 
+def test_few_arguments_may_be_anything(sources):
+    """A signature says what goes in: `Any` is left where an argument really may be anything."""
+    arguments = anything = 0
+    for text in sources.values():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                own = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                own = [argument for argument in own if argument.arg not in ("self", "cls", "mcs")]
+                arguments += len(own)
+                anything += sum(a.annotation is not None and ast.unparse(a.annotation) == "Any" for a in own)
+    assert anything <= 0.05 * arguments
+
+
 def _programs():
     """A step of each way to train a small network, and a call of an operator."""
     data, label = mx.nd.ones((4, 5)), mx.nd.array([0, 1, 2, 0])

@@ -196,8 +196,10 @@ class CachedOp:
                 outputs, aux = forms.graph.call(*forms.split(values), train)
                 return (*outputs, *[aux[k] for k in changed])
 
-            def pullback(values: Sequence[Any], wanted: Sequence[bool]) -> tuple[list[Any], Callable[..., Any]]:
-                outputs, aux, pull = forms.graph.pullback(*forms.split(values), train, forms.split(wanted)[0])
+            def pullback(values: Sequence[Any], wanted: Sequence[bool],
+                         once: bool) -> tuple[list[Any], Callable[..., Any]]:
+                outputs, aux, pull = forms.graph.pullback(*forms.split(values), train, forms.split(wanted)[0], once)
+
                 def of_all(heads: Sequence[Any]) -> list[Any]:
                     grads: list[Any] = [None] * len(values)
                     for place, grad in zip(forms.arg_places, pull(heads), strict=True):

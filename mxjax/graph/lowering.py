@@ -255,12 +255,14 @@ class Lowered:
         return values, kernels, extras
 
     def pullback(self, args: Sequence[Any], aux: Sequence[Any], key: tuple, train: bool,
-                 wanted: Sequence[bool]) -> tuple[list[Any], list[Any], Callable[[Sequence[Any]], list[Any]]]:
+                 wanted: Sequence[bool], once: bool = False,
+                 ) -> tuple[list[Any], list[Any], Callable[[Sequence[Any]], list[Any]]]:
         """Computes the graph step by step, of NumPy arrays.
 
         Args:
             args, aux, key, train: as in `call`.
             wanted: for each argument whether its gradient will be asked for; empty: none.
+            once: the gradients are asked for once, so each step's arrays are freed when they have been read.
 
         Returns:
             The outputs, the new auxiliary states, and function(gradients of the outputs) -> those of the
@@ -295,7 +297,9 @@ class Lowered:
             for entry, head in zip(outputs, heads, strict=False):
                 if head is not None:
                     totals[entry] = totals[entry] + head if entry in totals else head
-            for node, kernel, entries, given, reached in reversed(tape):
+            rest = tape if once else tape.copy()
+            while rest:
+                node, kernel, entries, given, reached = rest.pop()
                 slots = [totals.pop((id(node), i), None) for i in range(kernel.num_outputs)]
                 there = tuple([slot is not None for slot in slots])
                 if not any(there):

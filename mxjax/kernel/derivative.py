@@ -55,7 +55,7 @@ class Derivative:
             function = self.kernel.within if interpreting() else self.kernel.fn
             return function(*args), self.traced_pull(args, (), len(args))
         if interpreting():
-            return self.kernel.pullback(args, self._wanted)
+            return self.kernel.pullback(args, self._wanted, once=True)
         outputs, pull, others = self._differentiated(args, mirror)
         return [*outputs, *others], self.traced_pull(pull, [(o.shape, o.dtype) for o in outputs], len(args))
 
@@ -106,7 +106,7 @@ class Derivative:
         if found is None:
             def forward(*args: object) -> tuple:
                 if interpreting():
-                    results, pull = self.kernel.pullback(args, self._wanted)
+                    results, pull = self.kernel.pullback(args, self._wanted, once=False)
                     count = self.kernel.num_outputs
                     return list(results[:count]), list(results[count:]), PullByNumpy(pull)
                 outputs, pull, others = self._differentiated(args, mirror)

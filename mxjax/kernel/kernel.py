@@ -87,8 +87,8 @@ class Kernel:
         like: for each result an argument of its shape and dtype, where that is known without a trace.
         parts: it calls kernels alone, by their `within`.
         form: the operator or function by NumPy.
-        pullback: a graph by parts: function(arguments, wanted) -> (results, function(gradients of outputs) -> those of
-            arguments), of NumPy arrays.
+        pullback: a graph by parts: function(arguments, wanted, once) -> (results, function(gradients of outputs) ->
+            those of arguments), of NumPy arrays; once: the latter is called once.
 
     `rules` is what `mxjax.graph.inference` has learnt of shapes and dtypes by the operator's rules.
     """

@@ -20,7 +20,7 @@ from ..program import Array
 __all__: list[str] = []
 
 _CACHE = 1 << 21  # bytes of columns that are made at a time
-_MOST = 1 << 25  # and at most, where they are for the gradient of the weight, to which each time all of it is added
+_MOST = 1 << 24  # and at most, where they are for the gradient of the weight, to which each time all of it is added
 _FEW = 160  # places of an image below which the columns of several ones are together, the image as the last axis
 _COLUMNS = 512  # so many then
 _LEAST = 128  # columns that a product needs to be fast
