@@ -1,11 +1,14 @@
 """Quantization: integers stand for the floats that they came from, and layers of them for the layers of floats."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from opcall import call, partial_shapes
 
 import mxjax as mx
 from mxjax.base import MXNetError
+from mxjax.ops.by_device import by_device
+from mxjax.ops.quantized import layers
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2, 3, 6, 6)).astype("float32")
@@ -246,3 +249,31 @@ def test_products_of_unsigned_integers():
 def test_nothing_is_flattened():
     for shape, flat in (((0, 3, 4), (0, 12)), ((2, 0, 3), (2, 0)), ((2, 3, 0), (2, 0)), ((0,), (0, 1))):
         assert call("_contrib_quantized_flatten", np.zeros(shape, "int8"), *RANGE)[0].shape == flat
+
+
+@pytest.mark.parametrize("kind", ["cuda", "tpu"])
+def test_accelerators_forms_are_exact(kind, monkeypatch):
+    """What GPUs and TPUs compute of 8-bit integers, computed here: their programs multiply int8."""
+    def form_of(*args, default, **forms):
+        return forms.get(kind, default)(*args)
+    rng, one = np.random.RandomState(0), jnp.ones(1)
+    ranges = -one, one, -one, one, None, None
+    results = []
+    for form in (by_device, form_of):
+        monkeypatch.setattr(layers, "by_device", form)
+        rng.seed(0)
+        for dtype, low in (("uint8", 0), ("int8", -128)):
+            data = rng.randint(low, low + 256, (2, 3, 5, 6)).astype(dtype)
+            rows = jnp.asarray(rng.randint(-128, 128, (4, 90)), jnp.int8)
+            results.append(layers.quantized_fully_connected(jnp.asarray(data), rows, None, *ranges, num_hidden=4,
+                                                            no_bias=True)[0])
+            for kernel, pad, layout, axes in (((1, 1), (0, 0), "NHWC", (0, 2, 3, 1)),
+                                              ((2, 3), (1, 2), "NCHW", (0, 1, 2, 3))):
+                weight = rng.randint(-128, 128, (4, 3, *kernel)).astype("int8")
+                results.append(layers.quantized_conv(
+                    jnp.asarray(data.transpose(axes)), jnp.asarray(weight.transpose(axes)), None, *ranges,
+                    kernel=kernel, stride=(2, 1), pad=pad, num_filter=4, no_bias=True, layout=layout)[0])
+    half = len(results) // 2
+    for there, here in zip(results[half:], results[:half], strict=True):
+        assert there.dtype == np.int32
+        np.testing.assert_array_equal(there, here)

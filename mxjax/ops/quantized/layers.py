@@ -90,6 +90,23 @@ def _same(data: Array, weight: Array) -> tuple[Array, Array]:
     return (data, weight) if data.dtype == weight.dtype else (data.astype(jnp.int32), weight.astype(jnp.int32))
 
 
+def _signed(data: Array) -> Array:
+    """uint8 as int8: each number less 128. Accelerators multiply int8 fast, and no mixed dtypes."""
+    return lax.bitcast_convert_type(data ^ jnp.uint8(128), jnp.int8)
+
+
+def _product(left: Array, right: Array) -> Array:
+    """left · rightᵀ over the last axes, exact in int32; right is an int8 matrix."""
+    def product(left: Array, right: Array) -> Array:
+        return lax.dot_general(left, right, (((left.ndim - 1,), (1,)), ((), ())), preferred_element_type=jnp.int32)
+
+    def of_bytes(left: Array, right: Array) -> Array:
+        if left.dtype == right.dtype:
+            return product(left, right)
+        return product(_signed(left), right) + 128 * right.sum(1, dtype=jnp.int32)
+    return by_device(left, right, cpu=lambda left, right: product(*_same(left, right)), default=of_bytes)
+
+
 def _in_floats(data: Array, weight: Array, axes: tuple[int, int], native: Callable[[Array, Array], Array],
                **params: Any) -> Array:
     """An integer convolution by float ones, which XLA has fast: exact, for no sum reaches 2**24.
@@ -150,11 +167,37 @@ def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_da
     _check_spatial("quantized_conv", data.shape, kernel)
     numbers = dimension_numbers(dims, layout)
 
-    def native(data: Array, weight: Array) -> Array:
+    around, step = _per_axis("pad", pad, dims, 0), _per_axis("stride", stride, dims, 1)
+    places = [axis for axis, name in enumerate(numbers[0]) if name not in "NC"]
+    channel = numbers[0].index("C")
+
+    def integers(data: Array, weight: Array, around: tuple[int, ...]) -> Array:
         return lax.conv_general_dilated(
-            *_same(data, weight), _per_axis("stride", stride, dims, 1),
-            [(p, p) for p in _per_axis("pad", pad, dims, 0)], rhs_dilation=_per_axis("dilate", dilate, dims, 1),
+            data, weight, step, [(p, p) for p in around], rhs_dilation=_per_axis("dilate", dilate, dims, 1),
             dimension_numbers=numbers, feature_group_count=num_group, preferred_element_type=jnp.int32)
+
+    def native(data: Array, weight: Array) -> Array:
+        return integers(*_same(data, weight), around)
+
+    def of_bytes(data: Array, weight: Array) -> Array:
+        if data.dtype == weight.dtype:
+            return native(data, weight)
+        edges = [(0, 0, 0)] * data.ndim
+        for axis, count in zip(places, around, strict=True):
+            edges[axis] = (count, count, 0)
+        padded = lax.pad(_signed(data), jnp.int8(-128), edges)  # what zero is as int8
+        sums = weight.sum(tuple([i for i, name in enumerate(numbers[1]) if name != "O"]), dtype=jnp.int32)
+        return integers(padded, weight, (0,) * dims) + 128 * jnp.expand_dims(sums, [
+            axis for axis in range(data.ndim) if axis != channel])
+
+    def on_gpu(data: Array, weight: Array) -> Array:
+        if num_group > 1 or max(kernel) > 1 or any(around):
+            return floats(data, weight)  # of 8-bit integers cuDNN convolves, results are floats
+        index = [slice(None)] * data.ndim
+        for axis, count in zip(places, step, strict=True):
+            index[axis] = slice(None, None, count)
+        rows = jnp.moveaxis(data[tuple(index)], channel, -1)
+        return jnp.moveaxis(_product(rows, weight.reshape(len(weight), -1)), -1, channel)
 
     def floats(data: Array, weight: Array) -> Array:
         return _in_floats(data, weight, (numbers[0].index("C"), numbers[1].index("I")), native, kernel=kernel,
@@ -167,7 +210,7 @@ def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_da
             return floats(data, weight)
         return _of_bytes(*steps, num_group, numbers)(data, weight)
 
-    out = by_device(data, weight, cpu=floats, onednn=library, cuda=floats, rocm=floats, default=native)
+    out = by_device(data, weight, cpu=floats, onednn=library, cuda=on_gpu, rocm=floats, default=of_bytes)
     edge = _product_range(data, a)
     if not no_bias:
         bias = _bias(a)
@@ -189,8 +232,7 @@ def quantized_fully_connected(data: Array, weight: Array, bias: Array | None = N
     """`FullyConnected` of int8 or uint8 data with int8 weight and bias, exact in int32; with the ranges of them."""
     a = _parts("quantized_fully_connected", no_bias, data, weight, bias, min_data, max_data, min_weight, max_weight,
                min_bias, max_bias)
-    left, right = _same(data.reshape(len(data), -1) if flatten else data, weight)
-    out = lax.dot_general(left, right, (((left.ndim - 1,), (1,)), ((), ())), preferred_element_type=jnp.int32)
+    out = _product(data.reshape(len(data), -1) if flatten else data, weight)
     edge = _product_range(data, a)
     return out if no_bias else out + _bias(a), -edge, edge
 
