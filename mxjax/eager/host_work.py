@@ -25,29 +25,44 @@ class HostPromise(Promise):
     """A value that a function pushed to the engine will set; its variable orders that function's users.
 
     compiles: it waits for a program that is being compiled, itself or by what it is computed from.
+    before: the value that it replaces, which stays where the function fails.
     """
 
-    __slots__ = ("var", "failure", "compiles", "__weakref__")
+    __slots__ = ("var", "failure", "compiles", "before", "__weakref__")
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
         super().__init__(shape, dtype)
         self.var = engine.get().new_variable()
         self.failure: BaseException | None = None
         self.compiles = False
+        self.before: Any = None
 
     def __del__(self) -> None:
         self.var.abandoned = True
 
     def force(self) -> None:
-        """Waits for the engine; raises what the function, or one it depends on, raised, however often it is asked."""
+        """Waits for the engine; raises what the function, or one it depends on, raised, however often it is asked.
+
+        Where there is a value from before, the error is raised once, here or where it is met first.
+        """
+        before, self.before = self.before, None
         try:
             engine.get().wait_for_var(self.var)
         except Exception as error:
             self.failure = error
+            self._stay(before)
             raise
-        if self.value is None:  # the engine has reported the failure already, to somebody else
+        if self.value is None and not self._stay(before):  # the engine has reported the failure already
             raise self.failure or MXNetError("this array's value was never computed: a function that it depends on "
                                              "has failed, and its error was raised earlier")
+
+    def _stay(self, before: Any) -> bool:
+        """Returns whether there is a value from before, which stays."""
+        before = before.value if isinstance(before, Promise) else before
+        if before is None or before.is_deleted():
+            return False
+        self.value = before
+        return True
 
 
 def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
@@ -86,7 +101,7 @@ def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
             held.clear()
         for reference, value in zip(references, values, strict=True):
             if (result := reference()) is not None:
-                result.value = value
+                result.value, result.before = value, None
     changed = [r.var for r in results] if changes is None else [*(r.var for r in results), changes]
     engine.get().push(work, waits, changed, ctx=ctx, priority=priority, name=name)
     return results

@@ -103,8 +103,10 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
                     chunk.version += 1
     if later:
         program = kernel.donating(tuple(sorted(given + shared))) if given or shared else None
-        return finish(kernel, args, push_kernel(kernel, args, wide, targets[0][0].ctx, None, True, program, shared),
-                      *rest)
+        promises = push_kernel(kernel, args, wide, targets[0][0].ctx, None, True, program, shared)
+        for _, place, index in targets:
+            promises[index].before = args[place] if place >= 0 else None
+        return finish(kernel, args, promises, *rest)
     return outcome
 
 

@@ -124,3 +124,25 @@ def test_a_training_that_moves_to_xla_compiles_before_it_does(room, begun, monke
         for a, b in zip(one, other, strict=True):
             np.testing.assert_array_equal(a, b)
     assert len(begun) == count
+
+
+def test_an_update_that_fails_leaves_the_weight(at_once, monkeypatch):
+    executable = XlaBackend.executable
+
+    def without_memory(self, *args):
+        made = executable(self, *args)
+
+        def call(*args):
+            raise RuntimeError("RESOURCE_EXHAUSTED: out of memory")
+        return made._replace(call=call)
+    weight, gradient = mx.nd.array(R.rand(3, 43)), mx.nd.ones((3, 43))
+    before = weight.asnumpy()
+    monkeypatch.setattr(XlaBackend, "executable", without_memory)
+    mx.nd.sgd_update(weight, gradient, lr=0.1, out=weight)
+    with pytest.raises(RuntimeError, match="RESOURCE_EXHAUSTED"):
+        weight.wait_to_read()
+    np.testing.assert_array_equal(weight.asnumpy(), before)
+    mx.nd.sgd_update(weight, gradient[:, :1] + gradient, lr=0.1, out=weight)  # after something that fails, too
+    with pytest.raises(RuntimeError, match="RESOURCE_EXHAUSTED"):
+        mx.nd.waitall()
+    np.testing.assert_array_equal(weight.asnumpy(), before)
