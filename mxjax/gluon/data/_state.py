@@ -1,4 +1,4 @@
-"""Which samplers have a state."""
+"""Samplers whose position can be saved and restored."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ __all__ = ["Resumable", "has_state", "need_state"]
 
 
 class Resumable(Protocol):
-    """A sampler whose rounds can be resumed."""
+    """A sampler whose epochs can be resumed."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns where the round stands."""
+        """Returns the position in the epoch."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Has the next iteration go on from there."""
+        """Makes the next iteration continue from a position."""
 
 
 def _without(sampler: object) -> Any:
@@ -30,14 +30,14 @@ def _without(sampler: object) -> Any:
 
 
 def has_state(sampler: object) -> bool:
-    """Returns whether a sampler, and the one within it, has `state_dict` and `load_state_dict`."""
+    """Returns whether a sampler and the sampler within it have `state_dict` and `load_state_dict`."""
     return _without(sampler) is None
 
 
 def need_state(sampler: Any) -> Resumable:
-    """Returns the sampler; raises TypeError where it, or the one within it, has no state, and names that."""
+    """Returns the sampler; raises a TypeError that names it if it, or the sampler within it, has no state."""
     result = _without(sampler)
     if result is not None:
-        raise TypeError(f"{type(result).__name__} has no state_dict() and load_state_dict() for its own order, so what "
-                        "uses it cannot be resumed: define both, or use a sampler of gluon.data")
+        raise TypeError(f"{type(result).__name__} does not define state_dict() and load_state_dict() for its order, so "
+                        "a loader that uses it cannot be resumed: define both, or use a sampler of gluon.data")
     return sampler
