@@ -1,8 +1,8 @@
-"""Kinds of errors, each with a short address: `python -m mxjax explain CODE` prints its cause and cure.
+"""Kinds of errors, each with a short code: `python -m mxjax explain CODE` prints its cause and solution.
 
-An error's kind is what its class says (`code`), or the first pattern that its message has. The address is put behind
-the message when it is shown, so nothing that raises has to know of it. Sections of `mxjax/tools/errors.md` have these
-codes.
+The kind of an error is the `code` of its class, or the first pattern that its message matches. The
+code is appended when the message is shown, so code that raises errors need not know it. The
+sections of `mxjax/tools/errors.md` have these codes.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _ADDRESS = re.compile(r" ?\[mxjax explain [a-z-]+\]")
 
 
 def kind_of(message: str) -> str:
-    """Returns the code of a message's kind, "" where it has none.
+    """Returns the code of a message's kind; "" if it has none.
 
     Example:
         >>> kind_of("operator dot: shapes (2, 3) and (4, 2) do not fit")
@@ -92,7 +92,7 @@ def kind_of(message: str) -> str:
 
 
 def addressed(message: str, code: str = "") -> str:
-    """Returns a message with its address at the end; one that it quotes from another error goes.
+    """Returns a message with its code at the end, and without the codes of other errors that it quotes.
 
     Example:
         >>> addressed("operator dot: shapes (2, 3) and (4, 2) do not fit")
