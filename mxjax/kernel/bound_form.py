@@ -37,7 +37,7 @@ class BoundForm:
         self._spread, self._count, self._gradients = spread, count, gradients
 
     def of_gradients(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> BoundForm | None:
-        """Returns the form of the gradients; None where there is none."""
+        """Returns the form of the gradients; None if there is none."""
         if self._form.backward is None or self._spread(range(self._count)) is not None and \
                 None in self._spread(range(self._count)):
             return None
@@ -118,7 +118,7 @@ class OwnForm:
         self._function, self._back, self._copies = function, back, copies
 
     def of_gradients(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> OwnForm | None:
-        """Returns the form of the gradients; None where there is none."""
+        """Returns the form of the gradients; None if there is none."""
         back = self._back
         if back is None or heads != (True,) or not wanted[0] or any(wanted[1:]):
             return None
