@@ -180,7 +180,7 @@ def test_compression_mistakes():
 def test_mistakes():
     store = store_with()
     for wrong, error, words in (
-            (lambda: store.init(3, mx.nd.ones(SHAPE)), MXNetError, "initialized already"),
+            (lambda: store.init(3, mx.nd.ones(SHAPE)), MXNetError, "already initialized"),
             (lambda: store.push(4, mx.nd.ones(SHAPE)), MXNetError, "4 has not been initialized"),
             (lambda: store.pull(4, mx.nd.ones(SHAPE)), MXNetError, "4 has not been initialized"),
             (lambda: store.push("3", mx.nd.ones(SHAPE)), MXNetError, "keys are int"),

@@ -55,7 +55,7 @@ def find(local: bool) -> bytes:
             "a job over several machines needs a secret that only its processes know, and there is none. Choose one: "
             "start the job by `python -m mxjax launch`; or run `python -m mxjax launch --make-token` "
             f"once, which writes {path()}, and copy that file (mode 0600) to all machines; or set "
-            "MXJAX_CLUSTER_TOKEN_FILE to such a file; or set MXJAX_CLUSTER_TOKEN to the same random text of {_LEAST} "
+            f"MXJAX_CLUSTER_TOKEN_FILE to such a file; or set MXJAX_CLUSTER_TOKEN to the same random text of {_LEAST} "
             f"characters or more everywhere")
     return _read(path())
 

@@ -140,5 +140,5 @@ def test_fork_with_work_that_does_not_end():
         print(x.version, y.version)
         """, MXJAX_ENGINE_EXIT_TIMEOUT="0.2")
     assert (code, err) == (0, "")
-    left = "had not finished when this process was forked off [mxjax explain forked-process]"
+    left = "had not finished when this process was forked [mxjax explain forked-process]"
     assert out.split("\n") == [f"engine: slow {left}", f"engine: after {left}", "works", "1 1", ""]

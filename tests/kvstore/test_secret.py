@@ -58,7 +58,7 @@ def test_processes_of_one_machine_agree_on_one():
 def test_files_that_others_may_use_are_refused(home, mode):
     path = secret.make()
     os.chmod(path, mode)
-    with pytest.raises(mx.MXNetError, match=f"others than its owner may use it .mode {mode:04o}"):
+    with pytest.raises(mx.MXNetError, match=f"users other than its owner can access it .mode {mode:04o}"):
         secret.find(local=True)
 
 

@@ -91,5 +91,5 @@ except AttributeError as error:
     print(error)
 """, MXJAX_API="2")
     assert status == 0
-    assert output.count("is of MXNet 1.x, and this process speaks MXNet 2") == 3, output
+    assert output.count("belongs to MXNet 1.x, but this process uses MXNet 2") == 3, output
     assert "mx.gluon stands for it" in output and "MXJAX_API=1" in output

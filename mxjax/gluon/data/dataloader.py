@@ -81,7 +81,7 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
     values = np.asarray(data)
     if values.dtype.kind not in "biufV":
         raise TypeError(f"samples of type {type(first).__name__} cannot be converted to an array (dtype "
-                        "{values.dtype}); pass the DataLoader a batchify_fn")
+                        f"{values.dtype}); pass the DataLoader a batchify_fn")
     return _from_host(values, current_context(), _array_class())
 
 
