@@ -82,7 +82,7 @@ def test_layouts_and_forms_agree():
     time_major = run("TNC", mx.sym.swapaxes(mx.sym.var("data"), dim1=0, dim2=1), True)[0]
     np.testing.assert_allclose(batch_major, time_major.swapaxes(0, 1), rtol=1e-6)
     np.testing.assert_allclose(batch_major, np.stack(run("NTC", steps, False), 1), rtol=1e-6)
-    with pytest.raises(ValueError, match="3 steps was given 2 inputs"):
+    with pytest.raises(ValueError, match="3 steps got 2 inputs"):
         mx.rnn.GRUCell(HIDDEN).unroll(3, steps[:2])
 
 

@@ -18,7 +18,8 @@ _PATTERNS = [(code, re.compile(pattern, re.IGNORECASE)) for code, pattern in (
     ("parameters-do-not-match", r"Parameters? .*(is missing in file|is not present in|does not start with|saved "
                                 r"one|one's \()"),
     ("not-exported", r"then run forward with this block|has not been hybridized and called"),
-    ("checkpoint-mismatch", r"belongs to another network|is .* there, expected|has the (shape|dtype) .* in the checkpoint"),
+    ("checkpoint-mismatch", r"belongs to another network|is .* there, expected|"
+                            r"has the (shape|dtype) .* in the checkpoint"),
     ("secret-missing", r"(needs a|requires the) secret|MXJAX_CLUSTER_TOKEN to a random text|a secret must have"),
     ("secret-refused", r"it has another secret|prove that it knows the secret|the secret of the job"),
     ("workers-disagree", r"all (workers )?must (pass|make) the same"),
@@ -51,8 +52,10 @@ _PATTERNS = [(code, re.compile(pattern, re.IGNORECASE)) for code, pattern in (
     ("missing-parameter", r"required parameter"),
     ("parameter-value", r"parameter \w+ must be|the parameters must satisfy|must be one of|must be positive"),
     ("unknown-operator", r"there is no operator"),
-    ("number-of-inputs", r"(takes|expects) \d+ (inputs|arrays)|: input .* is (missing|given twice)|group of \d+ outputs"),
-    ("unknown-shape", r"shape is not known|shape of .* (is not known|cannot be (inferred|worked out))|shapes of .* do not follow|"
+    ("number-of-inputs", r"(takes|expects) \d+ (inputs|arrays)|"
+                         r": input .* is (missing|given twice)|group of \d+ outputs"),
+    ("unknown-shape", r"shape is not known|shape of .* (is not known|cannot be (inferred|worked out))|"
+                      r"shapes of .* do not follow|"
                       r"nothing tells the shape|leaves an output unknown"),
     ("dtype-mismatch", r"one dtype|dtypes of both|must be of dtype|takes floating point|boolean arrays|takes integers|"
                        r"which an array of .* does not become"),
@@ -61,7 +64,8 @@ _PATTERNS = [(code, re.compile(pattern, re.IGNORECASE)) for code, pattern in (
     ("image-decoding", r"Decoding failed|cannot be decoded|empty buffer"),
     ("not-a-symbol-file", r"not a symbol"),
     ("sparse-arrays", r"storage type|^csr: |^row_sparse|must be row_sparse|sparse NDArray"),
-    ("file-damaged", r"Invalid \w+ (file|list)|cannot be read as|is (damaged|corrupt)|^invalid (record|index|CSV|MNIST|LibSVM)"),
+    ("file-damaged", r"Invalid \w+ (file|list)|cannot be read as|is (damaged|corrupt)|"
+                     r"^invalid (record|index|CSV|MNIST|LibSVM)"),
     ("file-missing", r"No such file|there is no such (file|model|folder)|cannot open|not found\.$|does NOT exist|"
                      r"there is no folder|the directory .* does not exist"),
     ("index-out-of-range", r"out of (range|bounds)"),

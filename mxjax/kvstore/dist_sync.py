@@ -47,7 +47,7 @@ class _Dist(KVStore):
 
     @property
     def is_recovery(self) -> bool:
-        """Whether this worker has rejoined a job after a failure."""
+        """True if this worker has rejoined a job after a failure."""
         return self._cluster is not None and self._cluster.returning
 
     def _barrier(self) -> None:

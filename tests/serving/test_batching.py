@@ -109,7 +109,7 @@ def test_draining_answers_what_waits_and_takes_no_more():
         await batcher.drain()
         await asyncio.sleep(0)  # the tasks themselves end
         assert all(one.done() for one in waiting)
-        with pytest.raises(Overloaded, match="end"):
+        with pytest.raises(Overloaded, match="shutting down"):
             await batcher.submit(_rows(1, 1))
         batcher.close()
         return [one.result()["y"][0, 0] for one in waiting]
