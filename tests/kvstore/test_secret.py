@@ -68,7 +68,7 @@ def test_other_files_are_refused(home, monkeypatch):
     (home / "short").write_text("guess me")
     (home / "theirs").touch(0o600)
     for name, message in (("none", "No such file"), ("pipe", "not a file"),
-                          ("short", "16 to 4096 characters, this one 8")):
+                          ("short", "16 to 4096 characters, this one has 8")):
         monkeypatch.setenv("MXJAX_CLUSTER_TOKEN_FILE", str(home / name))
         with pytest.raises(mx.MXNetError, match=message):
             secret.find(local=True)
