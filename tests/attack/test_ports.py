@@ -484,7 +484,7 @@ def test_no_job_without_a_secret(tally, tmp_path):
     (tmp_path / "open").chmod(0o644)
     cases = (({}, "needs a secret that only its processes know"),
              ({"MXJAX_CLUSTER_TOKEN_FILE": str(tmp_path / "open")}, "users other than its owner can access it"),
-             ({"MXJAX_CLUSTER_TOKEN": "short"}, "a secret has 16 to"))
+             ({"MXJAX_CLUSTER_TOKEN": "short"}, "a secret must have 16 to"))
     started = [subprocess.Popen(
         [sys.executable, "-m", "mxjax.kvstore_server"], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         env=_environment(DMLC_ROLE="scheduler", DMLC_PS_ROOT_URI="192.0.2.1", DMLC_PS_ROOT_PORT="9",

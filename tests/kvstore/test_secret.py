@@ -77,5 +77,5 @@ def test_other_files_are_refused(home, monkeypatch):
     with pytest.raises(mx.MXNetError, match=r"belongs to user \d+, not to this one \(4711\)"):
         secret.find(local=True)
     monkeypatch.setenv("MXJAX_CLUSTER_TOKEN", "guess me")
-    with pytest.raises(mx.MXNetError, match="MXJAX_CLUSTER_TOKEN: a secret has 16"):
+    with pytest.raises(mx.MXNetError, match="MXJAX_CLUSTER_TOKEN: a secret must have 16"):
         secret.find(local=True)
