@@ -25,63 +25,64 @@ Key: TypeAlias = int | str  # what a parameter is known by: its number or its na
 
 
 class MXNetError(RuntimeError):
-    """The error that every failure of an operator, a graph, the engine or a file ends in.
+    """The error for all failures of operators, graphs, the engine and files.
 
-    Its text ends with the address of its kind, where it has one: `python -m mxjax explain CODE` tells cause and cure.
-    `code` is the kind of all errors of a class; others are told by their messages.
+    Its text ends with the code of its kind, if it has one: `python -m mxjax explain CODE` explains
+    cause and solution. `code` is the kind of all errors of a class; the kinds of other errors are
+    recognized by their messages.
     """
 
     code = ""
 
     def __str__(self) -> str:
-        """The message and its address."""
+        """Returns the message and its code."""
         plain = OSError.__str__(self) if isinstance(self, OSError) else Exception.__str__(self)
         return addressed(plain, self.code)
 
     def add_note(self, note: str) -> None:
-        """Adds a note, but not JAX's about frames that it has left out of what a compiled function raises."""
+        """Adds a note, except JAX's note about frames that it removed from the traceback of a compiled function."""
         if "JAX_TRACEBACK_FILTERING" not in note:
             super().add_note(note)
 
 
 class MissingFile(FileNotFoundError, MXNetError):
-    """A file is not there: Python's error, and MXNet's."""
+    """A file does not exist; both Python's and MXNet's error."""
 
     __str__ = MXNetError.__str__
 
 
 class ForbiddenFile(PermissionError, MXNetError):
-    """A file may not be read: Python's error, and MXNet's."""
+    """Access to a file is denied; both Python's and MXNet's error."""
 
     __str__ = MXNetError.__str__
 
 
 class FolderForFile(IsADirectoryError, MXNetError):
-    """A folder stands where a file is read: Python's error, and MXNet's."""
+    """A directory was found instead of a file; both Python's and MXNet's error."""
 
     __str__ = MXNetError.__str__
 
 
 class FileForFolder(NotADirectoryError, MXNetError):
-    """A file stands where a path has a folder: Python's error, and MXNet's."""
+    """A file was found instead of a directory; both Python's and MXNet's error."""
 
     __str__ = MXNetError.__str__
 
 
 class RefusedFile(OSError, MXNetError):
-    """The system refuses a file for another reason: Python's error, and MXNet's."""
+    """The system rejects a file for another reason; both Python's and MXNet's error."""
 
     __str__ = MXNetError.__str__
 
 
 class Precondition(MXNetError, AssertionError):
-    """A call came too early, or with what does not belong together: MXNet asserts that it does not."""
+    """A call came too early, or with arguments that do not belong together. MXNet raises AssertionError."""
 
     code = "call-order"
 
 
 class Unfit(MXNetError, AssertionError):
-    """An argument does not fit, which MXNet asserts that it does."""
+    """An argument does not fit. MXNet raises AssertionError."""
 
 
 class WrongShape(MXNetError, ValueError):
@@ -89,11 +90,12 @@ class WrongShape(MXNetError, ValueError):
 
 
 class UnknownArgument(MXNetError, TypeError):
-    """A function has no argument of this name: a TypeError in Python, an operator's error in MXNet."""
+    """A function has no argument with this name: a TypeError in Python, an operator error in MXNet."""
 
 
 class NotOneOf(MXNetError, KeyError, ValueError):
-    """A name is none of a few, which MXNet looks up in a dictionary or refuses; the message says which there are."""
+    """A name is not one of the allowed ones, which MXNet looks up in a dictionary or rejects; the
+    message lists them."""
 
     __str__ = MXNetError.__str__  # KeyError's would put it in quotes
 
@@ -103,7 +105,7 @@ class WrongKind(TypeError, AssertionError):
 
 
 class NotRegistered(ValueError, AssertionError):
-    """Nothing is registered by a name, which MXNet asserts; the message says what is."""
+    """Nothing is registered under a name. MXNet raises AssertionError; the message lists the registered names."""
 
 
 class NotImplementedForSymbol(MXNetError):
@@ -113,7 +115,7 @@ class NotImplementedForSymbol(MXNetError):
         function: the function or its name.
         alias: operator notation it is also known by.
         args: the arguments of the call.
-        hint: what to write instead.
+        hint: alternative to suggest.
     """
 
     code = "symbol-in-block"
@@ -153,9 +155,10 @@ _Null = _NullType()
 
 
 def evaluated(text: str) -> Any:
-    """The Python value that `text` writes: `ast.literal_eval`, in several threads at once.
+    """Evaluates `text` like `ast.literal_eval`, safely for concurrent threads.
 
-    Python 3.11 counts its depth for all threads together, and another thread's makes a SystemError of it.
+    Python 3.11 counts the recursion depth of all threads together, so concurrent calls can raise
+    SystemError.
     """
     for _ in range(100):
         with contextlib.suppress(SystemError):
@@ -164,7 +167,7 @@ def evaluated(text: str) -> Any:
 
 
 def literal(text: str) -> Any:
-    """The Python value that `text` writes; `text` itself where it is no literal."""
+    """Evaluates `text` as a Python literal; returns `text` itself if it is not a literal."""
     try:
         return evaluated(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -181,10 +184,10 @@ def register_error(func_name: Any = None, cls: type | None = None) -> Any:
 
     Args:
         func_name: the class, or a name for it.
-        cls: the class, where a name is given.
+        cls: the class, if `func_name` is a name.
 
     Returns:
-        The class, or, where only a name is given, a decorator.
+        The class, or a decorator if only a name is passed.
 
     Example:
         >>> @mx.error.register
@@ -203,14 +206,14 @@ def register_error(func_name: Any = None, cls: type | None = None) -> Any:
 
 
 def data_dir_default() -> str:
-    """Returns where MXNet keeps data unless MXNET_HOME says otherwise: ~/.mxnet, on Windows below APPDATA."""
+    """Returns MXNet's default data directory, used unless MXNET_HOME is set: ~/.mxnet, on Windows below APPDATA."""
     if sys.platform == "win32":
         return os.path.join(os.environ.get("APPDATA", ""), "mxnet")
     return os.path.join(os.path.expanduser("~"), ".mxnet")
 
 
 def data_dir() -> str:
-    """The data folder: the environment's MXNET_HOME, else `data_dir_default()`."""
+    """Returns the data directory: MXNET_HOME, otherwise `data_dir_default()`."""
     return os.getenv("MXNET_HOME", data_dir_default())
 
 
@@ -225,7 +228,7 @@ class classproperty:  # noqa: N801
 
 
 def with_metaclass(meta: type, *bases: type) -> type:
-    """A base class with a metaclass (from the days of Python 2)."""
+    """Creates a base class with a metaclass (a relic of Python 2)."""
     return meta("temporary_class", bases, {})
 
 
@@ -235,7 +238,7 @@ def _as_list(obj: object) -> list[Any] | tuple[Any, ...]:
 
 
 def py_str(x: bytes | str) -> str:
-    """Bytes as text."""
+    """Converts bytes to text."""
     return x.decode("utf-8") if isinstance(x, bytes) else x
 
 
@@ -247,42 +250,42 @@ CachedOpHandle = DLPackHandle = DataIterHandle = ExecutorHandle = KVStoreHandle 
 
 
 def c_str(string: str) -> ctypes.c_char_p:
-    """Text as a C string."""
+    """Converts text to a C string."""
     return ctypes.c_char_p(string.encode("utf-8"))
 
 
 def c_array(ctype: Any, values: Sequence[Any]) -> Any:
-    """Values as a C array."""
+    """Converts values to a C array."""
     return (ctype * len(values))(*values)
 
 
 def c_array_buf(ctype: Any, buf: Any) -> Any:
-    """A buffer as a C array that shares its memory."""
+    """Converts a buffer to a C array that shares its memory."""
     return (ctype * len(buf)).from_buffer(buf)
 
 
 def c_str_array(strings: Sequence[str]) -> Any:
-    """Texts as a C array of strings."""
+    """Converts texts to a C array of strings."""
     return c_array(ctypes.c_char_p, [s.encode("utf-8") for s in strings])
 
 
 def c_handle_array(objs: Sequence[Any]) -> Any:
-    """The identities of objects as a C array of pointers."""
+    """Converts the identities of objects to a C array of pointers."""
     return c_array(ctypes.c_void_p, [id(o) for o in objs])
 
 
 def ctypes2buffer(cptr: Any, length: int) -> bytearray:
-    """`length` bytes at a C pointer."""
+    """Returns `length` bytes at a C pointer."""
     return bytearray(ctypes.string_at(cptr, length))
 
 
 def ctypes2numpy_shared(cptr: object, shape: Sequence[int]) -> np.ndarray:
-    """A NumPy array that shares the memory of floats at a C pointer."""
+    """Returns a NumPy array that shares the memory of floats at a C pointer."""
     return np.ctypeslib.as_array(cptr, tuple(shape))
 
 
 def check_call(ret: int) -> None:
-    """Raises the error of a C call (a function of `_LIB`) whose result is not 0."""
+    """Raises the error of a C call (a function of `_LIB`) if its result is not 0."""
     if ret != 0:
         raise get_last_ffi_error()
 
@@ -298,28 +301,28 @@ _last_error = threading.local()
 
 
 def note_error(error: Exception | None) -> None:
-    """Keeps the error of a C call, for this thread."""
+    """Stores the error of a C call for this thread."""
     _last_error.value = error
 
 
 def get_last_ffi_error() -> Exception:
-    """The error of this thread's last C call that failed."""
+    """Returns the error of this thread's last failed C call."""
     return getattr(_last_error, "value", None) or MXNetError("no C call has failed")
 
 
 def c2pyerror(err_msg: str) -> tuple[str, str | None]:
-    """(message, name of the error class) of a C error text such as "ValueError: bad shape"."""
+    """Returns (message, name of the error class) of a C error text such as "ValueError: bad shape"."""
     name, colon, rest = err_msg.partition(":")
     return (rest.strip(), name) if colon and name in error_types else (err_msg, None)
 
 
 def add_fileline_to_docstring(module: object, incursive: bool = True) -> None:
-    """Kept for MXNet's sake: `inspect` knows where functions are."""
+    """Does nothing; kept for compatibility, because `inspect` knows the location of functions."""
 
 
 def build_param_doc(arg_names: Sequence[str], arg_types: Sequence[str], arg_descs: Sequence[str],
                     remove_dup: bool = True) -> str:
-    """A documentation section of parameters."""
+    """Builds a documentation section of parameters."""
     seen: set[str] = set()
     lines = ["Parameters", "----------"]
     for name, kind, text in zip(arg_names, arg_types, arg_descs, strict=True):

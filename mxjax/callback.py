@@ -25,26 +25,26 @@ Callbacks: TypeAlias = Callable[..., Any] | Sequence[Callable[..., Any]] | None
 
 
 class Savable(Protocol):
-    """A module that saves itself."""
+    """A module that can save itself."""
 
     def save_checkpoint(self, prefix: str, epoch: int, save_optimizer_states: bool = False) -> None:
-        """Saves the module as it is after an epoch."""
+        """Saves the module after an epoch."""
         ...
 
 
 BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])
-BatchEndParam.__doc__ = """What callbacks get: epoch, number of the batch in it, metric, the caller's locals."""
+BatchEndParam.__doc__ = """Arguments of callbacks: epoch, index of the batch, metric, locals of the caller."""
 
 
 def module_checkpoint(mod: Savable, prefix: str, period: int = 1,
                       save_optimizer_states: bool = False) -> Callable[..., None]:
-    """An epoch-end callback that saves a module's checkpoint.
+    """Creates an epoch-end callback that saves a module's checkpoint.
 
     Args:
         mod: the module.
         prefix: files are `prefix-symbol.json`, `prefix-0001.params`, ...
         period: epochs between two checkpoints.
-        save_optimizer_states: save those too, as `prefix-0001.states`.
+        save_optimizer_states: also save the optimizer's states, as `prefix-0001.states`.
     """
     period = max(1, int(period))
 
@@ -56,7 +56,7 @@ def module_checkpoint(mod: Savable, prefix: str, period: int = 1,
 
 
 def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
-    """An epoch-end callback that saves the symbol and parameters it is given.
+    """Creates an epoch-end callback that saves the symbol and parameters it receives.
 
     Args:
         prefix: files are `prefix-symbol.json`, `prefix-0001.params`, ...
@@ -76,7 +76,7 @@ def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
 
 def step_checkpoint(step: Any, directory: str, period: int = 1, keep: int | None = None,
                     data: Any = None) -> Callable[..., None]:
-    """A batch-end callback that saves a training step's checkpoint while training goes on.
+    """Creates a batch-end callback that saves a training step's checkpoint in the background.
 
     Args:
         step: a `gluon.TrainStep`.
@@ -96,11 +96,11 @@ def step_checkpoint(step: Any, directory: str, period: int = 1, keep: int | None
 
 
 def log_train_metric(period: int, auto_reset: bool = False) -> Callable[[BatchEndParam], None]:
-    """A batch-end callback that logs the training metric.
+    """Creates a batch-end callback that logs the training metric.
 
     Args:
         period: batches between two lines.
-        auto_reset: start the metric anew after each line.
+        auto_reset: reset the metric after each line.
     """
     def callback(param: BatchEndParam) -> None:
         if param.nbatch % period == 0 and param.eval_metric is not None:
@@ -118,7 +118,7 @@ class Speedometer:
     Args:
         batch_size: samples in a batch.
         frequent: batches between two lines.
-        auto_reset: start the metric anew after each line, so that each line is about its own batches.
+        auto_reset: reset the metric after each line, so that each line covers only its own batches.
 
     Example:
         >>> meter = Speedometer(batch_size=64, frequent=100)  # module.fit(..., batch_end_callback=meter)

@@ -1,4 +1,4 @@
-"""Where arrays live: `cpu(0)`, `gpu(1)`, `tpu(0)` and the JAX device behind each."""
+"""Contexts of arrays: `cpu(0)`, `gpu(1)`, `tpu(0)` and their JAX devices."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class _ContextType(type):
 
 
 class Context(metaclass=_ContextType):
-    """A device type and number; a `with` block makes it the default for new arrays.
+    """A device type and id; a `with` block makes it the default for new arrays.
 
     Args:
         device_type: "cpu", "gpu", "cpu_pinned", "cpu_shared" or "tpu"; or another Context to copy.
-        device_id: number of the device, counted per type. `cpu(i)` beyond the host devices that JAX has is a
-            context of its own on one of them, so that scripts for several devices run anywhere.
+        device_id: id of the device, counted per type. `cpu(i)` beyond JAX's host devices is a
+            separate context on one of them, so that scripts for several devices run anywhere.
 
     Example:
         >>> with Context("cpu", 1):
@@ -84,18 +84,18 @@ class Context(metaclass=_ContextType):
 
     @property
     def memory(self) -> str:
-        """Returns where its arrays' numbers lie: "cpu" of the contexts that share the host's memory, else the device
-        type.
+        """Returns the memory of its arrays: "cpu" for the contexts that share the host's memory,
+        otherwise the device type.
         """
         kind = self.device_type
         return kind if kind in _PLATFORMS else "cpu"
 
     @property
     def jax_device(self) -> JaxDevice:
-        """The JAX device this context's arrays are on.
+        """The JAX device of this context's arrays.
 
         Raises:
-            MXNetError: the platform, or an accelerator of that number, is not there.
+            MXNetError: the platform, or an accelerator with this id, is not available.
         """
         try:
             return _jax_device(self.device_type, self.device_id)
@@ -105,7 +105,7 @@ class Context(metaclass=_ContextType):
             raise
 
     def empty_cache(self) -> None:
-        """Gives the memory of arrays that are gone back to the system; accelerators' stays in XLA's pool."""
+        """Returns the memory of deleted arrays to the system; accelerator memory stays in XLA's pool."""
         self.jax_device  # noqa: B018  a device that is not there is an error here as well
         give_back()
 
@@ -135,7 +135,7 @@ class Context(metaclass=_ContextType):
         return _unpickle, (self.device_type, self.device_id)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Takes over MXNet's own pickled form: the attributes of an object that `__new__` made without arguments."""
+        """Restores MXNet's pickled form: the attributes of an object that `__new__` created without arguments."""
         self.device_typeid, self.device_id = int(state["device_typeid"]), int(state["device_id"])
         if self.device_typeid not in self.devtype2str:
             raise NotOneOf(f"unknown device type {self.device_typeid}; known: {', '.join(self.devstr2type)}")
@@ -170,14 +170,15 @@ def _devices(kind: str) -> tuple[JaxDevice, ...]:
             return tuple(jax.local_devices(backend=platform))
         except RuntimeError as error:
             if platform == "cpu":
-                raise MXNetError(f"JAX starts no device, also not the CPU: {error}. Set JAX_PLATFORMS=cpu to compute "
-                                 "on the CPU alone, and unset JAX_FORCE_TPU_INIT where there is no TPU") from error
+                raise MXNetError(f"JAX cannot initialize any device, not even the CPU: {error}. Set JAX_PLATFORMS=cpu  "
+                                 "to compute only on the CPU, and unset JAX_FORCE_TPU_INIT if there is no "
+                                 "TPU") from error
     return ()
 
 
 def default_device() -> JaxDevice:
-    """Returns where JAX computes by itself: on the device that a user has set (`jax.default_device`), else on its first
-    one.
+    """Returns JAX's default device: the one that a user has set (`jax.default_device`), otherwise
+    its first device.
     """
     given = settings.jax_default_device
     return given if isinstance(given, jax.Device) else _first_device(given)
@@ -194,7 +195,8 @@ _absent = threading.local()
 
 @contextlib.contextmanager
 def standing_in(context: Context) -> Iterator[None]:
-    """A block in whose thread the host keeps what is put on a device that is not there: for what is not to run."""
+    """A block in which the host stands in for a missing device in this thread, for programs that
+    are planned but not run."""
     _absent.context = context
     try:
         yield
@@ -213,8 +215,8 @@ def _jax_device(kind: str, number: int) -> JaxDevice:
         number %= len(devices)
     elif not 0 <= number < len(devices):
         extra = {"gpu": "'mxjax[cuda12]' or 'mxjax[cuda13]'", "tpu": "'mxjax[tpu]'"}[kind]
-        raise MXNetError(f"{kind}({number}) is not there: JAX sees {len(devices)} {kind} device(s)"
-                         + (f"; where the machine has one, pip install {extra}" if not devices else ""))
+        raise MXNetError(f"{kind}({number}) is not available: JAX sees {len(devices)} {kind} device(s)"
+                         + (f"; if the machine has one, pip install {extra}" if not devices else ""))
     devices_in_use.add(devices[number])
     if kind in _PLATFORMS:
         accelerators.add(devices[number])
@@ -222,49 +224,49 @@ def _jax_device(kind: str, number: int) -> JaxDevice:
 
 
 def cpu(device_id: int = 0) -> Context:
-    """Host memory. Example: `mx.nd.ones((2, 3), ctx=mx.cpu())`."""
+    """Returns the context of host memory. Example: `mx.nd.ones((2, 3), ctx=mx.cpu())`."""
     return Context("cpu", device_id)
 
 
 def cpu_pinned(device_id: int = 0) -> Context:
-    """Host memory for transfers; XLA stages transfers itself, so the same as `cpu`."""
+    """Returns the context of pinned host memory; same as `cpu`, because XLA stages transfers itself."""
     return Context("cpu_pinned", device_id)
 
 
 def gpu(device_id: int = 0) -> Context:
-    """The `device_id`-th GPU that JAX sees."""
+    """Returns the context of the `device_id`-th GPU that JAX sees."""
     return Context("gpu", device_id)
 
 
 def tpu(device_id: int = 0) -> Context:
-    """The `device_id`-th TPU core that JAX sees."""
+    """Returns the context of the `device_id`-th TPU core that JAX sees."""
     return Context("tpu", device_id)
 
 
 def num_gpus() -> int:
-    """Returns how many GPUs JAX sees."""
+    """Returns the number of GPUs that JAX sees."""
     return len(_devices("gpu"))
 
 
 def num_tpus() -> int:
-    """Returns how many TPU cores JAX sees."""
+    """Returns the number of TPU cores that JAX sees."""
     return len(_devices("tpu"))
 
 
 def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
-    """(free, total) bytes of a GPU's memory pool.
+    """Returns (free, total) bytes of a GPU's memory pool.
 
     Raises:
-        MXNetError: there is no such GPU, or its allocator tells no figures.
+        MXNetError: there is no such GPU, or its allocator provides no statistics.
     """
     stats = gpu(device_id).jax_device.memory_stats()
     if not stats or "bytes_limit" not in stats:
-        raise MXNetError(f"gpu({device_id}) tells no memory figures")
+        raise MXNetError(f"gpu({device_id}) provides no memory statistics")
     return stats["bytes_limit"] - stats["bytes_in_use"], stats["bytes_limit"]
 
 
 def current_context() -> Context:
-    """The context new arrays get: the innermost `with` block's, else `cpu(0)`."""
+    """Returns the context of new arrays: that of the innermost `with` block, otherwise `cpu(0)`."""
     return Context.default_ctx
 
 
@@ -272,19 +274,19 @@ current_device = current_context  # its name in MXNet 2
 
 
 class WrongContext(MXNetError, TypeError, AttributeError):
-    """Something else was given for a context; MXNet raises one of these three, by function."""
+    """An argument is not a context. Depending on the function, MXNet raises one of these three errors."""
 
 
 def chosen(ctx: object) -> Context:
-    """A context that a user gave, None meaning the current one.
+    """Returns the context that a user passed; None means the current one.
 
     Raises:
-        WrongContext: it is none.
+        WrongContext: the argument is not a context.
     """
     if ctx is None:
         return current_context()
     if not isinstance(ctx, Context):
-        raise WrongContext(f"a context such as mx.cpu() or mx.gpu(0) is needed, got {ctx!r}")
+        raise WrongContext(f"expected a context such as mx.cpu() or mx.gpu(0), got {ctx!r}")
     return ctx
 
 
@@ -292,10 +294,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def one_context(name: str, kwargs: dict[str, Any], ctx: object = None) -> Any:
-    """Returns the context of a call: `ctx`, or the keyword `device`, its name in MXNet 2, which it takes out of kwargs.
+    """Returns the context of a call: `ctx`, or the keyword `device`, its name in MXNet 2, which is removed from kwargs.
 
     Raises:
-        TypeError: both are there.
+        TypeError: both are passed.
     """
     device = kwargs.pop("device", None)
     if device is None:
@@ -306,7 +308,7 @@ def one_context(name: str, kwargs: dict[str, Any], ctx: object = None) -> Any:
 
 
 def takes_device(function: Function) -> Function:
-    """Decorates a function with an argument `ctx` so that `device` is another name of it, the one shown at level 2."""
+    """Decorates a function with an argument `ctx` to accept `device` as another name, which is shown at level 2."""
     signature = inspect.signature(function)
     position = list(signature.parameters).index("ctx")
 
@@ -325,7 +327,7 @@ def takes_device(function: Function) -> Function:
 
 
 def as_context(value: object) -> Context | None:
-    """A context given as such, or as text such as "gpu(1)"; None where it is empty."""
+    """Converts a context or text such as "gpu(1)" to a context; None if it is empty."""
     if value is None or value is _Null or value == "":
         return None
     if isinstance(value, Context):

@@ -1,4 +1,4 @@
-"""How parameters get their first values, chosen by the parameter's name; also as `mx.init`."""
+"""Initializers of parameters, selected by the parameter's name; also available as `mx.init`."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ __all__ = [
 
 
 class InitDesc(str):
-    """A parameter's name together with what its variable says about initialization.
+    """A parameter's name together with its variable's attributes for initialization.
 
     Args:
         name: name of the parameter.
-        attrs: attributes of its variable; `__init__` there holds an initializer as JSON.
+        attrs: attributes of its variable; `__init__` is an initializer as JSON.
         global_init: the initializer to fall back to.
     """
 
@@ -65,13 +65,14 @@ _BY_PLAIN_NAME = tuple((prefix, suffix, f"_init_{kind}") for prefix, suffix, kin
 
 
 class Initializer:
-    """Base of all initializers. `init(desc, arr)` fills `arr` as the name `desc` asks for.
+    """Base of all initializers. `init(desc, arr)` fills `arr` according to the name `desc`.
 
-    A variable with its own initializer (`mx.sym.var(..., init=)`) gets that one. Otherwise a name ending in
-    "weight" is filled by `_init_weight`, which subclasses define, "gamma" with ones, "bias" and "beta" with zeros.
+    A variable with its own initializer (`mx.sym.var(..., init=)`) uses that one. Otherwise the end
+    of the name decides: "weight" is filled by `_init_weight`, which subclasses define, "gamma" with
+    ones, "bias" and "beta" with zeros.
 
     Args:
-        **kwargs: the arguments the instance was made with; written by `dumps`.
+        **kwargs: the arguments of the instance, which `dumps` serializes.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -81,11 +82,12 @@ class Initializer:
 
     def set_verbosity(self, verbose: bool = False,
                       print_func: Callable[[NDArray], str] | None = None) -> Initializer:
-        """Log each initialization.
+        """Enables logging of each initialization.
 
         Args:
             verbose: whether to log.
-            print_func: text about the array; by default its root mean square.
+            print_func: function that returns a description of the array; by default its root mean
+                square.
 
         Returns:
             This initializer.
@@ -95,7 +97,7 @@ class Initializer:
         return self
 
     def dumps(self) -> str:
-        """Name and arguments as JSON, which `create` reads.
+        """Returns name and arguments as JSON, which `create` reads.
 
         Example:
             >>> Normal(0.5).dumps()
@@ -104,10 +106,10 @@ class Initializer:
         return json.dumps([type(self).__name__.lower(), self._kwargs])
 
     def __call__(self, desc: InitDesc | str, arr: NDArray) -> None:
-        """Fill `arr`.
+        """Fills `arr`.
 
         Args:
-            desc: the parameter's name; a plain `str` follows older rules and is deprecated.
+            desc: the parameter's name. A plain `str` follows older rules and is deprecated.
             arr: the array to fill in place.
 
         Raises:
@@ -141,8 +143,8 @@ class Initializer:
         raise NotImplementedError(f"{type(self).__name__} must define _init_weight")
 
     def _init_default(self, name: str, arr: NDArray) -> None:
-        raise ValueError(f"no initialization rule fits the name {name!r}: it ends neither in weight, bias, gamma nor "
-                         "beta. Give its variable an initializer of its own: mx.sym.var(name, init=mx.init.Zero())")
+        raise ValueError(f"no initialization rule fits the name {name!r}: it ends in none of weight, bias, gamma and "
+                         "beta. Set an initializer for its variable: mx.sym.var(name, init=mx.init.Zero())")
 
     def _init_zero(self, _: str, arr: NDArray) -> None:
         arr[:] = 0
@@ -191,7 +193,7 @@ InitializerLike: TypeAlias = Initializer | str | dict[str, Any] | None  # what `
 
 
 def register(klass: _Class) -> _Class:
-    """Make an initializer class known to `create` under its name; a class decorator.
+    """Registers an initializer class for `create` under its name; a class decorator.
 
     Example:
         >>> @register
@@ -205,15 +207,16 @@ def register(klass: _Class) -> _Class:
 
 
 class Load:
-    """Fills parameters from loaded ones, and those not among them by another initializer.
+    """Fills parameters with loaded values, and all others with another initializer.
 
     Args:
-        param: arrays by name ("arg:" and "aux:" before a name are dropped), or the file that holds them.
+        param: arrays by name (the prefixes "arg:" and "aux:" are dropped), or the file that
+            contains them.
         default_init: initializer for names that were not loaded.
-        verbose: log where each value came from.
+        verbose: log the source of each value.
 
     Raises:
-        ValueError: when called, on a shape that differs or a name with neither value nor default.
+        ValueError: on call, if a shape differs or a name has neither a value nor a default.
     """
 
     def __init__(self, param: str | dict[str, NDArray], default_init: Callable[[str, NDArray], None] | None = None,
@@ -221,7 +224,7 @@ class Load:
         if isinstance(param, str):
             param = load(param)
         if not isinstance(param, dict):
-            raise TypeError(f"param must hold arrays by name, got {type(param).__name__}")
+            raise TypeError(f"param must contain arrays by name, got {type(param).__name__}")
         self.param = {name[4:] if name.startswith(("arg:", "aux:")) else name: arr for name, arr in param.items()}
         self.default_init = default_init
         self.verbose = verbose
@@ -241,14 +244,14 @@ class Load:
 
 
 class Mixed:
-    """Chooses among initializers by the first pattern that matches the parameter's name.
+    """Selects an initializer by the first pattern that matches the parameter's name.
 
     Args:
-        patterns: regular expressions, matched from the name's start.
-        initializers: one for each pattern.
+        patterns: regular expressions, matched from the beginning of the name.
+        initializers: one initializer per pattern.
 
     Raises:
-        ValueError: when called, on a name that no pattern matches.
+        ValueError: on call, if no pattern matches the name.
 
     Example:
         >>> init = Mixed(["bias", ".*"], [Zero(), Uniform(0.1)])
@@ -270,7 +273,7 @@ class Mixed:
 @register
 @alias("zeros")
 class Zero(Initializer):
-    """All zeros."""
+    """Fills arrays with zeros."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -282,7 +285,7 @@ class Zero(Initializer):
 @register
 @alias("ones")
 class One(Initializer):
-    """All ones."""
+    """Fills arrays with ones."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -293,7 +296,7 @@ class One(Initializer):
 
 @register
 class Constant(Initializer):
-    """A given value.
+    """Fills arrays with a given value.
 
     Args:
         value: a scalar, or an array of the parameter's shape.
@@ -307,7 +310,7 @@ class Constant(Initializer):
         arr[:] = self.value
 
     def dumps(self) -> str:
-        """Name and value as JSON; an array becomes nested lists."""
+        """Returns name and value as JSON; an array becomes nested lists."""
         value = self._kwargs["value"]
         if not np.isscalar(value):
             self._kwargs["value"] = (value.asnumpy() if hasattr(value, "asnumpy") else np.asarray(value)).tolist()
@@ -328,10 +331,10 @@ def _draw(distribution: str, first: float, second: float, shape: tuple[int, ...]
 
 @register
 class Uniform(Initializer):
-    """Uniform in [-scale, scale].
+    """Draws from the uniform distribution on [-scale, scale].
 
     Args:
-        scale: half the width.
+        scale: half the width of the interval.
     """
 
     def __init__(self, scale: float = 0.07) -> None:
@@ -344,7 +347,7 @@ class Uniform(Initializer):
 
 @register
 class Normal(Initializer):
-    """Normal around 0.
+    """Draws from the normal distribution with mean 0.
 
     Args:
         sigma: standard deviation.
@@ -360,11 +363,11 @@ class Normal(Initializer):
 
 @register
 class Orthogonal(Initializer):
-    """A random matrix with orthogonal rows or columns, times `scale`.
+    """Draws a random matrix with orthogonal rows or columns, multiplied by `scale`.
 
     Args:
         scale: factor.
-        rand_type: "uniform" or "normal", what the matrix is made from.
+        rand_type: "uniform" or "normal": distribution of the matrix that is orthogonalized.
 
     Source:
         Saxe et al., Exact solutions to the nonlinear dynamics of learning in deep linear neural networks, 2014.
@@ -387,11 +390,12 @@ class Orthogonal(Initializer):
 
 @register
 class Xavier(Initializer):
-    """Random with a variance that keeps the size of signals through the layers: magnitude / factor.
+    """Draws weights with the variance magnitude / factor, which preserves the scale of signals across layers.
 
     Args:
-        rnd_type: "uniform" (in ±sqrt(magnitude / factor)) or "gaussian" (with that deviation).
-        factor_type: what the factor is: "in" = fan-in, "out" = fan-out, "avg" = their mean.
+        rnd_type: "uniform" (in ±sqrt(magnitude / factor)) or "gaussian" (with this standard
+            deviation).
+        factor_type: the factor: "in" = fan-in, "out" = fan-out, "avg" = their mean.
         magnitude: numerator of the scale.
 
     Source:
@@ -424,7 +428,7 @@ class Xavier(Initializer):
 
 @register
 class MSRAPrelu(Xavier):
-    """Gaussian with variance 2 / (1 + slope²) / factor, for layers followed by a (leaky) ReLU.
+    """Draws from a Gaussian with variance 2 / (1 + slope²) / factor, for layers followed by a (leaky) ReLU.
 
     Args:
         factor_type: as in `Xavier`.
@@ -449,7 +453,7 @@ def _bilinear_kernel(shape: tuple[int, ...]) -> np.ndarray:
 
 @register
 class Bilinear(Initializer):
-    """The weight of an upsampling deconvolution that interpolates linearly; for (out, in, height, width)."""
+    """The weight (out, in, height, width) of a deconvolution for bilinear upsampling."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -460,7 +464,7 @@ class Bilinear(Initializer):
 
 @register
 class LSTMBias(Initializer):
-    """The bias of an LSTM cell: zeros, but `forget_bias` for the forget gate (the second quarter).
+    """The bias of an LSTM cell: `forget_bias` for the forget gate (the second quarter), zeros otherwise.
 
     Args:
         forget_bias: value of the forget gate's bias.
@@ -481,10 +485,10 @@ class LSTMBias(Initializer):
 
 @register
 class FusedRNN(Initializer):
-    """The packed parameter vector of a fused RNN, each of its matrices and biases by itself.
+    """Initializes each matrix and bias in the packed parameter vector of a fused RNN.
 
     Args:
-        init: initializer of the parts, or its JSON; None takes the global one.
+        init: initializer of the parts, or its JSON; None: the global one.
         num_hidden, num_layers, mode, bidirectional: as in `mx.rnn.FusedRNNCell`.
         forget_bias: value of the forget gates' biases ("lstm" only).
     """
@@ -514,13 +518,13 @@ class FusedRNN(Initializer):
 
 @register
 class RNNFused(Initializer):
-    """The parameter vector of MXNet 2's recurrent layers, each of its matrices and biases by itself.
+    """Initializes each matrix and bias in the parameter vector of MXNet 2's recurrent layers.
 
     Args:
         mode: "gru", "lstm", "rnn_relu" or "rnn_tanh".
-        num_layers, state_size, bidirectional, projection_size: of the layer.
+        num_layers, state_size, bidirectional, projection_size: arguments of the layer.
         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer,
-            h2r_weight_initializer: of the parts; None takes the one that the block is initialized with.
+            h2r_weight_initializer: initializers of the parts; None: that of the block.
     """
 
     def __init__(self, mode: str, num_layers: int, state_size: int, bidirectional: bool = False,
@@ -538,7 +542,7 @@ class RNNFused(Initializer):
         self._sizes = len(GATES[mode]), num_layers, state_size, 2 if bidirectional else 1, projection_size
 
     def set_initializer(self, init: InitializerLike) -> None:
-        """Takes the initializer of the parts that have none."""
+        """Sets the initializer of the parts that have none."""
         self._default = init
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
@@ -548,7 +552,7 @@ class RNNFused(Initializer):
         shapes = packed_shapes(gates, layers, (arr.size - least) // (two - least), hidden, directions, projection)
         size = sum(map(math.prod, shapes.values()))
         if size != arr.size:
-            raise ValueError(f"{name} has {arr.size} values, this RNN packs {size}")
+            raise ValueError(f"{name} has {arr.size} values, but this RNN packs {size}")
         parts = pieces(arr, list(shapes.values()))
         fallback = self._default or getattr(name, "global_init", None) or "uniform"
         for key, part in zip(shapes, parts, strict=True):

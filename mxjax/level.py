@@ -65,7 +65,7 @@ def choose(api: int) -> None:
     if api == _level:
         return
     if _fixed_by is not None:
-        raise RuntimeError(f"this process speaks MXNet {VERSIONS[_level]} since {_fixed_by} was loaded; a process has "
+        raise RuntimeError(f"this process uses MXNet {VERSIONS[_level]} since {_fixed_by} was loaded; a process has "
                            f"one level: choose api={api} before, by MXJAX_API={api} or python -m mxjax run --api {api}")
     _level = api
     for follower in _followers:
@@ -82,7 +82,7 @@ def refuse_gone(name: str) -> None:
     """Raises AttributeError for a module that MXNet 2 has no more, at level 2."""
     if _level == 2 and name in GONE:
         instead = f"; {GONE[name]} stands for it" if GONE[name] else ""
-        raise AttributeError(f"mx.{name} is of MXNet 1.x, and this process speaks MXNet 2{instead}. For the API of "
+        raise AttributeError(f"mx.{name} belongs to MXNet 1.x, but this process uses MXNet 2{instead}. For the API of "
                              "1.9.1: MXJAX_API=1, or python -m mxjax run without --api 2")
 
 

@@ -1,4 +1,4 @@
-"""Learning rates as a function of the number of updates done so far."""
+"""Learning rate schedules: functions of the number of updates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CHANGED = "Update[%d]: Change learning rate to %0.5e"  # MXNet's words: scripts
 
 
 class LRScheduler:
-    """Base of all schedules: `scheduler(num_update)` is the learning rate after that many updates.
+    """Base of all schedules: `scheduler(num_update)` returns the learning rate after `num_update` updates.
 
     Args:
         base_lr: learning rate at the end of the warm-up.
@@ -22,7 +22,7 @@ class LRScheduler:
         warmup_mode: "linear", or "constant" to stay at `warmup_begin_lr` until the warm-up is over.
 
     Raises:
-        ValueError: an argument out of its range.
+        ValueError: an argument is out of range.
     """
 
     def __init__(self, base_lr: float = 0.01, warmup_steps: int = 0, warmup_begin_lr: float = 0,
@@ -40,7 +40,7 @@ class LRScheduler:
         self.warmup_mode = warmup_mode
 
     def get_warmup_lr(self, num_update: int) -> float:
-        """The rate at an update of the warm-up phase (`num_update < warmup_steps`)."""
+        """Returns the rate at an update of the warm-up phase (`num_update < warmup_steps`)."""
         if num_update >= self.warmup_steps:
             raise ValueError(f"update {num_update} is not within the {self.warmup_steps} warm-up steps")
         if self.warmup_mode == "constant":
@@ -48,7 +48,7 @@ class LRScheduler:
         return self.warmup_begin_lr + (self.warmup_final_lr - self.warmup_begin_lr) * num_update / self.warmup_steps
 
     def __call__(self, num_update: int) -> float:
-        """The learning rate at update number `num_update`."""
+        """Returns the learning rate at update number `num_update`."""
         return self.get_warmup_lr(num_update) if num_update < self.warmup_steps else self._scheduled(num_update)
 
     def _scheduled(self, num_update: int) -> float:
@@ -100,7 +100,7 @@ class MultiFactorScheduler(LRScheduler):
     """Multiplies the rate by `factor` after each of a list of updates.
 
     Args:
-        step: numbers of updates, increasing, each >= 1.
+        step: increasing numbers of updates, each >= 1.
         factor: at most 1.
         base_lr, warmup_steps, warmup_begin_lr, warmup_mode: as in `LRScheduler`.
 

@@ -1,4 +1,4 @@
-"""Metrics: how good predictions are, summed up over batches."""
+"""Metrics, which evaluate predictions and accumulate results over batches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Arrays: TypeAlias = Array | Sequence[Array]
 
 
 def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool = False) -> tuple[Any, Any]:
-    """Raise unless labels and predictions fit each other.
+    """Checks that labels and predictions match.
 
     Args:
         labels, preds: arrays or lists of arrays.
@@ -32,10 +32,10 @@ def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool 
         shape: compare the arrays' shapes rather than the lengths.
 
     Returns:
-        Both, wrapped if asked for.
+        Both, wrapped if `wrap` is set.
 
     Raises:
-        ValueError: they differ.
+        ValueError: they do not match.
     """
     sizes = [x.shape if shape else len(x) for x in (labels, preds)]
     if sizes[0] != sizes[1]:
@@ -73,14 +73,14 @@ def _ratio(total: float, count: float) -> float:
 class EvalMetric:
     """Base of all metrics: a sum and a count, since `reset` (global) and since `reset_local` (local).
 
-    A subclass defines `update`, which calls `self._add(total, count)`.
+    Subclasses define `update`, which calls `self._add(total, count)`.
 
     Args:
-        name: what it is called in logs.
-        output_names: names of the predictions that `update_dict` takes; None for all.
+        name: name of the metric in logs.
+        output_names: names of the predictions that `update_dict` uses; None: all.
         label_names: the same for labels.
-        **kwargs: the subclass's arguments, written by `get_config`; `has_global_stats` says whether `get_global`
-            differs from `get`.
+        **kwargs: the subclass's arguments, which `get_config` returns; `has_global_stats` tells
+            whether `get_global` differs from `get`.
     """
 
     def __init__(self, name: str, output_names: list[str] | None = None, label_names: list[str] | None = None,
@@ -96,22 +96,22 @@ class EvalMetric:
         return f"EvalMetric: {dict(self.get_name_value())}"
 
     def get_config(self) -> dict[str, Any]:
-        """Class name and arguments; `create` makes an equal metric of them, also from JSON."""
+        """Returns class name and arguments, from which `create` makes an equal metric, also as JSON."""
         return {**self._kwargs, "metric": type(self).__name__, "name": self.name, "output_names": self.output_names,
                 "label_names": self.label_names}
 
     def update_dict(self, label: dict[str, Any], pred: dict[str, Any]) -> None:
-        """As `update`, with arrays by name, of which `label_names` and `output_names` are used."""
+        """Like `update`, with arrays by name, selected by `label_names` and `output_names`."""
         labels, preds = (list(arrays.values()) if names is None else [arrays[name] for name in names]
                          for arrays, names in ((label, self.label_names), (pred, self.output_names)))
         self.update(labels, preds)
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
-        """Count in a batch.
+        """Adds a batch.
 
         Args:
             labels: list of arrays.
-            preds: list of arrays, one for each label.
+            preds: list of arrays, one per label.
         """
         raise NotImplementedError(f"{type(self).__name__} must define update")
 
@@ -123,22 +123,22 @@ class EvalMetric:
         self.global_num_inst += count
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Resets all statistics."""
         self.global_num_inst = 0
         self.global_sum_metric = 0.0
         self.reset_local()
 
     def reset_local(self) -> None:
-        """Forget what `get` is about, but not what `get_global` is about."""
+        """Resets the local statistics, which `get` returns, but not the global ones."""
         self.num_inst = 0
         self.sum_metric = 0.0
 
     def get(self) -> tuple[Any, Any]:
-        """(name, value) since the last reset of any kind; NaN before the first update."""
+        """Returns (name, value) since the last reset of any kind; NaN before the first update."""
         return self.name, _ratio(self.sum_metric, self.num_inst)
 
     def get_global(self) -> tuple[Any, Any]:
-        """(name, value) since the last `reset`."""
+        """Returns (name, value) since the last `reset`."""
         if not self._has_global_stats:
             return self.get()
         return self.name, _ratio(self.global_sum_metric, self.global_num_inst)
@@ -168,7 +168,7 @@ MetricLike: TypeAlias = EvalMetric | str | dict[str, Any] | Callable[..., Any] |
 
 
 def create(metric: MetricLike, *args: Any, **kwargs: Any) -> EvalMetric:
-    """A metric from what stands for it.
+    """Creates a metric from a name or another description.
 
     Args:
         metric: a name, a configuration (dict or JSON), a metric, a function `feval(label, pred)`, or a list of these.
@@ -191,7 +191,7 @@ class CompositeEvalMetric(EvalMetric):
     """Several metrics as one, whose names and values are lists.
 
     Args:
-        metrics: what `create` takes, each.
+        metrics: metrics, or descriptions that `create` accepts.
         name, output_names, label_names: as in `EvalMetric`.
     """
 
@@ -204,14 +204,14 @@ class CompositeEvalMetric(EvalMetric):
     _create = staticmethod(create)
 
     def add(self, metric: MetricLike) -> None:
-        """Add a metric, or what `create` makes one of."""
+        """Adds a metric, or a description that `create` accepts."""
         self.metrics.append(self._create(metric))
 
     def get_metric(self, index: int) -> EvalMetric:
-        """The metric at an index.
+        """Returns the metric at an index.
 
         Raises:
-            ValueError: there are fewer.
+            ValueError: the index is out of range.
         """
         try:
             return self.metrics[index]
@@ -275,7 +275,7 @@ class _PairMetric(EvalMetric):
 @register
 @alias("acc")
 class Accuracy(_PairMetric):
-    """Share of right classes.
+    """Fraction of correct classes.
 
     Args:
         axis: of the classes in predictions that have more dimensions than labels.
@@ -307,11 +307,11 @@ class Accuracy(_PairMetric):
 @register
 @alias("top_k_accuracy", "top_k_acc")
 class TopKAccuracy(_PairMetric):
-    """Share of labels among the k most likely classes.
+    """Fraction of labels among the k most likely classes.
 
     Args:
         top_k: k, at least 2.
-        name, output_names, label_names: as in `EvalMetric`; the name gets "_k" behind it.
+        name, output_names, label_names: as in `EvalMetric`; "_k" is appended to the name.
     """
 
     def __init__(self, top_k: int = 1, name: str = "top_k_accuracy", output_names: list[str] | None = None,
@@ -361,7 +361,7 @@ class _BinaryMetric(EvalMetric):
 
     def _count(self, label: numpy.ndarray, pred: numpy.ndarray) -> numpy.ndarray:
         check_label_shapes(label, pred)
-        _need_scores(self.name, pred, "(batch, 2), a score for each class")
+        _need_scores(self.name, pred, "(batch, 2), one score per class")
         label, pred = label.astype(numpy.int32).ravel(), pred.argmax(axis=1)
         if len(numpy.unique(label)) > 2:
             raise ValueError(f"{type(self).__name__} is for two classes; the labels have {numpy.unique(label)}")
@@ -406,7 +406,7 @@ class MCC(_BinaryMetric):
         average: "macro" for the mean of the updates' scores, "micro" for the score of all samples together.
 
     Source:
-        Matthews, 1975. Sums that are 0 are left out of the denominator.
+        Matthews, 1975. The denominator omits sums that are 0.
     """
 
     def __init__(self, name: str = "mcc", output_names: list[str] | None = None,
@@ -434,7 +434,7 @@ class Perplexity(EvalMetric):
     """exp(mean of -log probability of the label).
 
     Args:
-        ignore_label: a label that does not count; None for none.
+        ignore_label: a label to ignore; None: none.
         axis: of the classes.
         name, output_names, label_names: as in `EvalMetric`.
     """
@@ -520,7 +520,7 @@ class _LogLoss(_PairMetric):
     def _score(self, label: numpy.ndarray, pred: numpy.ndarray) -> tuple[float, int]:
         label = label.ravel()
         check_label_shapes(label, pred)
-        _need_scores(self.name, pred, "(batch, classes), a probability for each class")
+        _need_scores(self.name, pred, "(batch, classes), one probability per class")
         if len(label) and not -pred.shape[1] <= label.min() <= label.max() < pred.shape[1]:
             raise IndexError(f"{self.name}: labels from {label.min()} to {label.max()}, but predictions of "
                              f"{pred.shape[1]} classes")
@@ -546,7 +546,7 @@ class CrossEntropy(_LogLoss):
 @register
 @alias("nll_loss")
 class NegativeLogLikelihood(_LogLoss):
-    """Mean of -log(probability of the label): `CrossEntropy` by another name.
+    """Mean of -log(probability of the label): the same as `CrossEntropy`.
 
     Args:
         eps: added to the probability.
@@ -575,7 +575,7 @@ class PearsonCorrelation(EvalMetric):
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
     def reset_micro(self) -> None:
-        """Forget the running sums."""
+        """Resets the running sums."""
         self._label_nums, self._mean_l, self._sse_l = 0, 0.0, 0.0
         self._pred_nums, self._mean_p, self._sse_p = 0, 0.0, 0.0
         self._conv = 0.0
@@ -585,11 +585,11 @@ class PearsonCorrelation(EvalMetric):
         self.reset_micro()
 
     def update_variance(self, new_values: numpy.ndarray, *aggregate: float) -> tuple[float, float, float]:
-        """(count, mean, sum of squared deviations) with new values counted in.
+        """Adds new values to (count, mean, sum of squared deviations).
 
         Args:
             new_values: 1-d.
-            *aggregate: the three so far.
+            *aggregate: the previous three numbers.
         """
         count, mean, sse = aggregate
         count += len(new_values)
@@ -598,7 +598,7 @@ class PearsonCorrelation(EvalMetric):
         return count, mean, sse + numpy.sum(before * (new_values - mean))
 
     def update_cov(self, label: numpy.ndarray, pred: numpy.ndarray) -> None:
-        """Count in products of deviations; between the updates of the two means."""
+        """Adds products of deviations; call it between the updates of the two means."""
         self._conv += numpy.sum((label - self._mean_l) * (pred - self._mean_p))
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
@@ -624,7 +624,7 @@ class PearsonCorrelation(EvalMetric):
 
 @register
 class PCC(EvalMetric):
-    """Matthews' correlation for any number of classes: the discrete form of Pearson's.
+    """Matthews correlation coefficient for any number of classes: the discrete form of Pearson's.
 
     Args:
         name, output_names, label_names, has_global_stats: as in `EvalMetric`.
@@ -665,12 +665,12 @@ class PCC(EvalMetric):
 
     @property
     def sum_metric(self) -> float:
-        """The local value times the number of updates."""
+        """Returns the local value times the number of updates."""
         return self._calc_mcc(self.lcm) * self.num_inst
 
     @property
     def global_sum_metric(self) -> float:
-        """The global value times the number of updates."""
+        """Returns the global value times the number of updates."""
         return self._calc_mcc(self.gcm) * self.global_num_inst
 
     def reset(self) -> None:
@@ -685,7 +685,7 @@ class PCC(EvalMetric):
 
 @register
 class Loss(EvalMetric):
-    """Mean of the predictions themselves, which are losses; arguments as in `EvalMetric`."""
+    """Mean of the predictions, which are losses; arguments as in `EvalMetric`."""
 
     def __init__(self, name: str = "loss", output_names: list[str] | None = None,
                  label_names: list[str] | None = None) -> None:
@@ -699,7 +699,7 @@ class Loss(EvalMetric):
 
 @register
 class Torch(Loss):
-    """`Loss` by the name that Torch criterions used; arguments as in `EvalMetric`."""
+    """`Loss` under the name that Torch criteria used; arguments as in `EvalMetric`."""
 
     def __init__(self, name: str = "torch", output_names: list[str] | None = None,
                  label_names: list[str] | None = None) -> None:
@@ -708,7 +708,7 @@ class Torch(Loss):
 
 @register
 class Caffe(Loss):
-    """`Loss` by the name that Caffe criterions used; arguments as in `EvalMetric`."""
+    """`Loss` under the name that Caffe criteria used; arguments as in `EvalMetric`."""
 
     def __init__(self, name: str = "caffe", output_names: list[str] | None = None,
                  label_names: list[str] | None = None) -> None:
@@ -717,11 +717,11 @@ class Caffe(Loss):
 
 @register
 class CustomMetric(EvalMetric):
-    """A metric from a function.
+    """Wraps a function as a metric.
 
     Args:
         feval: `feval(label, pred)` of NumPy arrays; returns a value, or (sum, count).
-        name: the function's by default.
+        name: name of the metric; by default the function's.
         allow_extra_outputs: allow more predictions than labels; the first ones are used.
         output_names, label_names: as in `EvalMetric`.
     """
@@ -749,17 +749,17 @@ class CustomMetric(EvalMetric):
         return [_numpy(x) for x in arrays]
 
     def get_config(self) -> dict[str, Any]:
-        """Not possible: a function cannot be written down."""
+        """Not supported, because functions cannot be serialized."""
         raise NotImplementedError("CustomMetric cannot be serialized")
 
 
 def np(numpy_feval: Callable[[numpy.ndarray, numpy.ndarray], Any], name: str | None = None,
        allow_extra_outputs: bool = False) -> CustomMetric:
-    """A metric from a function of NumPy arrays.
+    """Creates a metric from a function of NumPy arrays.
 
     Args:
         numpy_feval: `numpy_feval(label, pred)`; returns a value, or (sum, count).
-        name: the function's by default.
+        name: name of the metric; by default the function's.
         allow_extra_outputs: allow more predictions than labels.
 
     Example:

@@ -1,4 +1,4 @@
-"""The old `FeedForward` model; checkpoints and the link between training and kvstores under MXNet's names."""
+"""The deprecated `FeedForward` model, checkpoints, and MXNet's helpers for training with kvstores."""
 
 from __future__ import annotations
 
@@ -40,15 +40,16 @@ Callbacks: TypeAlias = Callable[..., object] | Sequence[Callable[..., object]] |
 
 
 class FeedForward:
-    """A network trained and used by NumPy arrays or iterators; superseded by `mx.mod.Module`, which it uses.
+    """A network that is trained and evaluated on NumPy arrays or iterators. Superseded by
+    `mx.mod.Module`, which it uses.
 
     Args:
-        symbol: the network, or a function that makes one for a bucket key.
+        symbol: the network, or a function that creates the network for a bucket key.
         ctx: device or list of devices.
-        num_epoch: epochs to train.
-        epoch_size: batches in an epoch; None for what the iterator has.
+        num_epoch: number of epochs to train.
+        epoch_size: batches in an epoch; None: all batches of the iterator.
         optimizer: optimizer or its name.
-        initializer: of parameters that are not given.
+        initializer: initializer of parameters without given values.
         numpy_batch_size: batch size for plain arrays.
         arg_params, aux_params: parameters and auxiliary states by name.
         allow_extra_params: ignore parameters that the network does not have.
@@ -88,7 +89,7 @@ class FeedForward:
             raise TypeError(f"X must be a DataIter, NDArray or numpy.ndarray, got {type(X).__name__}")
         if y is None:
             if is_train:
-                raise ValueError("y must be given when X is an array")
+                raise ValueError("y is required when X is an array")
             y = np.zeros(X.shape[0])
         y = y.asnumpy() if isinstance(y, NDArray) else np.asarray(y)
         y = y.reshape(-1) if y.ndim == 2 and y.shape[1] == 1 else y
@@ -108,7 +109,7 @@ class FeedForward:
     def _network(self) -> Symbol:
         """Returns the network, or for buckets the one of the last bucket key asked for."""
         if self.symbol is None:
-            raise ValueError("FeedForward has no network: it was given None for a symbol")
+            raise ValueError("FeedForward has no network: its symbol is None")
         return self.symbol
 
     def _module(self, data: io.DataIter, with_labels: bool) -> BucketingModule | Module:
@@ -135,7 +136,7 @@ class FeedForward:
 
     def predict(self, X: Data, num_batch: int | None = None, return_data: bool = False,  # noqa: N803
                 reset: bool = True) -> Any:
-        """Outputs for X as NumPy arrays.
+        """Returns the outputs for X as NumPy arrays.
 
         Args:
             X: iterator or array.
@@ -144,7 +145,8 @@ class FeedForward:
             reset: reset the iterator first.
 
         Returns:
-            An array, or a list of them if there are several outputs; with `return_data` (outputs, data, label).
+            An array, or a list of arrays if there are several outputs; with `return_data`,
+            (outputs, data, label).
         """
         data = self._iterator(X, None, is_train=False)
         columns: list[list[list[np.ndarray]]] = [[], [], []]
@@ -161,7 +163,7 @@ class FeedForward:
     def score(self, X: Data, eval_metric: metric.EvalMetric | str | Callable[..., Any] = "acc",  # noqa: N803
               num_batch: int | None = None, batch_end_callback: Callbacks = None,
               reset: bool = True) -> float | list[float]:
-        """The value of a metric.
+        """Evaluates a metric.
 
         Args:
             X: iterator with labels.
@@ -181,24 +183,24 @@ class FeedForward:
             logger: logging.Logger | ModuleType | None = None, work_load_list: Sequence[float] | None = None,
             monitor: Monitor | None = None, eval_end_callback: Callbacks = LogValidationMetricsCallback(),
             eval_batch_end_callback: Callbacks = None) -> None:
-        """Train.
+        """Trains the model.
 
         Args:
             X: iterator with labels, or array.
-            y: labels where X is an array.
+            y: labels if X is an array.
             eval_data: iterator or pair of arrays to validate on.
             eval_metric: metric or its name.
             epoch_end_callback, batch_end_callback, eval_end_callback, eval_batch_end_callback: callbacks.
             kvstore: store or its name.
-            logger: takes the lines about the training; default `logging`.
-            work_load_list: kept for MXNet's sake.
+            logger: logger of the training progress; by default `logging`.
+            work_load_list: ignored; accepted for compatibility.
             monitor: a Monitor.
 
         Raises:
-            TypeError: the constructor was given no number of epochs.
+            TypeError: `num_epoch` was not passed to the constructor.
         """
         if self.num_epoch is None:
-            raise TypeError("fit needs a number of epochs: give the constructor num_epoch")
+            raise TypeError("fit needs a number of epochs: pass num_epoch to the constructor")
         data, eval_data = self._iterator(X, y, is_train=True), self._eval_iterator(eval_data)
         module = self._module(data, True)
         module.bind(data.provide_data, data.provide_label)
@@ -241,7 +243,7 @@ class FeedForward:
                 if nbatch == self.epoch_size:
                     return
             if nbatch == before:
-                raise ValueError("the iterator to train on has no batch")
+                raise ValueError("the training iterator has no batches")
             logger.info("Epoch[%d] Resetting Data Iterator", epoch)
             data.reset()
             if self.epoch_size is None:
@@ -295,21 +297,21 @@ class FeedForward:
             self.initializer(name, value)
 
     def save(self, prefix: str, epoch: int | None = None, remove_amp_cast: bool = True) -> None:
-        """Save as `save_checkpoint` does; `epoch` is the number of epochs to train by default.
+        """Saves a checkpoint like `save_checkpoint`; by default `epoch` is the number of epochs to train.
 
         Raises:
-            ValueError: there is no number of an epoch, or the model has no parameters yet.
+            ValueError: there is no epoch number, or the model has no parameters yet.
         """
         epoch = self.num_epoch if epoch is None else epoch
         if epoch is None:
-            raise ValueError("which epoch? Neither save nor the constructor was given a number")
+            raise ValueError("the epoch is unknown: pass it to save, or num_epoch to the constructor")
         if self.arg_params is None:
-            raise ValueError("the model has no parameters to save: fit it, or give the constructor arg_params")
+            raise ValueError("the model has no parameters to save: fit it, or pass arg_params to the constructor")
         save_checkpoint(prefix, epoch, self.symbol, self.arg_params, self.aux_params or {}, remove_amp_cast)
 
     @staticmethod
     def load(prefix: str, epoch: int, ctx: Context | Sequence[Context] | None = None, **kwargs: Any) -> FeedForward:
-        """A model from a checkpoint; training it goes on from there."""
+        """Loads a model from a checkpoint; training continues from it."""
         symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
         return FeedForward(symbol, ctx=ctx, arg_params=arg_params, aux_params=aux_params, begin_epoch=epoch, **kwargs)
 
@@ -323,7 +325,7 @@ class FeedForward:
                logger: logging.Logger | ModuleType | None = None, work_load_list: Sequence[float] | None = None,
                eval_end_callback: Callbacks = LogValidationMetricsCallback(), eval_batch_end_callback: Callbacks = None,
                **kwargs: Any) -> FeedForward:
-        """A model, trained; arguments as in the constructor and `fit`."""
+        """Creates and trains a model; arguments as in the constructor and `fit`."""
         model = FeedForward(symbol, ctx, num_epoch, epoch_size, optimizer, initializer, **kwargs)
         model.fit(X, y, eval_data, eval_metric, epoch_end_callback, batch_end_callback, kvstore, logger,
                   work_load_list, None, eval_end_callback, eval_batch_end_callback)

@@ -20,7 +20,7 @@ __all__ = ["Predictor", "load_ndarray_file"]
 
 
 def load_ndarray_file(nd_bytes: bytes) -> dict[str, np.ndarray] | list[np.ndarray]:
-    """NumPy arrays out of the content of a `.params` file: a dictionary where they have names, else a list."""
+    """Loads NumPy arrays from the content of a `.params` file: a dictionary if they have names, otherwise a list."""
     result = load_frombuffer(nd_bytes)
     for one in result.values() if isinstance(result, dict) else result:
         if one.stype != "default":  # which may stand for much more than is stored
@@ -49,13 +49,13 @@ class Predictor:
 
     Args:
         symbol: symbol, its JSON text or file.
-        params: dictionary of parameters and auxiliary states (with or without "arg:" and "aux:"), their file or its
-            content.
+        params: dictionary of parameters and auxiliary states (with or without the prefixes "arg:"
+            and "aux:"), their file, or its content.
         shapes: shapes of the inputs by name; other inputs, such as labels, are zeros.
-        dev_type, dev_id: where it runs.
-        type_dict: dtypes of inputs by name, default float32.
-        outputs: names of outputs of layers to have instead of the symbol's own, e.g. ("flatten0_output",); the
-            part behind them is not computed.
+        dev_type, dev_id: type and id of the device.
+        type_dict: dtypes of inputs by name; by default float32.
+        outputs: names of inner outputs to return instead of the symbol's own, e.g.
+            ("flatten0_output",); later layers are not computed.
 
     Raises:
         MXNetError: shapes do not fit, a parameter is missing, or there is no such output.
@@ -78,7 +78,7 @@ class Predictor:
             known = internals.list_outputs()
             missing = [name for name in outputs if name not in known and f"{name}_output" not in known]
             if missing:
-                raise MXNetError(f"there is no output {', '.join(missing)}; there are {', '.join(known)}")
+                raise MXNetError(f"unknown output {', '.join(missing)}; known: {', '.join(known)}")
             self.symbol = Group([internals[n if n in known else f"{n}_output"] for n in outputs])
         self.context = Context(dev_type, dev_id)
         names = set(self.symbol.list_inputs())
@@ -87,15 +87,15 @@ class Predictor:
         self.reshape(shapes)
 
     def reshape(self, shapes: Mapping[str, Sequence[int]]) -> None:
-        """Prepares for inputs of other shapes; the parameters stay, the inputs are zeros again.
+        """Changes the shapes of the inputs; the parameters stay, and the inputs are reset to zeros.
 
         Raises:
-            MXNetError: an input is not there, or its shape does not fit.
+            MXNetError: an input does not exist, or its shape does not fit.
         """
         args, auxs = self.symbol.list_arguments(), self.symbol.list_auxiliary_states()
         unknown = [n for n in shapes if n not in args or n in self._params]
         if unknown:
-            raise MXNetError(f"there is no input {', '.join(unknown)}; there are "
+            raise MXNetError(f"unknown input {', '.join(unknown)}; known: "
                              f"{', '.join(n for n in args if n not in self._params)}")
         result = self.symbol.infer_shape_partial(**{n: tuple(s) for n, s in shapes.items()},
                                                  **{n: v.shape for n, v in self._params.items()})
@@ -103,7 +103,7 @@ class Predictor:
         sizes = dict(zip([*args, *auxs], [*result[0], *result[2]], strict=True))
         lacking = [n for n in [*args, *auxs] if n not in self._params and (not sizes[n] or 0 in sizes[n])]
         if lacking:
-            raise MXNetError(f"nothing tells the shape of {', '.join(lacking)}: give its shape, or its value among the "
+            raise MXNetError(f"the shape of {', '.join(lacking)} is not known: pass its shape, or its value among the "
                              "parameters")
         self._inputs = {n: empty(sizes[n], self.context, self._types.get(n, "float32")) for n in [*args, *auxs]
                         if n not in self._params}
@@ -117,13 +117,13 @@ class Predictor:
         return self.symbol.list_outputs()
 
     def set_input(self, name: str, value: Any) -> None:
-        """Sets an input: array of its shape, NumPy or NDArray.
+        """Sets an input to a NumPy array or NDArray of its shape.
 
         Raises:
             MXNetError: there is no such input, or the shape does not fit.
         """
         if name not in self._inputs:
-            raise MXNetError(f"there is no input {name}; there are {', '.join(self._inputs)}")
+            raise MXNetError(f"unknown input {name}; known: {', '.join(self._inputs)}")
         target = self._inputs[name]
         if tuple(np.shape(value)) != target.shape:
             raise MXNetError(f"input {name} must have the shape {target.shape}, got {tuple(np.shape(value))}; see "
@@ -131,17 +131,17 @@ class Predictor:
         target[:] = value if isinstance(value, NDArray) else array(value, self.context, target.dtype)
 
     def forward(self, **inputs: object) -> None:
-        """Sets the inputs given by name and runs the model."""
+        """Sets inputs by name and runs the model."""
         for name, value in inputs.items():
             self.set_input(name, value)
         self._executor.forward(is_train=False)
 
     def get_output(self, index: int = 0) -> np.ndarray:
-        """An output of the last `forward`, as NumPy array.
+        """Returns an output of the last `forward` as a NumPy array.
 
         Raises:
-            MXNetError: there is no output of that number.
+            MXNetError: there is no output with this index.
         """
         if not 0 <= index < len(self._executor.outputs):
-            raise MXNetError(f"there is no output {index}; there are {len(self._executor.outputs)}")
+            raise MXNetError(f"there is no output {index}; the model has {len(self._executor.outputs)} outputs")
         return self._executor.outputs[index].asnumpy()

@@ -1,4 +1,4 @@
-"""`mx.profiler`: what ran when and how long, as a Chrome trace and as a table.
+"""`mx.profiler`: records operators and their durations as a Chrome trace and as a table.
 
     mx.profiler.set_config(filename="trace.json", aggregate_stats=True)
     mx.profiler.set_state("run")
@@ -7,10 +7,10 @@
     print(mx.profiler.dumps())
     mx.profiler.dump()            # chrome://tracing and https://ui.perfetto.dev read the file
 
-XLA runs a graph as one program, which is one event here ("symbolic"); what is inside it is in XLA's own trace, which
-`set_config(jax_trace="folder")` writes beside. While the profiler runs each call waits for its result, so that an
-event's length is the time of the work (`synchronous=False`: of starting it). When it is off it costs one comparison a
-call.
+XLA runs a graph as one program, which is a single event here ("symbolic"). XLA's own trace shows
+its contents; `set_config(jax_trace="folder")` also writes that trace. While the profiler runs, each
+call waits for its result, so that the length of an event is the duration of the work (with
+`synchronous=False`: of starting it). When the profiler is off, it costs one comparison per call.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class _Profiler:
         self.sampled = 0.0
 
     def begin_here(self) -> None:
-        """Makes what belongs to this process: in a forked child, locks may be those of threads that are not there."""
+        """Creates the state of this process; in a forked child, inherited locks may belong to
+        threads that no longer exist."""
         self.lock = threading.RLock()
         self.writing = threading.RLock()  # of the file; `lock` is held for moments only
         self.switching = threading.RLock()  # on and off
@@ -76,12 +77,12 @@ class _Profiler:
 
     # ------------------------------------------------------------ recording
     def duration(self, name: str, category: str, begin: int, end: int) -> None:
-        """Notes that something ran from `begin` to `end` (nanoseconds)."""
+        """Records an event from `begin` to `end` (nanoseconds)."""
         self.note((category, name), (end - begin) / 1e6,
                   {"ph": "B", "ts": begin // 1000}, {"ph": "E", "ts": end // 1000})
 
     def counter(self, name: str, category: str, value: float, shown: float) -> None:
-        """Notes a value; `shown` is what the table has."""
+        """Records a value; `shown` is its value in the table."""
         self.note((category, name), shown, {"ph": "C", "ts": time.time_ns() // 1000, "args": {name: value}})
 
     def note(self, place: tuple[str, str], value: float | None, *events: dict[str, Any]) -> None:
@@ -98,7 +99,7 @@ class _Profiler:
                 row[:] = row[0] + 1, row[1] + value, min(row[2], value), max(row[3], value)
 
     def observe(self, name: str, kind: str, call: Callable[..., Any], *args: object) -> Any:
-        """Makes a compiled call and notes how long it took."""
+        """Runs a compiled call and records its duration."""
         wanted = self.settings["profile_all"] or self.settings[f"profile_{kind}"]
         if not self.active or not (wanted or _inside.operator):
             return call(*args)
@@ -115,7 +116,7 @@ class _Profiler:
         return result
 
     def sample_memory(self) -> None:
-        """Notes the memory in use on each device, at most a hundred times a second."""
+        """Records the memory in use on each device, at most a hundred times per second."""
         with self.lock:
             now = time.monotonic()
             if now - self.sampled < 0.01:
@@ -126,7 +127,7 @@ class _Profiler:
 
     # ------------------------------------------------------------ state
     def start(self) -> None:
-        """Begins recording."""
+        """Starts recording."""
         with self.switching:
             if self.running:
                 return
@@ -138,7 +139,7 @@ class _Profiler:
             self.write_later()
 
     def stop(self) -> None:
-        """Ends recording."""
+        """Stops recording."""
         with self.switching:
             if not self.running:
                 return
@@ -152,7 +153,7 @@ class _Profiler:
                 jax.profiler.stop_trace()
 
     def write_later(self, taken: float = 0.0) -> None:
-        """Has the file written again and again while the profiler runs; `taken`: seconds for the last time."""
+        """Schedules periodic writes of the file while the profiler runs; `taken`: seconds of the last write."""
         if self.running and self.settings["continuous_dump"]:
             # a long file is written in full each time: not for more than a tenth of the time
             self.writer = threading.Timer(max(self.settings["dump_period"], 9 * taken), self._write_again)
@@ -169,7 +170,7 @@ class _Profiler:
                 self.write_later(time.monotonic() - begin)
 
     def write(self, finished: bool = False) -> None:
-        """Adds the events since the last time to the file, which is complete JSON at every moment.
+        """Appends the events since the last write to the file, which is complete JSON at all times.
 
         Args:
             finished: the next events begin the file anew.
@@ -217,7 +218,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def custom_operator(name: str) -> Iterator[None]:
-    """Says that this thread runs a custom operator's Python code: calls in it count as the operator's."""
+    """Marks that this thread runs a custom operator's Python code; its calls count towards the operator."""
     before, _inside.operator = _inside.operator, name
     begin = time.time_ns()
     try:
@@ -230,14 +231,14 @@ def custom_operator(name: str) -> Iterator[None]:
 
 # -------------------------------------------------------------------- settings
 def set_kvstore_handle(handle: object) -> None:
-    """Says by which kvstore servers are reached (`profile_process="server"`)."""
+    """Sets the kvstore whose servers `profile_process="server"` refers to."""
     _profiler.kvstore = handle
 
 
 def _ask_servers(function: str, **arguments: object) -> None:
     """Has all servers of the kvstore call a function of this module."""
     if _profiler.kvstore is None:
-        raise MXNetError(f"profiler.{function}(profile_process='server'): which servers? Call "
+        raise MXNetError(f"profiler.{function}(profile_process='server'): the servers are unknown; call "
                          "set_kvstore_handle(store) first")
     _profiler.kvstore._send_command_to_servers(_SERVER_COMMAND, json.dumps({"function": function, **arguments}))
 
@@ -252,7 +253,7 @@ def _on_server(process: str, function: str, **arguments: object) -> bool:
 
 
 def obey(body: str) -> None:
-    """Does, on a server, what a worker has asked for by `profile_process="server"`."""
+    """Runs a worker's request with `profile_process="server"` on a server."""
     asked = json.loads(body)
     function = {"set_config": set_config, "set_state": set_state, "dump": dump, "pause": pause,
                 "resume": resume}[asked.pop("function")]
@@ -260,20 +261,21 @@ def obey(body: str) -> None:
 
 
 def set_config(**kwargs: object) -> None:
-    """Sets up the profiler; what is not given gets its default.
+    """Configures the profiler; settings that are not passed get their defaults.
 
     Args:
-        filename: the trace's file (default "profile.json").
-        profile_all, profile_symbolic, profile_imperative, profile_memory, profile_api: what to record: graphs,
-            operators called one by one, memory in use. (There is no C API here: the last records nothing.)
-        continuous_dump, dump_period: write the file every so many seconds while running.
-        aggregate_stats: keep the statistics that `dumps` shows.
-        profile_process: "worker", or "server": the servers of the store given to `set_kvstore_handle`.
-        jax_trace: folder for XLA's own trace (TensorBoard, Perfetto); mxjax's addition.
-        synchronous: wait for each call's result; mxjax's addition.
+        filename: file of the trace (by default "profile.json").
+        profile_all, profile_symbolic, profile_imperative, profile_memory, profile_api: what to
+            record: everything, graphs, imperative operators, memory in use. `profile_api` has no
+            effect, because there is no C API.
+        continuous_dump, dump_period: write the file every `dump_period` seconds while recording.
+        aggregate_stats: collect the statistics that `dumps` shows.
+        profile_process: "worker", or "server" for the servers of the store in `set_kvstore_handle`.
+        jax_trace: directory for XLA's own trace (TensorBoard, Perfetto); specific to mxjax.
+        synchronous: wait for each call's result; specific to mxjax.
 
     Raises:
-        MXNetError: an unknown setting, or a value of a wrong kind.
+        MXNetError: unknown setting, or a value of the wrong type.
     """
     unknown = set(kwargs) - set(_SETTINGS)
     if unknown:
@@ -296,25 +298,25 @@ def _converted(name: str, value: object) -> Any:
             return texts[str(value).lower()]
         return type(default)(value)
     except (KeyError, TypeError, ValueError):
-        raise MXNetError(f"profiler.set_config: {name}={value!r} is no {type(default).__name__}") from None
+        raise MXNetError(f"profiler.set_config: {name}={value!r} is not of type {type(default).__name__}") from None
 
 
 def profiler_set_config(mode: str = "symbolic", filename: str = "profile.json") -> None:
-    """The old form of `set_config`: mode is "symbolic" or "all"."""
+    """Deprecated form of `set_config`; mode is "symbolic" or "all"."""
     warnings.warn("profiler.profiler_set_config() is deprecated. Please use profiler.set_config() instead",
                   stacklevel=2)
     set_config(**{f"profile_{mode}": True, "filename": filename})
 
 
 def set_state(state: str = "stop", profile_process: str = "worker") -> None:
-    """Begins or ends recording.
+    """Starts or stops recording.
 
     Args:
         state: "run" or "stop".
         profile_process: "worker" or "server".
 
     Raises:
-        KeyError: another state.
+        KeyError: unknown state.
     """
     action = {"run": _profiler.start, "stop": _profiler.stop}[state]
     if not _on_server(profile_process, "set_state", state=state):
@@ -322,29 +324,29 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
 
 
 def profiler_set_state(state: str = "stop") -> None:
-    """The old form of `set_state`."""
+    """Deprecated form of `set_state`."""
     warnings.warn("profiler.profiler_set_state() is deprecated. Please use profiler.set_state() instead", stacklevel=2)
     set_state(state)
 
 
 def pause(profile_process: str = "worker") -> None:
-    """Leaves out what happens until `resume`."""
+    """Pauses recording until `resume`."""
     if not _on_server(profile_process, "pause"):
         _profiler.paused = True
 
 
 def resume(profile_process: str = "worker") -> None:
-    """Ends a `pause`."""
+    """Resumes recording after `pause`."""
     if not _on_server(profile_process, "resume"):
         _profiler.paused = False
 
 
 # -------------------------------------------------------------------- results
 def dump(finished: bool = True, profile_process: str = "worker") -> None:
-    """Writes what was recorded to the file.
+    """Writes the recorded events to the file.
 
     Args:
-        finished: end recording; the next events begin the file anew.
+        finished: stop recording; later events start a new file.
         profile_process: "worker" or "server".
     """
     if _on_server(profile_process, "dump", finished=finished):
@@ -355,22 +357,22 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
 
 
 def dump_profile() -> None:
-    """The old form of `dump`."""
+    """Deprecated form of `dump`."""
     warnings.warn("profiler.dump_profile() is deprecated. Please use profiler.dump() instead", stacklevel=2)
     dump(True)
 
 
 def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False) -> str:
-    """The statistics gathered so far (`set_config(aggregate_stats=True)`), in milliseconds and kB.
+    """Returns the statistics collected so far (`set_config(aggregate_stats=True)`), in milliseconds and kB.
 
     Args:
-        reset: forget them afterwards.
+        reset: reset them afterwards.
         format: "table" or "json".
         sort_by: "total", "avg", "min", "max" or "count", within each category.
         ascending: smallest first.
 
     Raises:
-        AssertionError: an argument has another value.
+        AssertionError: an argument is invalid.
     """
     for name, value, known in (("format", format, ("table", "json")), ("sort_by", sort_by, tuple(_SORTING)),
                                ("ascending", ascending, (False, True)), ("reset", reset, (False, True))):
@@ -422,11 +424,11 @@ class _Duration:
         self._begun: deque[int] = deque(maxlen=1)  # of the threads that share this, one takes the beginning out
 
     def start(self) -> None:
-        """Marks the beginning."""
+        """Marks the start."""
         self._begun.append(time.time_ns())
 
     def stop(self) -> None:
-        """Marks the end; without a beginning it means nothing."""
+        """Marks the end; does nothing without a start."""
         try:
             begin = self._begun.pop()
         except IndexError:
@@ -454,24 +456,24 @@ class Domain:
         return self.name
 
     def new_task(self, name: str) -> Task:
-        """A Task of this domain."""
+        """Creates a Task in this domain."""
         return Task(self, name)
 
     def new_frame(self, name: str) -> Frame:
-        """A Frame of this domain."""
+        """Creates a Frame in this domain."""
         return Frame(self, name)
 
     def new_counter(self, name: str, value: int | None = None) -> Counter:
-        """A Counter of this domain."""
+        """Creates a Counter in this domain."""
         return Counter(self, name, value)
 
     def new_marker(self, name: str) -> Marker:
-        """A Marker of this domain."""
+        """Creates a Marker in this domain."""
         return Marker(self, name)
 
 
 class Task(_Duration):
-    """A piece of work of a thread: `start`, `stop`; all its times count together."""
+    """A piece of work of a thread, from `start` to `stop`; its durations are accumulated."""
 
     def __init__(self, domain: Domain, name: str) -> None:
         super().__init__(name)
@@ -479,7 +481,7 @@ class Task(_Duration):
 
 
 class Frame(_Duration):
-    """One round of something that comes again and again, such as an iteration."""
+    """One cycle of recurring work, such as an iteration."""
 
     def __init__(self, domain: Domain, name: str) -> None:
         super().__init__(name)
@@ -487,7 +489,7 @@ class Frame(_Duration):
 
 
 class Event(_Duration):
-    """A stretch of time without a domain."""
+    """A time span without a domain."""
 
     _category = "event"
 
@@ -501,7 +503,7 @@ class Counter:
     Args:
         domain: its category.
         name: its name.
-        value: its first value.
+        value: its initial value.
     """
 
     def __init__(self, domain: Domain, name: str, value: int | None = None) -> None:
@@ -522,11 +524,11 @@ class Counter:
         self._set(int(value))
 
     def increment(self, delta: int = 1) -> None:
-        """Adds to the number."""
+        """Increments the number."""
         self._set(None, int(delta))
 
     def decrement(self, delta: int = 1) -> None:
-        """Takes from the number."""
+        """Decrements the number."""
         self._set(None, -int(delta))
 
     def __iadd__(self, delta: int) -> Counter:
@@ -542,19 +544,19 @@ class Counter:
 
 
 class Marker:
-    """A moment."""
+    """A point in time."""
 
     def __init__(self, domain: Domain, name: str) -> None:
         self.name, self.domain = name, domain
 
     def mark(self, scope: str = "process") -> None:
-        """Marks now.
+        """Marks the current time.
 
         Args:
-            scope: how far the mark is drawn: "global", "process", "thread", "task" or "marker".
+            scope: extent of the drawn mark: "global", "process", "thread", "task" or "marker".
 
         Raises:
-            MXNetError: another scope.
+            MXNetError: unknown scope.
         """
         if scope not in _MARKER_SCOPES:
             raise MXNetError(f"Marker.mark: scope {scope!r}; known: {', '.join(_MARKER_SCOPES)}")
@@ -565,11 +567,11 @@ class Marker:
 
 @contextlib.contextmanager
 def scope(name: str = "<unk>:", append_mode: bool = True) -> Iterator[None]:
-    """A `with` block that is one event, and a named range in XLA's trace.
+    """A `with` block that is recorded as one event, and as a named range in XLA's trace.
 
     Args:
         name: its name.
-        append_mode: after the names of the scopes around it.
+        append_mode: append it to the names of the enclosing scopes.
     """
     before = _inside.scope
     _inside.scope = before + name if append_mode else name
@@ -584,9 +586,9 @@ def scope(name: str = "<unk>:", append_mode: bool = True) -> Iterator[None]:
 
 
 def autostart() -> None:
-    """Begins recording and writes the file at exit, as MXNET_PROFILER_AUTOSTART asks.
+    """Starts recording and writes the file at exit, for MXNET_PROFILER_AUTOSTART.
 
-    MXNET_PROFILER_MODE: 0 records graphs only, 1 (default) everything.
+    MXNET_PROFILER_MODE: 0 records only graphs, 1 (default) everything.
     """
     everything = settings.PROFILER_MODE()
     set_config(profile_all=everything, profile_imperative=everything, profile_memory=everything)

@@ -1,8 +1,9 @@
-"""RecordIO files: records of bytes one after the other, with an optional index; packed headers and images.
+"""RecordIO files: sequences of byte records with an optional index; packed headers and images.
 
-A record is one or more parts: a magic number, a word with the part's kind (upper 3 bits) and length (lower 29), the
-bytes, zeros up to a multiple of 4. Where the magic number stands in the data at a multiple of 4 it is left out, and
-the data are split there; so a reader can find the next record from anywhere in a file.
+A record consists of one or more parts: a magic number, a word with the part's kind (upper 3 bits)
+and length (lower 29), the bytes, and zeros up to a multiple of 4. If the data contains the magic
+number at a multiple of 4, the number is omitted and the data is split there. So a reader can find
+the next record from any position in a file.
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ _WHOLE, _FIRST, _MIDDLE, _LAST = range(4)  # kinds of parts
 
 
 class MXRecordIO:
-    """Reads or writes a record file from its start to its end.
+    """Reads or writes a record file sequentially.
 
-    Writing is a stream: the file is emptied when it is opened, grows record by record, and is complete when it is
+    A file opened for writing is truncated, grows record by record, and is complete when it is
     closed.
 
     Args:
         uri: path of the file.
-        flag: "r" to read, "w" to write anew.
+        flag: "r" to read, "w" to write a new file.
 
     Raises:
-        ValueError: another flag.
-        MXNetError: the file cannot be opened; when reading, a damaged file.
+        ValueError: unknown flag.
+        MXNetError: the file cannot be opened, or is corrupt (when reading).
 
     Example:
         >>> import os, tempfile
@@ -64,7 +65,7 @@ class MXRecordIO:
         self.open()
 
     def open(self) -> None:
-        """Open the file; done by the constructor."""
+        """Opens the file; the constructor calls this."""
         if self.flag not in ("r", "w"):
             raise ValueError(f"flag must be 'r' or 'w', got {self.flag!r}")
         self.writable = self.flag == "w"
@@ -77,14 +78,14 @@ class MXRecordIO:
         self.is_open = True
 
     def close(self) -> None:
-        """Close the file; further calls do nothing."""
+        """Closes the file; further calls do nothing."""
         if self.is_open:
             self.handle.close()
             self.is_open = False
             self.pid = None
 
     def reset(self) -> None:
-        """Start from the beginning; a file being written is emptied."""
+        """Restarts from the beginning; a file opened for writing is truncated."""
         self.close()
         self.open()
 
@@ -98,7 +99,7 @@ class MXRecordIO:
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        """For another process: a file open here is opened anew there."""
+        """Returns the state for pickling; another process opens the file again."""
         state = {**self.__dict__, "is_open": self.is_open, "handle": None, "_lock": None}
         if self.writable:
             self.close()
@@ -121,14 +122,14 @@ class MXRecordIO:
             self.reset()
 
     def write(self, buf: bytes) -> None:
-        """Append a record.
+        """Appends a record.
 
         Args:
             buf: its bytes, fewer than 2**29.
         """
         self._check(writing=True)
         if len(buf) > _MAX_LENGTH:
-            raise MXNetError(f"record file {self.uri}: a record may have {_MAX_LENGTH} bytes, got {len(buf)}")
+            raise MXNetError(f"record file {self.uri}: a record may have at most {_MAX_LENGTH} bytes, got {len(buf)}")
         buf = bytes(buf)
         start, result = 0, buf.find(_MAGIC)
         while result >= 0:
@@ -144,10 +145,10 @@ class MXRecordIO:
         self.handle.write(_MAGIC + struct.pack("<I", kind << 29 | len(part)) + part + b"\0" * (-len(part) % 4))
 
     def read(self) -> bytes | None:
-        """The next record; None at the end of the file.
+        """Returns the next record; None at the end of the file.
 
         Raises:
-            MXNetError: the file is damaged or cut off; names the file and the offset.
+            MXNetError: the file is corrupt or truncated; the message names the file and the offset.
         """
         self._check(writing=False)
         part = self._read_part()
@@ -156,14 +157,14 @@ class MXRecordIO:
         kind, data = part
         parts = [data]
         if kind in (_MIDDLE, _LAST):
-            raise self._damaged("a record begins with a part that continues another one")
+            raise self._damaged("a record starts with the continuation of another record")
         while kind in (_FIRST, _MIDDLE):
             part = self._read_part()
             if part is None:
                 raise self._damaged("the file ends within a record")
             kind, data = part
             if kind in (_WHOLE, _FIRST):
-                raise self._damaged("a record begins within another one")
+                raise self._damaged("a record starts within another one")
             parts.append(data)
         return _MAGIC.join(parts)
 
@@ -203,7 +204,7 @@ class MXRecordIO:
         if len(header) < 8:
             raise self._damaged("the file ends within a header", len(header))
         if header[:4] != _MAGIC:
-            raise self._damaged(f"no record begins here: magic number {header[:4].hex()}, not {_MAGIC.hex()}", 8)
+            raise self._damaged(f"no record starts here: magic number {header[:4].hex()}, not {_MAGIC.hex()}", 8)
         word = int.from_bytes(header[4:], "little")
         kind, length = word >> 29, word & _MAX_LENGTH
         if kind > _LAST:
@@ -221,16 +222,16 @@ class MXRecordIO:
 
 
 class MXIndexedRecordIO(MXRecordIO):
-    """A record file with an index file, for reading in any order.
+    """A record file with an index file, for random access.
 
     Args:
         idx_path: path of the index: lines "key<tab>offset".
         uri: path of the record file.
-        flag: "r" to read, "w" to write anew.
-        key_type: type of the keys, made from their text.
+        flag: "r" to read, "w" to write a new file.
+        key_type: type of the keys, to which their text is converted.
 
     Raises:
-        MXNetError: as in `MXRecordIO`, and for a damaged index.
+        MXNetError: as in `MXRecordIO`, or the index is corrupt.
 
     Example:
         >>> import os, tempfile
@@ -254,7 +255,7 @@ class MXIndexedRecordIO(MXRecordIO):
         super().__init__(uri, flag)
 
     def open(self) -> None:
-        """Open both files and read the index; done by the constructor."""
+        """Opens both files and reads the index; the constructor calls this."""
         super().open()
         self.idx, self.keys = {}, []
         with reading(self.idx_path, "an index"):
@@ -274,7 +275,7 @@ class MXIndexedRecordIO(MXRecordIO):
             self.keys.append(key)
 
     def close(self) -> None:
-        """Close both files."""
+        """Closes both files."""
         if self.is_open:
             super().close()
             if self.fidx is not None:
@@ -284,10 +285,10 @@ class MXIndexedRecordIO(MXRecordIO):
         return {**super().__getstate__(), "fidx": None}
 
     def seek(self, idx: object) -> None:
-        """Go to the record of a key.
+        """Moves to the record of a key.
 
         Raises:
-            KeyError: no such key.
+            KeyError: unknown key.
             MXNetError: its offset is outside the file.
         """
         self._check(writing=False, allow_reset=True)
@@ -299,19 +300,19 @@ class MXIndexedRecordIO(MXRecordIO):
         self.handle.seek(position)
 
     def tell(self) -> int:
-        """Returns where the next record will be written, in bytes."""
+        """Returns the byte offset of the next record to write."""
         self._check(writing=True)
         return self.handle.tell()
 
     def read_idx(self, idx: object) -> bytes:
-        """The record of a key, also for several threads at a time; raises as `seek` and `read`."""
+        """Returns the record of a key; safe for several threads. Raises the same errors as `seek` and `read`."""
         self._check(writing=False, allow_reset=True)
         with self._lock:
             self.seek(idx)
             return cast(bytes, self.read())  # `seek` has found the record within the file
 
     def write_idx(self, idx: object, buf: bytes) -> None:
-        """Append a record and note its key.
+        """Appends a record and adds its key to the index.
 
         Args:
             idx: key, converted by `key_type`.
@@ -326,22 +327,22 @@ class MXIndexedRecordIO(MXRecordIO):
 
 
 IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])
-IRHeader.__doc__ = """What stands before a packed record's data.
+IRHeader.__doc__ = """Header of a packed record.
 
 Args:
-    flag: number of labels where `label` is an array, else 0.
+    flag: number of labels if `label` is an array, otherwise 0.
     label: float, or float32 array.
-    id: number of the record.
-    id2: upper half of the number, usually 0.
+    id: id of the record.
+    id2: upper half of the id, usually 0.
 """
 _HEADER = struct.Struct("<IfQQ")
 
 
 def pack(header: IRHeader | tuple, s: bytes) -> bytes:
-    """Header and data as one record.
+    """Packs header and data into one record.
 
     Args:
-        header: an `IRHeader` or its four values; `flag` is set by the label's kind.
+        header: an `IRHeader` or its four values; the type of the label determines `flag`.
         s: the data.
 
     Example:
@@ -356,18 +357,19 @@ def pack(header: IRHeader | tuple, s: bytes) -> bytes:
 
 
 def unpack(s: bytes) -> tuple[IRHeader, bytes]:
-    """The header and the data of a packed record.
+    """Unpacks a record into header and data.
 
     Raises:
         MXNetError: the record is too short for its header or labels.
     """
     if len(s) < _HEADER.size:
-        raise MXNetError(f"a packed record has at least {_HEADER.size} bytes, got {len(s)}")
+        raise MXNetError(f"a packed record must have at least {_HEADER.size} bytes, got {len(s)}")
     header = IRHeader(*_HEADER.unpack_from(s))
     end = _HEADER.size + 4 * header.flag
     if header.flag:
         if end > len(s):
-            raise MXNetError(f"a packed record says it has {header.flag} labels, but only {len(s)} bytes")
+            raise MXNetError(f"the header of a packed record specifies {header.flag} labels, but the record has only "
+                             f"{len(s)} bytes")
         header = header._replace(label=np.frombuffer(s, np.float32, header.flag, _HEADER.size))
     return header, s[end:]
 
@@ -381,26 +383,26 @@ def _cv2() -> Any:
 
 
 def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray | None]:
-    """The header and the decoded image of a packed record.
+    """Unpacks a record into header and decoded image.
 
     Args:
         s: the record.
-        iscolor: 1 for colour (BGR), 0 for grey, -1 as the image is.
+        iscolor: 1 for colour (BGR), 0 for grey, -1 for the image's own channels.
 
     Returns:
-        Header, and the image (height, width[, channel]) uint8; None where it cannot be decoded.
+        Header, and the image (height, width[, channel]) uint8; None if it cannot be decoded.
     """
     header, data = unpack(s)
     return header, unpacked(np.frombuffer(data, np.uint8), iscolor) if data else None
 
 
 def pack_img(header: IRHeader | tuple, img: np.ndarray, quality: int = 95, img_fmt: str = ".jpg") -> bytes:
-    """Header and encoded image as one record.
+    """Packs header and encoded image into one record.
 
     Args:
         header: as in `pack`.
         img: (height, width[, channel]) uint8, BGR.
-        quality: of JPEG 1 to 100; compression of PNG 0 to 9.
+        quality: JPEG quality, 1 to 100, or PNG compression, 0 to 9.
         img_fmt: ".jpg" or ".png".
 
     Raises:

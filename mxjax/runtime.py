@@ -1,4 +1,4 @@
-"""What this installation can do."""
+"""Features of this installation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Feature", "Features", "feature_list", "get_branch", "get_commit_hash
 
 
 class Feature(NamedTuple):
-    """A feature's name and whether it is there."""
+    """A feature's name and whether it is available."""
 
     name: str
     enabled: bool
@@ -33,10 +33,10 @@ BLAS_ATLAS BLAS_MKL BLAS_APPLE MKLDNN CAFFE CXX14 DEBUG TVM_OP""".split()
 
 
 def feature_list() -> list[Feature]:
-    """All of MXNet's features, and JAX and XLA.
+    """Returns all of MXNet's features, and JAX and XLA.
 
-    CUDA and its libraries count as there where JAX sees a GPU; libraries of MXNet's own builds are not there, their
-    work is XLA's.
+    CUDA and its libraries count as available if JAX sees a GPU. Libraries of MXNet's own builds are
+    not available; XLA replaces them.
     """
     gpu = num_gpus() > 0
     result = {"XLA": True, "JAX": True, "CUDA": gpu, "CUDNN": gpu, "NCCL": gpu, "SIGNAL_HANDLER": False,
@@ -63,16 +63,16 @@ class Features(collections.OrderedDict):
         return cls.instance
 
     def __init__(self) -> None:
-        """There is one object; `__new__` has filled it."""
+        """Does nothing: there is only one object, which `__new__` initializes."""
 
     def __repr__(self) -> str:
         return str(list(self.values()))
 
     def is_enabled(self, feature_name: str) -> bool:
-        """Returns whether a feature is there.
+        """Returns whether a feature is available.
 
         Raises:
-            RuntimeError: nothing of that name is known.
+            RuntimeError: unknown feature.
         """
         name = feature_name.upper()
         if name not in self:
@@ -81,30 +81,32 @@ class Features(collections.OrderedDict):
 
 
 def get_branch() -> str:
-    """Returns which line of development this is: mxjax and its version."""
+    """Returns the branch: mxjax and its version."""
     return f"mxjax-{libinfo.__mxjax_version__}"
 
 
 def get_commit_hash() -> str:
-    """Returns the commit that this was built from: "", an installed package does not know it."""
+    """Returns "", because an installed package does not know its commit."""
     return ""
 
 
 def use_cache(folder: str | os.PathLike[str] | None = None) -> str:
-    """Keeps compiled programs in files, where this process and later ones find them instead of compiling again.
+    """Caches compiled programs in files, so that this process and later ones need not compile them again.
 
-    `python -m mxjax run` and `launch` do this by themselves. Call it before anything is computed.
+    `python -m mxjax run` and `launch` do this automatically. Call it before any computation.
 
     Args:
-        folder: where, at most MXJAX_CACHE_MEMORY megabytes (2048), those used longest ago are dropped; default
-            MXJAX_CACHE_DIR, else the user's cache folder. A folder that was set for JAX stays. A file that
-            `python -m mxjax cache pack` wrote is unpacked; programs are machine code, so use only what you trust.
+        folder: the directory; by default MXJAX_CACHE_DIR, otherwise the user's cache directory. It
+            is limited to MXJAX_CACHE_MEMORY megabytes (2048); the least recently used programs are
+            removed. A directory that was configured for JAX takes precedence. A file of `python -m
+            mxjax cache pack` is unpacked; programs are machine code, so use only files you trust.
 
     Returns:
-        The folder that is used: one for this kind of machine and version of JAX below the one that was asked for.
+        The directory in use: a subdirectory of the requested one, for this kind of machine and
+            version of JAX.
 
     Raises:
-        MXNetError: the folder cannot be made.
+        MXNetError: the directory cannot be created.
 
     Example:
         >>> mx.runtime.use_cache()  # doctest: +SKIP

@@ -41,22 +41,22 @@ level.follow(lambda api: _global.update(shape=api == 2, array=api == 2))  # NumP
 
 
 def is_np_shape() -> bool:
-    """Returns whether shapes follow NumPy: () is a scalar and 0 an empty axis, rather than "unknown"."""
+    """Returns whether NumPy shape semantics are on: () is a scalar and 0 an empty axis, instead of "unknown"."""
     return _global["shape"] if _flags.shape is None else _flags.shape
 
 
 def np_shape_of_thread() -> bool:
-    """Returns whether NumPy shapes are on by a `with np_shape()` scope, not everywhere."""
+    """Returns whether a `with np_shape()` scope of this thread enables NumPy shapes."""
     return bool(_flags.shape) and not _global["shape"]
 
 
 def is_np_array() -> bool:
-    """Returns whether Gluon and operators hand out `mx.np.ndarray`s."""
+    """Returns whether Gluon and operators return `mx.np.ndarray`s."""
     return _global["array"] if _flags.array is None else _flags.array
 
 
 def set_np_shape(active: bool) -> bool:
-    """Turns NumPy shape semantics on or off everywhere; returns what it was."""
+    """Turns NumPy shape semantics on or off everywhere; returns the previous setting."""
     previous = is_np_shape()
     _global["shape"] = bool(active)
     _flags.shape = None
@@ -64,17 +64,17 @@ def set_np_shape(active: bool) -> bool:
 
 
 def is_np_default_dtype() -> bool:
-    """Returns whether arrays are of float64 where no dtype is given, as NumPy's are, rather than float32."""
+    """Returns whether the default dtype is float64, as in NumPy, instead of float32."""
     return _global["dtype"] if _flags.dtype is None else _flags.dtype
 
 
 def default_float(dtype: DTypeLike | None = None) -> Any:
-    """Returns the dtype that was given; if none was, "float64" where that is the default dtype, else None."""
+    """Returns the given dtype; if it is None, "float64" if that is the default dtype, otherwise None."""
     return "float64" if dtype is None and is_np_default_dtype() else dtype
 
 
 def set_np_default_dtype(is_np_default_dtype: bool = True) -> bool:
-    """Makes float64 (or float32 again) the default dtype everywhere; returns what it was."""
+    """Sets the default dtype to float64, or back to float32, everywhere; returns the previous setting."""
     previous = _global["dtype"] if _flags.dtype is None else _flags.dtype
     _global["dtype"] = bool(is_np_default_dtype)
     _flags.dtype = None
@@ -115,7 +115,7 @@ def np_array(active: bool = True) -> _Scope:
 
 
 def np_default_dtype(active: bool = True) -> _Scope:
-    """A `with` scope where float64 (or float32) is the default dtype.
+    """A `with` scope with float64 (or float32) as the default dtype.
 
     Example:
         >>> with mx.util.np_default_dtype():
@@ -177,15 +177,15 @@ def set_np(shape: bool = True, array: bool = True, dtype: bool = False) -> None:
     """Turns NumPy semantics on everywhere.
 
     Args:
-        shape: () is a scalar's shape, and 0 an empty axis.
-        array: Gluon and operators hand out `mx.np.ndarray`s.
-        dtype: float64 is the default dtype, rather than float32.
+        shape: () is the shape of a scalar, and 0 an empty axis.
+        array: Gluon and operators return `mx.np.ndarray`s.
+        dtype: float64 is the default dtype, instead of float32.
 
     Raises:
         ValueError: array semantics without shape semantics.
     """
     if array and not shape:
-        raise ValueError("NumPy array semantics need NumPy shape semantics: set_np(shape=True, array=True)")
+        raise ValueError("NumPy array semantics require NumPy shape semantics: set_np(shape=True, array=True)")
     set_np_shape(shape)
     _global["array"] = bool(array)
     _flags.array = None
@@ -198,7 +198,7 @@ def reset_np() -> None:
 
 
 def set_module(module: str) -> Callable[[_Decorated], _Decorated]:
-    """A decorator that sets `__module__`, the place shown to users."""
+    """A decorator that sets `__module__`, the module shown to users."""
     def decorate(func: _Decorated) -> _Decorated:
         if module is not None:
             func.__module__ = module
@@ -211,7 +211,7 @@ _UFUNC_DTYPES = ("int8", "uint8", "int32", "int64", "float16", "float32", "float
 
 
 def np_ufunc_legal_option(key: str, value: object) -> bool:
-    """Returns whether NumPy's ufuncs understand an option with this value."""
+    """Returns whether NumPy's ufuncs accept an option with this value."""
     if key == "where":
         return True
     if key == "casting":
@@ -224,11 +224,11 @@ def np_ufunc_legal_option(key: str, value: object) -> bool:
 
 
 def check_ufunc_options(name: str, options: dict[str, Any]) -> None:
-    """Checks the options that a call of function `name` gives besides its arguments.
+    """Checks the options of a call of function `name`.
 
     Raises:
-        TypeError: an option, or its value, means nothing to NumPy either.
-        NotImplementedError: it is not the default.
+        TypeError: NumPy does not accept the option or its value, either.
+        NotImplementedError: the value is not the default.
     """
     for key, value in options.items():
         if key not in _UFUNC_DEFAULTS:
@@ -249,28 +249,28 @@ def _wrap_np_func(func: Callable) -> Callable:
 
 
 def wrap_np_unary_func(func: Callable) -> Callable:
-    """Lets a one-argument function take (and check) NumPy's ufunc options."""
+    """Makes a one-argument function accept (and check) NumPy's ufunc options."""
     return _wrap_np_func(func)
 
 
 def wrap_np_binary_func(func: Callable) -> Callable:
-    """Lets a two-argument function take (and check) NumPy's ufunc options."""
+    """Makes a two-argument function accept (and check) NumPy's ufunc options."""
     return _wrap_np_func(func)
 
 
 def get_gpu_count() -> int:
-    """Returns how many GPUs JAX sees."""
+    """Returns the number of GPUs that JAX sees."""
     return num_gpus()
 
 
 def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:
-    """(free, total) bytes of a GPU's memory pool."""
+    """Returns (free, total) bytes of a GPU's memory pool."""
     return gpu_memory_info(gpu_dev_id)
 
 
 @takes_device
 def get_cuda_compute_capability(ctx: Context) -> int | None:
-    """Returns the compute capability of a GPU context as an int such as 80; None where it is no CUDA device."""
+    """Returns the compute capability of a GPU context as an int such as 80; None if it is not a CUDA device."""
     if getattr(ctx, "device_type", None) != "gpu":
         raise ValueError(f"Expecting a gpu context to get cuda compute capability, while received ctx {ctx}")
     capability = getattr(ctx.jax_device, "compute_capability", None)
@@ -278,7 +278,7 @@ def get_cuda_compute_capability(ctx: Context) -> int | None:
 
 
 def getenv(name: str) -> str | None:
-    """An environment variable of this process, or None."""
+    """Returns an environment variable of this process, or None."""
     return os.environ.get(name)
 
 
@@ -294,20 +294,21 @@ __all__ += ["get_cuda_compute_capability"]
 
 
 def dtype_from_number(number: int) -> Any:
-    """Returns the dtype of an array of such numbers: int64 of an int, float32 of a float, that of a number of NumPy's.
+    """Returns the dtype of an array of such numbers: int64 for an int, float32 for a float, its own
+    dtype for a NumPy number.
 
     Raises:
-        OverflowError: an int that 64 bits do not hold.
-        TypeError: it is no number.
+        OverflowError: an int does not fit in 64 bits.
+        TypeError: the argument is not a number.
     """
     if isinstance(number, np.generic):
         return number.dtype
     if isinstance(number, int):
         if not -2**63 <= number < 2**64:
-            raise OverflowError(f"no integer dtype holds {number}")
+            raise OverflowError(f"{number} does not fit in any integer dtype")
         return np.int64 if number < 2**63 else np.uint64
     if not isinstance(number, float):
-        raise TypeError(f"a number is expected, got {type(number).__name__}")
+        raise TypeError(f"expected a number, got {type(number).__name__}")
     far = np.isfinite(number) and abs(number) > float(np.finfo(np.float32).max)
     return np.float64 if far or is_np_default_dtype() else np.float32
 
@@ -326,23 +327,23 @@ def _renamed(func: Callable, meant: dict[str, Callable[[Any], tuple[str, Any]]])
 
 
 def wrap_ctx_to_device_func(func: Callable) -> Callable:
-    """Lets a function with an argument `device` take it as `ctx` as well."""
+    """Makes a function with an argument `device` also accept it as `ctx`."""
     return _renamed(func, {"ctx": lambda v: ("device", v)})
 
 
 def wrap_data_api_statical_func(func: Callable) -> Callable:
-    """Lets a function with an argument `correction` take it as `ddof` as well."""
+    """Makes a function with an argument `correction` also accept it as `ddof`."""
     return _renamed(func, {"ddof": lambda v: ("correction", v)})
 
 
 def wrap_data_api_linalg_func(func: Callable) -> Callable:
-    """Lets a function with arguments `upper` and `rtol` take them as `UPLO` and as `rcond` or `tol` as well."""
+    """Makes a function with arguments `upper` and `rtol` also accept them as `UPLO` and as `rcond` or `tol`."""
     return _renamed(func, {"UPLO": lambda v: ("upper", v == "U"), "rcond": lambda v: ("rtol", v),
                            "tol": lambda v: ("rtol", v)})
 
 
 def wrap_sort_functions(func: Callable) -> Callable:
-    """Lets a function with an argument `stable` take NumPy's `kind`; `order` is refused by a NotImplementedError."""
+    """Makes a function with an argument `stable` accept NumPy's `kind`; `order` raises NotImplementedError."""
     def refused(order: object) -> tuple[str, Any]:
         raise NotImplementedError("order not supported here")
     return _renamed(func, {"kind": lambda v: ("stable", v == "stable"), "order": refused})

@@ -123,7 +123,7 @@ def test_a_graph_on_both_devices():
 
 
 def test_a_gpu_that_is_not_there():
-    with pytest.raises(mx.MXNetError, match=r"gpu\(77\) is not there"):
+    with pytest.raises(mx.MXNetError, match=r"gpu\(77\) is not available"):
         mx.nd.zeros((2,), ctx=mx.gpu(77))
     assert mx.context.num_gpus() >= 1
 

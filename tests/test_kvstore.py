@@ -183,10 +183,10 @@ def test_compression_mistakes():
 def test_mistakes():
     store = store_with()
     for wrong, error, words in (
-            (lambda: store.init(3, mx.nd.ones(SHAPE)), MXNetError, "initialized already"),
+            (lambda: store.init(3, mx.nd.ones(SHAPE)), MXNetError, "already initialized"),
             (lambda: store.push(4, mx.nd.ones(SHAPE)), MXNetError, "4 has not been initialized"),
             (lambda: store.pull(4, mx.nd.ones(SHAPE)), MXNetError, "4 has not been initialized"),
-            (lambda: store.push("3", mx.nd.ones(SHAPE)), MXNetError, "keys are int"),
+            (lambda: store.push("3", mx.nd.ones(SHAPE)), MXNetError, "keys must be int"),
             (lambda: store.push(1.5, mx.nd.ones(SHAPE)), TypeError, "1.5"),
             (lambda: store.push(3, mx.nd.ones((9,))), MXNetError, r"\(9,\).*\(4, 3\)"),
             (lambda: store.pull(3, mx.nd.ones((9,))), MXNetError, r"\(9,\).*\(4, 3\)"),

@@ -399,7 +399,7 @@ def test_states_hold_nothing_foreign():
         def __reduce__(self):
             return (print, ("gotcha",))
 
-    with pytest.raises(MXNetError, match="builtins.print is not admitted"):
+    with pytest.raises(MXNetError, match="builtins.print is not allowed"):
         opt.get_updater(opt.SGD()).set_states(pickle.dumps({0: Evil()}))
     with pytest.raises(MXNetError, match="bytearray"):
         opt.get_updater(opt.SGD()).set_states(b"\x80\x03cbuiltins\nbytearray\nK\x05\x85R.")

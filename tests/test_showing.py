@@ -27,7 +27,7 @@ def test_blocks_in_notebooks():
         net.add(mx.gluon.nn.Dense(3, in_units=2, activation="relu"), mx.gluon.nn.Dense(2))
     shown = net._repr_html_()
     assert "<b>HybridSequential</b>" in shown and "net_dense0_weight" in shown and "(3, 2)" in shown
-    assert "9 parameters</i>" in shown and "and some of unknown shapes" in shown
+    assert "9 parameters</i>" in shown and "and some with unknown shapes" in shown
     assert shown.count("<details") == shown.count("</details>") == 4
 
 

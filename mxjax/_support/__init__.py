@@ -1,1 +1,1 @@
-"""Helpers that are neither MXNet's nor JAX's: files, bounded caches, text, images. See README.md."""
+"""Helpers that depend on neither MXNet's API nor JAX: files, bounded caches, text, images. See README.md."""

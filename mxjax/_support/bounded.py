@@ -1,4 +1,4 @@
-"""Memories that cannot grow for ever, and that can all be emptied at once."""
+"""Bounded caches, which can all be cleared at once."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _all: weakref.WeakSet[Bounded] = weakref.WeakSet()
 
 
 class Bounded(dict):
-    """A dictionary of what can be made again: when it has `most` entries, the older half goes.
+    """A cache of values that can be rebuilt: when it reaches `most` entries, the older half is evicted.
 
-    Looking up costs what it costs in a dictionary, and several threads may use it.
+    Look-ups are as fast as in a dictionary, and it is safe for several threads.
     """
 
     # An identity, for `clear_all`; the stubs of dict forbid subclasses that can be hashed.
@@ -44,7 +44,7 @@ class Bounded(dict):
 
 
 def bounded_cache(most: int) -> Callable[[Callable], Callable]:
-    """A decorator that keeps a function's results by its (positional, hashable) arguments in a `Bounded`."""
+    """A decorator that caches a function's results by its (positional, hashable) arguments in a `Bounded`."""
     def decorate(function: Callable) -> Callable:
         known: dict[tuple, Any] = Bounded(most)
 
@@ -59,6 +59,6 @@ def bounded_cache(most: int) -> Callable[[Callable], Callable]:
 
 
 def clear_all() -> None:
-    """Empties all of them."""
+    """Clears all bounded caches."""
     for one in list(_all):
         one.clear()

@@ -1,7 +1,7 @@
-"""Arithmetic as MXNet's C++ does it, on NumPy arrays, where numbers have to be MXNet's to the bit.
+"""Arithmetic on NumPy arrays that matches MXNet's C++ bit for bit.
 
-NumPy's own functions differ from the C library's in the last bit, and from one version or processor to the next. Where
-random numbers are tried and refused, one bit decides how many are drawn.
+NumPy's own functions differ from the C library's in the last bit, and between versions and
+processors. In rejection sampling, a single bit can decide how many random numbers are drawn.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _LOOPS = {("d", 1): 5, ("f", 1): 6, ("f", 2): 14, ("d", 2): 15}
 
 @cache
 def c_function(name: str, inputs: int = 1) -> Callable[..., Any]:
-    """A function of C's library as a ufunc; where there is none to be had, NumPy's, or SciPy's.
+    """Returns a function of the C library as a ufunc; NumPy's or SciPy's function if that is unavailable.
 
     Args:
-        name: its name in C; one that ends with f is of float32, another of float64.
-        inputs: how many numbers it takes, 1 or 2.
+        name: its name in C; names that end with f are for float32, others for float64.
+        inputs: number of its arguments, 1 or 2.
     """
     try:
         return _ufunc(name, inputs)
@@ -52,7 +52,8 @@ def _ufunc(name: str, inputs: int) -> np.ufunc:
 
 
 def mixed(operation: np.ufunc, x: object, y: object) -> np.ndarray:
-    """An operation on two dtypes: with half precision the result has that, integers turn into the float they meet."""
+    """Applies an operation to two dtypes: with half precision the result is half precision, and
+    integers are converted to the other float dtype."""
     x, y = np.asarray(x), np.asarray(y)
     if np.float16 in (x.dtype, y.dtype):
         with np.errstate(over="ignore"):
@@ -65,9 +66,9 @@ def mixed(operation: np.ufunc, x: object, y: object) -> np.ndarray:
 
 
 def c_number(value: Any, dtype: Any) -> np.ndarray:
-    """A number in a dtype as C casts it on x86, without axes: narrow integers wrap around.
+    """Casts a number to a dtype like C on x86; narrow integers wrap around.
 
-    NaN and what 32 (64) bits do not hold become the least integer of so many bits.
+    NaN and numbers that do not fit in 32 (64) bits become the smallest integer of that size.
     """
     dtype = np.dtype(dtype)
     if dtype.kind not in "iu":

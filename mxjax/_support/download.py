@@ -25,10 +25,10 @@ def check_sha1(filename: str, sha1_hash: str) -> bool:
 
 
 def replace_file(src: str, dst: str) -> None:
-    """Moves a file over another in one step; `src` is removed where that fails.
+    """Atomically replaces a file by another; `src` is removed if that fails.
 
     Raises:
-        OSError: it could not be moved.
+        OSError: the file cannot be moved.
     """
     try:
         os.replace(src, dst)
@@ -40,34 +40,35 @@ def replace_file(src: str, dst: str) -> None:
 
 def download(url: str, path: str | None = None, overwrite: bool = False, sha1_hash: str | None = None,
              retries: int = 5, verify_ssl: bool = True) -> str:
-    """Downloads a file, unless it is there already.
+    """Downloads a file, unless it exists already.
 
     Args:
-        url: address, of a web server or of a file (file://).
-        path: file or existing folder to store to; by default the current folder, under the name in the address.
-        overwrite: download even if the file is there.
+        url: URL of a web server or a file (file://).
+        path: target file or existing directory; by default the current directory, under the name in
+            the URL.
+        overwrite: download even if the file exists.
         sha1_hash: expected SHA-1; a file with another one is downloaded again.
-        retries: how often to try again after a failure.
+        retries: number of retries after a failure.
         verify_ssl: check the server's certificate.
 
     Returns:
         The file's path.
 
     Raises:
-        ValueError: the address ends in no file name and `path` names no file, or `retries` is negative.
-        OSError: all attempts failed, or the content does not have the hash. Failures of the network are the
-            subclasses of it in `requests.exceptions`.
+        ValueError: neither the URL nor `path` contains a file name, or `retries` is negative.
+        OSError: all attempts failed, or the content does not match the hash. Network failures are
+            its subclasses in `requests.exceptions`.
     """
     name = url.split("/")[-1]
     target = os.path.expanduser(path) if path is not None else name
     if os.path.isdir(target):
         target = os.path.join(target, name)
     if not target:
-        raise ValueError(f"download: {url} ends in no file name; say where to store it by path=")
+        raise ValueError(f"download: {url} does not end in a file name; pass the target as path=")
     if retries < 0:
         raise ValueError(f"download: retries must not be negative, got {retries}")
     if not verify_ssl:
-        warnings.warn("Unverified HTTPS request: nobody checks the server's certificate (verify_ssl=False)",
+        warnings.warn("Unverified HTTPS request: the server's certificate is not checked (verify_ssl=False)",
                       stacklevel=2)
     if not overwrite and os.path.exists(target) and (not sha1_hash or check_sha1(target, sha1_hash)):
         return target

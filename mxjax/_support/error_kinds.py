@@ -1,8 +1,8 @@
-"""Kinds of errors, each with a short address: `python -m mxjax explain CODE` prints its cause and cure.
+"""Kinds of errors, each with a short code: `python -m mxjax explain CODE` prints its cause and solution.
 
-An error's kind is what its class says (`code`), or the first pattern that its message has. The address is put behind
-the message when it is shown, so nothing that raises has to know of it. Sections of `mxjax/tools/errors.md` have these
-codes.
+The kind of an error is the `code` of its class, or the first pattern that its message matches. The
+code is appended when the message is shown, so code that raises errors need not know it. The
+sections of `mxjax/tools/errors.md` have these codes.
 """
 
 from __future__ import annotations
@@ -18,25 +18,26 @@ _PATTERNS = [(code, re.compile(pattern, re.IGNORECASE)) for code, pattern in (
     ("parameters-do-not-match", r"Parameters? .*(is missing in file|is not present in|does not start with|saved "
                                 r"one|one's \()"),
     ("not-exported", r"then run forward with this block|has not been hybridized and called"),
-    ("checkpoint-mismatch", r"is of another network|is .* there, expected|has the (shape|dtype) .* there"),
-    ("secret-missing", r"needs (a|the) secret|MXJAX_CLUSTER_TOKEN to a random text|a secret has \d+ to"),
-    ("secret-refused", r"knows another secret|prove that it knows the secret|the secret of the job"),
-    ("workers-disagree", r"all (workers )?must (say|make) the same"),
+    ("checkpoint-mismatch", r"belongs to another network|is .* there, expected|"
+                            r"has the (shape|dtype) .* in the checkpoint"),
+    ("secret-missing", r"(needs a|requires the) secret|MXJAX_CLUSTER_TOKEN to a random text|a secret must have"),
+    ("secret-refused", r"it has another secret|prove that it knows the secret|the secret of the job"),
+    ("workers-disagree", r"all (workers )?must (pass|make) the same"),
     ("worker-lost", r"scheduler is lost|has closed the connection|the job has ended|"
                     r"cannot be reached within|is lost: "),
-    ("kvstore-key", r"^(push to |pull of )?key .* (has not been|is) initialized|unknown kvstore"),
+    ("kvstore-key", r"^(push to |pull of )?key .* (has not been|is already) initialized|unknown kvstore"),
     ("environment-variable", r"^[A-Z][A-Z_]{5,}='?.*: expected|\b(MXNET|MXJAX|DMLC)_\w+='?.*: expected"),
-    ("out-of-memory", r"has room for|out of memory|RESOURCE_EXHAUSTED"),
+    ("out-of-memory", r"out of memory|RESOURCE_EXHAUSTED"),
     ("plan-does-not-fit", r"not even a batch"),
-    ("compiler-missing", r"there is no compiler for|compiler for .* (refuses|ended)"),
+    ("compiler-missing", r"there is no compiler for|compiler for .* (rejects|exited)"),
     ("package-missing", r"pip install (?!'mxjax\[cuda1)"),
-    ("device-missing", r"is not there: JAX sees|is no device that is known|unknown device type"),
-    ("no-device-starts", r"JAX starts no device"),
+    ("device-missing", r"is not available: JAX sees|is not a known device|unknown device type"),
+    ("no-device-starts", r"JAX cannot initialize any device"),
     ("context-mismatch", r"was not initialized on context|"
                          r"must be on one kind of device|argument .* is on .*, the executor on"),
     ("not-a-context", r"a context such as"),
     ("cuda-source", r"CUDA C source|MXNet's C\+\+ (interface|library)"),
-    ("forked-process", r"forked off"),
+    ("forked-process", r"process that was forked|this process was forked"),
     ("engine", r"^engine: "),
     ("value-lost", r"value is lost|value was never computed|was interrupted when"),
     ("jax-transformation", r"JAX transformation"),
@@ -51,8 +52,10 @@ _PATTERNS = [(code, re.compile(pattern, re.IGNORECASE)) for code, pattern in (
     ("missing-parameter", r"required parameter"),
     ("parameter-value", r"parameter \w+ must be|the parameters must satisfy|must be one of|must be positive"),
     ("unknown-operator", r"there is no operator"),
-    ("number-of-inputs", r"takes \d+ (inputs|arrays)|: input .* is (missing|given twice)|group of \d+ outputs"),
-    ("unknown-shape", r"shape is not known|shape of .* (is not known|cannot be worked out)|shapes of .* do not follow|"
+    ("number-of-inputs", r"(takes|expects) \d+ (inputs|arrays)|"
+                         r": input .* is (missing|given twice)|group of \d+ outputs"),
+    ("unknown-shape", r"shape is not known|shape of .* (is not known|cannot be (inferred|worked out))|"
+                      r"shapes of .* do not follow|"
                       r"nothing tells the shape|leaves an output unknown"),
     ("dtype-mismatch", r"one dtype|dtypes of both|must be of dtype|takes floating point|boolean arrays|takes integers|"
                        r"which an array of .* does not become"),
@@ -61,9 +64,10 @@ _PATTERNS = [(code, re.compile(pattern, re.IGNORECASE)) for code, pattern in (
     ("image-decoding", r"Decoding failed|cannot be decoded|empty buffer"),
     ("not-a-symbol-file", r"not a symbol"),
     ("sparse-arrays", r"storage type|^csr: |^row_sparse|must be row_sparse|sparse NDArray"),
-    ("file-damaged", r"Invalid \w+ (file|list)|cannot be read as|is damaged|^invalid (record|index|CSV|MNIST|LibSVM)"),
+    ("file-damaged", r"Invalid \w+ (file|list)|cannot be read as|is (damaged|corrupt)|"
+                     r"^invalid (record|index|CSV|MNIST|LibSVM)"),
     ("file-missing", r"No such file|there is no such (file|model|folder)|cannot open|not found\.$|does NOT exist|"
-                     r"there is no folder"),
+                     r"there is no folder|the directory .* does not exist"),
     ("index-out-of-range", r"out of (range|bounds)"),
     ("batch-size", r"batch_size must be|cannot be filled|bigger than the batch size|cannot be (split|divided)"),
     ("onnx", r"\bONNX\b"),
@@ -82,7 +86,7 @@ _ADDRESS = re.compile(r" ?\[mxjax explain [a-z-]+\]")
 
 
 def kind_of(message: str) -> str:
-    """Returns the code of a message's kind, "" where it has none.
+    """Returns the code of a message's kind; "" if it has none.
 
     Example:
         >>> kind_of("operator dot: shapes (2, 3) and (4, 2) do not fit")
@@ -92,7 +96,7 @@ def kind_of(message: str) -> str:
 
 
 def addressed(message: str, code: str = "") -> str:
-    """Returns a message with its address at the end; one that it quotes from another error goes.
+    """Returns a message with its code at the end, and without the codes of other errors that it quotes.
 
     Example:
         >>> addressed("operator dot: shapes (2, 3) and (4, 2) do not fit")

@@ -1,4 +1,4 @@
-"""Files: the one way in which the library writes them, and how what is wrong with one that it reads is told."""
+"""Files: the library's only writer, and errors for files that cannot be read."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ _ABANDONED = 60.0  # seconds without a change after which a temporary file that 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any]]:
-    """New content of `path`, which gets it when the block ends; where the block fails, `path` is as it was.
+    """Atomically replaces the content of `path` at the end of the block; if the block fails, `path` does not change.
 
-    The content goes to a file of its own in the same folder, which nobody else can have made, and is on the disk before
-    it is renamed: whoever reads `path`, after a crash too, finds the old content or the new. Permissions stay as they
-    were, a symbolic link goes on pointing to where it did. What killed processes have left is removed.
+    The content is written to a new file in the same directory and flushed to disk before that file
+    is renamed. Readers of `path` find either the old or the new content, even after a crash.
+    Permissions and symbolic links are preserved. Leftovers of killed processes are removed.
 
-    A file that somebody knows by more than its name gets its new content by a copy instead, so that they see it: one
-    that is empty (as `tempfile` makes them), that has other hard links, or that is open in this process. There is room
-    for all of it before the first byte changes, but a crash in the middle leaves a part. Devices and pipes are written
-    to as they are.
+    Files that are known by more than their name are overwritten in place instead, so that other
+    users see the new content: empty files (as created by `tempfile`), files with other hard links,
+    and files that are open in this process. Disk space is reserved before the first byte changes,
+    but a crash meanwhile leaves a partial file. Devices and pipes are written directly.
 
     Args:
-        path: the file, there or not.
+        path: the file, which may exist.
         mode: "wb", or "w" for text in UTF-8.
 
     Raises:
-        OSError: the system refuses (the folder must be writable too, unless the content is copied); `path` is as it
-            was, and nothing is left behind.
+        OSError: the system rejects the operation (the directory must be writable, too, unless the
+            file is overwritten in place). `path` does not change, and no temporary file remains.
 
     Example:
         >>> with replacing("model.json", "w") as file:
@@ -88,11 +88,11 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any
 
 @contextlib.contextmanager
 def together() -> Iterator[None]:
-    """A block whose files get their names at its end, in the order of writing; where it fails, all are as they were.
+    """A block whose files are all replaced at its end, in the order of writing; if it fails, none of them changes.
 
-    For files that belong to each other: all are on the disk before the first is renamed, so that only a crash between
-    two renames leaves new ones beside old ones. The last should be the one that says that the others are there. In the
-    block itself the old files are seen.
+    Use it for files that belong together. All are on disk before the first is renamed, so only a
+    crash between two renames can leave new files next to old ones. The last file should be the one
+    that refers to the others. Within the block, the old files are visible.
 
     Example:
         >>> with together():
@@ -118,25 +118,27 @@ def together() -> Iterator[None]:
 
 
 def write_file(path: str | os.PathLike[str], content: bytes | str) -> None:
-    """Makes `content` (text in UTF-8) the content of a file, as `replacing` does."""
+    """Writes `content` (text in UTF-8) to a file, like `replacing`."""
     with replacing(path, "w" if isinstance(content, str) else "wb") as file:
         file.write(content)
 
 
 def check_unpacked(size: int, packed: int, source: str | os.PathLike[str]) -> None:
-    """Refuses content that is much larger than what it is packed into: a few bytes must not fill memory or disk.
+    """Rejects content that is much larger than its compressed form, so that a few bytes cannot fill memory or disk.
 
     Args:
         size: bytes of the content.
         packed: bytes of the file or archive.
-        source: its name, for the message.
+        source: its name for error messages.
 
     Raises:
-        MXNetError: more than 256 MB and 100 times the file, or than the number of bytes in MXJAX_UNPACK_LIMIT.
+        MXNetError: the content exceeds both 256 MB and 100 times the size of the file, or the
+            number of bytes in MXJAX_UNPACK_LIMIT.
     """
     limit = settings.UNPACK_LIMIT() or max(256 << 20, 100 * packed)
     if size > limit:
-        raise MXNetError(f"{os.fspath(source)}: {packed} bytes that unpack to {size} or more; the limit is {limit}. "
+        raise MXNetError(f"{os.fspath(source)}: {packed} bytes that decompress to {size} or more; the limit is "
+                         f"{limit}. "
                          "For a file you trust, set the environment variable MXJAX_UNPACK_LIMIT to a larger number")
 
 
@@ -144,19 +146,19 @@ class _Stream(Protocol):
     """A file, or a decompressing one."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """Returns so many bytes, less at the end."""
+        """Returns at most the given number of bytes."""
         ...
 
 
 def read_packed(stream: _Stream, packed: int, source: str | os.PathLike[str]) -> bytes:
-    """Returns the content of a decompressing stream, as far as `check_unpacked` allows.
+    """Returns the content of a decompressing stream, within the limits of `check_unpacked`.
 
     Args:
         stream: e.g. a `gzip.GzipFile`.
         packed, source: as in `check_unpacked`.
 
     Raises:
-        MXNetError: it is too much.
+        MXNetError: the content exceeds the limits.
     """
     parts, size = [], 0
     while part := stream.read(1 << 20):
@@ -167,11 +169,12 @@ def read_packed(stream: _Stream, packed: int, source: str | os.PathLike[str]) ->
 
 
 def unpack(archive: str | os.PathLike[str], folder: str | os.PathLike[str]) -> None:
-    """Unpacks the files of a zip or tar archive into a folder, where each appears when it is whole.
+    """Unpacks the files of a zip or tar archive to a directory, where each file appears only when it is complete.
 
     Raises:
-        OSError: the system refuses, or a name in the archive leads out of the folder.
-        MXNetError: the archive is damaged, or unpacks to too much (`check_unpacked`).
+        OSError: the system rejects an operation, or a name in the archive points outside the
+            directory.
+        MXNetError: the archive is corrupt, or its content is too large (`check_unpacked`).
     """
     import tarfile
     import zipfile
@@ -185,7 +188,7 @@ def unpack(archive: str | os.PathLike[str], folder: str | os.PathLike[str]) -> N
         for name, source in files:
             target = os.path.realpath(os.path.join(root, name))
             if os.path.commonpath((root, target)) != root:
-                raise OSError(errno.EPERM, f"the name {name!r} leads out of the folder {root}", os.fspath(archive))
+                raise OSError(errno.EPERM, f"the name {name!r} points outside the directory {root}", os.fspath(archive))
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with source, replacing(target) as file:
                 while part := source.read(1 << 20):
@@ -196,13 +199,13 @@ def unpack(archive: str | os.PathLike[str], folder: str | os.PathLike[str]) -> N
 
 @contextlib.contextmanager
 def refusals(doing: str) -> Iterator[None]:
-    """A block in which the system's refusals become MXNetErrors, as where MXNet uses files in C++.
+    """A block that converts OSErrors to MXNetErrors, as MXNet raises them for files in C++.
 
     Args:
-        doing: what is tried, for the message, e.g. "cannot write x.params".
+        doing: beginning of the message, e.g. "cannot write x.params".
 
     Raises:
-        MXNetError: the system refuses; its OSError is the cause.
+        MXNetError: an OSError was raised, which is the cause.
     """
     try:
         yield
@@ -212,16 +215,16 @@ def refusals(doing: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reading(source: str | os.PathLike[str], what: str) -> Iterator[None]:
-    """A block that reads a file: whatever damaged content makes its decoder raise becomes an MXNetError with its name.
+    """A block that reads a file; errors of its decoder become an MXNetError that names the file.
 
     Args:
-        source: the file, for the message.
-        what: what it was read as, for the message, e.g. "a symbol".
+        source: the file, for error messages.
+        what: kind of the file for error messages, e.g. "a symbol".
 
     Raises:
-        MXNetError: the content is damaged; the decoder's own error is its cause.
-        MissingFile, ForbiddenFile, FolderForFile, FileForFolder, RefusedFile: the system refuses; each is an MXNetError
-            and the OSError that Python raises.
+        MXNetError: the content is corrupt; the decoder's error is the cause.
+        MissingFile, ForbiddenFile, FolderForFile, FileForFolder, RefusedFile: the system rejects
+            the access; each is both an MXNetError and the OSError that Python raises.
     """
     one = object()
     _being_read[one] = os.path.realpath(source)
@@ -244,16 +247,16 @@ def reading(source: str | os.PathLike[str], what: str) -> Iterator[None]:
 
 
 def numbered_lines(path: str | os.PathLike[str], what: str, encoding: str | None = None) -> Iterator[tuple[int, str]]:
-    """The lines of a text file with their numbers, from 1.
+    """Yields the lines of a text file with their numbers, from 1.
 
     Args:
         path: the file.
-        what: what it is read as, for the message.
-        encoding: of its text; by default the surroundings'.
+        what: kind of the file for error messages.
+        encoding: encoding of the text; by default that of the locale.
 
     Raises:
-        MXNetError: it is no text in that encoding; names file and line.
-        MissingFile and its kin, as in `reading`: the system refuses.
+        MXNetError: it is not text in that encoding; the message names file and line.
+        MissingFile and the other errors of `reading`: the system rejects the access.
     """
     number = 0
     with reading(path, what):
@@ -263,7 +266,7 @@ def numbered_lines(path: str | os.PathLike[str], what: str, encoding: str | None
             for number, line in enumerate(file, start=1):
                 yield number, line
         except UnicodeDecodeError as error:  # text is decoded in blocks: some lines further
-            raise MXNetError(f"{os.fspath(path)} cannot be read as {what} behind line {number}: {error}") from error
+            raise MXNetError(f"{os.fspath(path)} cannot be read as {what} after line {number}: {error}") from error
 
 
 _being_read: dict[object, str] = {}  # the paths of files that the library's readers are in
@@ -288,7 +291,7 @@ class _New:
         self._nameless = False
 
     def create(self, old: os.stat_result | None) -> int:
-        """A handle for the content, which this process has locked, with the permissions of the old file."""
+        """Creates the locked file for the content, with the permissions of the old file."""
         self._sweep()
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | \
             getattr(os, "O_BINARY", 0)
@@ -313,11 +316,11 @@ class _New:
         return handle
 
     def hold(self, file: IO[Any]) -> None:
-        """Keeps the lock when the file is closed, until the content is in its place or removed."""
+        """Keeps the lock after the file is closed, until its content is in place or removed."""
         self._held = os.dup(file.fileno())
 
     def take_place(self) -> None:
-        """Makes it the content of the file."""
+        """Moves the content to the target file."""
         with self.told():
             old = _status(self.path)
             if self._nameless or old is not None and _is_known_otherwise(old, self.path):
@@ -360,7 +363,7 @@ class _New:
 
     @contextlib.contextmanager
     def told(self) -> Iterator[None]:
-        """A block in which the system's errors are about the path."""
+        """A block that makes OSErrors refer to the path."""
         try:
             yield
         except OSError as error:

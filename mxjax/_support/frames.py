@@ -1,4 +1,4 @@
-"""Frames and series of pandas, polars and Arrow as arrays. None of them needs to be installed."""
+"""Conversion of data frames and series of pandas, polars and Arrow to arrays. None of these packages is required."""
 
 from __future__ import annotations
 
@@ -20,36 +20,37 @@ def _library(value: object) -> str | None:
 
 
 def columns(value: Any) -> dict[str, np.ndarray] | None:
-    """Returns the columns of a frame (DataFrame; Arrow Table or RecordBatch) by name, in their order.
+    """Returns the columns of a data frame (DataFrame; Arrow Table or RecordBatch) by name, in order.
 
     Args:
-        value: anything; None comes back for what is no frame.
+        value: any object; the result is None if it is not a data frame.
 
     Raises:
-        ValueError: two columns have one name.
-        TypeError: it is a lazy frame.
+        ValueError: two columns have the same name.
+        TypeError: it is a LazyFrame.
     """
     library = _library(value)
     if library == "polars" and type(value).__name__ == "LazyFrame":
-        raise TypeError("a LazyFrame has no values yet: give its collect()")
+        raise TypeError("a LazyFrame has no values yet: pass its collect()")
     names = getattr(value, "column_names" if library == "pyarrow" else "columns", None) if library else None
     if names is None:
         return None
     names = list(names)
     if len(set(map(str, names))) != len(names):
-        raise ValueError(f"columns of one name: {names}")
+        raise ValueError(f"several columns have the same name: {names}")
     take = value.column if library == "pyarrow" else value.__getitem__
     result = {str(name): column(take(name)) for name in names}
     return {name: values for name, values in result.items() if values is not None}
 
 
 def column(value: Any) -> np.ndarray | None:
-    """Returns the values of a series (pandas and polars Series, Arrow Array and ChunkedArray), by their position.
+    """Returns the values of a series (pandas and polars Series, Arrow Array and ChunkedArray) by position.
 
-    Missing numbers are NaN. Lists of one length make an array of more dimensions; texts stay as they are.
+    Missing numbers become NaN. Lists of the same length become additional dimensions; strings stay
+    unchanged.
 
     Args:
-        value: anything; None comes back for what is no series.
+        value: any object; the result is None if it is not a series.
     """
     library = _library(value)
     if library is None or not hasattr(value, "to_numpy") or hasattr(value, "columns") or hasattr(value, "column_names"):

@@ -1,4 +1,4 @@
-"""Pointers by which objects are known to code that was written for MXNet's C library."""
+"""Pointers that represent objects in code for MXNet's C library."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _made: dict[int, Any] = {}  # what waits for somebody to take it over
 
 
 def pointer(value: object) -> ctypes.c_void_p:
-    """A pointer by which an object is found as long as it lives."""
+    """Returns a pointer to an object, which is valid as long as the object exists."""
     _known[id(value)] = value
     return ctypes.c_void_p(id(value))
 
 
 def handed_over(value: object) -> ctypes.c_void_p:
-    """A pointer to a new object, which lives until somebody has taken it."""
+    """Returns a pointer to a new object, which is kept alive until `taken` is called."""
     _made[id(value)] = value
     return pointer(value)
 
 
 def taken(handle: ctypes.c_void_p, kind: type) -> Any:
-    """The object of a pointer.
+    """Returns the object of a pointer.
 
     Raises:
-        MXNetError: it does not live any more, or is no `kind`.
+        MXNetError: the object no longer exists, or is not a `kind`.
     """
     address = handle.value or 0  # None: a null pointer
     cached = _made.pop(address, _known.get(address))
     if not isinstance(cached, kind):
-        raise MXNetError(f"the handle {handle.value} is not that of a living {kind.__name__}")
+        raise MXNetError(f"the handle {handle.value} does not refer to an existing {kind.__name__}")
     return cached

@@ -1,6 +1,6 @@
-"""Images as NumPy arrays (height, width, channels): what `mx.image` and the record iterators do with them, by OpenCV.
+"""Image operations of `mx.image` and the record iterators on NumPy arrays (height, width, channels), with OpenCV.
 
-OpenCV gives up the interpreter's lock while it works, so these functions run side by side in threads.
+OpenCV releases the interpreter lock, so these functions run in parallel in threads.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def cv2() -> Any:
-    """The OpenCV module.
+    """Returns the OpenCV module.
 
     Raises:
         MXNetError: it is not installed.
@@ -37,7 +37,7 @@ def cv2() -> Any:
 
 
 def decode(data: bytes | bytearray | memoryview | np.ndarray, flag: int = 1, to_rgb: bool = True) -> np.ndarray:
-    """An image file's content as pixels.
+    """Decodes the content of an image file to pixels.
 
     Args:
         data: the file's bytes.
@@ -48,7 +48,7 @@ def decode(data: bytes | bytearray | memoryview | np.ndarray, flag: int = 1, to_
         (height, width, 3) or, grey, (height, width, 1), uint8.
 
     Raises:
-        MXNetError: there is no image in the data.
+        MXNetError: the data is not an image.
     """
     opencv = cv2()
     if flag < 0:
@@ -68,10 +68,10 @@ def decode(data: bytes | bytearray | memoryview | np.ndarray, flag: int = 1, to_
 
 
 def unpacked(data: np.ndarray, flag: int) -> np.ndarray | None:
-    """`cv2.imdecode` of bytes that do not promise to become much larger than they are.
+    """Calls `cv2.imdecode`, unless the header announces an image much larger than the data.
 
     Raises:
-        MXNetError: they do, or OpenCV refuses them.
+        MXNetError: the image would be too large, or OpenCV rejects the data.
     """
     opencv = cv2()
     check_unpacked(3 * math.prod(_size(data[:_HEAD].tobytes())), data.size, "image")
@@ -128,15 +128,16 @@ def _as_mxnet_resizes(opencv: Any) -> Iterator[None]:
 
 
 def interpolation(interp: int, sizes: Sequence[float] = ()) -> int:
-    """OpenCV's number of an interpolation method.
+    """Returns OpenCV's number of an interpolation method.
 
     Args:
-        interp: 0 nearest, 1 bilinear, 2 bicubic, 3 by area, 4 Lanczos, 5 bilinear in exact arithmetic; 9: bicubic to
-            enlarge, by area to shrink, else bilinear; 10: any of 0 to 4, at random.
+        interp: 0 nearest, 1 bilinear, 2 bicubic, 3 by area, 4 Lanczos, 5 bilinear in exact
+            arithmetic; 9: bicubic to enlarge, by area to shrink, otherwise bilinear; 10: a random
+            one of 0 to 4.
         sizes: (old height, old width, new height, new width), for 9.
 
     Raises:
-        MXNetError: another number.
+        MXNetError: unknown number.
     """
     if interp == 9:
         if not sizes:
@@ -158,10 +159,10 @@ def _shaped(pixels: np.ndarray) -> np.ndarray:
 
 
 def resize(pixels: np.ndarray, width: int, height: int, interp: int = 1) -> np.ndarray:
-    """An image of another size; `interp` as in `interpolation`.
+    """Resizes an image; `interp` as in `interpolation`.
 
     Raises:
-        MXNetError: the size is not positive, or the image has none of OpenCV's dtypes.
+        MXNetError: the size is not positive, or OpenCV does not support the image's dtype.
     """
     opencv = cv2()
     if width < 1 or height < 1:
@@ -178,7 +179,7 @@ def resize(pixels: np.ndarray, width: int, height: int, interp: int = 1) -> np.n
 
 
 def resize_short(pixels: np.ndarray, size: int, interp: int = 2) -> np.ndarray:
-    """An image whose shorter edge has the given length."""
+    """Resizes an image so that its shorter edge has the given length."""
     height, width = pixels.shape[:2]
     new = (size, size * height // width) if height > width else (size * width // height, size)
     return resize(pixels, *new, interp)
@@ -186,14 +187,14 @@ def resize_short(pixels: np.ndarray, size: int, interp: int = 2) -> np.ndarray:
 
 def crop(pixels: np.ndarray, x0: int, y0: int, width: int, height: int, size: Sequence[int] | None = None,
          interp: int = 2) -> np.ndarray:
-    """A rectangle of an image, resized to `size` (width, height) if that is given.
+    """Crops a rectangle of an image and optionally resizes it to `size` (width, height).
 
     Raises:
-        MXNetError: there are no columns in it; as MXNet, rows may be none.
+        MXNetError: the rectangle has no columns. As in MXNet, it may have no rows.
     """
     part = pixels[y0:y0 + height, x0:x0 + width]
     if not part.shape[1]:
-        raise MXNetError(f"a crop of {width} columns from column {x0} has none of an image of shape {pixels.shape}")
+        raise MXNetError(f"a crop of {width} columns from column {x0} is outside an image of shape {pixels.shape}")
     if size is None or (width, height) == tuple(size):
         return np.ascontiguousarray(part)
     new_width, new_height = size
@@ -202,14 +203,15 @@ def crop(pixels: np.ndarray, x0: int, y0: int, width: int, height: int, size: Se
 
 def border(pixels: np.ndarray, top: int, bottom: int, left: int, right: int, kind: int = 0, value: float = 0.0,
            values: Sequence[float] | float = ()) -> np.ndarray:
-    """An image with a border.
+    """Adds a border to an image.
 
     Args:
         pixels: the image.
         top, bottom, left, right: the border's widths.
-        kind: OpenCV's number of the kind: 0 constant, 1 mirrored, 2 mirrored without the edge, 3 the edge, 4 repeated.
-        value, values: its colour, where it is constant: the same in all (three) channels, or one for each.
-            A number as `values` is that of the first channel, as in MXNet.
+        kind: OpenCV's number of the kind: 0 constant, 1 mirrored, 2 mirrored without the edge, 3
+            repeated edge, 4 repeated image.
+        value, values: its colour, if it is constant: one number for all (three) channels, or one
+            per channel. As in MXNet, a single number as `values` applies to the first channel.
     """
     given = np.atleast_1d(values).tolist()
     colour = tuple(given) if given else (value, value, value)

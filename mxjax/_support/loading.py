@@ -1,4 +1,4 @@
-"""Modules loaded without the garbage collector, which would go through all of their objects in vain."""
+"""Loading of modules without garbage collection, which would scan all of their objects in vain."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ _FEW = 60_000  # objects: a process that has done little more than import module
 
 @contextlib.contextmanager
 def loading() -> Iterator[None]:
-    """A block that loads modules of the library.
+    """A block that loads modules of the library with the garbage collector off.
 
-    JAX and the library make some 150,000 objects that live as long as the process. The collector is off meanwhile (a
-    tenth of the time). Where they come before the program's own objects, they are frozen, as `gc.freeze` does it: each
-    later full collection would take 0.1 s for them, which is as much as hundreds of small calls.
+    JAX and the library create about 150,000 objects that live as long as the process. Switching the
+    collector off meanwhile saves a tenth of the time. If they are created before the program's own
+    objects, they are frozen (`gc.freeze`), because each later full collection would spend 0.1 s on
+    them, as much as hundreds of small calls.
     """
     if not gc.isenabled():  # an outer block, or the program's wish
         yield

@@ -1,4 +1,4 @@
-"""Nested lists of arrays or symbols as flat lists, and back: what control flow takes and returns."""
+"""Converts the nested lists of arrays or symbols of control flow operators to flat lists and back."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ __all__ = ["flatten", "regroup"]
 
 
 def flatten(value: Any, kind: type, what: str) -> tuple[list[Any], Any]:
-    """(flat list, format): the format of a single value is None, of a list or tuple the list of its items' formats.
+    """Returns (flat list, format). The format of a single value is None, that of a list or tuple
+    the list of its items' formats.
 
-    A symbol with several outputs counts as the list of them.
+    A symbol with several outputs counts as a list of its outputs.
 
     Raises:
-        AssertionError: something else than `kind` and lists is in it; `what` is for the message.
+        AssertionError: it contains something other than `kind` and lists; the message names `what`.
     """
     if isinstance(value, kind) and len(getattr(value, "_outputs", "1")) == 1:
         return [value], None
@@ -30,7 +31,7 @@ def flatten(value: Any, kind: type, what: str) -> tuple[list[Any], Any]:
 
 
 def regroup(flat: list[Any], form: Any) -> Any:
-    """The values in the structure that `flatten` described; lists only."""
+    """Restores the structure that `flatten` described, with lists only."""
     values: Iterator[Any] = iter(flat)
 
     def take(form: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Bars that show how far something is, where somebody looks: at a terminal or in a notebook, with tqdm installed.
+"""Progress bars, shown in terminals and notebooks if tqdm is installed.
 
-They go to the standard error stream, so what a script prints and logs stays as it is; TQDM_DISABLE=1 hides them.
+They are written to stderr, so the script's own output does not change; TQDM_DISABLE=1 hides them.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class _Nothing:
 
 @contextlib.contextmanager
 def progress(description: str, total: int | None = None, unit: str = "", **options: object) -> Iterator[Any]:
-    """A scope with a bar; gives an object with tqdm's `update(count)` and `set_postfix_str(text)`.
+    """A scope with a progress bar; returns an object with tqdm's `update(count)` and `set_postfix_str(text)`.
 
     Args:
-        description: what is going on.
-        total: how many updates there will be, if that is known.
-        unit: of what.
-        options: more of tqdm's.
+        description: description of the work.
+        total: number of updates, if known.
+        unit: unit of the updates.
+        options: further options of tqdm.
     """
     bar = _bar(desc=description, total=total, unit=unit, leave=False, **options)
     _open.append(bar)
@@ -47,10 +47,10 @@ def progress(description: str, total: int | None = None, unit: str = "", **optio
 
 
 def noted(text: str) -> None:
-    """Writes a text behind the innermost bar that is open; an empty one takes it away.
+    """Sets the postfix of the innermost progress bar; an empty text removes it.
 
     Args:
-        text: the reason why the bar does not move.
+        text: the reason why the bar stands still.
     """
     for bar in _open[-1:]:
         bar.set_postfix_str(text)

@@ -1,4 +1,4 @@
-"""What is loaded when it is first needed: functions by which upper layers offer lower ones more than they know."""
+"""Providers: functions of upper layers that lower layers call, and that are loaded on first use."""
 
 from __future__ import annotations
 

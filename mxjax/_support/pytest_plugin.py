@@ -1,4 +1,4 @@
-"""pytest's reports without the library's own frames; `--full-trace` and `-p no:mxjax` show them."""
+"""Removes the library's own frames from pytest's reports; `--full-trace` and `-p no:mxjax` show them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .tracebacks import shortened
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: Any, call: Any) -> Generator[None, Any, Any]:
-    """Reports a test that failed, by its own lines; a debugger opened afterwards has all frames."""
+    """Reports a failed test with its own lines; a debugger opened afterwards has all frames."""
     whole = call.excinfo
     if whole is None or item.config.getoption("fulltrace"):
         return (yield)

@@ -1,7 +1,7 @@
-"""Settings by environment variables: the one table of them, which the documentation is made of.
+"""Settings by environment variables: the single table, from which the documentation is generated.
 
-A setting is read each time it is asked for. One that cannot be read is an error that names the variable, its text, and
-what was expected.
+A setting is read at each use. An invalid value raises an error that names the variable, its text,
+and the expected value.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ TABLE: dict[str, Setting[Any]] = {}  # by name
 
 
 class Setting(Generic[Value]):
-    """A setting: `NAME()` is its value.
+    """A setting; `NAME()` returns its value.
 
     Args:
-        name: of the environment variable.
+        name: name of the environment variable.
         default: the value without the variable.
-        meaning: what it sets, in Markdown, for the documentation.
-        parse: function(text) -> value; raises ValueError.
-        expected: what the text must be, for the error.
-        shown: the default as the documentation shows it.
+        meaning: its meaning, in Markdown, for the documentation.
+        parse: function that converts text to the value; raises ValueError.
+        expected: description of valid texts, for the error.
+        shown: the default in the documentation.
     """
 
     def __init__(self, name: str, default: Value, meaning: str, parse: Callable[[str], Value], expected: str,
@@ -40,7 +40,7 @@ class Setting(Generic[Value]):
         """Returns the value.
 
         Raises:
-            MXNetError: the variable's text is no such value.
+            MXNetError: the variable's text is invalid.
         """
         text = os.environ.get(self.name)
         if text is None or text == "":

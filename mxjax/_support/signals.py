@@ -1,4 +1,4 @@
-"""Ctrl-C at a moment when it does no harm."""
+"""Deferral of Ctrl-C to a safe moment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["later_signals"]
 
 @contextlib.contextmanager
 def later_signals() -> Iterator[None]:
-    """A block after which Ctrl-C takes effect instead of within it; in the main thread, where signals are handled."""
+    """A block that defers Ctrl-C to its end, in the main thread, which handles signals."""
     caught: list[tuple[Any, ...]] = []
     before: Any = None
     if threading.current_thread() is threading.main_thread():

@@ -1,4 +1,4 @@
-"""Words: counting them, and their numbers."""
+"""Counting of words, and vocabularies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def count_tokens_from_str(source_str: str, token_delim: str = " ", seq_delim: st
         source_str: the text.
         token_delim, seq_delim: regular expressions that separate tokens, and sequences of them.
         to_lower: convert to lower case first.
-        counter_to_update: a counter to add to, which is then the result.
+        counter_to_update: a counter to update and return.
 
     Example:
         >>> sorted(count_tokens_from_str("Life is\\n life", to_lower=True).items())
@@ -37,18 +37,19 @@ def count_tokens_from_str(source_str: str, token_delim: str = " ", seq_delim: st
 
 @set_module("mxjax.contrib.text.vocab")  # where pickles and users find it
 class Vocabulary:
-    """Numbers for tokens: the unknown token is 0, then come reserved tokens, then counted ones, the frequent first.
+    """Assigns indices to tokens: 0 to the unknown token, then to reserved tokens, then to counted
+    tokens by descending frequency.
 
     Args:
-        counter: how often each token occurs.
-        most_freq_count: the most counted tokens to number; reserved ones are not counted.
-        min_freq: leave out what is rarer.
-        unknown_token: stands for all tokens without a number.
-        reserved_tokens: tokens that have a number in any case.
+        counter: frequencies of the tokens.
+        most_freq_count: maximum number of counted tokens, without reserved ones.
+        min_freq: minimum frequency of a token.
+        unknown_token: represents all tokens that are not in the vocabulary.
+        reserved_tokens: tokens that are always in the vocabulary.
 
     Raises:
-        AssertionError: `min_freq` is not positive, reserved tokens repeat each other or the unknown one, or `counter`
-            is no Counter.
+        AssertionError: `min_freq` is not positive, reserved tokens contain duplicates or the
+            unknown token, or `counter` is not a Counter.
 
     Example:
         >>> import collections
@@ -85,17 +86,17 @@ class Vocabulary:
 
     @property
     def token_to_idx(self) -> dict[Hashable, int]:
-        """Tokens' numbers."""
+        """Indices by token."""
         return self._token_to_idx
 
     @property
     def idx_to_token(self) -> list[Hashable]:
-        """Tokens by number."""
+        """Tokens by index."""
         return self._idx_to_token
 
     @property
     def unknown_token(self) -> Hashable:
-        """Returns the token that stands for those without a number."""
+        """The token that represents unknown tokens."""
         return self._unknown_token
 
     @property
@@ -104,16 +105,16 @@ class Vocabulary:
         return self._reserved_tokens
 
     def to_indices(self, tokens: object) -> Any:
-        """The number of a token, or a list of those of a list's."""
+        """Converts a token, or a list of tokens, to indices."""
         if isinstance(tokens, list):
             return [self._token_to_idx.get(token, UNKNOWN_IDX) for token in tokens]
         return self._token_to_idx.get(tokens, UNKNOWN_IDX)
 
     def to_tokens(self, indices: Any) -> Any:
-        """The token of a number, or a list of those of a list's.
+        """Converts an index, or a list of indices, to tokens.
 
         Raises:
-            ValueError: a number is none of this vocabulary.
+            ValueError: an index is out of range.
         """
         many = indices if isinstance(indices, list) else [indices]
         for index in many:

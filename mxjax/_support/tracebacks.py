@@ -1,7 +1,8 @@
-"""Tracebacks that are shown without the library's own frames.
+"""Hides the library's own frames in displayed tracebacks.
 
-Nothing is done until an error that nobody has caught is shown: by Python, in a thread, in IPython, or by pytest (whose
-plug-in is `pytest_plugin.py`). Errors that a program catches keep their whole traceback.
+Tracebacks are shortened only when an uncaught error is displayed: by Python, in a thread, in
+IPython, or by pytest (with the plug-in `pytest_plugin.py`). Errors that a program catches keep
+their full traceback.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ _HELPERS = {*sys.stdlib_module_names, "jax", "jaxlib", "numpy", "scipy"}  # hidd
 
 @contextlib.contextmanager
 def shortened(error: BaseException | None) -> Iterator[int]:
-    """A scope in which an error, and what caused it, have no frames of the library; gives how many are hidden.
+    """A scope in which an error and its causes have no frames of the library; returns the number of hidden frames.
 
-    Frames of callers and of functions that the library calls for them (`forward` of a block, an operator, a callback)
-    stay. `MXJAX_TRACEBACK_FILTERING=off` in the environment leaves tracebacks whole.
+    Frames of user code stay, including functions that the library calls (`forward` of a block, an
+    operator, a callback). The environment variable `MXJAX_TRACEBACK_FILTERING=off` disables this.
 
     Args:
-        error: the error to be shown.
+        error: the error to display.
     """
     whole = {} if not settings.TRACEBACK_FILTERING() else {one: one.__traceback__ for one in _chain(error)}
     hidden = 0
@@ -79,7 +80,8 @@ def visible(trace: TracebackType | None) -> TracebackType | None:
     """Returns a traceback without the library's frames and those of JAX, NumPy and Python that it called.
 
     Args:
-        trace: a traceback, which is not changed; one without the library's frames comes back as it is.
+        trace: a traceback, which is not modified; it is returned as is if it contains no frames of
+            the library.
     """
     entries = list(_entries(trace))
     packages = [_package(entry.tb_frame) for entry in entries]
@@ -103,7 +105,7 @@ def _say(hidden: int) -> None:
 
 
 def install() -> None:
-    """Has Python, its threads and IPython show uncaught errors shortened, by the hooks that were there before."""
+    """Makes Python, its threads and IPython shorten uncaught errors before the existing hooks display them."""
     if not hasattr(sys.excepthook, _SWITCH):
         _install_in_python()
     get_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)

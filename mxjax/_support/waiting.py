@@ -1,4 +1,4 @@
-"""Long waits that say what they are for."""
+"""Log messages for long waits."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _PATIENCE = 2.0  # seconds
 
 @contextlib.contextmanager
 def telling(logger: str, message: str, *values: object, doing: str = "") -> Iterator[None]:
-    """A block that, if it takes more than two seconds, has a logger say once why, while it does.
+    """A block that logs the reason once if it takes more than two seconds.
 
     Args:
-        logger: the logger's name.
-        message, values: what it is to warn of, as in `logging`.
-        doing: the same in a word, for a progress bar that stands still meanwhile.
+        logger: name of the logger.
+        message, values: the warning and its arguments, as in `logging`.
+        doing: short form of the message, for a progress bar.
     """
     told = threading.Event()
 

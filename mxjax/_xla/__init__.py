@@ -1,1 +1,1 @@
-"""JAX's runtime and its private parts: devices, processes, transfers, files of programs. See README.md."""
+"""Access to JAX's runtime and its private modules: devices, processes, transfers, program files. See README.md."""

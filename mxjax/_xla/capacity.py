@@ -1,6 +1,8 @@
-"""What a device has room for: a request that cannot be met is refused before XLA is asked, which might end the process.
+"""Memory limits of devices: requests that do not fit raise an error before they reach XLA, which
+might abort the process.
 
-The sizes of a program's results are known when it is traced, its temporaries once it is compiled.
+The sizes of a program's results are known after tracing, those of its temporaries after
+compilation.
 """
 
 from __future__ import annotations
@@ -39,15 +41,16 @@ LOOPS = ELEMENTWISE | {"broadcast_in_dim", "iota", "reshape", "squeeze"}  # each
 
 
 def bytes_of(shape: Sequence[int], dtype: Any) -> int:
-    """Bytes of an array, in Python's integers, which do not overflow."""
+    """Returns the bytes of an array as a Python integer, which cannot overflow."""
     return math.prod(map(int, shape)) * (np.dtype(dtype) if isinstance(dtype, (str, type)) else dtype).itemsize
 
 
 def capacity(device: JaxDevice | None = None) -> float:
-    """Bytes that new arrays on a device may take at most now: of an accelerator's pool, or of the machine's memory.
+    """Returns the bytes that are currently available for new arrays on a device: of an
+    accelerator's pool, or of the machine's memory.
 
-    On the host that is what the system says is available, within the limits of a container. Default: the device that
-    JAX computes on where it is not told.
+    On the host this is the available memory that the system reports, within the limits of a
+    container. By default for JAX's default device.
     """
     before_start()
     device = device or default_device()
@@ -86,7 +89,7 @@ def _host_limits() -> Iterator[float]:
 
 
 def refuse_result(shape: Sequence[int], dtype: Any, device: JaxDevice | None = None, what: str = "an array") -> None:
-    """Raises MXNetError where an array of this shape cannot be made on the device (default: the host)."""
+    """Raises MXNetError if an array of this shape does not fit on the device (by default the host)."""
     if not all([isinstance(n, (int, np.integer)) for n in shape]):  # an export for any batch size
         return
     size = bytes_of(shape, dtype)
@@ -98,10 +101,10 @@ def refuse_result(shape: Sequence[int], dtype: Any, device: JaxDevice | None = N
 
 
 class Survey(NamedTuple):
-    """Measures of a traced program: the largest value made anywhere in it, the number of its operations, and
-    of them multiplications in convolutions, however these are done, results of functions such as `exp`, the largest
-    values of operations that are no element-wise loop (sums, products, those that move numbers elsewhere), how many
-    operations read one value that an element-wise loop has made, at most, and the targets of calls of a library."""
+    """Statistics of a traced program: the largest intermediate value; the numbers of operations, of
+    multiplications in convolutions and of results of functions such as `exp`; the largest values of
+    operations that are not elementwise (sums, products, data movement); the largest number of
+    operations that read one elementwise result; and the targets of library calls."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -115,15 +118,15 @@ class Survey(NamedTuple):
 
 
 def refuse_program(traced: Any, found: Survey, device: JaxDevice | None) -> bool:
-    """Raises MXNetError where the results of a traced program, or what it needs to make them, do not fit the device.
+    """Raises MXNetError if the results or intermediate values of a traced program do not fit on the device.
 
     Args:
-        traced: what `jax.jit(f).trace(...)` returned.
+        traced: result of `jax.jit(f).trace(...)`.
         found: its survey.
-        device: where it is to run.
+        device: device of the program.
 
     Returns:
-        Whether they take so much of it that it is to be asked again for the next call.
+        True if they need so much memory that the next call must check again.
     """
     outs = [leaf for leaf in jax.tree.leaves(traced.out_info) if hasattr(leaf, "dtype")]
     made = sum([bytes_of(o.shape, o.dtype) for o in outs])
@@ -141,12 +144,13 @@ def refuse_program(traced: Any, found: Survey, device: JaxDevice | None) -> bool
         memory = traced.lower().compile().memory_analysis()
         needed = made + getattr(memory, "temp_size_in_bytes", 0)
         if needed > most:
-            raise MXNetError(_told("the result with what is needed on the way to it", needed, most))
+            raise MXNetError(_told("the result with its intermediate values", needed, most))
     return made > most / 8
 
 
 def _told(what: str, size: int, most: float) -> str:
-    return f"{what} takes {_readable(size)} ({size} bytes); the device has room for {_readable(most)}"
+    return (f"out of memory: {what} needs {_readable(size)} ({size} bytes), "
+            f"but only {_readable(most)} are available on the device")
 
 
 def _readable(size: float) -> str:
@@ -156,7 +160,7 @@ def _readable(size: float) -> str:
 
 
 def survey(jaxpr: object) -> Survey:
-    """Looks through a program, and what it calls."""
+    """Collects the statistics of a program and the programs that it calls."""
     return _survey(jaxpr, False, {})
 
 

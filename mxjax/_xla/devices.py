@@ -1,4 +1,4 @@
-"""Settings that are made before JAX starts its devices, by whatever asks for them first."""
+"""Settings that must be made before JAX initializes its devices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["JaxDevice", "before_start"]
 
 
 class JaxDevice(Protocol):
-    """A device of JAX's, for types: `jax.Device` is a variable to type checkers."""
+    """A JAX device for type annotations, because type checkers treat `jax.Device` as a variable."""
 
     id: int
     platform: str
@@ -26,7 +26,7 @@ class JaxDevice(Protocol):
     process_index: int
 
     def memory_stats(self) -> dict[str, Any] | None:
-        """Returns the figures of its allocator; None where it has none."""
+        """Returns the statistics of its allocator; None if there are none."""
         ...
 
 
@@ -37,7 +37,7 @@ _PCI, _NAMES = "/sys/bus/pci/devices", ("/dev/accel*", "/dev/vfio/[0-9]*")
 
 @functools.cache
 def before_start() -> None:
-    """Settles memory, and leaves the TPU's compiler out where it has no TPU."""
+    """Configures memory, and skips the TPU compiler on machines without a TPU."""
     keep_freed()
     if not settings.jax_platforms and importlib.util.find_spec("libtpu") and not _may_have_tpu():
         with contextlib.suppress(RuntimeError):  # somebody has started the devices already
@@ -49,7 +49,7 @@ def _no_tpu() -> NoReturn:
 
     Plans for TPUs ask it for its compiler, in processes of their own, and not for devices.
     """
-    raise RuntimeError("this host has no TPU; libtpu compiles plans only")
+    raise RuntimeError("this host has no TPU; libtpu is only used to compile plans")
 
 
 def _may_have_tpu() -> bool:

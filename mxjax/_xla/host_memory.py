@@ -1,7 +1,8 @@
-"""What the C library does with the memory of arrays that are gone: it keeps some, for the next ones.
+"""Configuration of the C library to keep the memory of deleted arrays for later ones.
 
-glibc gives every block of 32 MB and more back to the system at once. The next array's pages are then new ones, which
-the system clears one by one as they are touched: three quarters of the time of an addition (docs/design/0018).
+By default glibc immediately returns every block of 32 MB or more to the system. The pages of the
+next array are then new, and the system clears each one on first access, which takes three quarters
+of the time of an addition (docs/design/0018).
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ _FEW = 4  # processors: the threads of a compiler hardly wait for each other whe
 
 @functools.cache
 def keep_freed() -> None:
-    """From now on blocks of up to 1 GB, or an eighth of the memory, are kept when they are freed.
+    """Keeps freed blocks of up to 1 GB, or an eighth of the memory.
 
-    Where there are few processors, all threads share one heap, unless new pages are huge ones, which cost little
-    (`GLIBC_TUNABLES=glibc.malloc.hugetlb=1`). Where there are many, each of XLA's has heaps of 64 MB,
-    which hold no larger block; those stay when nothing lies in them (else it depends on where blocks came to lie
-    whether each step begins with new pages). Called before JAX makes its threads: glibc counts heaps when one first
-    asks for memory. A limit that somebody has set in the environment stays; other libraries have none.
+    On machines with few processors all threads share one heap, unless new pages are huge pages,
+    which are cheap (`GLIBC_TUNABLES=glibc.malloc.hugetlb=1`). On machines with many processors,
+    each of XLA's threads has heaps of 64 MB, which cannot contain larger blocks. Empty heaps are
+    kept; otherwise the placement of blocks would decide whether each step starts with new pages.
+    Call this before JAX creates its threads, because glibc counts heaps at a thread's first
+    allocation. Limits from the environment take precedence. Other C libraries have no such limits.
     """
     with contextlib.suppress(OSError, AttributeError, ValueError):
         most = min(_MOST, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
@@ -42,6 +44,6 @@ def keep_freed() -> None:
 
 
 def give_back() -> None:
-    """Gives the system all memory that nothing lies in."""
+    """Returns all unused memory to the system."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,8 +1,9 @@
-"""What a process may still ask of XLA: nothing in a forked child, and nothing in other threads while it ends.
+"""Guards for the use of XLA: not in forked children, and not in other threads during interpreter exit.
 
-XLA's threads do not come along with a fork, so a program waits for them for ever in the child: NumPy computes there
-(`compile.without_xla`). And a daemon thread that comes back from XLA when the interpreter is gone is unwound through
-C++ that may not be unwound, which aborts the process: there is a gate before all work of XLA, which closes then.
+A fork does not copy XLA's threads, so a program in the child would wait for them forever; NumPy
+computes there instead (`compile.without_xla`). A daemon thread that returns from XLA after the
+interpreter has exited would be unwound through C++ code that must not be unwound, which aborts the
+process. Therefore a gate before all work of XLA closes at exit.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _open.set()
 
 
 def starts() -> None:
-    """XLA is about to be used, and JAX's Python: where another thread forks this process, that is waited for."""
+    """Prepares for the first use of XLA and JAX, and waits if another thread is forking this process."""
     global _started
     if not _open.is_set():
         _open.wait(_PATIENCE)
@@ -66,20 +67,20 @@ def starts() -> None:
 
 
 def check() -> None:
-    """Called before XLA's work: at exit this does not return in other threads."""
+    """Checks the gate before work of XLA; at exit it does not return in other threads."""
     if _gate is not None:
         _gate()
 
 
 def waits() -> None:
-    """Called before values are waited for: at exit this does not return in other threads."""
+    """Checks the gate before a wait for values; at exit it does not return in other threads."""
     if _gate is _park:
         _park()
 
 
 def forked() -> bool:
-    """Returns whether this is a child that was forked off after the first use of arrays: XLA must not be asked for
-    anything.
+    """Returns whether this is a child that was forked after the first use of arrays, which must not
+    use XLA.
     """
     return _forked
 
@@ -93,47 +94,47 @@ def _has_threads() -> bool:
 
 
 def live_arrays() -> list[jax.Array]:
-    """All of JAX's arrays that there are, on all platforms: `jax.live_arrays` knows the default one's."""
+    """Returns all existing JAX arrays on all platforms; `jax.live_arrays` returns only those of the default one."""
     before_start()  # asking for the platforms starts them
     return [array for client in backends().values() for array in client.live_arrays()]
 
 
 def when_closed(tell: Callable[[Callable[[], None]], None]) -> None:
-    """Has `tell(gate)` called when the gate closes, so that who is called very often need not look each time."""
+    """Calls `tell(gate)` when the gate closes, so that hot paths need not check it on each call."""
     _told.append(tell)
 
 
 def when_forked(begin: Callable[[], None]) -> Callable[[], None]:
-    """Has `begin()` called in each such child before anything else; also a decorator."""
+    """Calls `begin()` first in each such child; also usable as a decorator."""
     _begin.append(begin)
     return begin
 
 
 # ------------------------------------------------------------ forks
 def not_in_fork(what: str) -> MXNetError:
-    """The error that says what a forked child cannot do."""
-    return MXNetError(f"{what} in a process that was forked off after the first use of arrays: XLA's threads stayed "
-                      "with the parent, and NumPy computes here. Start processes by spawn "
+    """Returns the error for an operation that a forked child cannot run."""
+    return MXNetError(f"{what} in a process that was forked after the first use of arrays: XLA's threads stayed in the "
+                      "parent, and NumPy computes here. Start processes by spawn "
                       "(multiprocessing.set_start_method('spawn'), subprocess), or fork before arrays are used")
 
 
 def check_home(owner: int, what: str) -> None:
-    """Refuses what needs the threads, or the sockets, of another process: a child would wait for ever.
+    """Rejects operations that need the threads or sockets of another process, for which a child would wait forever.
 
     Args:
-        owner: the number of the process that has them.
-        what: what cannot be done, for the message.
+        owner: id of the process that owns them.
+        what: description of the operation for the message.
 
     Raises:
         MXNetError: this is another process.
     """
     if os.getpid() != owner:
-        raise MXNetError(f"{what} in a process that was forked off meanwhile: the workers stayed with the parent. "
-                         "Begin anew here")
+        raise MXNetError(f"{what} in a process that was forked meanwhile: the workers stayed in the parent. Create a "
+                         "new one here")
 
 
 def left_behind() -> bool:
-    """Returns whether other threads were at work here when this child was forked off: they may have held locks."""
+    """Returns whether other threads were active when this child was forked; they may have held locks."""
     return _left_behind
 
 
@@ -197,7 +198,7 @@ def _in_child() -> None:
 def _refuse_programs() -> None:
     """Has JAX say what is wrong where somebody's own code asks for a program: it would wait for ever."""
     def refuse(*args: object, **kwargs: object) -> Any:
-        raise not_in_fork("JAX can compile no program")
+        raise not_in_fork("JAX cannot compile a program")
     with contextlib.suppress(ImportError):
         from jax._src import compiler
         from jax._src.interpreters import mlir

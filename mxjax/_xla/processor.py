@@ -1,4 +1,4 @@
-"""The processor that programs for CPUs run on."""
+"""Features of the CPU."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["multiplies_bytes"]
 
 @functools.cache
 def multiplies_bytes() -> bool:
-    """Returns whether oneDNN multiplies and adds 8-bit integers exactly: by AVX-512 VNNI.
+    """Returns whether oneDNN multiplies and adds 8-bit integers exactly, with AVX-512 VNNI.
 
-    Older processors add pairs of products in 16 bits, where large ones are cut off. So they do where the user has
-    oneDNN do without the newer instructions.
+    Older processors add pairs of products in 16 bits, which saturate. The same happens if the user
+    disables the newer instructions in oneDNN.
     """
     if any(os.environ.get(f"{name}_MAX_CPU_ISA") for name in ("ONEDNN", "DNNL")):
         return False

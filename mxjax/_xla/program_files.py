@@ -1,14 +1,16 @@
-"""Compiled programs kept in files, so that the next process need not compile them.
+"""A cache of compiled programs in files, so that later processes need not compile them.
 
-They are in JAX's compilation cache, which is looked after here.
+It is JAX's compilation cache, which this module configures and cleans up.
 
-JAX finds a program by a digest of the program itself, its options, XLA's flags and version, and the kind of device:
-another program never has the same one. A folder is for one kind of machine and one version of jaxlib (XLA compiles for
-the processor that is there), so it may lie where several machines see it. JAX writes entries in place; what a process
-that was killed has left half is found by its checksum at the next start, and removed. So is what was used longest ago,
-once there is more than the limit.
+JAX finds a program by a digest of the program, its options, XLA's flags and version, and the kind
+of device, so different programs never collide. Each directory is for one kind of machine and one
+version of jaxlib, because XLA compiles for the present processor; several machines may therefore
+share the parent directory. JAX writes entries in place. On startup, partial entries of killed
+processes are found by their checksums and removed. The least recently used entries are removed if
+the cache exceeds its limit.
 
-Programs may be packed into one file and shipped. They are machine code: who names such a file trusts who made it.
+Programs can be packed into one file and distributed. They are machine code, so use only files from
+    sources that you trust.
 """
 
 from __future__ import annotations
@@ -49,13 +51,14 @@ def _base(base: str | os.PathLike[str] | None) -> Path:
 
 
 def kept_in_no_file() -> contextlib.AbstractContextManager[None]:
-    """Returns a scope in which programs that this thread compiles are not written into JAX's cache."""
+    """Returns a scope in which programs that this thread compiles are not written to JAX's cache."""
     from jax._src.config import persistent_cache_min_compile_time_secs  # every release that was tried has it
     return persistent_cache_min_compile_time_secs(math.inf)
 
 
 def folder(base: str | os.PathLike[str] | None = None) -> Path:
-    """Returns where programs for this machine are: below `base`, else MXJAX_CACHE_DIR, else the user's cache folder."""
+    """Returns the directory of programs for this machine: below `base`, otherwise MXJAX_CACHE_DIR,
+    otherwise the user's cache directory."""
     told = [platform.machine(), platform.system(), *map(importlib.metadata.version, ("jax", "jaxlib"))]
     with contextlib.suppress(OSError):  # elsewhere than on Linux the machine's name has to do
         told += next((line for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
@@ -64,11 +67,11 @@ def folder(base: str | os.PathLike[str] | None = None) -> Path:
 
 
 def prepared(base: str | os.PathLike[str] | None = None) -> Path:
-    """The folder, made and tidied up, with the programs of a packed file where that is given for a folder.
+    """Creates and cleans up the directory; if a packed file is passed instead, unpacks its programs.
 
     Raises:
-        MXNetError: it cannot be made, or the limit is no number.
-        UserWarning: the packed programs are of another kind of machine or version of JAX.
+        MXNetError: the directory cannot be created, or the limit is not a number.
+        UserWarning: the packed programs are for another kind of machine or version of JAX.
     """
     most = settings.CACHE_MEMORY() << 20
     result, packed = folder(base), Path(base or settings.CACHE_DIR()).expanduser()
@@ -76,24 +79,24 @@ def prepared(base: str | os.PathLike[str] | None = None) -> Path:
         if zipfile.is_zipfile(packed) and not result.is_dir():
             unpack(packed, result.parent)
             if not result.is_dir():
-                warnings.warn(f"{packed}: its programs are of another kind of machine or another version of JAX; they "
-                              "are compiled here", stacklevel=2)
+                warnings.warn(f"{packed}: its programs are for another kind of machine or another version of JAX, so "
+                              "programs are compiled here", stacklevel=2)
         result.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise MXNetError(f"programs cannot be kept in {result}: {error.strerror}; MXJAX_CACHE_DIR names another "
-                         "folder") from None
+        raise MXNetError(f"programs cannot be cached in {result}: {error.strerror}; set MXJAX_CACHE_DIR to another "
+                         "directory") from None
     _tidy(result, most)
     return result
 
 
 def variables(where: str | os.PathLike[str]) -> dict[str, str]:
-    """Returns environment variables by which started processes keep programs in a folder; their own ones stay."""
+    """Returns environment variables that make child processes use a directory; existing variables are kept."""
     given = {"jax_compilation_cache_dir": where, **SETTINGS}
     return {name.upper(): os.environ.get(name.upper(), str(value)) for name, value in given.items()}
 
 
 def entries(where: Path) -> dict[Path, os.stat_result]:
-    """The programs' files in a folder."""
+    """Returns the program files in a directory."""
     result = {}
     for path in where.glob("*-cache"):
         with contextlib.suppress(OSError):  # another process has removed it
@@ -102,10 +105,11 @@ def entries(where: Path) -> dict[Path, os.stat_result]:
 
 
 def pack(target: str | os.PathLike[str], base: str | os.PathLike[str] | None = None) -> tuple[int, int]:
-    """Writes the programs for this machine into one file, which can be given for a folder; returns (count, bytes).
+    """Packs the programs for this machine into one file, which can be used instead of a directory;
+    returns (count, bytes).
 
     Raises:
-        MXNetError: there are none.
+        MXNetError: there are no programs.
         OSError: the file cannot be written.
     """
     where, count = folder(base), 0
@@ -115,12 +119,12 @@ def pack(target: str | os.PathLike[str], base: str | os.PathLike[str] | None = N
                 packed.write(path, f"{where.name}/{path.name}")
                 count += 1
         if not count:
-            raise MXNetError(f"there are no programs in {where}: run what needs them once, by python -m mxjax run")
+            raise MXNetError(f"there are no programs in {where}: first run your script once with python -m mxjax run")
     return count, Path(target).stat().st_size
 
 
 def clear(base: str | os.PathLike[str] | None = None) -> tuple[int, int]:
-    """Removes all programs, of other machines and versions too; returns how many, and their bytes."""
+    """Removes all programs, including those of other machines and versions; returns (count, bytes)."""
     count = size = 0
     for where in folder(base).parent.glob("programs-*"):
         for path, status in entries(where).items():

@@ -1,6 +1,6 @@
-"""Whether JAX computes what it is given, or traces it for a transformation (jit, grad, vmap ...); its settings.
+"""The state of JAX: whether it traces for a transformation (jit, grad, vmap ...), and its settings.
 
-Also the types of what programs hold.
+Also the types of values in programs.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Aval(Protocol):
 
 
 def aval_of(atom: Var | Literal) -> Aval:
-    """The type of a variable or literal; JAX's stubs say of it only that it is some abstract value."""
+    """Returns the type of a variable or literal, which JAX's stubs only declare as an abstract value."""
     return cast(Aval, atom.aval)
 
 
 def as_elsewhere() -> bool:
-    """Returns whether JAX's settings in this thread are those of a new one, but for 64-bit mode.
+    """Returns whether JAX's settings in this thread equal those of a new thread, except for 64-bit mode.
 
-    It takes some 100 microseconds.
+    This takes about 100 microseconds.
     """
     there: list[Any] = []
     wide = settings.jax_enable_x64

@@ -1,6 +1,8 @@
-"""Arrays of the host as buffers on a device: `jax.device_put`, but for most of its Python, and in parts where large.
+"""Transfers of host arrays to devices: like `jax.device_put` without most of its Python overhead,
+and in parts for large arrays.
 
-That takes 25 of its 30 us. `jax.numpy.asarray` takes 17, and compiles a program for each new shape.
+That overhead is 25 of its 30 us. `jax.numpy.asarray` takes 17 us, and compiles a program for each
+new shape.
 """
 
 from __future__ import annotations
@@ -32,14 +34,14 @@ _BEFORE = 2  # arrays of a shape that go as they are, before a program that join
 
 
 def to_device(array: np.ndarray, device: JaxDevice | None = None) -> jax.Array:
-    """A buffer with an array's numbers, which nobody may change afterwards.
+    """Copies an array to a buffer on a device; the array must not change afterwards.
 
     Args:
-        array: of NumPy.
-        device: which the buffer is bound to; None: none, it is on the default device.
+        array: a NumPy array.
+        device: the device to which the buffer is committed; None: the default device, uncommitted.
 
     Raises:
-        MXNetError: this is a forked child, and the device no CPU.
+        MXNetError: this is a forked child and the device is not a CPU.
     """
     if forked():
         array = _for_child(array, device)
@@ -59,10 +61,10 @@ def to_device(array: np.ndarray, device: JaxDevice | None = None) -> jax.Array:
 
 
 def moved(value: jax.Array | np.ndarray, device: Any = None, may_alias: bool | None = None) -> jax.Array:
-    """A buffer on another device, or in another sharding: `jax.device_put` where XLA may be asked for it.
+    """Moves a buffer to another device or sharding: `jax.device_put`, if XLA may be used.
 
-    Out of JAX's 64-bit mode that takes a buffer of 64-bit numbers to another platform as one of 32 bits, under its
-    old dtype.
+    Outside JAX's 64-bit mode, `jax.device_put` would transfer 64-bit buffers to another platform as
+    32 bits under their old dtype.
     """
     if not forked():
         if value.nbytes >= 2 * _PART and isinstance(device, jax.Device):
@@ -128,7 +130,7 @@ def _for_child(array: np.ndarray, device: JaxDevice | None) -> np.ndarray:
     """The array where XLA takes it as it lies: what it copies it leaves to threads, where it is large."""
     device = device or default_device()
     if device.platform != "cpu":
-        raise not_in_fork(f"nothing can be brought to {device}")
+        raise not_in_fork(f"cannot transfer an array to {device}")
     if array.flags.c_contiguous and (array.nbytes < _COPIED or array.ctypes.data % _LINE == 0):
         return array
     room = np.empty(array.nbytes + _LINE, np.uint8)

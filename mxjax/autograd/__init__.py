@@ -20,13 +20,13 @@ __all__ = ["Function", "NDArray", "backward", "get_symbol", "grad", "is_recordin
 
 
 def set_recording(is_recording: bool) -> bool:
-    """Turns recording on or off in this thread; returns what it was."""
+    """Turns recording on or off in this thread; returns the previous state."""
     previous, state.recording = state.recording, bool(is_recording)
     return previous
 
 
 def set_training(train_mode: bool) -> bool:
-    """Turns training mode on or off in this thread; returns what it was."""
+    """Turns training mode on or off in this thread; returns the previous mode."""
     previous, state.training = state.training, bool(train_mode)
     return previous
 
@@ -64,26 +64,26 @@ def pause(train_mode: bool = False) -> Modes:
 
 
 def train_mode() -> Modes:
-    """A `with` scope in training mode; recording stays as it is."""
+    """A `with` scope in training mode; it does not change recording."""
     return Modes(None, True)
 
 
 def predict_mode() -> Modes:
-    """A `with` scope in prediction mode; recording stays as it is."""
+    """A `with` scope in prediction mode; it does not change recording."""
     return Modes(None, False)
 
 
 def mark_variables(variables: Sequence[NDArray] | NDArray, gradients: Sequence[NDArray] | NDArray,
                    grad_reqs: str | Sequence[str] = "write") -> None:
-    """Makes arrays variables of the graphs that are recorded from now on.
+    """Marks arrays as variables of graphs that are recorded later.
 
     Args:
         variables: arrays.
-        gradients: arrays of the same shapes, for their gradients.
-        grad_reqs: "write", "add" or "null", one for all or one each.
+        gradients: arrays of the same shapes for the gradients.
+        grad_reqs: "write", "add" or "null"; one for all arrays, or one per array.
 
     Raises:
-        MXNetError: a grad_req is none of these.
+        MXNetError: unknown grad_req.
     """
     if isinstance(variables, NDArray):
         variables, gradients = [variables], [cast(NDArray, gradients)]
@@ -107,16 +107,16 @@ def _heads(heads: Sequence[NDArray] | NDArray,
 
 def backward(heads: Sequence[NDArray] | NDArray, head_grads: Sequence[NDArray | None] | NDArray | None = None,
              retain_graph: bool = False, train_mode: bool = True) -> None:
-    """Computes the gradients of `heads` with respect to all marked variables behind them.
+    """Computes the gradients of `heads` with respect to all marked variables they depend on.
 
     Args:
         heads: arrays computed under `record`.
-        head_grads: gradient of each head (None: ones).
-        retain_graph: keep the graph for another backward.
+        head_grads: gradient of each head; None: ones.
+        retain_graph: keep the graph for another backward pass.
         train_mode: training mode during the backward pass.
 
     Raises:
-        MXNetError: a head is in no graph, or the graph is gone.
+        MXNetError: a head is not part of a graph, or the graph has been released.
     """
     _backward(*_heads(heads, head_grads), retain_graph, train_mode)
 
@@ -124,13 +124,13 @@ def backward(heads: Sequence[NDArray] | NDArray, head_grads: Sequence[NDArray | 
 def grad(heads: Sequence[NDArray] | NDArray, variables: Sequence[NDArray] | NDArray,
          head_grads: Sequence[NDArray | None] | NDArray | None = None, retain_graph: bool | None = None,
          create_graph: bool = False, train_mode: bool = True) -> list[NDArray]:
-    """Gradients of `heads` with respect to `variables` as new arrays.
+    """Returns the gradients of `heads` with respect to `variables` as new arrays.
 
     Args:
         heads, head_grads, train_mode: as in `backward`.
         variables: arrays with `attach_grad`, or results within the graph; an array or a list.
-        retain_graph: keep the graph; by default where `create_graph` is set.
-        create_graph: record the backward pass too, for derivatives of any order.
+        retain_graph: keep the graph; by default if `create_graph` is set.
+        create_graph: also record the backward pass, for derivatives of any order.
 
     Raises:
         MXNetError: a variable is not in the graph.
@@ -158,14 +158,15 @@ def _result(variable: NDArray, found: Any) -> NDArray:
 
 
 def get_symbol(x: NDArray) -> Any:
-    """The recorded computation of `x` as a Symbol; its inputs become variables "var0", "var1", ..."""
+    """Returns the recorded computation of `x` as a Symbol; its inputs become variables "var0", "var1", ..."""
     return symbol_of(x)
 
 
 class Function:
-    """An operation with a gradient of its own, in NDArray code.
+    """An operation with a custom gradient, written in NDArray code.
 
-    Subclasses define `forward(self, *inputs)` and `backward(self, *output_grads)`; an instance is called once.
+    Subclasses define `forward(self, *inputs)` and `backward(self, *output_grads)`. An instance can
+    be called only once.
 
     Example:
         class Sigmoid(mx.autograd.Function):
@@ -184,7 +185,7 @@ class Function:
         self.saved_tensors: tuple = ()
 
     def save_for_backward(self, *args: NDArray) -> None:
-        """Keeps arrays for `backward`, which finds them in `self.saved_tensors`."""
+        """Saves arrays for `backward`, where they are in `self.saved_tensors`."""
         self.saved_tensors = args
 
     def forward(self, *inputs: NDArray) -> Any:
@@ -192,12 +193,12 @@ class Function:
         raise NotImplementedError
 
     def backward(self, *output_grads: NDArray) -> Any:
-        """Computes the gradients of the inputs, one each."""
+        """Computes one gradient per input."""
         raise NotImplementedError
 
     def __call__(self, *inputs: NDArray) -> Any:
         if self._used:
-            raise Precondition("a Function instance can be called once only; make another one")
+            raise Precondition("a Function instance can be called only once; create another one")
         self._used = True
         recording = state.recording
         with Modes(False, None):

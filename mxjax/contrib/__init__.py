@@ -1,4 +1,4 @@
-"""`mx.contrib`: what MXNet calls experimental."""
+"""`mx.contrib`: MXNet's experimental features."""
 
 from importlib import import_module as _import_module
 
@@ -12,7 +12,7 @@ _ALIASES = {"quant": "quantization"}
 
 
 def __getattr__(name: str) -> object:
-    """Sub-packages that are imported on first use."""
+    """Imports a sub-package on first use."""
     module = f"{__name__}.{_ALIASES.get(name, name)}"
     if name in _LATER or name in _ALIASES:
         try:

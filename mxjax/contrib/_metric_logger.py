@@ -1,4 +1,4 @@
-"""Callbacks that hand metrics on, for `Module.fit` and for estimators."""
+"""Callbacks that forward metrics to other services, for `Module.fit` and for estimators."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ __all__ = ["MetricLogger"]
 
 
 class MetricLogger(TrainBegin, EpochEnd, abc.ABC):
-    """Base of callbacks that hand metrics on. A subclass defines `log`.
+    """Base of callbacks that forward metrics. Subclasses define `log`.
 
-    In `Module.fit` and `score` it is a `batch_end_callback` or an `eval_end_callback`; in an `Estimator` an event
-    handler, which hands on the metrics of training and validation behind each epoch.
+    In `Module.fit` and `score`, use it as a `batch_end_callback` or an `eval_end_callback`. In an
+    `Estimator` it is an event handler that forwards the training and validation metrics after each
+    epoch.
 
     Args:
-        prefix: what the metrics' names begin with, and a dash.
-        period: in `fit`: hand on at each n-th call, with the number of calls as the step. By default at each call, with
-            the epoch as the step.
-        priority: the order among an estimator's handlers; by default behind validation.
+        prefix: prefix of the metrics' names, followed by a dash.
+        period: in `fit`, forward metrics at each n-th call, with the number of calls as the step.
+            By default at each call, with the epoch as the step.
+        priority: order among an estimator's handlers; by default after validation.
     """
 
     def __init__(self, prefix: str | None = None, period: int | None = None, priority: float = 1000) -> None:
@@ -36,26 +37,26 @@ class MetricLogger(TrainBegin, EpochEnd, abc.ABC):
 
     @abc.abstractmethod
     def log(self, values: dict[str, float], step: int) -> None:
-        """Hands metrics on.
+        """Forwards metrics.
 
         Args:
-            values: by name.
+            values: values by metric name.
             step: the epoch, or the number of calls.
         """
 
     def __call__(self, param: Any) -> None:
-        """Hands on the metric of a `BatchEndParam`."""
+        """Forwards the metric of a `BatchEndParam`."""
         call = next(self._calls)
         if param.eval_metric is None or self.period is not None and call % self.period:
             return
         self._hand_on(param.eval_metric.get_name_value(), param.epoch if self.period is None else call)
 
     def train_begin(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
-        """Counts epochs from 0."""
+        """Resets the count of epochs."""
         self._epochs = itertools.count()
 
     def epoch_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> bool:
-        """Hands on the estimator's metrics."""
+        """Forwards the estimator's metrics."""
         pairs = [pair for metric in [*estimator.train_metrics, *estimator.val_metrics]
                  if getattr(metric, "num_inst", 1) for pair in metric.get_name_value()]  # others were not asked for
         self._hand_on(pairs, next(self._epochs))

@@ -1,6 +1,7 @@
-"""Float32 models as models of 8-bit integers: `mx.contrib.quantization` with the arguments of MXNet 1.9.1.
+"""Quantization of float32 models to 8-bit integers: `mx.contrib.quantization` with the arguments of MXNet 1.9.1.
 
-The graph pass is `mxjax/graph/quantizing.py`; here are calibration, parameters and the calls on models and blocks.
+The graph pass is in `mxjax/graph/quantizing.py`. This module contains calibration, parameters and
+the functions for models and blocks.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _DTYPES = ("int8", "uint8", "auto")
 
 # ---------------------------------------------------------------- statistics of layers
 def combine_histogram(old_hist: tuple, arr: np.ndarray, new_min: float, new_max: float, new_th: float) -> tuple:
-    """Adds values to a histogram, which grows on both sides where they lie outside of it.
+    """Adds values to a histogram and extends it on both sides if values are outside.
 
     Args:
         old_hist: (counts, edges, minimum, maximum, largest absolute value).
@@ -69,7 +70,7 @@ class _Collector:
         self.include_layer, self.logger = None if include_layer is None else set(include_layer), logger
 
     def collect(self, name: bytes | str, arr: NDArray) -> None:
-        """Takes the values of one output of one batch."""
+        """Collects the values of one output of one batch."""
         name = py_str(name)
         if self.include_layer is None or name in self.include_layer:
             values = arr.asnumpy()
@@ -191,7 +192,7 @@ def _collect(sym: Symbol, params: _Params, data: Iterable[DataBatch], inputs: Se
     examples = batches = 0
     for batch in data:
         if not batch.data:
-            raise ValueError("a batch to calibrate with has no data")
+            raise ValueError("a calibration batch has no data")
         given = {d.name: value for d, value in zip(inputs, batch.data, strict=False) if d.name in wanted}
         for name, value in zip(names, bound.forward(False, **given), strict=True):
             collect(name, value)
@@ -271,28 +272,31 @@ def quantize_model(sym: Symbol, arg_params: _Params, aux_params: _Params, data_n
                    num_calib_examples: int | None = None, quantized_dtype: str = "int8", quantize_mode: str = "smart",
                    quantize_granularity: str = "tensor-wise",
                    logger: LoggerLike | None = None) -> tuple[Symbol, _Params, _Params]:
-    """A float32 checkpoint as a checkpoint of 8-bit integers.
+    """Quantizes a float32 checkpoint to 8-bit integers.
 
     Args:
         sym: the graph, or its file.
         arg_params, aux_params: its parameters and auxiliary states.
         data_names, label_names: names of the inputs.
-        ctx: where calibration runs.
+        ctx: context of the calibration.
         excluded_sym_names, excluded_op_names: nodes and operators that stay in floats.
-        calib_mode: "none": ranges are found anew at each call; "naive": they are the smallest and largest values seen;
-            "entropy": thresholds that lose least information (Kullback-Leibler divergence).
+        calib_mode: "none": compute ranges at each call. "naive": use the smallest and largest
+            observed values. "entropy": use thresholds that lose the least information
+            (Kullback-Leibler divergence).
         calib_data: batches for calibration.
-        num_calib_examples: how many examples to use at most.
-        quantized_dtype: "int8", "uint8" or "auto" (uint8 where nothing is negative).
-        quantize_mode: "full": all operators that can be; "smart": those between layers that gain from it.
-        quantize_granularity: "tensor-wise"; "channel-wise" is taken for it, as by MXNet without oneDNN.
-        logger: receives progress.
+        num_calib_examples: largest number of examples to use.
+        quantized_dtype: "int8", "uint8" or "auto" (uint8 if no value is negative).
+        quantize_mode: "full": quantize all supported operators; "smart": only those between layers
+            that benefit from it.
+        quantize_granularity: "tensor-wise"; "channel-wise" is treated as "tensor-wise", as in MXNet
+            without oneDNN.
+        logger: logger of the progress.
 
     Returns:
         (symbol, arguments, auxiliary states).
 
     Raises:
-        ValueError: an argument is of the wrong kind, or data for calibration are missing.
+        ValueError: an argument is invalid, or calibration data is missing.
 
     Example:
         qsym, qargs, auxs = mx.contrib.quant.quantize_model(sym, args, auxs, calib_mode="naive", calib_data=batches)
@@ -324,12 +328,12 @@ def quantize_model_mkldnn(sym: Symbol, arg_params: _Params, aux_params: _Params,
                           num_calib_examples: int | None = None, quantized_dtype: str = "int8",
                           quantize_mode: str = "smart", quantize_granularity: str = "tensor-wise",
                           logger: LoggerLike | None = None) -> tuple[Symbol, _Params, _Params]:
-    """`quantize_model` of the graph in which each channel of a layer has its own range.
+    """Like `quantize_model`, with a separate range for each channel of a layer.
 
-    Bias, batch normalization, activation and sum behind such a layer are computed in floats.
+    Bias, batch normalization, activation and sum after such a layer are computed in floats.
 
     Raises:
-        ValueError: as there, or the context is no CPU.
+        ValueError: see `quantize_model`; or the context is not a CPU.
     """
     if not isinstance(ctx, Context) or ctx.device_type != "cpu":
         raise ValueError(f"quantize_model_mkldnn only supports a single CPU context, got {ctx}")
@@ -357,19 +361,20 @@ def quantize_graph(sym: Symbol, arg_params: _Params, aux_params: _Params, ctx: C
                    calib_mode: str = "entropy", quantized_dtype: str = "int8", quantize_mode: str = "full",
                    quantize_granularity: str = "tensor-wise", LayerOutputCollector: Any = None,  # noqa: N803
                    logger: LoggerLike | None = None) -> tuple[Symbol, _Params, _Params, Any]:
-    """A float32 checkpoint quantized but not calibrated, and what collects statistics for `calib_graph`.
+    """Quantizes a float32 checkpoint without calibration, and returns a collector of statistics for `calib_graph`.
 
     Args:
-        LayerOutputCollector: with calib_mode="customize" an object with `collect(name, array)` and, in the end,
-            `min_max_dict`.
+        LayerOutputCollector: for calib_mode="customize", an object with `collect(name, array)` and
+            the final result `min_max_dict`.
         others: as in `quantize_model`.
 
     Returns:
-        (symbol, arguments, auxiliary states, collector): give `collector.collect` to `set_monitor_callback(...,
-        monitor_all=True)` of the float model, run it, and call `calib_graph`.
+        (symbol, arguments, auxiliary states, collector). Pass `collector.collect` to
+        `set_monitor_callback(..., monitor_all=True)` of the float model, run the model, and call
+        `calib_graph`.
 
     Raises:
-        ValueError: an argument is of the wrong kind, or the calibration mode is unknown.
+        ValueError: an argument is invalid, or the calibration mode is unknown.
     """
     _check(ctx, quantized_dtype, quantize_granularity, excluded_sym_names=excluded_sym_names,
            excluded_op_names=excluded_op_names)
@@ -382,16 +387,16 @@ def quantize_graph(sym: Symbol, arg_params: _Params, aux_params: _Params, ctx: C
 
 def calib_graph(qsym: Symbol, arg_params: _Params, aux_params: _Params, collector: Any, calib_mode: str = "entropy",
                 quantized_dtype: str = "int8", logger: LoggerLike | None = logging) -> tuple[Symbol, _Params, _Params]:
-    """Calibrates what `quantize_graph` made with what its collector has seen.
+    """Calibrates a graph of `quantize_graph` with the statistics of its collector.
 
     Args:
         qsym: the quantized symbol.
         arg_params, aux_params: the float model's parameters and auxiliary states.
-        collector, calib_mode, quantized_dtype: as with `quantize_graph`.
-        logger: receives progress.
+        collector, calib_mode, quantized_dtype: as in `quantize_graph`.
+        logger: logger of the progress.
 
     Raises:
-        ValueError: no calibration mode, or an unknown one.
+        ValueError: the calibration mode is "none" or unknown.
     """
     if calib_mode not in ("naive", "entropy", "customize"):
         raise ValueError(f"please set calibration mode to naive, entropy or customize, got {calib_mode}")
@@ -440,16 +445,16 @@ def quantize_net_v2(network: HybridBlock, quantized_dtype: str = "auto", quantiz
                     calib_data: Iterable[Any] | None = None, data_shapes: Sequence[DataDesc] | None = None,
                     calib_mode: str = "none", num_calib_examples: int | None = None, ctx: Context = cpu(),
                     LayerOutputCollector: Any = None, logger: LoggerLike | None = None) -> SymbolBlock:
-    """A float32 block as a block of 8-bit integers, in which each channel of a layer has its own range.
+    """Quantizes a float32 block to 8-bit integers, with a separate range for each channel of a layer.
 
-    Bias, batch normalization, activation and sum behind such a layer are computed in floats.
+    Bias, batch normalization, activation and sum after such a layer are computed in floats.
 
     Args:
-        network: an initialized HybridBlock; it is left hybridized.
-        exclude_layers, exclude_layers_match, exclude_operators: nodes, parts of nodes' names, and operators that stay
-            in floats.
+        network: an initialized HybridBlock; it stays hybridized.
+        exclude_layers, exclude_layers_match, exclude_operators: names of nodes, parts of such
+            names, and operators that stay in floats.
         calib_data: DataIter, DataLoader or iterable of batches; labels in them are ignored.
-        data_shapes: descriptions of the inputs, where there are no `calib_data`.
+        data_shapes: descriptions of the inputs, if there is no `calib_data`.
         LayerOutputCollector: see `quantize_graph`.
         others: as in `quantize_model`.
 
@@ -457,7 +462,7 @@ def quantize_net_v2(network: HybridBlock, quantized_dtype: str = "auto", quantiz
         A SymbolBlock.
 
     Raises:
-        ValueError: neither data nor their shapes are given, or an argument is of the wrong kind.
+        ValueError: neither data nor shapes are passed, or an argument is invalid.
 
     Example:
         qnet = mx.contrib.quant.quantize_net_v2(net, calib_data=loader, calib_mode="naive")

@@ -30,7 +30,8 @@ _Table = dict[str, tuple[float, float]]
 
 
 class CalibrationCollector:
-    """The base of collectors of statistics: override `collect`, and `post_collect` where ranges are found at the end.
+    """Base of collectors of statistics. Override `collect`, and also `post_collect` if the ranges
+    are computed at the end.
 
     Attributes:
         include_layers: names of the outputs to collect; None until `quantize_graph` or `quantize_net` sets them.
@@ -48,7 +49,7 @@ class CalibrationCollector:
         self.min_max_dict: _Table = {}
 
     def collect(self, name: str, op_name: str, arr: NDArray) -> None:
-        """Takes one output of one batch.
+        """Collects one output of one batch.
 
         Args:
             name: name of the output.
@@ -58,7 +59,7 @@ class CalibrationCollector:
         raise NotImplementedError(f"{type(self).__name__} must define collect(name, op_name, arr)")
 
     def post_collect(self) -> _Table:
-        """Returns the ranges, {name: (minimum, maximum)}, once all batches are seen."""
+        """Returns the ranges, {name: (minimum, maximum)}, after all batches."""
         return self.min_max_dict
 
 
@@ -81,7 +82,7 @@ class _LayerHistogramCollector(CalibrationCollector):
         self._histograms.collect(name, arr)
 
     def post_collect(self) -> _Table:
-        """Returns the ranges that lose least information."""
+        """Returns the ranges that lose the least information."""
         return self.get_optimal_thresholds(self.hist_dict, self.quantized_dtype, logger=self.logger)
 
 
@@ -135,7 +136,7 @@ def _statistics(sym: Symbol, params: _Params, names: Sequence[str], data: DataLo
     batches: Iterator[list[NDArray]] = (_arrays(batch) for batch in itertools.islice(data, num_calib_batches))
     first = next(batches, None)
     if first is None:
-        raise ValueError("calib_data has no batch")
+        raise ValueError("calib_data has no batches")
     inputs = [DataDesc(name, value.shape, value.dtype) for name, value in zip(names, first, strict=False)]
     internals = sym.get_internals()
     known = set(internals.list_outputs())
@@ -158,28 +159,30 @@ def quantize_model(sym: Symbol, arg_params: _Params, aux_params: _Params, data_n
                    quantized_dtype: str = "int8", quantize_mode: str = "smart",
                    quantize_granularity: str = "tensor-wise",
                    logger: logging.Logger | None = None) -> tuple[Symbol, _Params, _Params]:
-    """Returns a float32 checkpoint as a checkpoint of 8-bit integers.
+    """Quantizes a float32 checkpoint to 8-bit integers.
 
     Args:
         sym: the graph.
         arg_params, aux_params: its parameters and auxiliary states.
         data_names: names of the inputs.
-        device: where calibration runs.
+        device: device of the calibration.
         excluded_sym_names, excluded_op_names: nodes and operators that stay in floats.
-        calib_mode: "none": ranges are computed at each call; "naive": the smallest and largest values seen;
-            "entropy": thresholds that lose least information (Kullback-Leibler divergence).
+        calib_mode: "none": compute ranges at each call. "naive": use the smallest and largest
+            observed values. "entropy": use thresholds that lose the least information
+            (Kullback-Leibler divergence).
         calib_data: batches for calibration.
-        num_calib_batches: the largest number of batches to use; None for all.
-        quantized_dtype: "int8", "uint8" or "auto" (uint8 where nothing is negative).
-        quantize_mode: "full": all operators that can be; "smart": those between layers that gain from it.
+        num_calib_batches: the largest number of batches to use; None: all. quantized_dtype: "int8",
+        "uint8" or "auto" (uint8 if no value is negative).
+        quantize_mode: "full": quantize all supported operators; "smart": only those between layers
+            that benefit from it.
         quantize_granularity: "tensor-wise" or "channel-wise".
-        logger: receives progress.
+        logger: logger of the progress.
 
     Returns:
         (symbol, arguments, auxiliary states).
 
     Raises:
-        ValueError: an argument is not one of its choices, or data for calibration are missing.
+        ValueError: an argument is invalid, or calibration data is missing.
 
     Example:
         qsym, qargs, auxs = mx.contrib.quant.quantize_model(sym, args, auxs, calib_mode="naive", calib_data=loader)
@@ -210,10 +213,10 @@ def quantize_model_onednn(sym: Symbol, arg_params: _Params, aux_params: _Params,
                           quantized_dtype: str = "int8", quantize_mode: str = "smart",
                           quantize_granularity: str = "tensor-wise",
                           logger: logging.Logger | None = None) -> tuple[Symbol, _Params, _Params]:
-    """Returns `quantize_model` of the graph in which each channel of a layer has its own range.
+    """Like `quantize_model`, with a separate range for each channel of a layer.
 
     Raises:
-        ValueError: as `quantize_model` does, or the device is not a CPU.
+        ValueError: see `quantize_model`; or the device is not a CPU.
     """
     if not isinstance(device, Context) or device.device_type != "cpu":
         raise ValueError(f"quantize_model_onednn only supports a single CPU device, got {device}")
@@ -234,7 +237,7 @@ def quantize_graph(sym: Symbol, arg_params: _Params, aux_params: _Params, device
                    LayerOutputCollector: CalibrationCollector | None = None,  # noqa: N803
                    logger: logging.Logger | None = None
                    ) -> tuple[Symbol, _Params, _Params, CalibrationCollector | None, list[str]]:
-    """Returns a float32 checkpoint quantized but not calibrated, and a collector for `calib_graph`.
+    """Quantizes a float32 checkpoint without calibration, and returns a collector for `calib_graph`.
 
     Args:
         LayerOutputCollector: the collector for calib_mode="custom".
@@ -244,8 +247,7 @@ def quantize_graph(sym: Symbol, arg_params: _Params, aux_params: _Params, device
         (symbol, arguments, auxiliary states, collector, names of the outputs to calibrate).
 
     Raises:
-        ValueError: an argument is not one of its choices.
-    """
+        ValueError: an argument is invalid. """
     _one._check(device, quantized_dtype, quantize_granularity, excluded_sym_names=excluded_sym_names,
                 excluded_op_names=excluded_op_names)
     excluded_ops = _one._excluded_ops(excluded_op_names, _one._calibrates(calib_mode))
@@ -258,17 +260,17 @@ def quantize_graph(sym: Symbol, arg_params: _Params, aux_params: _Params, device
 def calib_graph(qsym: Symbol, arg_params: _Params, aux_params: _Params, collector: CalibrationCollector,
                 calib_mode: str = "entropy",
                 logger: logging.Logger | None = None) -> tuple[Symbol, _Params, _Params]:
-    """Calibrates a quantized graph with what its collector has seen.
+    """Calibrates a quantized graph with the statistics of its collector.
 
     Args:
-        qsym: the symbol of `quantize_graph`.
+        qsym: symbol from `quantize_graph`.
         arg_params, aux_params: the float model's parameters and auxiliary states.
-        collector: the collector of `quantize_graph`.
+        collector: collector from `quantize_graph`.
         calib_mode: "naive", "entropy" or "custom".
-        logger: receives progress.
+        logger: logger of the progress.
 
     Raises:
-        ValueError: no calibration mode, or an unknown one.
+        ValueError: the calibration mode is "none" or unknown.
     """
     if calib_mode not in ("naive", "entropy", "custom"):
         raise ValueError(f"please set calibration mode to naive, entropy or custom, got {calib_mode}")
@@ -291,20 +293,20 @@ def quantize_net(network: HybridBlock, quantized_dtype: str = "auto", quantize_m
                  num_calib_batches: int | None = None, device: Context = cpu(),
                  LayerOutputCollector: CalibrationCollector | None = None,  # noqa: N803
                  logger: logging.Logger | None = None) -> SymbolBlock:
-    """Returns a float32 block as a block of 8-bit integers, in which each channel of a layer has its own range.
+    """Quantizes a float32 block to 8-bit integers, with a separate range for each channel of a layer.
 
     Args:
-        network: an initialized HybridBlock; it is left hybridized.
-        exclude_layers, exclude_layers_match, exclude_operators: nodes, parts of nodes' names, and operators that stay
-            in floats.
+        network: an initialized HybridBlock; it stays hybridized.
+        exclude_layers, exclude_layers_match, exclude_operators: names of nodes, parts of such
+            names, and operators that stay in floats.
         calib_data: batches; labels in them are ignored.
-        data_shapes: shapes or `DataDesc`s of the inputs, where there are no `calib_data`.
+        data_shapes: shapes or `DataDesc`s of the inputs, if there is no `calib_data`.
         num_calib_batches: the largest number of batches to use; None for all.
         LayerOutputCollector: the collector for calib_mode="custom".
         others: as in `quantize_model`.
 
     Raises:
-        ValueError: neither data nor their shapes are given, or an argument is not one of its choices.
+        ValueError: neither data nor shapes are passed, or an argument is invalid.
 
     Example:
         qnet = mx.contrib.quantization.quantize_net(net, calib_data=loader, calib_mode="naive")

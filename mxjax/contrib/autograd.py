@@ -1,4 +1,4 @@
-"""The first autograd interface, kept for old scripts; new code uses `mx.autograd`."""
+"""The original autograd interface, for old scripts. New code should use `mx.autograd`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["TrainingStateScope", "backward", "compute_gradient", "grad", "grad_a
 
 
 def set_is_training(is_train: bool) -> bool:
-    """Turns recording and training mode on or off together; returns what training mode was."""
+    """Turns recording and training mode on or off together; returns the previous training mode."""
     previous = _autograd.set_training(is_train)
     _autograd.set_recording(is_train)
     return previous
@@ -46,16 +46,16 @@ def test_section() -> TrainingStateScope:
 
 def mark_variables(variables: NDArray | Sequence[NDArray], gradients: NDArray | Sequence[NDArray],
                    grad_reqs: str | Sequence[str] = "write") -> None:
-    """`mx.autograd.mark_variables`."""
+    """Same as `mx.autograd.mark_variables`."""
     _autograd.mark_variables(variables, gradients, grad_reqs)
 
 
 def backward(outputs: Sequence[NDArray], out_grads: Sequence[NDArray | None] | None = None,
              retain_graph: bool = False) -> None:
-    """`mx.autograd.backward` of a list of outputs.
+    """Same as `mx.autograd.backward` for a list of outputs.
 
     Raises:
-        AssertionError: `outputs` is no list.
+        AssertionError: `outputs` is not a list.
     """
     if not isinstance(outputs, (list, tuple)):
         raise AssertionError("outputs must be a list or tuple of NDArrays")
@@ -63,23 +63,23 @@ def backward(outputs: Sequence[NDArray], out_grads: Sequence[NDArray | None] | N
 
 
 def compute_gradient(outputs: Sequence[NDArray]) -> None:
-    """`backward(outputs)`, under its oldest name."""
+    """Deprecated name of `backward(outputs)`."""
     backward(outputs)
 
 
 def grad_and_loss(func: Callable[..., Any], argnum: int | Sequence[int] | None = None) -> Callable[..., tuple]:
-    """A function that returns (gradients of the arguments, the result of `func`).
+    """Returns a function that computes (gradients of the arguments, result of `func`).
 
     Args:
         func: function of NDArrays that returns a loss.
-        argnum: which arguments; default all.
+        argnum: indices of the arguments; by default all.
     """
     @functools.wraps(func)
     def wrapped(*args: NDArray) -> tuple:
         chosen = list(args) if argnum is None else [args[i] for i in ([argnum] if isinstance(argnum, int) else argnum)]
         for array in chosen:
             if not isinstance(array, NDArray):
-                raise AssertionError("type of autograd input should NDArray.")
+                raise AssertionError("type of autograd input should be NDArray.")
         grads = [zeros_like(a) for a in chosen]
         mark_variables(chosen, grads)
         with train_section():
@@ -90,7 +90,7 @@ def grad_and_loss(func: Callable[..., Any], argnum: int | Sequence[int] | None =
 
 
 def grad(func: Callable[..., Any], argnum: int | Sequence[int] | None = None) -> Callable[..., list[NDArray]]:
-    """A function that returns the gradients of the arguments of `func`; arguments as in `grad_and_loss`."""
+    """Returns a function that computes the gradients of the arguments of `func`; arguments as in `grad_and_loss`."""
     both = grad_and_loss(func, argnum)
 
     @functools.wraps(both)

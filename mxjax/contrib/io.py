@@ -1,4 +1,4 @@
-"""A Gluon DataLoader as a data iterator."""
+"""Adapter from Gluon DataLoaders to data iterators."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["DataLoaderIter"]
 
 
 class DataLoaderIter(DataIter):
-    """Gives the batches of a `gluon.data.DataLoader`, for Module; a short last batch is filled up with zeros.
+    """Iterates over the batches of a `gluon.data.DataLoader`, for Module; a short last batch is padded with zeros.
 
     Args:
-        loader: gives (data, label).
+        loader: DataLoader that yields (data, label).
         data_name, label_name: names of data and label.
-        dtype: of both.
+        dtype: dtype of both.
     """
 
     def __init__(self, loader: DataLoader, data_name: str = "data", label_name: str = "softmax_label",
@@ -36,12 +36,12 @@ class DataLoaderIter(DataIter):
         self.reset()
 
     def reset(self) -> None:
-        """Start from the beginning."""
+        """Restarts from the beginning."""
         self._iter = iter(self._loader)
         self._current_batch: Any = None
 
     def iter_next(self) -> bool:
-        """Go to the next batch; whether there is one."""
+        """Moves to the next batch; returns whether there is one."""
         self._current_batch = next(self._iter, None)
         return self._current_batch is not None
 
@@ -54,17 +54,17 @@ class DataLoaderIter(DataIter):
         return [nd.array(full, dtype=self.dtype)]
 
     def getdata(self) -> list[nd.NDArray]:
-        """Data of the current batch."""
+        """Returns the data of the current batch."""
         return self._filled(0)
 
     def getlabel(self) -> list[nd.NDArray]:
-        """Labels of the current batch."""
+        """Returns the labels of the current batch."""
         return self._filled(1)
 
     def getpad(self) -> int:
-        """Number of samples at the current batch's end that only fill it."""
+        """Returns the number of padding samples at the end of the current batch."""
         return self.batch_size - self._current_batch[0].shape[0]
 
     def getindex(self) -> None:
-        """Nothing: the batches' samples have no numbers."""
+        """Returns None, because the samples have no indices."""
         return None

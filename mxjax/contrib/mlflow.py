@@ -1,4 +1,4 @@
-"""MLflow: metrics in its runs, blocks as its models."""
+"""MLflow integration: logging metrics to runs, saving blocks as models."""
 
 from __future__ import annotations
 
@@ -64,23 +64,23 @@ class MLflowCallback(MetricLogger):
 
 def save_model(block: HybridBlock, path: str | os.PathLike[str], mlflow_model: Any = None, signature: Any = None,
                metadata: dict[str, Any] | None = None, pip_requirements: Sequence[str] | None = None) -> None:
-    """Saves a block as a model of MLflow, which is a function (`mlflow.pyfunc.load_model`) as well.
+    """Saves a block as an MLflow model, which also has the pyfunc flavour (`mlflow.pyfunc.load_model`).
 
     Args:
         block: a hybridized block that has been called, or a SymbolBlock.
-        path: a folder that is empty, or not there yet.
-        mlflow_model: MLflow's description of the model, where it calls this itself.
+        path: directory, which must be empty or not exist yet.
+        mlflow_model: MLflow's description of the model, which MLflow passes itself.
         signature, metadata: as in MLflow's own flavours.
-        pip_requirements: what an environment for it installs; by default this version of mxjax.
+        pip_requirements: packages of the model's environment; by default this version of mxjax.
 
     Raises:
-        MXNetError: mlflow is not installed, or there is something in the folder.
+        MXNetError: mlflow is not installed, or the directory is not empty.
         RuntimeError: the block has not been hybridized and called.
     """
     mlflow = _mlflow()
     path = os.fspath(path)
     if os.path.exists(path) and os.listdir(path):
-        raise MXNetError(f"cannot save the model: there is something in {path}")
+        raise MXNetError(f"cannot save the model: {path} is not empty")
     model = mlflow.models.Model() if mlflow_model is None else mlflow_model
     if signature is not None:
         model.signature = signature
@@ -106,7 +106,7 @@ def log_model(block: HybridBlock, name: str = "model", **how: Any) -> Any:
     Args:
         block: as in `save_model`.
         name: the model's name.
-        how: what `save_model` takes, or MLflow's `Model.log`, such as `registered_model_name`.
+        how: arguments of `save_model` or of MLflow's `Model.log`, such as `registered_model_name`.
 
     Example:
         >>> info = log_model(net)  # doctest: +SKIP
@@ -122,11 +122,11 @@ def load_model(model_uri: str | os.PathLike[str], ctx: Context | None = None) ->
     """Returns the block of a saved model.
 
     Args:
-        model_uri: a folder, or what MLflow takes, such as "runs:/ID/model" and "models:/NAME/1".
-        ctx: where its parameters are; default the current context.
+        model_uri: a directory or an MLflow URI, such as "runs:/ID/model" or "models:/NAME/1".
+        ctx: context of its parameters; by default the current one.
 
     Raises:
-        MXNetError: mlflow is not installed, or a file is damaged or missing.
+        MXNetError: mlflow is not installed, or a file is corrupt or missing.
     """
     model_uri = os.fspath(model_uri)
     folder = model_uri if os.path.isdir(model_uri) else _mlflow().artifacts.download_artifacts(model_uri)
@@ -140,7 +140,7 @@ def _load(folder: str, ctx: Context | None = None) -> tuple[SymbolBlock, list[st
         with open(file, encoding="utf-8") as stream:
             inputs = json.load(stream)
         if not inputs or not isinstance(inputs, list) or not all(isinstance(name, str) for name in inputs):
-            raise MXNetError(f"a list of names was expected, got {inputs!r}")
+            raise MXNetError(f"expected a list of names, got {inputs!r}")
     beginning = os.path.join(folder, "model")
     return SymbolBlock.imports(f"{beginning}-symbol.json", inputs, f"{beginning}-0000.params",
                                current_context() if ctx is None else ctx), inputs
@@ -163,18 +163,19 @@ class _Function:
         self._block, self._inputs = block, inputs
 
     def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> Any:
-        """Returns the outputs, an array or a list of them.
+        """Returns the outputs, an array or a list of arrays.
 
         Args:
-            model_input: an array, or a frame whose columns are the features, for a model of one input; for several a
-                dict of arrays by name, or a frame with columns of these names.
-            params: there are none.
+            model_input: for a model with one input, an array or a data frame whose columns are the
+                features. For several inputs, a dict of arrays by name or a data frame with columns
+                of these names.
+            params: must be empty; the model has no parameters.
 
         Raises:
             MXNetError: an input is missing.
         """
         if params:
-            raise MXNetError(f"this model takes no params, got {sorted(params)}")
+            raise MXNetError(f"this model does not accept params, got {sorted(params)}")
         frame = model_input if isinstance(model_input, dict) else columns(model_input)
         if frame is None:
             values = [model_input]
@@ -185,6 +186,6 @@ class _Function:
         else:
             raise MXNetError(f"this model has the inputs {self._inputs}, got {list(frame)}")
         if len(values) != len(self._inputs):
-            raise MXNetError(f"this model has the inputs {self._inputs}: give a dict of arrays")
+            raise MXNetError(f"this model has the inputs {self._inputs}: pass a dict of arrays")
         result = self._block(*(array(value) for value in values))
         return [part.asnumpy() for part in result] if isinstance(result, list | tuple) else result.asnumpy()

@@ -1,4 +1,4 @@
-"""Trials of Optuna that end early where their metrics say so."""
+"""Optuna integration: pruning of trials by their metrics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PruningCallback(MetricLogger):
 
     Raises:
         MXNetError: optuna is not installed, or there is no metric of that name.
-        optuna.TrialPruned: the study's pruner ends the trial.
+        optuna.TrialPruned: the study's pruner stops the trial.
 
     Example:
         >>> module.fit(train, val, eval_end_callback=PruningCallback(trial, "accuracy"))  # doctest: +SKIP
@@ -35,7 +35,7 @@ class PruningCallback(MetricLogger):
         self._optuna, self._trial, self._monitor = optuna, trial, monitor
 
     def log(self, values: dict[str, float], step: int) -> None:
-        """Reports the metric; ends the trial where the pruner says so."""
+        """Reports the metric, and stops the trial if the pruner requests it."""
         if self._monitor not in values:
             raise MXNetError(f"PruningCallback: there is no metric {self._monitor!r}, only {sorted(values)}")
         self._trial.report(values[self._monitor], step)

@@ -1,4 +1,4 @@
-"""`mx.contrib.quantization` (`mx.contrib.quant`): float32 models as models of 8-bit integers."""
+"""`mx.contrib.quantization` (`mx.contrib.quant`): quantization of float32 models to 8-bit integers."""
 
 from __future__ import annotations
 

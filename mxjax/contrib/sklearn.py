@@ -1,4 +1,4 @@
-"""Networks as estimators of scikit-learn: in pipelines, searches and cross-validation."""
+"""Networks as scikit-learn estimators, for pipelines, searches and cross-validation."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ class GluonClassifier(ClassifierMixin, _Gluon):
     """A network as a classifier; its loss is the cross entropy of the softmax of its outputs.
 
     Args:
-        net, net_params, optimizer, learning_rate, epochs, batch_size, random_state, ctx: as in `_Gluon`: `net` returns
-            a new network with an output for each class.
+        net, net_params, optimizer, learning_rate, epochs, batch_size, random_state, ctx: as in
+            `_Gluon`: `net` returns a new network with one output per class.
 
     Example:
         >>> search = GridSearchCV(GluonClassifier(make_net), {"learning_rate": [0.1, 0.01]})  # doctest: +SKIP
@@ -100,10 +100,10 @@ class GluonClassifier(ClassifierMixin, _Gluon):
 
         Args:
             X: float (samples, ...).
-            y: the classes, numbers or texts (samples,).
+            y: the classes, numbers or strings (samples,).
 
         Raises:
-            ValueError: as scikit-learn's estimators.
+            ValueError: as in scikit-learn's estimators.
         """
         checked: Any = validate_data(self, X, y, dtype=np.float32, allow_nd=True)
         x, y = checked
@@ -122,17 +122,17 @@ class GluonClassifier(ClassifierMixin, _Gluon):
         return (outputs / outputs.sum(axis=1, keepdims=True))[:, :len(self.classes_)]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Returns the likeliest class of each sample."""
+        """Returns the most likely class of each sample."""
         likeliest = self.predict_proba(X).argmax(axis=1)
         return self.classes_[likeliest]
 
 
 class GluonRegressor(RegressorMixin, _Gluon):
-    """A network as a regressor; its loss is half of the squared error.
+    """A network as a regressor; its loss is half the squared error.
 
     Args:
-        net, net_params, optimizer, learning_rate, epochs, batch_size, random_state, ctx: as in `_Gluon`: `net` returns
-            a new network with an output for each target.
+        net, net_params, optimizer, learning_rate, epochs, batch_size, random_state, ctx: as in
+            `_Gluon`: `net` returns a new network with one output per target.
 
     Example:
         >>> make_pipeline(StandardScaler(), GluonRegressor(make_net)).fit(x, y).score(x, y)  # doctest: +SKIP
@@ -148,7 +148,7 @@ class GluonRegressor(RegressorMixin, _Gluon):
             y: float (samples,) or (samples, targets).
 
         Raises:
-            ValueError: as scikit-learn's estimators.
+            ValueError: as in scikit-learn's estimators.
         """
         checked: Any = validate_data(self, X, y, dtype=np.float32, allow_nd=True, multi_output=True, y_numeric=True)
         x, y = checked
@@ -157,6 +157,6 @@ class GluonRegressor(RegressorMixin, _Gluon):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Returns the targets of each sample, in the form that `fit` was given."""
+        """Returns the targets of each sample, in the same form as in `fit`."""
         outputs = self._outputs(X)
         return outputs.reshape(len(outputs)) if self._flat else outputs

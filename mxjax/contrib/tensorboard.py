@@ -1,4 +1,4 @@
-"""Metrics for TensorBoard."""
+"""TensorBoard integration: logging of metrics."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ def _summary_writer(folder: str) -> Any:
             return __import__(package).SummaryWriter(folder)
         except ImportError:
             continue
-    raise MXNetError("TensorBoard's files need tensorboardX: pip install 'mxjax[tensorboard]'")
+    raise MXNetError("TensorBoard event files need tensorboardX: pip install 'mxjax[tensorboard]'")
 
 
 class LogMetricsCallback(MetricLogger):
     """A callback for `Module.fit`, or a handler for an `Estimator`, that writes metrics to a TensorBoard event file.
 
     Args:
-        logging_dir: folder of the file.
+        logging_dir: directory of the file.
         prefix, how: as in `MetricLogger`.
 
     Raises:
-        MXNetError: no package that writes such files is installed.
+        MXNetError: no package that writes event files is installed.
 
     Example:
         >>> callback = LogMetricsCallback("logs/train")  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""Metrics in Weights & Biases."""
+"""Weights & Biases integration: logging of metrics."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ __all__ = ["WandbCallback"]
 class WandbCallback(MetricLogger):
     """A callback for `Module.fit`, or a handler for an `Estimator`, that logs metrics to a run.
 
-    The step is a value of its own, `step` behind the prefix: a run counts its own steps, and refuses smaller ones.
+    The step is logged as a separate value, `step` after the prefix, because a run counts its own
+        steps and rejects smaller ones.
 
     Args:
-        run: what `wandb.init` returned; by default the run that is current when metrics come.
+        run: result of `wandb.init`; by default the run that is current when metrics are logged.
         prefix, how: as in `MetricLogger`.
 
     Raises:
-        MXNetError: wandb is not installed; when metrics come, there is no run.
+        MXNetError: wandb is not installed, or there is no run when metrics are logged.
 
     Example:
         >>> callback = WandbCallback(wandb.init(project="digits"))  # doctest: +SKIP
@@ -39,5 +40,5 @@ class WandbCallback(MetricLogger):
         """Logs the metrics' values."""
         run = self._wandb.run if self._run is None else self._run
         if run is None:
-            raise MXNetError("WandbCallback: there is no run; call wandb.init first, or give run=")
+            raise MXNetError("WandbCallback: there is no run; call wandb.init first, or pass run=")
         run.log({**values, "step" if self.prefix is None else f"{self.prefix}-step": step})

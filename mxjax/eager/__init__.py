@@ -1,1 +1,1 @@
-"""Calls on arrays: dispatch, traces, the tape, the backward pass. See README.md."""
+"""Imperative execution: dispatch, traces, the tape, the backward pass. See README.md."""

@@ -1,4 +1,4 @@
-"""What a forked child does about locks of threads that it does not have."""
+"""Reset of locks in a forked child, which lacks the threads that may hold them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kinds of arrays there are: tables that the modules which define them fill in."""
+"""Registries of array types, which the modules that define them fill."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Handle", "Storage", "array_classes", "storage", "storages", "wrap"]
 
 
 class Handle(Protocol):
-    """The part of an array that calls on arrays are made of: a chunk, or a view of one, and a place on the tape."""
+    """The part of an array that operator calls use: a chunk, or a view of one, and a position on the tape."""
 
     _plain: bool
     _chunk: Chunk
@@ -52,7 +52,8 @@ class Storage(NamedTuple):
     """The functions of a storage type.
 
     zeros: function(shape, ctx, dtype); of_dense: function(dense array); array: function(array of it, ctx, dtype);
-    of_parts: function((values, *index arrays), shape, dtype). All return an array of it.
+    of_parts: function((values, *index arrays), shape, dtype). All return an array of this storage
+        type.
     """
 
     zeros: Callable[..., Any]
@@ -65,10 +66,10 @@ storages: dict[str, Storage] = {}
 
 
 def storage(stype: str) -> Storage:
-    """The storage type of that name.
+    """Returns the storage type of this name.
 
     Raises:
-        MXNetError: there is none.
+        MXNetError: unknown storage type.
     """
     if stype not in storages:
         for load in of_storages:
@@ -80,7 +81,7 @@ def storage(stype: str) -> Storage:
 
 
 def wrap(value: jax.Array | np.ndarray | Promise, ctx: Context, kind: type[Handle] | None = None) -> Any:
-    """A new array handle for a buffer or Promise; of the classic kind where `kind` is None or not dense."""
+    """Creates an array handle for a buffer or Promise; a classic NDArray if `kind` is None or not dense."""
     if kind is None or not kind._plain:
         kind = array_classes.classic
     array = kind.__new__(kind)

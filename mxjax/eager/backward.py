@@ -1,4 +1,4 @@
-"""Backward passes: from heads to the gradients of variables, as one program where that pays, else call by call."""
+"""Backward passes from heads to the gradients of variables, as one program if that pays off, otherwise call by call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["backward", "drop", "is_read", "retain", "walk_back"]
 
 def backward(heads: Sequence[Any], head_grads: Sequence[Any], retain_graph: bool = False,
              train_mode: bool = True) -> None:
-    """`mx.autograd.backward` of a list of heads, with a gradient (None: ones) for each."""
+    """Implements `mx.autograd.backward` for a list of heads, with one gradient (None: ones) each."""
     before = state.recording, state.training
     state.recording, state.training = False, train_mode
     try:
@@ -34,9 +34,9 @@ def backward(heads: Sequence[Any], head_grads: Sequence[Any], retain_graph: bool
 
 def walk_back(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, create_graph: bool,
               variables: Sequence[Any] | None = None) -> list[Any] | None:
-    """Walks back from `heads`; fills the variables' gradients, or returns those of `variables`.
+    """Walks back from `heads`; writes the gradients of marked variables, or returns those of `variables`.
 
-    Gradients are buffers, or NDArrays on the tape themselves where `create_graph` is set.
+    Gradients are buffers, or recorded NDArrays if `create_graph` is set.
     """
     next_round()
     totals: Totals = {}
@@ -96,7 +96,7 @@ def _fitting(given: Any, head: Any) -> Any:
 
 
 def is_read(node: Node, index: int) -> bool:
-    """Returns whether a backward pass reads the gradient of this result; that of a loss has none to read."""
+    """Returns whether a backward pass reads the gradient of this result; that of a loss does not."""
     kernel, args = node.kernel, node.args
     if node.lazy is not None and node.alive:
         kernel, args = node.lazy.derivative.kernel, list(node.lazy)

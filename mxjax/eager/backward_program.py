@@ -1,7 +1,7 @@
-"""A backward pass as one program: the walk back, and the forward passes of deferred calls that have not run yet.
+"""A backward pass as one program: the walk back, together with the pending forward passes of deferred calls.
 
-A pass is described by rows, one for each node of the tape (`_Description`). Passes with equal rows share a program
-(`_Program`), which takes the values that the rows name.
+Rows describe a pass, one per node of the tape (`_Description`). Passes with equal rows share a
+program (`_Program`), whose arguments are the values that the rows name.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _lock_of = attrgetter("lock")
 
 
 def run_together(nodes: Sequence[Node], heads: Totals, retain: bool) -> bool:
-    """Runs the forward passes that have been deferred, and the whole walk back, as one program (or part of a trace).
+    """Runs the deferred forward passes and the whole walk back as one program (or part of a trace).
 
-    Where nothing has been deferred, the walk has to have been seen before: a graph that changes every time never pays
-    for compilation.
+    If nothing was deferred, the walk must have occurred before, so that graphs that always change
+    are never compiled.
 
     Args:
-        nodes: the tape's nodes behind the heads, latest first.
-        heads: gradients to begin with.
-        retain: the calls keep what another pass needs.
+        nodes: nodes of the tape that the heads depend on, latest first.
+        heads: initial gradients.
+        retain: keep the values that another pass needs.
 
     Returns:
-        Whether it did; otherwise nothing was done.
+        True if it ran; False without any effect otherwise.
     """
     deferred, calls, postponed, ctx = [], 0, set(), None
     for node in nodes:
@@ -200,7 +200,8 @@ class _Description:
         return True
 
     def run(self, program: _Program, ctx: Any, nodes: Sequence[Node], retain: bool) -> None:
-        """Runs the program; hands out the results of deferred calls and the gradients; frees what is not retained."""
+        """Runs the program, distributes the results of deferred calls and the gradients, and frees
+        values that are not retained."""
         results = _results(program, self, ctx)
         gradients = []
         for present in program.present:

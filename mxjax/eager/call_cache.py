@@ -1,6 +1,6 @@
-"""Calls of operators that have been prepared: what a call in a user's words comes to, looked up the next time.
+"""A cache of prepared operator calls, keyed by the arguments of the user's call.
 
-All front ends keep theirs here: functions of `mx.nd` and `mx.np`, methods, operators of Python.
+All front ends use it: functions of `mx.nd` and `mx.np`, methods, Python operators.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ __all__ = ["CachedCall", "kernel_of", "prepared"]
 
 
 class CachedCall(NamedTuple):
-    """A call but for its arrays.
+    """A call without its arrays.
 
-    extras: the arguments after the arrays, where they are the same for every call; numbers: else what to put together
-    for them, (name, default) each.
+    extras: the arguments after the arrays, if they are the same for every call; numbers: otherwise
+    their (name, default) pairs.
     """
 
     kernel: Kernel
@@ -31,7 +31,7 @@ prepared: dict[Hashable, CachedCall] = Bounded(1 << 14)
 
 
 def kernel_of(name: str, **params: object) -> Kernel:
-    """The kernel of an operator with these parameters, else with their defaults, on all its inputs."""
+    """Returns the kernel of an operator with these parameters, and defaults for the others, on all its inputs."""
     key = (name, *params.items()) if params else name
     found = prepared.get(key)
     if found is None:

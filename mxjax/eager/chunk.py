@@ -1,8 +1,8 @@
-"""Chunks: what array handles share. A chunk points to an immutable buffer; a write makes it point to another.
+"""Chunks, which array handles share. A chunk refers to an immutable buffer; a write makes it refer to another one.
 
-Changes are ordered, whichever threads make them (docs/design/0017). A chunk that is being changed is *taken*: it shows
-neither buffer nor Promise, so who wants its value waits for the lock that the change holds, and nobody can get hold of
-a buffer that is about to be given away.
+Changes from all threads are ordered (docs/design/0017). A chunk that is being changed is *taken*:
+it shows neither buffer nor Promise, so readers wait for the lock of the change, and nobody can
+obtain a buffer that is about to be donated.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ __all__ = ["ALONE", "Chunk", "RLock", "exclusive", "forget", "holding", "placed"
 
 
 def forget(chunk: Chunk) -> None:
-    """Gives back the memory of a copy that was made because somebody has looked at what stays where it is."""
+    """Releases a copy that was made to read a value that stays on its device."""
     held = chunk.pending
     if held is not None and held.stays:
         held.value = None
 
 
 class Chunk:
-    """A buffer, or a pending one, and the context it belongs to.
+    """A buffer or pending value, and its context.
 
-    `version` grows with every write, so that views know when their cached value is old. `lent` says that somebody
-    outside has the buffer's memory without Python holding a reference (dlpack); it is then never donated.
-    `origin_trace` is the JAX transformation it was made in, where it holds no tracer by which one could tell (None: in
-    none).
+    `version` increases with every write, so that views detect outdated cached values. `lent` means
+    that external code uses the buffer's memory without a Python reference (dlpack); the buffer is
+    then never donated. `origin_trace` is the JAX transformation in which the chunk was created, if
+    it contains no tracer that would tell (None: none).
 
-    While `buffer` and `pending` are None a thread that holds `lock` is changing the chunk, and `stash` is what there
-    is: the value that was taken, or, while it is given away, where it is (`program.run_into`). From that the value can
-    always be found, also where Ctrl-C has ended the change at any instruction.
+    While `buffer` and `pending` are None, a thread with `lock` is changing the chunk. `stash` is
+    then the value that was taken, or, while it is donated, its location (`program.run_into`). So
+    the value can always be recovered, even if Ctrl-C interrupts the change at any instruction.
     """
 
     __slots__ = ("buffer", "pending", "ctx", "wide", "version", "lent", "origin_trace", "lock", "stash", "__weakref__")
@@ -81,7 +81,7 @@ class Chunk:
         return held.dtype
 
     def peek(self) -> Any:
-        """The buffer or the Promise; waits where another thread is changing it."""
+        """Returns the buffer or the Promise; waits while another thread is changing the chunk."""
         held = self.buffer
         if held is None:
             held = self.pending
@@ -91,7 +91,7 @@ class Chunk:
         return held
 
     def seen(self) -> Any:
-        """The buffer or the Promise as the holder of the lock sees it."""
+        """Returns the buffer or the Promise, for the thread with the lock."""
         if self.buffer is not None:
             return self.buffer
         if self.pending is not None:
@@ -99,7 +99,7 @@ class Chunk:
         return _regained(self.stash) if type(self.stash) is tuple else self.stash
 
     def read(self) -> jax.Array:
-        """The buffer; finishes pending work first."""
+        """Returns the buffer; finishes pending work first."""
         held = self.buffer
         if held is not None:
             return held
@@ -117,7 +117,7 @@ class Chunk:
         return value
 
     def put_back(self) -> None:
-        """Ends a change that has hidden the value, and that may not have come to a write."""
+        """Ends a change; restores the value if the change has not written another one."""
         if self.buffer is None and self.pending is None:
             held = self.seen()
             self.version += type(self.stash) is tuple
@@ -128,17 +128,17 @@ class Chunk:
         self.stash = None
 
     def write(self, buffer: Any) -> None:
-        """Points to a new buffer (of the same shape and dtype)."""
+        """Replaces the buffer by a new one with the same shape and dtype."""
         if isinstance(buffer, Tracer) and not isinstance(self.peek(), Tracer) \
                 and (self.origin_trace is None or self.origin_trace != transformation()):
-            raise MXNetError("an NDArray made outside a JAX transformation (jit, grad, vmap ...) cannot be written "
-                             "from inside it: return the new value instead, or make the array inside")
+            raise MXNetError("an NDArray created outside a JAX transformation (jit, grad, vmap ...) cannot be written "
+                             "inside it: return the new value instead, or create the array inside")
         with self.lock:
             self.buffer, self.pending = buffer, None
             self.version += 1
 
     def defer(self, pending: Promise) -> None:
-        """Points to a value that comes later."""
+        """Replaces the value by a pending one."""
         with self.lock:
             held = self.pending if self.buffer is None else self.buffer
             pending.follows(self.stash if held is None else held)
@@ -146,9 +146,8 @@ class Chunk:
             self.version += 1
 
     def take_over(self, other: Chunk, alike: bool = False) -> bool:
-        """Points to another chunk's buffer, where both have one: the usual case of `exclusive`, shortest.
-
-        `alike`: only where they are on one context, of one shape and dtype, which else the caller knows.
+        """Takes over another chunk's buffer, if both have one; a fast path of `exclusive`. `alike`:
+only if both have the same context, shape and dtype; otherwise the caller guarantees this.
         """
         if alike and self.ctx is not other.ctx and self.ctx != other.ctx:
             return False
@@ -168,7 +167,7 @@ class Chunk:
 
 
 def point(chunks: Sequence[Chunk], values: Sequence[Any]) -> None:
-    """Points each chunk to a new value, a buffer or Promise."""
+    """Replaces the value of each chunk by a buffer or Promise."""
     for chunk, value in zip(chunks, values, strict=True):
         if isinstance(value, Tracer):
             chunk.write(value)
@@ -191,7 +190,7 @@ def _regained(given: tuple) -> Any:
 
 
 class holding:  # noqa: N801
-    """A scope that holds locks, taken in the order given."""
+    """A scope that holds locks, acquired in the given order."""
 
     __slots__ = ("_locks", "_got")
 
@@ -213,14 +212,14 @@ class holding:  # noqa: N801
 
 
 class exclusive:  # noqa: N801
-    """A scope that changes chunks: from reading them to writing them nobody else sees or changes them.
+    """A scope that changes chunks atomically: no other thread reads or changes them between the read and the write.
 
-    In it the chunks are taken, and other arrays are looked at by `glimpse` alone: to wait there for another thread's
-    change could be to wait for one that waits for this. For the same reason locks are waited for while none is held.
-    Scopes may be nested only where the inner has no chunk that another thread could hold.
+    Within it the chunks are taken, and other arrays must only be read by `glimpse`, because waiting
+    for another thread's change could deadlock. For the same reason it waits for locks only while it
+    holds none. Scopes may be nested only if no other thread can hold a chunk of the inner one.
 
     Args:
-        chunks: what will be written; one may come several times.
+        chunks: chunks to write; duplicates are allowed.
     """
 
     __slots__ = ("chunks", "_locks", "_got", "_taken")
@@ -272,7 +271,8 @@ class exclusive:  # noqa: N801
         self._got.clear()
 
     def glimpse(self, chunk: Chunk) -> Any:
-        """The buffer or Promise of any chunk; None where another thread is changing it: leave, wait, come again."""
+        """Returns the buffer or Promise of any chunk; None if another thread is changing it: then
+        leave the scope, wait and retry."""
         held = chunk.buffer
         if held is None:
             held = chunk.pending
@@ -287,7 +287,7 @@ _acquire = type(RLock()).acquire
 
 
 def transformation() -> Any:
-    """Identifies the JAX transformation (grad, vmap ...) that is being traced; None where there is none."""
+    """Identifies the JAX transformation (grad, vmap ...) that is being traced; None if there is none."""
     if not _trace_states:
         from jax.extend.core import get_opaque_trace_state  # late: it takes a while to import
         with jax.ensure_compile_time_eval():
@@ -300,9 +300,10 @@ _trace_states: list[Any] = []  # JAX's function, and the state outside of all tr
 
 
 def placed(value: jax.Array, device: JaxDevice) -> jax.Array:
-    """A buffer on a device: itself where it is there already.
+    """Returns a buffer on a device; the buffer itself if it is already there.
 
-    `jax.device_put` would then make a second array that shares its memory, which `run_into` could not see.
+    In that case `jax.device_put` would create a second array that shares its memory, which
+    `run_into` could not detect.
     """
     if isinstance(value, Tracer) or device in value.devices():
         return value

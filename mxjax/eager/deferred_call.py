@@ -1,7 +1,8 @@
-"""Recorded calls that compute nothing until somebody looks at a result, or a backward pass comes.
+"""Recorded calls that are deferred until a result is read or a backward pass runs.
 
-If the backward comes first, all that is left of the forward and the whole walk back run as one XLA program
-(`mxjax.eager.backward_program`). If somebody looks first, that call's forward runs and keeps what the backward needs.
+If the backward pass comes first, the rest of the forward pass and the whole walk back run as one
+XLA program (`mxjax.eager.backward_program`). If a result is read first, the call's forward pass
+runs and keeps the values that the backward pass needs.
 """
 
 from __future__ import annotations
@@ -31,19 +32,19 @@ class CallPromise(Promise):
         self.call: DeferredCall | Promise | None = call  # what will have the value: the call, or a trace's promise
 
     def follows(self, old: object) -> None:
-        """Tells a trace, now or when it promises the value."""
+        """Notifies a trace, now or when it promises the value."""
         self.over = identity(old)
         promised = self.call
         if isinstance(promised, TracePromise) and promised.trace is not None:
             promised.place = promised.trace.place(self.over)
 
     def join(self, trace: Trace) -> None:
-        """Has a trace that is one program run the forward, too."""
+        """Makes a trace that is one program include the forward pass."""
         if trace.whole and isinstance(self.call, DeferredCall):
             self.call.join(trace)
 
     def force(self) -> None:
-        """Runs the forward: somebody looks."""
+        """Runs the forward pass, because the value is read."""
         call = self.call
         if isinstance(call, Promise):
             self.value, self.call = call.get(), None
@@ -56,10 +57,11 @@ class CallPromise(Promise):
 class DeferredCall(list):
     """A recorded call: the values of its arguments, extras included.
 
-    derivative: the kernel and its gradients; results: its results, until they are there; saved: what the forward has
-    kept for the backward; done: whether the results are there; joined: the forward is a trace's, and the backward has
-    its own (one program of both has it once); origin: the graph that was called; root: the graph's run that this is, or
-    comes after.
+    derivative: the kernel and its gradients; results: its results, while pending; saved: the values
+    that the forward pass kept for the backward pass; done: whether the results are computed;
+    joined: the forward pass runs in a trace, so the backward pass must recompute it, unless one
+    program contains both; origin: the graph that was called; root: the run of the graph that this
+    call is or follows.
     """
 
     __slots__ = ("derivative", "ctx", "wide", "results", "saved", "done", "joined", "lock", "origin", "root")
@@ -76,7 +78,7 @@ class DeferredCall(list):
             results.append(CallPromise(self, shape, dtype))
 
     def settle(self, values: Sequence[Any]) -> None:
-        """Hands the results out (None: nobody holds that one any more)."""
+        """Distributes the results (None: no longer referenced)."""
         for result, value in zip(self.results, values, strict=True):
             if isinstance(value, Promise):
                 result.call = value
@@ -87,14 +89,15 @@ class DeferredCall(list):
         self.results, self.done = (), True
 
     def join(self, trace: Trace) -> None:
-        """Has a trace compute the results."""
+        """Makes a trace compute the results."""
         with self.lock:
             if not self.done:
                 self.joined = True
                 self.settle(trace.defer(self.derivative.kernel, list(self), self.ctx, self.wide))
 
     def forward(self) -> None:
-        """Computes the results, and what the backward needs (after a backward with retained graph only the latter)."""
+        """Computes the results and the values for the backward pass (after a backward pass with a
+        retained graph, only the latter)."""
         for i, value in enumerate(self):
             if isinstance(value, Promise):
                 self[i] = value.get()
@@ -106,7 +109,8 @@ class DeferredCall(list):
                 self.settle(results)
 
     def gradients(self, heads: Sequence[Any], outs: Sequence[tuple]) -> list[Any]:
-        """Gradients of the arguments (None: not wanted) for those of the outputs (None: zero), of these specs."""
+        """Computes the gradients of the arguments (None: not requested) from those of the outputs
+        (None: zero) with these specs."""
         if self.saved is None:
             self.forward()
         heads = [h.get() if isinstance(h, Promise) else h for h in heads]
@@ -118,13 +122,13 @@ class DeferredCall(list):
 
 
 def may_wait(value: Promise) -> bool:
-    """Returns whether a value that is not there yet may be a part of the program to come."""
+    """Returns whether a pending value may become part of a later program."""
     return isinstance(value, (CallPromise, TracePromise)) or value.stays or \
         state.trace is not None and state.trace.takes(value)
 
 
 def after(arrays: Sequence[Any]) -> object | None:
-    """The one graph's run that waits and of which all waiting ones among these arrays come; None: there is none."""
+    """Returns the single pending graph run from which all pending arrays among these come; None if there is none."""
     root = None
     for array in arrays:
         held = array._chunk.peek() if array._view is None else None

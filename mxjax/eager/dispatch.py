@@ -1,4 +1,4 @@
-"""Calling operators on arrays: the hot path, `out=`, in-place writes with donation, recording for autograd."""
+"""Operator calls on arrays: the hot path, `out=`, in-place writes with donation, recording for autograd."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ __all__ = ["call", "change", "invoke", "perform", "stored_as_asked", "together",
 
 
 def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: object = None, ctx: Context | None = None) -> Any:
-    """Calls an operator with parameters as a user gives them; used off the hot path.
+    """Calls an operator with raw user parameters; not for the hot path.
 
     Args:
         op: the operator.
-        arrays: NDArrays; None where an optional input is absent.
+        arrays: NDArrays; None for absent optional inputs.
         params: raw parameters.
         out: NDArray or list of NDArrays to write to.
         ctx: the context, for operators without inputs.
@@ -59,7 +59,7 @@ def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: object = No
 
 
 def run_host(op: Op, params: dict[str, Any], arrays: list[Any], out: object = None) -> Any:
-    """Calls an operator that runs on the host, and notes it where a graph is recorded."""
+    """Calls an operator that runs on the host, and records the call if a graph is being recorded."""
     if state.recorder is not None:
         return state.recorder.on_host(op, params, arrays, lambda: run_host(op, params, arrays), out)
     try:
@@ -70,7 +70,7 @@ def run_host(op: Op, params: dict[str, Any], arrays: list[Any], out: object = No
 
 
 def stored_as_asked(op: Op, params: dict[str, Any], result: Any) -> Any:
-    """The result of a call with the storage type that its parameters ask for (FStored), if any."""
+    """Converts the result of a call to the storage type that its parameters request (FStored), if any."""
     asked = op.get_attr("FStored", never)(params)
     if not asked or result.stype == asked:
         return result
@@ -78,8 +78,8 @@ def stored_as_asked(op: Op, params: dict[str, Any], result: Any) -> Any:
 
 
 def handed(name: str, results: Sequence[Any], out: Any = None) -> Any:
-    """Returns what a call gives its caller: its results, the only one by itself; or `out`, after they are written
-    there.
+    """Returns the results of a call to its caller: a single result by itself, several as a list; or
+    `out`, after writing them to it.
 
     Raises:
         MXNetError: `out` has another number of arrays than there are results.
@@ -88,32 +88,32 @@ def handed(name: str, results: Sequence[Any], out: Any = None) -> Any:
         return results[0] if len(results) == 1 else results
     targets = out if isinstance(out, (list, tuple)) else [out]
     if len(targets) != len(results):
-        raise MXNetError(f"{name}: out has {len(targets)} arrays, {len(results)} are needed")
+        raise MXNetError(f"{name}: out has {len(targets)} arrays, expected {len(results)}")
     for target, result in zip(targets, results, strict=True):
         target._write_result(result)
     return out
 
 
 def type_of(arrays: Sequence[Any]) -> type:
-    """The class of the results: NumPy-flavoured where an input is."""
+    """Returns the class of the results: `mx.np.ndarray` if an input is one."""
     return next((type(a) for a in arrays if type(a) is not array_classes.classic), array_classes.classic)
 
 
 def check_inputs(op: Op, params: dict[str, Any], count: int) -> None:
-    """Raises MXNetError where the number of inputs is not what the operator takes."""
+    """Raises MXNetError if the operator does not accept this number of inputs."""
     if op.variadic and not op.get_attr("own_count"):
         op.require_arrays(count)
         return
     names = op.inputs(params)
     if op.variadic:
         if not len(names) <= count <= len(names) + op.get_attr("FTakesOut", never)(params):
-            raise MXNetError(f"operator {op.name}: {op.variadic}={params[op.variadic]} asks for {len(names)} arrays "
+            raise MXNetError(f"operator {op.name}: {op.variadic}={params[op.variadic]} requires {len(names)} arrays "
                              f"({', '.join(names)}), got {count}")
         return
     least = len([n for n in names if n not in op.optional_inputs]) if op.get_attr("FListInputNames") is None \
         else len(names)
     if not least <= count <= len(names):
-        raise MXNetError(f"operator {op.name} takes {len(names)} inputs ({', '.join(names)}), got {count}")
+        raise MXNetError(f"operator {op.name} expects {len(names)} inputs ({', '.join(names)}), got {count}")
 
 
 _SEVERAL: tuple[type, ...] = (list, tuple)  # types of `out` for several results
@@ -122,7 +122,7 @@ on_call: Callable[..., tuple] | None = None  # mixed precision: changes kernel, 
 
 def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any = None,
            ctx: Context | None = None) -> Any:
-    """Runs a kernel on NDArrays and returns an NDArray, or a list where it has several visible outputs."""
+    """Runs a kernel on NDArrays and returns an NDArray, or a list if it has several visible outputs."""
     if on_call is not None and kernel.op is not None and ctx is None:  # steps of graphs, as they are, have a context
         kernel, arrays, extras = on_call(kernel, arrays, extras)
     if state.recorder is not None:
@@ -172,29 +172,30 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
 
 
 def together(name: str, arrays: Sequence[Any]) -> None:
-    """Refuses arrays of the host beside those of an accelerator, as MXNet does: JAX would compute on one of the two.
+    """Rejects a mix of host and accelerator arrays, as MXNet does; JAX would compute on one of the two.
 
     Raises:
-        MXNetError: there are such.
+        MXNetError: the arrays are mixed.
     """
     first = arrays[0]._chunk.ctx
     for i, array in enumerate(arrays):
         ctx = array._chunk.ctx
         if ctx is not first and ctx.memory != first.memory:
             raise MXNetError(f"operator {name}: all inputs must be on one kind of device; input 0 is on {first}, "
-                             f"input {i} on {ctx} (`as_in_context` brings an array elsewhere)")
+                             f"input {i} on {ctx} (`as_in_context` copies an array to another device)")
 
 
 def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Sequence[Any] = ()) -> bool:
-    """Runs a kernel all of whose results replace arguments' values, which give it their memory: the usual update.
+    """Runs a kernel whose results all replace the values of arguments and reuse their memory, as in a typical update.
 
     Args:
-        kernel, extras: what is called.
-        arrays: its arguments; those at `kernel.mutated` take the results that follow the outputs.
-        targets: arguments that take the outputs, one each.
+        kernel, extras: the kernel and its extra arguments.
+        arrays: its array arguments; those at `kernel.mutated` receive the results that follow the
+            outputs.
+        targets: arguments that receive the outputs.
 
     Returns:
-        Whether that was all there is to do; if not, nothing was done.
+        True if the call is complete; False without any effect otherwise.
     """
     if state.trace is not None or state.recording or not kernel.direct or len(targets) != kernel.num_outputs:
         return False
@@ -332,13 +333,14 @@ def _with_states(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: obje
 
 def change(targets: Sequence[Any], sources: Sequence[Any], step: Callable[[list[Any]], Any],
            passed_on: Callable[[Promise], bool] | None = None) -> Any:
-    """Does something that changes arrays, as a whole: nobody else sees or changes them meanwhile.
+    """Runs a step that changes arrays atomically: no other thread reads or changes them meanwhile.
 
     Args:
         targets: the arrays that `step` writes.
-        sources: what it reads.
-        step: function(the sources' buffers) -> the result; it may write the targets, and wait for nothing.
-        passed_on: which values may stay Promise.
+        sources: the arrays that it reads.
+        step: function of the sources' buffers that returns the result; it may write the targets,
+            but must not wait.
+        passed_on: values that may stay Promises.
     """
     chunks = [t._chunk for t in targets]
     wholes = [t._chunk for t in targets if t._view is not None]  # what is written in parts must be there
@@ -358,9 +360,9 @@ _ELSEWHERE = object()  # stands for a value that has to be waited for, which mus
 
 
 def glimpse(scope: exclusive, array: Handle, passed_on: Callable[[Promise], bool] | None = None) -> Any:
-    """The value of an array that a change reads: a buffer, or a Promise where it can be passed on; or _ELSEWHERE.
+    """Returns the value of an array that a change reads: a buffer, a Promise if it may be passed on, or _ELSEWHERE.
 
-    A sparse array's is None: it is read when it is needed.
+    For sparse arrays it returns None; they are read when needed.
     """
     if not array._plain:
         return None
@@ -376,7 +378,7 @@ def glimpse(scope: exclusive, array: Handle, passed_on: Callable[[Promise], bool
 
 
 def waiting_value(array: Handle, passed_on: Callable[[Promise], bool]) -> Any:
-    """The value of an array: its buffer, or a Promise where that may be passed on."""
+    """Returns the value of an array: its buffer, or a Promise if it may be passed on."""
     if array._view is None:
         held = array._chunk.peek()
         if not isinstance(held, Promise) or (held.value is None or held.stays) and passed_on(held):
@@ -385,7 +387,7 @@ def waiting_value(array: Handle, passed_on: Callable[[Promise], bool]) -> Any:
 
 
 def settle(arrays: Sequence[Any], passed_on: Callable[[Promise], bool] | None = None) -> None:
-    """Waits for what was elsewhere."""
+    """Waits for values that other threads were changing."""
     for a in arrays:
         if a._plain:
             held = a._chunk.peek()
@@ -507,7 +509,7 @@ def _draw(kernel: Kernel, given: dict[str, Any], arrays: Sequence[Any], args: Se
 
 
 def perform(kernel: Kernel, args: list[Any], ctx: Context, wide: bool) -> Sequence[Any]:
-    """Runs a kernel on buffers or Promise values, or defers it where a trace is open."""
+    """Runs a kernel on buffers or Promise values, or defers it if a trace is open."""
     if state.trace is not None and not kernel.eager and state.trace.accepts(ctx):
         return state.trace.defer(kernel, args, ctx, wide)
     if any([waits_for_compiler(a) for a in args]):
@@ -556,7 +558,7 @@ def finish(kernel: Kernel, args: Sequence[Any], outputs: Sequence[Any], arrays: 
     results = results[:kernel.num_visible]
     if target is not None:
         if len(target) < len(results):
-            raise MXNetError(f"operator {kernel.name}: out has {len(target)} arrays, {len(results)} are needed")
+            raise MXNetError(f"operator {kernel.name}: out has {len(target)} arrays, expected {len(results)}")
         for given, result in zip(target, results, strict=False):
             if given._entry is not None and state.recording and given._entry[0].grad is not None:
                 raise MXNetError(f"operator {kernel.name}: out= an array with attach_grad() while recording")

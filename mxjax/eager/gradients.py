@@ -1,4 +1,4 @@
-"""Gradients: sums of them, ones to begin with, and where a variable's gradient goes."""
+"""Gradients: sums, initial ones, and storage in variables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ones_known: dict[Any, Any] = Bounded(16)  # of 1 or 2 MB at most
 
 
 def add_up(old: Any, grad: Any, ctx: Context) -> Any:
-    """Returns the sum of two gradients; recorded where they are arrays on the tape."""
+    """Returns the sum of two gradients; recorded if they are arrays on the tape."""
     if hasattr(old, "_chunk") and (hasattr(grad, "_chunk") or state.recording):
         return old + grad
     values = [v._read() if hasattr(v, "_chunk") else v for v in (old, grad)]
@@ -39,7 +39,7 @@ def add_up(old: Any, grad: Any, ctx: Context) -> Any:
 
 
 def resolved(entry: tuple[Node, int], totals: Totals) -> Any:
-    """Returns the gradient of an entry; ones where nobody gave one."""
+    """Returns the gradient of an entry; ones if none was passed."""
     return ones(*entry) if totals[entry] is ONES else totals[entry]
 
 
@@ -57,7 +57,7 @@ def ones(node: Node, index: int) -> Any:
 
 # -------------------------------------------------------------------- gradients of variables
 def may_add(node: Node) -> bool:
-    """Returns whether the program can add a gradient to what a variable's array has."""
+    """Returns whether the program can add a gradient to the value of a variable's gradient array."""
     target = node.grad
     return state.trace is None and target._plain and target._view is None and target._chunk.ctx is not None and \
         target._chunk.dtype == node.outs[0][1] and target._chunk.dtype not in WIDE_DTYPES
@@ -106,7 +106,7 @@ class _Retained:
 
 
 def retain(array: Any, gradient: Any, req: str) -> None:
-    """Has backward passes store the gradient of a recorded result, from which they go on."""
+    """Makes backward passes store the gradient of a recorded result and continue from it."""
     node, place = array._entry
     if not isinstance(node.watch, _Retained):
         node.watch = _Retained(node.watch)
@@ -117,7 +117,7 @@ def retain(array: Any, gradient: Any, req: str) -> None:
 
 
 def drop(array: Handle) -> None:
-    """Takes an array's gradient away; it counts as a constant from now on, unless it is the result of a call."""
+    """Removes an array's gradient; the array is then a constant, unless it is the result of a recorded call."""
     array._grad = None
     entry = array._entry
     if entry is None:

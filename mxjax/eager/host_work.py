@@ -1,4 +1,4 @@
-"""Host work on arrays: functions that the engine runs, and operator calls that have to wait for them."""
+"""Host work on arrays: functions that the engine runs, and operator calls that wait for them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["HostPromise", "push", "push_kernel", "waits_for_compiler"]
 
 
 class HostPromise(Promise):
-    """A value that a function pushed to the engine will set; its variable orders that function's users.
+    """A value that a function pushed to the engine will set; its variable orders the uses of the value.
 
-    compiles: it waits for a program that is being compiled, itself or by what it is computed from.
+    compiles: it waits, directly or indirectly, for a program that is being compiled.
     before: the value that it replaces, which stays where the function fails.
     """
 
@@ -41,9 +41,9 @@ class HostPromise(Promise):
         self.var.abandoned = True
 
     def force(self) -> None:
-        """Waits for the engine; raises what the function, or one it depends on, raised, however often it is asked.
+        """Waits for the engine; always raises the error of the function or one that it depends on, if any.
 
-        Where there is a value from before, the error is raised once, here or where it is met first.
+        With a value from before, the error is raised once, here or where it is met first.
         """
         before, self.before = self.before, None
         try:
@@ -69,16 +69,17 @@ def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
          outputs: Sequence[tuple[tuple[int, ...], np.dtype]], *, ctx: Context | None = None, priority: int = 0,
          name: str | None = None, after: engine.Var | None = None,
          changes: engine.Var | None = None) -> list[HostPromise]:
-    """Has the engine run `function(buffers of the inputs) -> buffers` once its inputs are there.
+    """Schedules `function(buffers of the inputs) -> buffers` in the engine once its inputs are available.
 
     Args:
-        function: host code; runs in a worker thread. What it raises appears where an output is looked at.
+        function: host code, which runs in a worker thread. Its errors are raised when an output is
+            read.
         inputs: buffers or Promise values.
         outputs: shape and dtype of each result.
-        ctx: where it counts as running.
-        priority: higher first among those that could run.
-        name: for the engine's messages.
-        after: a further variable that it waits for.
+        ctx: context of the work.
+        priority: ready functions with higher priority run first.
+        name: name for the engine's messages.
+        after: a further variable to wait for.
         changes: an engine variable of what the function changes besides; it orders the functions that do.
     """
     results = [HostPromise(shape, np.dtype(dtype)) for shape, dtype in outputs]
@@ -108,17 +109,19 @@ def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
 
 
 def waits_for_compiler(value: Any) -> bool:
-    """Returns whether a value comes when programs have been compiled, some of which still are."""
+    """Returns whether a value waits for programs that are still being compiled."""
     return isinstance(value, HostPromise) and value.compiles and value.value is None and compiling()
 
 
 def push_kernel(kernel: Kernel, args: Sequence[Any], wide: bool, ctx: Context, failure: Exception | None = None,
                 compiles: bool = False, program: Compiled | Eager | None = None,
                 shared: Sequence[int] = ()) -> list[HostPromise]:
-    """An operator call as host work: an argument is not there yet, or the call fails, or its result tells whether.
+    """Runs an operator call as host work, because an argument is pending, the call fails, or its
+    result may reveal an error.
 
-    compiles: its program has to be compiled, which other threads do. program: another one than that of a call, which
-    writes over some arguments. shared: those of them that are copied first, as others have them, too.
+    compiles: other threads must first compile its program. program: a program other than that of a
+    call, which overwrites some arguments. shared: those arguments that are copied first because
+    they are shared.
     """
     def work(values: list[Any]) -> Sequence[Any]:
         if failure is not None:

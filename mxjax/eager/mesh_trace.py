@@ -1,4 +1,5 @@
-"""Traces over a mesh: deferred calls run as one program on many devices (and machines), batches split among them."""
+"""Traces over a mesh: deferred calls that run as one program on many devices (and machines), with
+batches split among them."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ __all__ = ["MeshTrace", "place", "plain", "put", "without_axis"]
 
 
 def without_axis(sharding: NamedSharding, axis: str) -> NamedSharding:
-    """The same, but for a mesh axis along which all devices have the whole."""
+    """Returns the same sharding, replicated along a mesh axis."""
     def kept(names: object) -> Any:
         left = tuple([n for n in (names if isinstance(names, tuple) else (names,)) if n not in (None, axis)])
         return left or None
@@ -30,12 +31,12 @@ def without_axis(sharding: NamedSharding, axis: str) -> NamedSharding:
 class MeshTrace(Trace):
     """A trace whose program runs on a mesh.
 
-    Values that lie in parts there (`place`) stay so, and what replaces them lies like them. Calls until `updating` take
-    them put together along the batches' axis, each time they are used.
+    Values that are sharded there (`place`) stay sharded, and so do their replacements. Calls before
+    `updating` gather them along the batch axis at each use.
 
     Args:
         mesh: the devices.
-        axis: name of the mesh axis along which batches are split.
+        axis: name of the mesh axis over which batches are split.
     """
 
     def __init__(self, mesh: Mesh, axis: str) -> None:
@@ -46,11 +47,12 @@ class MeshTrace(Trace):
         self._apart: set[int] = set()  # values in parts that are no batches, by identity
         processes = {d.process_index for d in mesh.devices.flat}
         if jax.process_index() not in processes:
-            raise MXNetError("none of the mesh's devices is this process's")
+            raise MXNetError("none of the mesh's devices belongs to this process")
         self._parts = max(mesh.shape[axis] // len(processes), 1)
 
     def spread(self, batch: Any) -> Any:
-        """A batch split along its first axis. With several processes each gives its own part, and gets the whole.
+        """Splits a batch along its first axis. With several processes, each one passes its part and
+        receives the global batch.
 
         Raises:
             MXNetError: it cannot be split evenly.
@@ -64,7 +66,7 @@ class MeshTrace(Trace):
         return wrap(made, batch.context, type(batch))
 
     def lay(self, chunk: Chunk, sharding: NamedSharding) -> None:
-        """Says how a chunk's value will lie, if it is one of this trace's results."""
+        """Sets the sharding of a chunk's value, if it is a result of this trace."""
         held = chunk.peek()
         if isinstance(held, TracePromise) and self._holds(held):
             held.sharding = sharding
@@ -74,7 +76,7 @@ class MeshTrace(Trace):
         promise.whole = value
 
     def takes(self, pending: Promise) -> bool:
-        """Own results, and what is on the mesh."""
+        """Returns whether a value is one of the trace's results or on the mesh."""
         return super().takes(pending) or getattr(pending, "whole", None) is not None
 
     def _taken(self, pending: Promise) -> Any:
@@ -106,14 +108,15 @@ def plain(mesh: Mesh) -> Mesh: ...
 @overload
 def plain(mesh: AbstractMesh) -> AbstractMesh: ...
 def plain(mesh: Mesh | AbstractMesh) -> Mesh | AbstractMesh:
-    """The mesh where XLA chooses the layout of what is in between, whatever kind of axes the user's has."""
+    """Returns the mesh with automatic axes, so that XLA chooses the sharding of intermediate values
+    for any kind of user mesh."""
     if isinstance(mesh, AbstractMesh):
         return mesh
     return Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,) * len(mesh.axis_names))
 
 
 def place(chunk: Chunk, sharding: NamedSharding) -> None:
-    """Has a chunk's value lie in parts, if it does not yet."""
+    """Shards a chunk's value, if it is not sharded yet."""
     held, version = chunk.peek(), chunk.version
     now = held.held() if isinstance(held, Promise) else held
     if getattr(now, "sharding", None) == sharding and isinstance(held, Promise) and held.stays:
@@ -126,7 +129,7 @@ def place(chunk: Chunk, sharding: NamedSharding) -> None:
 
 
 def put(value: jax.Array, sharding: NamedSharding) -> jax.Array:
-    """A value that all processes have, on a mesh."""
+    """Places a value that all processes have on a mesh."""
     if sharding.is_fully_addressable:  # of a copy: device_put shares memory, which could not be given away then
         return jax.device_put(jnp.copy(value), sharding)
     host = np.asarray(value)

@@ -1,4 +1,4 @@
-"""What a thread's calls on arrays depend on: recording and training mode, and where calls are collected."""
+"""Per-thread state of operator calls: recording and training mode, and the trace that collects calls."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ __all__ = ["Collecting", "Modes", "State", "state"]
 class State(threading.local):
     """The state of one thread.
 
-    trace: what collects calls instead of running them (None: nothing does); bulk: the trace of `mx.engine.bulk`,
-    which does where no scope of `Collecting` is open; scopes: how many are; recorder: what notes calls in a graph
-    instead of running them (see `mxjax/symbol/_recorder.py`).
+    trace: trace that collects calls instead of running them (None: none); bulk: the trace of
+    `mx.engine.bulk`, used if no `Collecting` scope is open; scopes: number of open `Collecting`
+    scopes; recorder: recorder that adds calls to a graph instead of running them (see
+    `mxjax/symbol/_recorder.py`).
     """
 
     recording = False
@@ -32,7 +33,7 @@ policy.recording = lambda: state.recording
 
 
 class Modes:
-    """A `with` scope that sets recording and training mode (None: leaves it)."""
+    """A `with` scope that sets recording and training mode (None: unchanged)."""
 
     __slots__ = ("_recording", "_training", "_before")
 
@@ -52,9 +53,10 @@ class Modes:
 
 
 class Collecting:
-    """A `with` scope whose calls a trace collects, however often `bulk` begins and ends within; None: nothing does.
+    """A `with` scope whose calls a trace collects, regardless of `bulk` scopes inside it; None:
+    calls are not collected.
 
-    Scopes nest as a stack. What is collected runs when somebody looks, or by `trace.run()`.
+    Scopes can be nested. Collected calls run when a value is read, or by `trace.run()`.
     """
 
     __slots__ = ("trace", "_outer")

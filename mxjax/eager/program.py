@@ -1,8 +1,9 @@
-"""Programs that write over their arguments: the one place that gives buffers away and puts results in their place.
+"""Programs that overwrite their arguments: the only module that donates buffers and replaces them by results.
 
-JAX's buffers never change, so a change of an array is a program that returns the new value. Where nobody else holds the
-old buffer, the program may use its memory (donation). `run_into` does all of that: it notes in each chunk where its
-value is meanwhile, finds out which buffers have no other owner, runs the program, and points the chunks to the results.
+JAX's buffers are immutable, so a change of an array is a program that returns the new value. If
+nothing else refers to the old buffer, the program may reuse its memory (donation). `run_into`
+implements this: it records in each chunk where its value is meanwhile, determines which buffers
+have no other owner, runs the program, and assigns the results to the chunks.
 """
 
 from __future__ import annotations
@@ -32,26 +33,27 @@ def _known_to_fit(kernel: Kernel, args: list[Any], results: tuple) -> tuple:
 def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Target],
              finish: Callable[..., Any] = _known_to_fit, rest: tuple = (), always: bool = False,
              copies: tuple[int, ...] = (), later: bool = False) -> Any:
-    """Runs a kernel some of whose results replace the values of chunks, in their memory where nobody else has it.
+    """Runs a kernel whose results replace the values of chunks, in their memory if it is not shared.
 
-    Ctrl-C comes before the program or after the chunks have their new values, or the chunks know where these are.
+    Ctrl-C takes effect before the program or after the chunks have their new values, or the chunks
+    know where these are.
 
     Args:
         kernel: the program.
-        args: all arguments. For donation the list must hold the only reference to a buffer.
+        args: all arguments. For donation, the list must contain the only reference to a buffer.
         wide: run in 64-bit mode.
-        targets: what is replaced. The caller has locked these chunks (`exclusive`).
-        finish: function(kernel, args, results, *rest): writes results that do not have the shapes and dtypes of the
-            values that they replace. Without it they are known to have them.
+        targets: chunks to replace. The caller must have locked them (`exclusive`).
+        finish: function(kernel, args, results, *rest) that writes results whose shapes and dtypes
+            differ from the values that they replace. Without it, they must be equal.
         rest: further arguments of `finish`.
-        always: `finish` writes all results.
-        copies: the places in `targets`, ascending, where the memory of all these arguments is to be used; what others
-            hold is copied first, so that calls share one program.
-        later: an argument waits for a program that is being compiled, and so does this one. With a `finish`, a program
-            that has to be compiled itself is waited for in the same way.
+        always: let `finish` write all results.
+        copies: ascending positions in `targets` of arguments whose memory must be reused; shared
+            buffers are copied first, so that all calls use the same program.
+        later: an argument waits for a program that is being compiled, so this call waits, too. With
+            a `finish`, it also waits in this way if its own program must be compiled.
 
     Returns:
-        What `finish` returns, or the results of the kernel.
+        The result of `finish`, or the results of the kernel.
 
     Raises:
         MXNetError: the arguments do not fit the operator.
@@ -111,5 +113,5 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
 
 
 def run_giving(kernel: Kernel, args: list[Any], wide: bool, places: Sequence[int], made: list[tuple]) -> None:
-    """Runs a kernel that may write over the memory of the arguments at these places; `made` gets its results."""
+    """Runs a kernel that may overwrite the memory of the arguments at these positions; `made` receives its results."""
     run(kernel, args, wide, kernel.donating(tuple(places)) if places else None, made)

@@ -1,4 +1,4 @@
-"""Promises: values that are not there yet. Shape and dtype are known at once, the buffer later."""
+"""Promises: pending values. Shape and dtype are known immediately, the buffer later."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def _by_subclass(sharding: jax.sharding.Sharding | None) -> jax.Array:
 
 
 class Promise:
-    """A value that is not there yet; `get` returns its buffer, and raises what making it raised.
+    """A pending value; `get` returns its buffer, or raises the error of its computation.
 
-    Subclasses are made by host work (`HostPromise`), by a trace (`TracePromise`), and by a recorded call that waits
-    (`CallPromise`).
+    Subclasses belong to host work (`HostPromise`), to traces (`TracePromise`), and to deferred
+    recorded calls (`CallPromise`).
 
     Args:
         shape, dtype: of the value.
-        make: function(sharding or None) -> the buffer, where no subclass makes it; called once.
+        make: function(sharding or None) that creates the buffer, if no subclass does; called once.
     """
 
     __slots__ = ("shape", "dtype", "value", "make")
@@ -47,7 +47,7 @@ class Promise:
         self.shape, self.dtype, self.value, self.make = shape, dtype, None, make
 
     def get(self) -> jax.Array:
-        """Returns the buffer; finishes the work if need be."""
+        """Returns the buffer; finishes the work if necessary."""
         value = self.value
         if value is None:
             self.force()
@@ -59,27 +59,27 @@ class Promise:
         self.value = self.make(None)
 
     def held(self) -> Any:
-        """Returns the buffer, or None where it is not there."""
+        """Returns the buffer, or None while it is pending."""
         return self.value
 
     def follows(self, old: Any) -> None:
-        """Notes that an array which had the value `old` has this one from now on."""
+        """Records that this value replaces the value `old` of an array."""
 
     def join(self, trace: Any) -> None:
-        """Prepares for being an argument of a call in this trace."""
+        """Prepares the value to be an argument of a call in this trace."""
 
 
 def lost(shape: tuple[int, ...], dtype: np.dtype) -> Promise:
-    """Returns the promise of a value that was given to a program which failed while it ran: looking at it raises."""
+    """Returns the promise of a value that was donated to a program that failed; reading it raises."""
     def fail(_: object) -> jax.Array:
-        raise MXNetError("this array's value is lost: its memory was given to a program that was to write the new one "
-                         "over it, and that failed (or has not come back, where a signal handler looks); assign a new "
-                         "value to the array")
+        raise MXNetError("this array's value is lost: its memory was donated to a program that failed before it wrote "
+                         "the new value (or is still running, if a signal handler reads it); assign a new value to the "
+                         "array")
     return Promise(shape, dtype, fail)
 
 
 def zeros(shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> Promise:
-    """Returns the promise of zeros, which take no memory before somebody looks; they may be made in parts."""
+    """Returns the promise of zeros, which need no memory until they are read; they may be created sharded."""
     def make(sharding: jax.sharding.Sharding | None) -> jax.Array:
         with jax.enable_x64(dtype in WIDE_DTYPES):
             if sharding is not None:
@@ -92,7 +92,7 @@ def zeros(shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> Promise:
 
 
 def identity(value: object) -> int:
-    """Returns the identity of a buffer, or of what is to become one."""
+    """Returns the identity of a buffer or pending value."""
     held = value.held() if isinstance(value, Promise) else value
     return id(value if held is None else held)
 
@@ -100,7 +100,7 @@ def identity(value: object) -> int:
 def on_one_device(value: jax.Array) -> jax.Array:
     """Returns a copy of a value of a mesh on one device of this process.
 
-    Of parts that several processes have it is made by all of them: all have to call this.
+    If several processes have shards, all of them must call this.
     """
     with jax.enable_x64(value.dtype in WIDE_DTYPES):
         if not value.is_fully_replicated:  # by a program: device_put would keep what it puts together beside the parts
@@ -110,22 +110,22 @@ def on_one_device(value: jax.Array) -> jax.Array:
 
 
 def apart(value: jax.Array) -> jax.Array:
-    """Returns a copy, for a program to write over in place of a buffer that somebody holds.
+    """Returns a copy for a program to overwrite instead of a shared buffer.
 
-    Otherwise another program would have to be compiled, which does not write over it: of a training step that takes
-    seconds, and the memory is the same.
+    Otherwise another program without donation would have to be compiled, which takes seconds for a
+    training step and needs the same memory.
     """
     with jax.enable_x64(value.dtype in WIDE_DTYPES):
         return moved(value, value.sharding if value.committed else None, may_alias=False)
 
 
 def on_default_device(ctx: Context) -> bool:
-    """Returns whether a context's device is the one JAX computes on by itself."""
+    """Returns whether a context's device is JAX's default device."""
     return ctx.jax_device == default_device()
 
 
 def put(array: np.ndarray, ctx: Context) -> jax.Array:
-    """Returns a NumPy array (not changed by anybody afterwards) as a buffer on a context."""
+    """Copies a NumPy array, which must not change afterwards, to a buffer on a context."""
     check()
     starts()
     device = None if on_default_device(ctx) else ctx.jax_device

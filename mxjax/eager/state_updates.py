@@ -1,7 +1,7 @@
-"""What calls do to arrays: states that change when a backward pass comes by, inputs that are set to a number.
+"""Side effects of calls: states that a backward pass updates, and inputs that are set to a constant.
 
-MXNet's batch normalization on CPUs updates its moving averages in the backward pass, once for each that comes by;
-cuDNN's does it in the forward. Both write 1 into a gamma that is fixed.
+On CPUs, MXNet's batch normalization updates its moving averages in every backward pass; cuDNN's
+does it in the forward pass. Both write 1 to a fixed gamma.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["StateUpdate", "as_outputs", "fixed_places", "set_to"]
 
 
 class StateUpdate:
-    """Auxiliary states of a recorded call that change when gradients have come by it."""
+    """Auxiliary states of a recorded call that change when a backward pass reaches it."""
 
     __slots__ = ("_rows",)
 
@@ -33,11 +33,11 @@ class StateUpdate:
         self._rows: list[tuple[Any, Any, Any, float, int]] = []
 
     def add(self, array: Handle, old: Any, new: Any, decay: float) -> None:
-        """An array that becomes `new`, computed from `old` (buffers or Promise), of which new has this part."""
+        """Adds an array that becomes `new`, computed from `old` (buffers or Promises) with this weight of `old`."""
         self._rows.append((array, old, new, decay, array._chunk.version))
 
     def settle(self) -> None:
-        """Changes the arrays; what they have become since the forward counts like what they were then."""
+        """Updates the arrays, as if their current values had been those of the forward pass."""
         for array, old, new, decay, version in self._rows:
             chunk = array._chunk
             with chunk.lock:
@@ -56,7 +56,7 @@ def _latest(value: object) -> Any:
 
 @bounded_cache(1024)
 def as_outputs(kernel: Kernel) -> Kernel:
-    """The same kernel with the new values of inputs as further outputs, so that it changes nothing by itself."""
+    """Returns the kernel with the new values of inputs as further outputs, so that it has no side effects."""
     given = {name: getattr(kernel, name) for name in inspect.signature(Kernel).parameters}
     count = kernel.num_outputs + len(kernel.mutated)
     return functools.partial(Kernel, **given)(num_outputs=count, num_visible=count, mutated=())
@@ -64,7 +64,7 @@ def as_outputs(kernel: Kernel) -> Kernel:
 
 @bounded_cache(1024)
 def fixed_places(kernel: Kernel) -> list[tuple[int, float]]:
-    """The inputs, by position, that a call of the kernel sets to a number (FFixed), and the number."""
+    """Returns the positions of inputs that a call of the kernel sets to a constant (FFixed), and the constant."""
     rule = kernel.op.get_attr("FFixed")
     names = kernel.op.inputs(kernel.params, kernel.num_arrays)
     return [] if rule is None else [(names.index(name), number) for name, number in rule(kernel.params).items()]
@@ -74,7 +74,7 @@ _numbers: dict[tuple, Any] = Bounded(256)
 
 
 def set_to(array: Handle, number: float) -> None:
-    """Gives an array the same number everywhere; nothing is computed, nor done where it has been before."""
+    """Fills an array with a number, lazily and only if that has not been done before."""
     held = array._chunk.peek()
     if isinstance(held, Tracer):  # within somebody's transformation
         return

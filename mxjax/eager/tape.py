@@ -17,18 +17,18 @@ _sequence = itertools.count()
 
 
 class Settling(Protocol):
-    """States that change when gradients have come by a call."""
+    """States that change when a backward pass reaches a call."""
 
     def settle(self) -> None:
-        """Changes them."""
+        """Updates the states."""
 
 
 class Node:
     """A recorded call, or a variable.
 
-    A call is of a `kernel`, or `lazy` (see `mxjax.eager.deferred_call`), or has a function
-    `pull(head gradients, create_graph)` that gives the gradients of its arguments. args: the call's arguments (buffers,
-    promises, ShapeOnly or extras);
+    A call has a `kernel`, is `lazy` (see `mxjax.eager.deferred_call`), or has a function `pull(head
+    gradients, create_graph)` that returns the gradients of its arguments. args: the call's
+    arguments (buffers, promises, ShapeOnly or extras);
     parents: for each argument the (node, output) it came from, or None; outs: (shape, dtype) of each output; watch:
     called with the head gradients and those of the arguments; state_update: states that change then. A variable has
     grad (an NDArray) and req instead.
@@ -52,7 +52,7 @@ class Node:
 
     @property
     def variable(self) -> bool:
-        """Returns whether this is no call."""
+        """Returns whether this is a variable, not a call."""
         return self.kernel is None and self.lazy is None and self.pull is None
 
     @property
@@ -61,7 +61,7 @@ class Node:
         return self.grad is not None and self.grad.stype == "row_sparse"
 
     def free(self) -> None:
-        """Lets go of what a backward pass needs: there is none any more."""
+        """Releases the values that a backward pass needs."""
         self.args, self.alive, self.state_update = (), False, None
         if self.lazy is not None:
             self.lazy = _Freed
@@ -72,7 +72,7 @@ class _Freed:
 
 
 def mark(array: Any, gradient: Any, req: str) -> None:
-    """Makes an array a variable with this gradient buffer."""
+    """Marks an array as a variable with this gradient buffer."""
     if req == "null":
         array._entry = array._grad = None
         if gradient is not None:
@@ -85,9 +85,10 @@ def mark(array: Any, gradient: Any, req: str) -> None:
 
 
 def entries(arrays: Sequence[Any]) -> list[Any]:
-    """Places of a recorded call's inputs on the tape; what an earlier backward has freed counts as a constant.
+    """Returns the tape positions of a recorded call's inputs; inputs that an earlier backward pass
+    has freed are constants.
 
-    An array with grad_req "null" loses its gradient (in MXNet at the backward).
+    An array with grad_req "null" loses its gradient (in MXNet during the backward pass).
     """
     found = []
     for array in arrays:
@@ -101,7 +102,7 @@ def entries(arrays: Sequence[Any]) -> list[Any]:
 
 
 def record(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], results: Sequence[Any]) -> None:
-    """Notes a call whose inputs are part of a graph; `args` are the inputs' values and the extras."""
+    """Records a call whose inputs are part of a graph; `args` are the inputs' values and the extras."""
     parents = entries(arrays)
     if not any(parents):
         for result in results:

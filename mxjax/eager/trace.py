@@ -1,12 +1,13 @@
 """Deferred calls: `mx.engine.bulk(size)` collects operator calls and runs them as one XLA program.
 
-A trace holds calls whose outputs are `Deferred` values. It runs when somebody looks at one of them, when it is
-full, or when the scope ends. Segments of equal structure share a compiled program; only values that somebody still
-holds are outputs of it, so XLA fuses away the rest, and values that nobody holds any more give it their memory. A
-structure seen for the first times runs call by call: a program that keeps changing never pays for compilation.
+A trace contains calls whose outputs are pending values. It runs when one of them is read, when it
+is full, or when the scope ends. Segments of equal structure share a compiled program. Only values
+that are still referenced are its outputs, so XLA fuses the others away, and values that are no
+longer referenced are donated. A new structure first runs call by call, so a program that keeps
+changing is never compiled.
 
-A trace belongs to the thread whose calls it takes, but any thread that looks at a value runs it. Who holds its lock
-waits for nobody: values from elsewhere are there before it is taken.
+A trace belongs to the thread whose calls it collects, but any thread that reads a value runs it. A
+thread with its lock never waits: values from other traces are computed before the lock is acquired.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ _place = operator.attrgetter("place")
 
 
 class TracePromise(Promise):
-    """A result of a call in a trace; over a mesh it stays there, and who looks at it gets a copy on one device.
+    """A result of a call in a trace. Over a mesh it stays there, and readers get a copy on one device.
 
-    place: where among the trace's values the one is that an array had before; whole: the buffers on all devices of a
-    mesh; sharding: how they are to be there, where they replace nothing.
+    place: position of the array's previous value among the trace's values; whole: the buffers on
+    all devices of a mesh; sharding: their sharding, if they replace no value.
     """
 
     __slots__ = ("trace", "turn", "call", "index", "failure", "place", "whole", "sharding")
@@ -69,7 +70,7 @@ class TracePromise(Promise):
 
     @classmethod
     def of_sharded(cls, value: jax.Array) -> TracePromise:
-        """Returns the promise of a value that is there already, in parts on the devices of a mesh."""
+        """Returns the promise of an existing value that is sharded over the devices of a mesh."""
         made = cls.__new__(cls)
         Promise.__init__(made, value.shape, value.dtype)
         made.trace = made.failure = made.sharding = None
@@ -78,22 +79,22 @@ class TracePromise(Promise):
 
     @property
     def stays(self) -> bool:  # type: ignore[override]
-        """Returns whether it is in parts, which one device may have no room for."""
+        """Returns whether the value is sharded, and may exceed the memory of one device."""
         return self.whole is not None and (self.trace is None or not self.whole.is_fully_replicated)
 
     def held(self) -> Any:
-        """Returns the buffer or those on all devices, or None where they are not there."""
+        """Returns the buffer, or those on all devices; None while they are pending."""
         return self.value if self.whole is None else self.whole
 
     def follows(self, old: Any) -> None:
-        """Notes what it replaces."""
+        """Records the value that it replaces."""
         if self.trace is None:
             return
         held = not isinstance(old, TracePromise) or not self.trace._holds(old)
         self.place = self.trace.place(identity(old)) if held else old.place
 
     def force(self) -> None:
-        """Runs the trace; raises what running it raised before."""
+        """Runs the trace, or raises the error of an earlier run."""
         if self.trace is not None and self.whole is None and self.failure is None:
             self.trace.run()
         if self.failure is not None:
@@ -110,8 +111,8 @@ class Trace:
     """A list of deferred calls on one context.
 
     Args:
-        size: the number of calls after which it runs by itself.
-        trials: how often a structure runs call by call before it is compiled.
+        size: number of calls after which it runs automatically.
+        trials: number of times a structure runs call by call before it is compiled.
     """
 
     def __init__(self, size: int, trials: int = TRIALS) -> None:
@@ -139,15 +140,16 @@ class Trace:
         self._lent: list[Any] = []  # buffers whose memory somebody has without Python holding a reference
 
     def accepts(self, ctx: Context) -> bool:
-        """Returns whether calls on this context can be deferred; runs what is there where the context changes."""
+        """Returns whether calls on this context can be deferred; runs the collected calls if the context changes."""
         if self.ctx is not None and ctx != self.ctx:
             self.run()
         return True
 
     def defer(self, kernel: Kernel, args: list[Any], ctx: Context, wide: bool,
               lent: Sequence[Any] = ()) -> list[TracePromise]:
-        """Defers a call on buffers, Promise values and extras, and returns its results. `args` is brought up to date:
-        Promise values that are there, or belong to somebody else, become buffers. `lent` are not given away."""
+        """Defers a call on buffers, Promise values and extras, and returns its results. In `args`,
+        Promises that are computed or belong to other traces are replaced by buffers. Buffers in
+        `lent` are not donated."""
         if self.calls and wide != self.wide:
             self.run()
         while True:
@@ -173,20 +175,20 @@ class Trace:
         return isinstance(value, TracePromise) and value.trace is self and value.turn == self.turn
 
     def spread(self, batch: object) -> Any:
-        """An array that its devices share as they share batches."""
+        """Returns an array that is split over the trace's devices like batches."""
         return batch
 
     def updating(self) -> None:
-        """The calls that follow change parameters by their gradients."""
+        """Marks that the following calls update parameters."""
         self._first_update = len(self.calls)
 
     def takes(self, pending: Promise) -> bool:
-        """Returns whether calls take it as it is."""
+        """Returns whether calls accept a value directly."""
         return getattr(pending, "trace", None) is self
 
     def place(self, buffer: int) -> int:
-        """Returns where a buffer of this identity is among the values that the calls take; behind them all where it is
-        not.
+        """Returns the position of a buffer with this identity among the inputs of the calls, or the
+        position after all of them.
         """
         return self._known.get(buffer, _BEHIND)
 
@@ -228,9 +230,10 @@ class Trace:
         return _composed(self.calls, places, self._first_update, self._ways(values))
 
     def run(self) -> None:
-        """Runs the deferred calls and sets the values that are still wanted.
+        """Runs the deferred calls and sets the values that are still referenced.
 
-        Where it is interrupted (Ctrl-C) before anything is given away, all stays as it is and runs when somebody looks.
+        If it is interrupted (Ctrl-C) before any buffer is donated, nothing changes, and the calls
+        run at the next read.
         """
         with self._lock:
             if self._outcome is not None and not self._running:  # an interrupt has come between the results and us
@@ -238,8 +241,8 @@ class Trace:
             if not self.calls:
                 return
             if self._running:
-                raise MXNetError("a value is looked at while the program that makes it runs in this very thread (from "
-                                 "a signal handler or a destructor): look at it afterwards")
+                raise MXNetError("a value is read while the program that computes it runs in this thread (from a "
+                                 "signal handler or a destructor): read it later")
             self._running = True
             try:
                 self._run()
@@ -247,15 +250,15 @@ class Trace:
                 self._running = False
 
     def told(self) -> tuple[Callable[..., tuple], list[Any], list[int]]:
-        """(the deferred calls as a pure function, the values that it is of, which of them each result replaces).
+        """Returns (the deferred calls as a pure function, its arguments, the argument that each result replaces).
 
-        Nothing is run, and all is forgotten.
+        The calls do not run, and the trace is cleared.
         """
         values, wanted = [*self.values, *([np.concatenate(self._numbers)] if self._numbers else [])], self._wanted()
         replaced = [min(d.place, len(values)) for d in wanted]
         function = self._function(values, tuple([(d.call, d.index) for d in wanted]))
         for deferred in wanted:
-            deferred.failure = MXNetError("a value of a step that was only planned")
+            deferred.failure = MXNetError("the value belongs to a step that was only planned")
         self._clear()
         return function, values, replaced
 
@@ -315,8 +318,8 @@ class Trace:
             self._clear()
         elif isinstance(failure, Exception) or any([_deleted(value) for value in self.values]):
             for deferred in wanted:
-                deferred.failure = failure or MXNetError("the program that was to make this value was interrupted when "
-                                                         "it had overwritten what it is made of")
+                deferred.failure = failure or MXNetError("the program that computes this value was interrupted when it "
+                                                         "had already overwritten its inputs")
             self._clear()
         self._outcome = None
 
@@ -412,7 +415,7 @@ def _one_by_one(calls: list[tuple[Kernel, tuple]], values: list[Any], places: tu
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
-    """A `with` scope whose calls become one program, compiled at once; inside another trace it does nothing."""
+    """A `with` scope whose calls become one program, compiled on first use; inside another trace it does nothing."""
     if state.trace is not None:
         yield
         return
@@ -429,7 +432,7 @@ def flush() -> None:
 
 
 def bulk_changed(*_: object) -> None:
-    """A bulk scope began, ended or changed its size (hook of the engine)."""
+    """Handles the start, end or resize of a bulk scope (a hook of the engine)."""
     if state.bulk is not None:
         state.bulk.run()
     size = engine.bulk_size()

@@ -1,4 +1,4 @@
-"""The walk back through the tape call by call, and the adding up of gradients by place, which programs do alike."""
+"""The walk back through the tape call by call, and the accumulation of gradients, which compiled programs share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ __all__ = ["pulls", "walk"]
 
 
 def walk(calls: Iterable[tuple], totals: dict[Any, Any]) -> None:
-    """Adds up gradients by place: `calls` are (places of the arguments, gradients of the outputs, pull, add)."""
+    """Accumulates gradients by position: `calls` are (positions of the arguments, gradients of the
+    outputs, pull, add)."""
     for parents, slots, pull, add in calls:
         for parent, grad in zip(parents, pull(slots), strict=False):
             if parent is not None and grad is not None:
@@ -33,18 +34,19 @@ def walk(calls: Iterable[tuple], totals: dict[Any, Any]) -> None:
 
 def pulls(nodes: Sequence[Node], totals: Totals, retain: bool, create_graph: bool,
            at_end: Callable[[Node, list[Any]], None], ends: Iterable[Node] = ()) -> Iterable[tuple]:
-    """Yields the calls that a gradient arrives at, for `walk`, each when those of its users are done.
+    """Yields the calls that gradients reach, for `walk`, each one after all calls that use its results.
 
     Args:
         nodes: all nodes, latest first.
-        totals: the heads' gradients.
-        retain: the calls keep what another pass needs.
-        create_graph: the gradients are recorded.
-        at_end: function(node, gradients of its outputs), called for the ends: variables, and the nodes in `ends`.
-        ends: further nodes whose gradients are asked for.
+        totals: gradients of the heads.
+        retain: keep the values that another pass needs.
+        create_graph: record the gradients.
+        at_end: function(node, gradients of its outputs) that is called for variables and the nodes
+            in `ends`.
+        ends: further nodes whose gradients are requested.
 
     Raises:
-        MXNetError: an earlier pass has freed a call.
+        MXNetError: an earlier backward pass has freed a call.
     """
     for node in nodes:
         slots = [totals.pop((node, i), None) for i in range(len(node.outs))]

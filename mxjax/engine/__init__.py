@@ -1,6 +1,7 @@
-"""The dependency engine: runs functions in the order that the variables they read and mutate demand.
+"""The dependency engine, which runs functions in the order that their read and written variables require.
 
-Usable alone, for any job: files, web calls, transforms.  See README.md beside this file.
+It can be used independently, for any kind of work: files, web requests, transforms. See README.md
+    in this directory.
 
 >>> from mxjax import engine
 >>> eng = engine.get()
@@ -36,13 +37,14 @@ _engine_lock = threading.Lock()
 
 
 def get() -> Engine:
-    """The engine of this process, made on first use.
+    """Returns the engine of this process, which is created on first use.
 
-    Its type is that of the environment variable MXNET_ENGINE_TYPE: ThreadedEnginePerDevice (default), ThreadedEngine
+    The environment variable MXNET_ENGINE_TYPE selects its type: ThreadedEnginePerDevice (default),
+        ThreadedEngine
     or NaiveEngine.
 
     Raises:
-        MXNetError: MXNET_ENGINE_TYPE is none of these.
+        MXNetError: MXNET_ENGINE_TYPE has another value.
     """
     global _engine
     if _engine is None:

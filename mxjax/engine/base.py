@@ -1,4 +1,4 @@
-"""The engine's interface, and the bookkeeping of dependencies that all engines share."""
+"""The engine's interface, and the dependency tracking that all engines share."""
 
 from __future__ import annotations
 
@@ -60,10 +60,11 @@ class _Completion:
         self._once = _thread.allocate_lock()
 
     def __call__(self, error: Any = None) -> None:
-        """Complete the function, once, from any thread.
+        """Completes the function; call it once, from any thread.
 
         Args:
-            error: the exception it failed with; a text becomes an MXNetError; None for success.
+            error: the exception with which it failed; a string becomes an MXNetError; None:
+                success.
         """
         if not self._once.acquire(blocking=False):
             raise MXNetError(f"engine: on_complete of {self._op.name} was called twice")
@@ -72,7 +73,7 @@ class _Completion:
         self._engine._complete_async(self._block, self._op, error)
 
     def failed(self, error: BaseException) -> None:
-        """The function itself raised `error`, before or after it completed."""
+        """Reports that the function raised `error`, before or after its completion."""
         if self._once.acquire(blocking=False):
             self._engine._complete_async(self._block, self._op, error)
         else:
@@ -85,14 +86,16 @@ class _Completion:
 
 
 class Engine(ABC):
-    """Runs functions when the variables they name are free.
+    """Runs functions as soon as their variables are available.
 
-    Two functions one of which mutates a common variable run in the order they were pushed in; functions that only read
-    it may run side by side.  The functions may be anything: the engine knows nothing of arrays.
+    If one of two functions mutates a shared variable, they run in the order in which they were
+    pushed; functions that only read it may run in parallel. The functions may do anything: the
+    engine does not depend on arrays.
 
-    An exception in a function is kept in every variable it mutates.  A function that uses such a variable does not
-    run: the error flows on to what it mutates.  The next wait for any of these raises it, with its original traceback,
-    and clears it for all of them.
+    An exception in a function is stored in every variable that it mutates. A function that uses
+    such a variable does not run, and the error propagates to the variables that it mutates. The
+    next wait for any of them raises the error with its original traceback, and clears it for all of
+    them.
 
     >>> engine, store = mx.engine.get(), {}
     >>> page, words = engine.new_variable("page"), engine.new_variable("words")
@@ -102,14 +105,15 @@ class Engine(ABC):
     >>> store["words"]
     4
 
-    Subclasses say where a function runs whose variables are free.  All state is guarded by one lock, held for
-    bookkeeping only.  It is re-entrant because a destructor or a signal handler may push from within that bookkeeping:
-    such calls are put off until it is done.
+    Subclasses determine where a function runs once its variables are available. One lock, held only
+    for bookkeeping, protects all state. It is re-entrant, because a destructor or a signal handler
+    may push during bookkeeping; such calls are deferred until it is done.
 
-    Where functions go: each device (`ctx`) has its compute workers; ``lane="io"`` is for reading, writing and copying,
-    so that these do not hold up computation; ``lane="priority"`` has workers of its own for what must not wait behind
-    either, and ``lane="compile"`` one for each processor, for long work that does not need Python's lock.  Within
-    these, ready functions of higher `priority` go first.
+    Each device (`ctx`) has its own compute workers. ``lane="io"`` is for reading, writing and
+    copying, so that these do not delay computation. ``lane="priority"`` has separate workers for
+    work that must not wait for either. ``lane="compile"`` has one worker per processor, for long
+    work that does not hold Python's lock. Within a lane, ready functions with higher `priority` run
+    first.
     """
 
     _can_bulk = True
@@ -147,15 +151,16 @@ class Engine(ABC):
     # ---- variables
 
     def new_variable(self, name: str | None = None) -> Var:
-        """A new variable; `name` is for messages."""
+        """Creates a variable; `name` appears in messages."""
         return Var(name)
 
     def delete_variable(self, var: Var, on_delete: Callable[[RunContext], Any] | None = None) -> None:
-        """Give up `var` after all its pending uses.  It cannot be pushed any more.
+        """Deletes `var` after all its pending uses. It can no longer be used in a push.
 
         Args:
             var: the variable.
-            on_delete: called with a RunContext when the last use has ended, even if `var` carries an error.
+            on_delete: function that is called with a RunContext after the last use, even if `var`
+                contains an error.
         """
         op = Operator(on_delete or _nothing, (), (var,), f"delete {var}", always=True)
         block = self._prepare(op, None, 0)
@@ -163,7 +168,7 @@ class Engine(ABC):
         self._submit(block)
 
     def set_exception(self, var: Var, error: BaseException) -> None:
-        """Keep `error` in `var` at once, as if the function that last mutated it had raised it."""
+        """Stores `error` in `var` immediately, as if the function that last mutated it had raised it."""
         if not isinstance(error, BaseException):
             raise MXNetError(f"engine: set_exception({var}): expected an exception, got {error!r}")
         failure = Failure(error, error.__traceback__, f"set_exception of {var}")
@@ -176,20 +181,20 @@ class Engine(ABC):
     def push(self, fn: Callable[[RunContext], Any], const_vars: Iterable[Var] = (), mutate_vars: Iterable[Var] = (), *,
              ctx: Hashable = None, priority: int = 0, name: str | None = None, lane: str = "compute",
              resources: Sequence[Any] = ()) -> None:
-        """Run ``fn(run_ctx)`` as soon as its variables are free.  Returns at once.
+        """Schedules ``fn(run_ctx)`` to run as soon as its variables are available, and returns immediately.
 
         Args:
-            fn: the function; its result is dropped.
-            const_vars: variables it reads.
-            mutate_vars: variables it mutates (and may read).
-            ctx: the device it runs for, any hashable; each has workers of its own.
-            priority: higher goes first among ready functions.
-            name: for messages; by default the function's name.
-            lane: "compute", "io", "priority" or "compile": which workers run it.
-            resources: handed on as ``run_ctx.resources``.
+            fn: the function; its result is ignored.
+            const_vars: variables that it reads.
+            mutate_vars: variables that it mutates (and may read).
+            ctx: the device for which it runs, any hashable object; each device has its own workers.
+            priority: ready functions with higher priority run first.
+            name: name for messages; by default the function's.
+            lane: group of workers that runs it: "compute", "io", "priority" or "compile".
+            resources: passed to the function as ``run_ctx.resources``.
 
         Raises:
-            MXNetError: a variable stands twice in the lists, or was deleted.
+            MXNetError: a variable occurs twice in the lists, or was deleted.
         """
         self.push_operator(Operator(fn, const_vars, mutate_vars, name, False, lane, resources),
                            ctx=ctx, priority=priority)
@@ -197,9 +202,11 @@ class Engine(ABC):
     def push_async(self, fn: Callable[[RunContext, Callable[..., None]], Any], const_vars: Iterable[Var] = (),
                    mutate_vars: Iterable[Var] = (), *, ctx: Hashable = None, priority: int = 0,
                    name: str | None = None, lane: str = "compute", resources: Sequence[Any] = ()) -> None:
-        """Run ``fn(run_ctx, on_complete)``, which ends when ``on_complete(error=None)`` is called, from any thread.
+        """Schedules ``fn(run_ctx, on_complete)``, which is complete when
+        ``on_complete(error=None)`` is called from any thread.
 
-        Arguments as for `push`.  If `fn` raises, that completes it; so does dropping `on_complete` without a call.
+        Arguments as in `push`. The function is also complete if `fn` raises, or drops `on_complete`
+        without calling it.
         """
         self.push_operator(Operator(fn, const_vars, mutate_vars, name, True, lane, resources),
                            ctx=ctx, priority=priority)
@@ -207,13 +214,13 @@ class Engine(ABC):
     def push_sync(self, fn: Callable[[RunContext], Any], const_vars: Iterable[Var] = (),
                   mutate_vars: Iterable[Var] = (), *, ctx: Hashable = None, priority: int = 0,
                   name: str | None = None, lane: str = "compute", resources: Sequence[Any] = ()) -> Any:
-        """Run ``fn(run_ctx)`` like `push`, and wait for it.
+        """Runs ``fn(run_ctx)`` like `push`, and waits for it.
 
         Returns:
-            What `fn` returns.
+            The result of `fn`.
 
         Raises:
-            The error of `fn`, or the one that reached its variables; it is cleared.
+            The error of `fn`, or the one stored in its variables, which is then cleared.
         """
         block = self._prepare(Operator(fn, const_vars, mutate_vars, name, False, lane, resources), ctx, priority)
         block.event = _new_event()
@@ -229,15 +236,15 @@ class Engine(ABC):
     def new_operator(self, fn: Callable[..., Any], const_vars: Iterable[Var] = (), mutate_vars: Iterable[Var] = (), *,
                      name: str | None = None, is_async: bool = False, lane: str = "compute",
                      resources: Sequence[Any] = ()) -> Operator:
-        """Prepare a call that is pushed again and again with `push_operator`.
+        """Prepares a call that `push_operator` can push repeatedly.
 
         Args:
-            is_async: whether `fn` is one for `push_async`.  The others are as for `push`.
+            is_async: whether `fn` is a function for `push_async`. Other arguments as in `push`.
         """
         return Operator(fn, const_vars, mutate_vars, name, is_async, lane, resources)
 
     def push_operator(self, op: Operator, *, ctx: Hashable = None, priority: int = 0) -> None:
-        """Push a prepared call; see `push`."""
+        """Pushes a prepared call; see `push`."""
         if bulking._local.size and self._can_bulk and not op.is_async:
             self._refuse_deleted(op)
             self._locked(self._append, (op, ctx, priority))
@@ -245,19 +252,20 @@ class Engine(ABC):
             self._submit(self._prepare(op, ctx, priority))
 
     def delete_operator(self, op: Operator) -> None:
-        """Give up a prepared call.  What was pushed still runs."""
+        """Deletes a prepared call. Calls that are already pushed still run."""
         op._deleted = True
 
     # ---- waiting
 
     def wait_for_var(self, var: Var) -> None:
-        """Wait for all writes to `var` pushed so far.
+        """Waits for all writes to `var` that have been pushed.
 
-        Inside a running function that reads `var` they have ended, so this returns at once.
+        Inside a running function that reads `var`, these writes have finished, so this returns
+        immediately.
 
         Raises:
-            The error kept in `var`, which is then cleared.
-            MXNetError: the function this is called from mutates `var`, so the wait could not end.
+            The error stored in `var`, which is then cleared.
+            MXNetError: the calling function itself mutates `var`, so the wait would never end.
         """
         if var._writes and not (_local.running and self._read_here(var)):
             self._refuse_in_bookkeeping()
@@ -268,11 +276,12 @@ class Engine(ABC):
             self._raise(var._failure)
 
     def wait_for_all(self) -> None:
-        """Wait until nothing is pending.
+        """Waits until no work is pending.
 
         Raises:
-            The oldest error that no wait has raised yet.  All are cleared; a note on it names the others.
-            MXNetError: called from a function that the engine runs.
+            The oldest error that no wait has raised yet. All errors are cleared; a note names the
+            others.
+            MXNetError: it is called from a function that the engine runs.
         """
         if _local.running is not None:
             raise MXNetError(f"engine: wait_for_all inside {_local.running[1].name} would wait for itself")
@@ -289,13 +298,13 @@ class Engine(ABC):
             self._raise(failures[0])
 
     def stop(self, timeout: float | None = None) -> list[str]:
-        """Finish what is pending and end the workers.  A later push starts them again.
+        """Finishes pending work and stops the workers. A later push restarts them.
 
         Args:
-            timeout: seconds to wait at most; None for no limit.
+            timeout: maximum number of seconds to wait; None: no limit.
 
         Returns:
-            The names of the functions that have not ended.
+            The names of the functions that have not finished.
         """
         if _local.running is not None:
             raise MXNetError(f"engine: stop inside {_local.running[1].name} would wait for itself")
@@ -582,7 +591,7 @@ class Engine(ABC):
             if var in op.const_vars:
                 return True
             if var in block.mutate_vars:
-                raise MXNetError(f"engine: {op.name} waits for {var}, which it is itself to mutate")
+                raise MXNetError(f"engine: {op.name} waits for {var}, which it mutates itself")
         return False
 
     def _refuse_conflict(self, pushed: Block) -> None:
@@ -592,7 +601,7 @@ class Engine(ABC):
             block, op, link = link
             for var in (*pushed.const_vars, *pushed.mutate_vars):
                 if var in block.mutate_vars or (var in block.const_vars and var in pushed.mutate_vars):
-                    raise MXNetError(f"engine: {op.name} waits for {pushed.name}, which waits for {op.name} to leave "
+                    raise MXNetError(f"engine: {op.name} waits for {pushed.name}, which waits for {op.name} to release "
                                      f"variable {var}")
 
     def _runs_here(self) -> bool:

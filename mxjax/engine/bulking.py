@@ -1,4 +1,4 @@
-"""The thread's bulk size: how many operations may be put off and scheduled as one."""
+"""The bulk size of a thread: the number of operations that may be deferred and scheduled as one."""
 
 from __future__ import annotations
 
@@ -22,34 +22,35 @@ _callbacks: list[Callable[[], Any]] = []
 
 
 def bulk_size() -> int:
-    """The bulk size of this thread; 0 where nothing is put off."""
+    """Returns the bulk size of this thread; 0 if operations are not deferred."""
     return _local.size
 
 
 def on_bulk_exit(callback: Callable[[], Any]) -> Callable[[], Any]:
-    """Register a function that flushes what was put off.
+    """Registers a function that flushes deferred operations.
 
-    It is called without arguments, in the thread concerned, whenever a bulk scope ends or the size is set, in order of
-    registration.  All callbacks run even if one raises; the first error is raised afterwards.
+    It is called without arguments in the affected thread, whenever a bulk scope ends or the size is
+    set, in order of registration. All callbacks run even if one raises; the first error is raised
+    afterwards.
 
     Returns:
-        `callback`, so that it serves as a decorator.
+        `callback`, so that this can be used as a decorator.
     """
     _callbacks.append(callback)
     return callback
 
 
 def set_bulk_size(size: int) -> int:
-    """Set how many operations this thread may schedule as one.
+    """Sets the number of operations that this thread may schedule as one.
 
     Args:
-        size: number of operations, 0 for none.
+        size: number of operations; 0: none.
 
     Returns:
         The previous size.
 
     Raises:
-        MXNetError: `size` is negative or no integer.
+        MXNetError: `size` is negative or not an integer.
     """
     try:
         size = operator.index(size)
@@ -98,6 +99,6 @@ def bulk(size: int) -> _BulkScope:
     100
 
     Args:
-        size: number of operations, 0 for none.
+        size: number of operations; 0: none.
     """
     return _BulkScope(size)

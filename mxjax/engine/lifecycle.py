@@ -1,4 +1,4 @@
-"""What happens to engines at the end of a bulk scope, at interpreter exit, and in a fork."""
+"""Handling of engines at the end of a bulk scope, at interpreter exit, and in forks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _hooked = False
 
 
 def register(engine: Engine) -> None:
-    """Take care of `engine` until it is dropped."""
+    """Registers `engine` for this handling until it is deleted."""
     global _hooked
     with _guard:
         _engines.add(engine)
@@ -39,7 +39,8 @@ def register(engine: Engine) -> None:
 
 
 def exit_timeout() -> float:
-    """Seconds that pending work is given at exit and before a fork: MXJAX_ENGINE_EXIT_TIMEOUT, by default 30."""
+    """Returns the seconds to wait for pending work at exit and before a fork:
+    MXJAX_ENGINE_EXIT_TIMEOUT, by default 30."""
     return settings.ENGINE_EXIT_TIMEOUT()
 
 
@@ -61,10 +62,10 @@ def _at_exit() -> None:
     for engine in _all_engines():
         unfinished = engine.stop(max(end - time.monotonic(), 0.0))
         if unfinished:
-            _report(f"given up {timeout:g} s after the program's end: {_some(unfinished)}")
+            _report(f"abandoned {timeout:g} s after the end of the program: {_some(unfinished)}")
         lost = [f"{failure.name}: {failure.error!r}" for failure in engine._failures if not failure.abandoned]
         if lost:
-            _report(f"errors that no wait has raised: {_some(lost)}")
+            _report(f"errors that were never raised by a wait: {_some(lost)}")
 
 
 def _some(items: list[str]) -> str:
@@ -108,7 +109,7 @@ def _after_fork_in_child() -> None:
                 var._uses = var._writes = var._granted = 0
                 var._queue = None
             if block.ops:
-                error = MXNetError(f"engine: {block.name} had not finished when this process was forked off")
+                error = MXNetError(f"engine: {block.name} had not finished when this process was forked")
                 for var in block.mutate_vars:
                     failure = var._failure = Failure(error, None, block.name)
                     engine._failures[failure] = None

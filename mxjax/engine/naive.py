@@ -1,4 +1,4 @@
-"""The engine for debugging: every function runs in the thread that pushes it, before the push returns."""
+"""The engine for debugging, which runs every function in the pushing thread before the push returns."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ class _Ready(threading.local):
 
 
 class NaiveEngine(Engine):
-    """Runs each function at once, in the pushing thread, and raises its error from the push.
+    """Runs each function immediately in the pushing thread, and raises its error from the push.
 
-    A function pushed by a running function that holds its variables runs when that one ends; one whose variables
-    another thread holds runs when they are free, and the push waits for it.  `bulk` has no effect.
+    If a running function pushes another one that needs the same variables, the other one runs after
+    it. If another thread uses the variables, the push waits until they are available. `bulk` has no
+    effect.
     """
 
     _can_bulk = False

@@ -1,4 +1,4 @@
-"""Prepared calls, and the blocks they are scheduled in."""
+"""Prepared calls, and the blocks in which they are scheduled."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class RunContext:
     """The engine's arguments for a running function.
 
     Attributes:
-        ctx: the `ctx` of the push: a device, any hashable, or None.
+        ctx: the `ctx` of the push: a device (any hashable object) or None.
         is_bulk: whether the function was merged with others into one block.
-        resources: what the operator asked for when it was made.
+        resources: the `resources` of the operator.
     """
 
     __slots__ = ("ctx", "is_bulk", "resources")
@@ -32,7 +32,7 @@ class RunContext:
 
 
 class Operator:
-    """A prepared call: a function with its variables, checked once.  Made by `Engine.new_operator`."""
+    """A prepared call: a function with its variables, validated once. Created by `Engine.new_operator`."""
 
     __slots__ = ("fn", "const_vars", "mutate_vars", "is_async", "lane", "resources", "always", "_name", "_deleted")
 
@@ -61,22 +61,22 @@ class Operator:
 
     @property
     def name(self) -> str:
-        """The given name, or the function's."""
+        """The given name, or that of the function."""
         return self._name or getattr(self.fn, "__qualname__", None) or repr(self.fn)
 
     def _refuse_duplicates(self) -> None:
         for label, variables in (("const_vars", self.const_vars), ("mutate_vars", self.mutate_vars)):
             for var in variables:
                 if variables.count(var) > 1:
-                    raise MXNetError(f"engine: {self.name}: variable {var} stands {variables.count(var)} times in "
-                                     f"{label}; name each once")
+                    raise MXNetError(f"engine: {self.name}: variable {var} occurs {variables.count(var)} times in "
+                                     f"{label}; list each one once")
         both = next(var for var in self.const_vars if var in self.mutate_vars)
-        raise MXNetError(f"engine: {self.name}: variable {both} stands in const_vars and in mutate_vars; a mutated "
-                         "variable may be read as well, so leave it out of const_vars")
+        raise MXNetError(f"engine: {self.name}: variable {both} occurs in const_vars and in mutate_vars; mutated "
+                         "variables may also be read, so remove it from const_vars")
 
 
 class Block:
-    """Functions scheduled as one, or (without any) somebody's wait for a variable."""
+    """Functions scheduled as one; a block without functions is a wait for a variable."""
 
     __slots__ = ("ops", "const_vars", "mutate_vars", "ctx", "priority", "lane", "seq", "wait", "event",
                  "failure", "result")
@@ -96,12 +96,12 @@ class Block:
 
     @property
     def name(self) -> str:
-        """The names of its functions."""
+        """The names of the block's functions."""
         return ", ".join(op.name for op in self.ops)
 
 
 class Bulk(Block):
-    """A block to which a thread may still add functions; begun with one."""
+    """A block to which a thread may still add functions; it starts with one."""
 
     __slots__ = ("functions", "reads", "writes", "thread")
 

@@ -67,7 +67,7 @@ class _Worker(threading.Thread):
 class ThreadedEngine(Engine):
     """Runs functions in worker threads, one pool of compute workers for all devices.
 
-    Environment, read when the engine is made:
+    These environment variables are read when the engine is created:
         MXNET_CPU_WORKER_NTHREADS: compute workers of a CPU device (default: the machine's cores, 2 to 4).
         MXNET_GPU_WORKER_NTHREADS: compute workers of any other device (default 2).
         MXNET_GPU_COPY_NTHREADS: workers of an "io" lane (default 2).

@@ -1,4 +1,4 @@
-"""Variables: the things whose reads and writes the engine puts in order; the errors they keep."""
+"""Variables, whose reads and writes the engine orders, and the errors stored in them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ __all__ = ["Failure", "Var"]
 
 
 class Var:
-    """A tag for something that functions read and mutate: an array, a file, a connection.  Make it with
-    `Engine.new_variable`; it belongs to that engine.
+    """A tag for something that functions read and mutate: an array, a file, a connection. Create it
+    with `Engine.new_variable`; it belongs to that engine.
 
-    The engine keeps here, under its lock, who holds the variable and who waits for it.  ``_granted`` is the number of
-    functions reading it now, -1 while one writes; ``_queue`` holds the uses behind those, in push order, as pairs
-    (block, is a write); ``_uses`` and ``_writes`` count all uses and all writes that have been pushed and not
-    completed.  ``_granted == 0`` implies an empty queue.
+    Under its lock, the engine stores here which functions use the variable or wait for it.
+    ``_granted`` is the number of functions that currently read it, -1 while one writes. ``_queue``
+    contains the waiting uses in push order, as pairs (block, is a write). ``_uses`` and ``_writes``
+    count all uses and all writes that have been pushed and not completed. ``_granted == 0`` implies
+    an empty queue.
 
     Attributes:
-        name: text for messages, or None.
+        name: name for messages, or None.
         version: number of completed mutations.
-        abandoned: set it where nobody can ask for the result any more: an error that has reached abandoned variables
-            only is then dropped instead of being raised by `wait_for_all`.
+        abandoned: set it if nobody can request the result any more. `wait_for_all` does not raise
+            errors that are stored only in abandoned variables.
     """
 
     __slots__ = ("name", "version", "_uses", "_writes", "_granted", "_queue", "_failure", "_deleted",
@@ -54,7 +55,7 @@ class Var:
 
 
 class Failure:
-    """An error kept for a wait.  All variables that it reached share it; ``error`` is None once it was raised."""
+    """An error stored for a later wait. All affected variables share it; ``error`` is None after it was raised."""
 
     __slots__ = ("error", "traceback", "name", "vars")
 
@@ -66,5 +67,5 @@ class Failure:
 
     @property
     def abandoned(self) -> bool:
-        """Returns whether the error has reached variables, and nobody is interested in any of them."""
+        """Returns whether the error is stored in variables and all of them are abandoned."""
         return bool(self.vars) and all(var.abandoned for var in self.vars)

@@ -1,4 +1,5 @@
-"""Graphs that run on arrays: `Executor`, bound to its arrays, and `CachedOp`, called with them. See README.md."""
+"""Execution of graphs: `Executor`, which is bound to its arrays, and `CachedOp`, which is called
+with them. See README.md."""
 
 from ._cached_op import CachedOp
 from ._executor import Executor

@@ -1,4 +1,4 @@
-"""Names and values that a monitor is shown of an operator's backward: what MXNet's backward operators read."""
+"""Names and values of the inputs of backward operators that a monitor receives, as in MXNet."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _OF_TWO = ("exp", "square", "abs", "cos", "smooth_l1", "sin", "log")  # products
 
 
 def reads(node: Node, heads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator[tuple]:
-    """(name, value) of each array that a node's backward reads; a variable's own name comes before.
+    """Returns (name, value) of each array that the backward pass of a node reads, with a variable's own name first.
 
-    Operators that are not known here have none.
+    Operators that are not listed here have none.
 
     Args:
         node: the operator.
-        heads: gradients of its outputs, None for zeros.
-        inputs, outputs: its arrays.
+        heads: gradients of its outputs; None for zeros.
+        inputs, outputs: its input and output arrays.
     """
     known = _READS.get(node.op.name, "").replace("x*", " ".join(f"x{i}" for i in range(len(inputs))))
     if node.op.name == "Activation" and node.params["act_type"] == "relu":

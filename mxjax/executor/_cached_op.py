@@ -1,4 +1,4 @@
-"""CachedOp: a graph that is called on arrays, compiled, and recorded on the tape as one node."""
+"""CachedOp: a graph that is called on arrays, compiled, and recorded as one node of the tape."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ __all__ = ["CachedOp"]
 class Plan(NamedTuple):
     """A recorded run for arguments of certain shapes and dtypes.
 
-    derivative: the run; specs: of outputs and new auxiliary states; outs: of the outputs; wide: in 64-bit mode.
+    derivative: the run; specs: specs of outputs and new auxiliary states; outs: specs of the
+        outputs; wide: 64-bit mode.
     """
 
     derivative: Derivative
@@ -46,13 +47,13 @@ class Plan(NamedTuple):
 
 
 class CachedOp:
-    """A symbol as a function of NDArrays; what hybridized blocks run.
+    """A symbol as a function of NDArrays, which hybridized blocks run.
 
     by_steps: whether it always runs operator by operator.
 
     Args:
         sym: the symbol.
-        flags: MXNet's pairs of settings (memory and scheduling), which XLA decides by itself.
+        flags: MXNet's memory and scheduling options as pairs; ignored, because XLA decides.
 
     Example:
         >>> a, b = mx.sym.var("a"), mx.sym.var("b")
@@ -67,7 +68,7 @@ class CachedOp:
     @classmethod
     def of_graph(cls, graph: Lowered, numpy_semantics: bool = False,
                  flags: Sequence[tuple[str, Any]] = ()) -> CachedOp:
-        """Of a graph as such; with `numpy_semantics` its results are `mx.np.ndarray`s."""
+        """Creates a CachedOp of a graph; with `numpy_semantics` its results are `mx.np.ndarray`s."""
         made = cls.__new__(cls)
         made._set(graph, numpy_semantics, flags)
         return made
@@ -99,19 +100,19 @@ class CachedOp:
         Args:
             args: arrays in the order of `sym.list_inputs()`; auxiliary states among them are updated in training.
             out: array, or list of arrays, to write the outputs to.
-            default_ctx, default_device: context of a graph without inputs, by either name.
+            default_ctx, default_device: context of a graph without inputs, under either name.
 
         Returns:
             The output, or a list of the outputs.
 
         Raises:
             MXNetError: the number of arrays, or a shape, does not fit.
-            TypeError: an argument is no NDArray.
+            TypeError: an argument is not an NDArray.
         """
         if len(args) != len(self._names):
             args = tuple([array for array in args if array is not None])
         if len(args) != len(self._names):
-            raise MXNetError(f"CachedOp takes {len(self._names)} arrays ({', '.join(self._names)}), got {len(args)}")
+            raise MXNetError(f"CachedOp expects {len(self._names)} arrays ({', '.join(self._names)}), got {len(args)}")
         for array in args:
             if not isinstance(array, NDArray):
                 name = next(name for name, other in zip(self._names, args, strict=True) if other is array)
@@ -120,7 +121,7 @@ class CachedOp:
 
     def results(self, args: Sequence[NDArray], default_ctx: Context | None, states: bool = True,
                 bound: bool = False) -> list[NDArray]:
-        """The outputs, as one program if that is possible; `states`, `bound`: see `lazily`."""
+        """Computes the outputs, in one program if possible; `states`, `bound`: see `lazily`."""
         if accelerators and args:
             together("CachedOp", args)
         whole, recorded, by_rows = not self.by_steps and self._callback is None, False, False
@@ -140,7 +141,7 @@ class CachedOp:
         return self.in_parts(args, default_ctx, states, bound) if results is None else results
 
     def uneven(self, arrays: Sequence[NDArray]) -> bool:
-        """Returns whether a condition chooses between results of different shapes for arrays like these."""
+        """Returns whether a condition selects between results of different shapes for arrays like these."""
         if not self._graph.branches:
             return False
         key = tuple([a.shape for a in arrays])
@@ -178,7 +179,7 @@ class CachedOp:
 
     @property
     def inline_limit(self) -> int:
-        """Up to how many operators a recorded run counts as these, in `autograd.get_symbol`."""
+        """Number of operators up to which `autograd.get_symbol` inlines a recorded run."""
         return int(self._flags.get("inline_limit", 2))
 
     # ------------------------------------------------------------ as one program
@@ -213,7 +214,7 @@ class CachedOp:
         return kernel
 
     def run(self, arrays: Sequence[NDArray], default_ctx: Context | None, bound: bool = False) -> list[NDArray]:
-        """Runs the graph at once; `bound`: by an executor, which could be asked for gradients."""
+        """Runs the graph immediately; `bound`: for an executor, which may need gradients later."""
         self._forms.graph = self._graph
         ctx = arrays[0]._chunk.ctx if arrays else default_ctx or current_context()
         train = state.training and self._graph.modes
@@ -229,9 +230,9 @@ class CachedOp:
         return array_classes.numpy if self._np else array_classes.classic
 
     def next_key(self, ctx: Context, arrays: Sequence[NDArray], train: bool) -> tuple:
-        """Returns the arguments that the next run of these arrays draws with.
+        """Returns the random arguments of the next run of these arrays.
 
-        They are JAX's key and counter, or numbers of MXNet's source.
+        These are JAX's key and counter, or numbers from MXNet's generator.
         """
         if not self._graph.random:
             return ()
@@ -242,7 +243,7 @@ class CachedOp:
         return self.draw(ctx, self.drawing)
 
     def draw(self, ctx: Context, drawing: list[Callable | None] | None) -> tuple:
-        """As `next_key`, where it is known what draws (its `drawing`)."""
+        """Like `next_key`, for a known `drawing`."""
         if drawing is None:
             self.drawn = next_key(ctx, len(self._graph.steps))
             return self.drawn
@@ -255,13 +256,13 @@ class CachedOp:
 
     def lazily(self, arrays: Sequence[NDArray], train: bool, key: tuple | None = None, states: bool = True,
                bound: bool = False) -> list[NDArray] | None:
-        """Notes a run on the tape; its results are pending. None: it cannot be one program.
+        """Records a run on the tape and returns its pending results; None if the graph cannot be one program.
 
         Args:
             arrays: inputs, of which at least one is part of a recorded graph.
             train: training mode.
-            key: from `next_key`; None: the next one.
-            states: whether auxiliary states that change in the forward pass get their new values.
+            key: result of `next_key`; None: the next one.
+            states: whether to update auxiliary states that change in the forward pass.
             bound: as in `run`.
         """
         graph, ctx = self._graph, arrays[0]._chunk.ctx
@@ -354,17 +355,18 @@ class CachedOp:
         return tuple(specs)
 
     def derivative(self, wanted: Sequence[bool], train: bool) -> Derivative:
-        """Returns the derivative of runs by these variables; auxiliary states have none."""
+        """Returns the derivative of runs with respect to these variables; auxiliary states have none."""
         places = self._forms.arg_places
         return derivative_of(self._kernel(train), tuple([w and i in places for i, w in enumerate(wanted)]))
 
     # ------------------------------------------------------------ in parts
     def in_parts(self, arrays: Sequence[NDArray], default_ctx: Any, states: bool = True,
                  bound: bool = False) -> list[NDArray]:
-        """The outputs, as several programs with operators in between that have to be called by themselves.
+        """Computes the outputs in several programs, separated by operators that must be called individually.
 
-        Those that take a sparse array, or look rows up whose gradients are row_sparse: no gradient is dense then. Where
-        such an operator gives a sparse array, the part that takes it is cut in its turn.
+        These are operators on sparse arrays, and row look-ups with row_sparse gradients, so that no
+        gradient becomes dense. If such an operator returns a sparse array, the part that uses it is
+        split in turn.
         """
         if self.uneven(arrays):
             if self._hosted is None:

@@ -1,8 +1,9 @@
 """Executor: a symbol bound to arrays, run as compiled XLA programs.
 
-An executor marks its arguments and runs the graph under the tape, as a hybridized block does: `forward(is_train=True)`
-computes nothing by itself, and where `backward` follows, both are one program. Graphs that cannot be one (custom
-operators, sparse arrays) are several, with calls in between; with several devices or a monitor they run call by call.
+An executor marks its arguments and records the graph on the tape, like a hybridized block:
+`forward(is_train=True)` is deferred, and if `backward` follows, both run as one program. Graphs
+that cannot be one program (custom operators, sparse arrays) run as several, with calls in between.
+With several devices or a monitor they run operator by operator.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ GradReq: TypeAlias = str | Sequence[str] | Mapping[str, str]  # one for all argu
 
 
 class Executor:
-    """A symbol with arrays for its arguments, gradients and auxiliary states; made by `Symbol.bind`.
+    """A symbol with arrays for its arguments, gradients and auxiliary states. Created by `Symbol.bind`.
 
     Attributes:
         arg_arrays, grad_arrays, aux_arrays: the arrays, in the order of `list_arguments` and
-            `list_auxiliary_states`; a gradient is None where none is wanted.
-        outputs: the outputs; later forwards write to the same arrays.
+            `list_auxiliary_states`; a gradient is None if its grad_req is "null".
+        outputs: the outputs; later forward passes write to the same arrays.
     """
 
     def __init__(self, handle: Any, symbol: Any, ctx: Context, grad_req: GradReq,
@@ -90,8 +91,8 @@ class Executor:
         arg_shapes, _, aux_shapes = symbol._infer_shape((), shapes, known_types)
         for name, shape in zip(graph.args + graph.aux, arg_shapes + aux_shapes, strict=True):
             if not complete(shape):
-                raise MXNetError(f"simple_bind: the shape of {name} cannot be worked out from "
-                                 f"{', '.join(f'{k}={v}' for k, v in shapes.items()) or 'nothing'}; it is known as "
+                raise MXNetError(f"simple_bind: the shape of {name} cannot be inferred from "
+                                 f"{', '.join(f'{k}={v}' for k, v in shapes.items()) or 'nothing'}; known so far: "
                                  f"{shape}")
         result = graph.inference.types(known_types)
         reqs = _requests(grad_req, graph.args, None)
@@ -173,7 +174,7 @@ class Executor:
         """Outputs by name.
 
         Raises:
-            ValueError: two outputs have one name.
+            ValueError: two outputs have the same name.
         """
         names = self._symbol.list_outputs()
         if len(set(names)) != len(names):
@@ -182,14 +183,14 @@ class Executor:
 
     # ------------------------------------------------------------ running
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
-        """Computes the outputs (once somebody looks at them).
+        """Computes the outputs; the computation is deferred until an output is read.
 
         Args:
             is_train: training mode; needed before `backward`.
             kwargs: new values of arguments by name.
 
         Raises:
-            TypeError, ValueError: an argument has no such name, or does not fit.
+            TypeError, ValueError: a name is unknown, or a value does not fit.
         """
         if kwargs:
             self._load(kwargs)
@@ -342,9 +343,9 @@ class Executor:
         """Computes the gradients of the arguments and writes or adds them to `grad_arrays`.
 
         Args:
-            out_grads: gradient of each output (an NDArray, a list, or a dictionary by output name); not needed where
-                the outputs are losses.
-            is_train: training mode of the forward pass, where there was none.
+            out_grads: gradient of each output (an NDArray, a list, or a dictionary by output name);
+                not needed if the outputs are losses.
+            is_train: training mode of the forward pass, if it has not run.
         """
         if self._train is None:
             self.forward(is_train)
@@ -383,7 +384,8 @@ class Executor:
         """Copies parameters into the arrays.
 
         Raises:
-            ValueError: a name is no argument (or auxiliary state), unless `allow_extra_params`.
+            ValueError: a name is not an argument (or auxiliary state), unless `allow_extra_params`
+                is set.
         """
         for given, arrays, kind in ((arg_params, self.arg_dict, "arguments"),
                                     (aux_params or {}, self.aux_dict, "auxiliary states")):
@@ -394,15 +396,15 @@ class Executor:
                     raise ValueError(f'Find name "{name}" that is not in the {kind}')
 
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> Executor:
-        """An executor for other input shapes that shares this one's parameters.
+        """Returns an executor for other input shapes that shares this one's parameters.
 
         Args:
-            partial_shaping: arguments not named may change their shapes too.
-            allow_up_sizing: arrays may grow.
+            partial_shaping: allow arguments that are not named to change their shapes, too.
+            allow_up_sizing: allow arrays to grow.
             kwargs: new shapes by name.
 
         Raises:
-            ValueError, RuntimeError: a shape changes, or grows, that may not.
+            ValueError, RuntimeError: a shape changes or grows without permission.
         """
         arg_shapes, _, aux_shapes = self._symbol.infer_shape(**kwargs)
         if arg_shapes is None:
@@ -429,19 +431,19 @@ class Executor:
         return other
 
     def set_monitor_callback(self, callback: Callable[[bytes, NDArray], Any] | None, monitor_all: bool = False) -> None:
-        """Has `callback(name, array)` called with every output (`monitor_all`: and input) of every operator.
+        """Calls `callback(name, array)` with every output (`monitor_all`: and input) of every operator.
 
         The name arrives as bytes, as in MXNet: `mx.base.py_str(name)` is its text.
 
         Raises:
-            TypeError: the callback cannot be called.
+            TypeError: the callback is not callable.
         """
         if callback is not None and not callable(callback):
             raise TypeError(f"a monitor callback must be callable, got {type(callback).__name__}")
         self._callback, self._monitor_all, self._whole = callback, monitor_all, None
 
     def debug_str(self) -> str:
-        """The graph as text, with the memory of the outputs and of what is kept for the backward pass."""
+        """Returns the graph as text, with the memory of the outputs and of the values kept for the backward pass."""
         kept = [jax.ShapeDtypeStruct(o.shape, np_dtype(o.dtype)) for o in self.outputs]
         if any(self._wanted) and not self._graph.cut:
             named = {n: jax.ShapeDtypeStruct(a.shape, np_dtype(a.dtype))
@@ -457,7 +459,7 @@ class Executor:
         return f"{self._symbol.debug_str()}Total {total >> 20} MB allocated\n"
 
     def get_optimized_symbol(self) -> Any:
-        """The symbol that runs, with common subexpressions merged (unless MXNET_ELIMINATE_COMMON_EXPR is 0)."""
+        """Returns the optimized symbol, with common subexpressions merged (unless MXNET_ELIMINATE_COMMON_EXPR is 0)."""
         if not self._merges:
             return self._symbol
         return type(self._symbol)(eliminate_common(self._symbol._outputs))

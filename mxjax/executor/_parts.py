@@ -1,4 +1,4 @@
-"""A graph that cannot be one program: parts that are programs, and operators called one by one in between."""
+"""Graphs that cannot be one program: parts that are compiled, and operators called individually in between."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Runner = Callable[[Sequence[NDArray], Context, bool, bool], Sequence[NDArray]]
 
 
 def alone(node: Node) -> bool:
-    """Returns whether an operator cannot be a part of a program: it is host code, looks at values, or gives sparse
-    arrays.
+    """Returns whether an operator cannot be part of a program, because it runs on the host, depends
+    on values, or returns sparse arrays.
     """
     op, params = node.op, node.params
     rules = [op.get_attr(name, never) for name in ("FCheck", "FStored", "eager_when")]
@@ -39,14 +39,15 @@ class _Part(NamedTuple):
 
 
 class Parts:
-    """A graph cut into as few parts as the operators that have to be alone allow.
+    """A graph split into as few programs as the individually called operators allow.
 
     Args:
         graph: the graph.
-        apart: ids of its nodes that are called by themselves.
-        shapes: of nodes whose shape their surroundings tell, by id.
-        program: function(graph) -> what runs that graph, which can be one program: a function of its variables' arrays,
-            the context, whether auxiliary states change, and whether it is an executor's (as are those of `run`).
+        apart: ids of its nodes that are called individually.
+        shapes: shapes of nodes that are known only from their surroundings, by id.
+        program: function that maps a graph, which can be one program, to a function that runs it.
+            Its arguments, like those of `run`, are the arrays of the variables, the context,
+            whether auxiliary states change, and whether an executor runs it.
         kept: as in `step`.
     """
 
@@ -72,7 +73,7 @@ class Parts:
                                          [(node, i) for i in range(node.num_outputs)]))
 
     def run(self, arrays: Sequence[NDArray], ctx: Context, states: bool, bound: bool) -> list[NDArray]:
-        """The outputs for the variables' arrays."""
+        """Computes the outputs for the arrays of the variables."""
         values = {(id(node), 0): array for node, array in zip(self._variables, arrays, strict=True)}
         for part in self._parts:
             results = part.run([values[id(n), i] for n, i in part.reads], ctx, states, bound)

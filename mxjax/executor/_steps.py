@@ -1,4 +1,4 @@
-"""A graph's operators called one by one on arrays: where some run on the host, or somebody wants to see them all."""
+"""Runs a graph operator by operator, for graphs with operators on the host, for monitors, and for several devices."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ def run_steps(graph: Lowered, arrays: Sequence[NDArray], train: bool, place: Cal
         graph: the graph.
         arrays: values of its variables, in the order of its nodes.
         train: training mode, which must be the thread's.
-        place: function(node) -> where it runs.
-        observe: called with each node and its inputs before it runs (and None), and with its outputs afterwards.
-        moves: inputs are brought to where a node runs.
+        place: function that maps a node to its context.
+        observe: function that is called with each node, its inputs and None before the node runs,
+            and with its outputs afterwards.
+        moves: copy inputs to the context of a node.
         kept: as in `step`.
 
     Raises:
@@ -64,7 +65,7 @@ def step(node: Node, kernel: Kernel, inputs: Sequence[NDArray], ctx: Context, ke
         kept: what nodes keep from call to call, by their ids; None where each call begins anew.
 
     Raises:
-        MXNetError: it fails; the message names the node.
+        MXNetError: the operator fails; the message names the node.
     """
     host = node.op.get_attr("FHost")
     try:

@@ -21,7 +21,7 @@ class JaxFunction:
 
     Args:
         symbol: any graph without host code.
-        kernels: whether it may have kernels of one kind of device (attention's), which XLA does not divide.
+        kernels: whether to use device-specific kernels (attention), which XLA cannot partition.
 
     Attributes:
         arg_names, aux_names, output_names: keys of the dictionaries, and names of the outputs in order.
@@ -39,7 +39,7 @@ class JaxFunction:
         if self._graph.cut:
             host = [n.name for n in self._graph.steps if n.op.eager or n.op.get_attr("FHost")]
             raise MXNetError(f"to_jax: {', '.join(host)} runs on the host or has an output shape that depends on data; "
-                             "such a graph is no pure JAX function")
+                             "such a graph is not a pure JAX function")
         self.arg_names, self.aux_names = list(self._graph.args), list(self._graph.aux)
 
     def __call__(self, args: Mapping[str, Any], aux: Mapping[str, Any] | None = None, rng: jax.Array | None = None,
@@ -49,7 +49,7 @@ class JaxFunction:
         Args:
             args: arrays (or NDArrays) of all arguments by name.
             aux: arrays of the auxiliary states by name.
-            rng: a JAX random key; needed where the graph draws random numbers in this mode.
+            rng: a JAX random key; required if the graph draws random numbers in this mode.
             train: training mode (static under jit).
 
         Returns:

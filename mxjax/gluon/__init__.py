@@ -22,7 +22,7 @@ if hasattr(parameter, "ParameterDict"):  # MXNet 2 has none
 
 
 def __getattr__(name: str) -> object:
-    """Sub-packages that are imported on first use."""
+    """Imports a sub-package on first use."""
     if name not in ("contrib", "data", "model_zoo", "probability"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

@@ -45,7 +45,7 @@ class _BlockScope:
         """Prefix and parameter dictionary of a new block.
 
         Args:
-            prefix: what the user asked for; None: `hint` and a number.
+            prefix: the prefix that the user chose; None: `hint` and a number.
             params: dictionary to share parameters with.
             hint: the block's kind.
         """
@@ -172,7 +172,8 @@ class Block:
         """The parameters of the block and all blocks in it.
 
         Args:
-            select: regular expression; only names that match (from their beginning), e.g. ".*weight|.*bias".
+            select: regular expression. Only parameters whose names match it from the beginning are
+                returned, e.g. ".*weight|.*bias".
         """
         self._warn_of_hidden_blocks()
         result = ParameterDict(self._params.prefix)
@@ -211,7 +212,7 @@ class Block:
         return [child for _, child in self._child_items()]
 
     def apply(self, fn: Callable[[Block], Any]) -> Block:
-        """Calls `fn` on all blocks in this one and then on itself; returns it."""
+        """Calls `fn` on every descendant and then on the block itself; returns the block."""
         for child in self._child_blocks():
             child.apply(fn)
         fn(self)
@@ -264,14 +265,15 @@ class Block:
 
         Args:
             filename: the file.
-            ctx: where to initialize parameters that are not initialized; by default the CPU.
-            allow_missing: leave parameters that are not in the file as they are.
-            ignore_extra: pass over arrays that belong to no parameter.
-            cast_dtype, dtype_source: convert dtypes, to the parameter's ("current") or the file's ("saved").
+            ctx: context for parameters that are not initialized yet; by default the CPU.
+            allow_missing: keep the values of parameters that the file does not contain.
+            ignore_extra: skip arrays that belong to no parameter.
+            cast_dtype, dtype_source: cast to the dtype of the parameter ("current") or of the file
+                ("saved").
 
         Raises:
             AssertionError: a parameter is missing, or shapes or dtypes do not fit.
-            ValueError: the file has more than the block.
+            ValueError: the file contains arrays that belong to no parameter.
         """
         loaded = load_named(filename)
         params = self._collect_params_with_prefix()
@@ -301,21 +303,22 @@ class Block:
                     "ignore."))
 
     def save_params(self, filename: str) -> None:
-        """The old `save_parameters`, with names by prefix."""
+        """Deprecated: writes parameters under their prefixed names; use `save_parameters`."""
         warnings.warn("save_params is deprecated. Please use save_parameters, or export for a file that SymbolBlock "
                       "loads.", stacklevel=2)
         self.collect_params().save(filename, strip_prefix=self.prefix)
 
     def load_params(self, filename: str, ctx: Context | Sequence[Context] | None = None, allow_missing: bool = False,
                     ignore_extra: bool = False) -> None:
-        """The old name of `load_parameters`."""
+        """Deprecated name of `load_parameters`."""
         warnings.warn("load_params is deprecated. Please use load_parameters.", stacklevel=2)
         self.load_parameters(filename, ctx, allow_missing, ignore_extra)
 
     def save(self, prefix: str) -> None:
         """Writes `prefix-model.json` (names of all blocks, graphs of hybridized ones) and `prefix-model.params`.
 
-        Both are on the disk before one is replaced, so that a failure changes neither.
+        Both files are written completely before either one is replaced, so a failure changes
+        neither.
         """
         numbers: Iterator[int] = iter(range(1 << 62))
 
@@ -333,7 +336,7 @@ class Block:
             self.save_parameters(f"{prefix}-model.params")
 
     def load(self, prefix: str) -> None:
-        """Reads what `save` wrote of a block made in the same way, names included."""
+        """Loads the files that `save` wrote for a block with the same structure and names."""
         numbers: Iterator[int] = iter(range(1 << 62))
 
         def restore(block: Block, structure: dict[str, Any]) -> None:
@@ -346,7 +349,7 @@ class Block:
                 restore(child, model)
             children = OrderedDict((model["children"][child.name], child) for child in block._child_blocks())
             if len(children) != len(block._children):
-                raise MXNetError(f"two children of {block.name} have one name")
+                raise MXNetError(f"two children of {block.name} have the same name")
             block._children = children
         with reading(f"{prefix}-model.json", "the names of such a block"), \
                 open(f"{prefix}-model.json", encoding="utf-8") as file:
@@ -379,32 +382,32 @@ class Block:
         raise NotImplementedError(f"{type(self).__name__} must define forward")
 
     def register_forward_pre_hook(self, hook: Callable[[Block, tuple], None]) -> HookHandle:
-        """Has `hook(block, inputs)` called before each `forward`; returns a handle that can detach it."""
+        """Calls `hook(block, inputs)` before each `forward`; returns a handle that detaches the hook."""
         handle = HookHandle()
         handle.attach(self._forward_pre_hooks, hook)
         return handle
 
     def register_forward_hook(self, hook: Callable[[Block, tuple, Any], None]) -> HookHandle:
-        """Has `hook(block, inputs, outputs)` called after each `forward`; returns a handle that can detach it."""
+        """Calls `hook(block, inputs, outputs)` after each `forward`; returns a handle that detaches the hook."""
         handle = HookHandle()
         handle.attach(self._forward_hooks, hook)
         return handle
 
     def register_op_hook(self, callback: Callable[[str, str, NDArray], None], monitor_all: bool = False) -> None:
-        """Has `callback(name, operator, array)` called with every operator's outputs in hybridized blocks.
+        """Calls `callback(name, operator, array)` for the outputs of every operator in hybridized blocks.
 
         Args:
-            callback: function of the array's name, the operator's name and the array.
-            monitor_all: inputs too.
+            callback: function that accepts the array's name, the operator's name and the array.
+            monitor_all: call it for the operators' inputs, too.
         """
         for child in self._child_blocks():
             child.register_op_hook(callback, monitor_all)
 
     def summary(self, *inputs: NDArray) -> None:
-        """Prints a table of the blocks, their outputs' shapes and their numbers of parameters.
+        """Prints a table of the blocks with their output shapes and parameter counts.
 
         Args:
-            inputs: what to call the (initialized, not hybridized) block with.
+            inputs: example inputs. The block must be initialized and not hybridized.
 
         Raises:
             AssertionError: a block is hybridized.

@@ -1,4 +1,5 @@
-"""What a block needs and does on devices that need not be here: by its graph, with its inputs' shapes and dtypes."""
+"""Plans of blocks: memory and time on devices that this machine may lack, from the graph and the
+inputs' shapes and dtypes."""
 
 from __future__ import annotations
 

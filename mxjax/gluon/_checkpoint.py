@@ -1,6 +1,7 @@
-"""What a checkpoint of a training step holds: all that its next steps follow from, and how a step goes on from it.
+"""The contents of a training step's checkpoint, from which training resumes exactly.
 
-Parameters go by the attributes that lead to them ("net.0.weight"), not by names that count the blocks of a process.
+Parameters are stored under their attribute paths ("net.0.weight"), because prefixed names depend on
+how many blocks the process has created.
 """
 
 from __future__ import annotations
@@ -65,14 +66,15 @@ def restore(step: TrainStep, writer: Writer, directory: str | os.PathLike[str], 
     if result is None:
         if missing is not None:
             return missing
-        raise MXNetError(f"{os.fspath(directory)} has no checkpoint of a training step")
+        raise MXNetError(f"{os.fspath(directory)} contains no checkpoint of a training step")
     if result.state.get("format") != _FORMAT:
-        raise MXNetError(f"{result.path}: the format {result.state.get('format')!r} is of another version of mxjax, "
+        raise MXNetError(f"{result.path}: the format {result.state.get('format')!r} was written by another version "
+                         f"of mxjax, "
                          f"{result.state['mxjax']!r}; this is {__mxjax_version__}, which reads {_FORMAT}")
     try:
         _restore(step, result, sources)
     except (KeyError, TypeError, AttributeError, IndexError) as error:  # the state is not what it should be
-        raise MXNetError(f"{result.path}: its state is damaged: {type(error).__name__}: {error}") from error
+        raise MXNetError(f"{result.path}: its state is corrupt: {type(error).__name__}: {error}") from error
     return result.number
 
 
@@ -100,8 +102,8 @@ def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
     read, own = found.read(targets, (count, longest))
     lacking = [name for name in sources if name not in own["data"]]
     if lacking:
-        raise MXNetError(f"{found.path} has no position of data {lacking}, but of {list(own['data'])}: give what "
-                         "`save` got")
+        raise MXNetError(f"{found.path} has no data position for {lacking}, only for {list(own['data'])}: pass the "
+                         "same data as to `save`")
     for name, source in sources.items():
         source.load_state_dict(own["data"][name])
     _take_random(found.path, own)
@@ -140,16 +142,17 @@ def _named(step: TrainStep) -> dict[str, Parameter]:
         result.setdefault(id(param), (f"other.{param.name}", param))
     sparse = next((param.name for _, param in result.values() if param._stype != "default"), None)
     if sparse is not None:
-        raise MXNetError(f"a checkpoint of a step holds dense parameters; {sparse!r} is sparse: use save_parameters")
+        raise MXNetError(f"a checkpoint of a step can store only dense parameters; {sparse!r} is sparse: use "
+                         f"save_parameters")
     if step._trainer._kv_initialized and step._trainer._update_on_kvstore:
-        raise MXNetError("the optimizer's states are in the kvstore: make the trainer with update_on_kvstore=False, or "
+        raise MXNetError("the kvstore owns the optimizer's states: create the trainer with update_on_kvstore=False, or "
                          "use its save_states")
     return dict(sorted(result.values(), key=lambda pair: pair[0]))
 
 
 def _integer(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise TypeError(f"{value!r} is no count")
+        raise TypeError(f"{value!r} is not a count")
     return value
 
 
@@ -216,16 +219,18 @@ def _set(array: NDArray, value: jax.Array) -> None:
 def _check_parameters(path: str, params: Mapping[str, Parameter], saved: Mapping[str, tuple]) -> None:
     missing, extra = sorted(set(params) - set(saved)), sorted(set(saved) - set(params))
     if missing or extra:
-        raise MXNetError(f"{path} is of another network: " + "; ".join(
+        raise MXNetError(f"{path} belongs to another network: " + "; ".join(
             f"{what} {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
             for what, names in (("it lacks", missing), ("it has besides", extra)) if names))
     for name, (shape, dtype) in saved.items():
         own, kind = params[name]._shape, np_dtype(params[name].dtype)
         if own is not None and (len(own) != len(shape) or any(n not in (0, -1, m) for n, m in
                                                               zip(own, shape, strict=True))):
-            raise MXNetError(f"{path}: parameter {name!r} has the shape {shape} there, expected {tuple(own)}")
+            raise MXNetError(f"{path}: parameter {name!r} has the shape {shape} in the checkpoint, expected "
+                             f"{tuple(own)}")
         if kind != dtype:
-            raise MXNetError(f"{path}: parameter {name!r} has the dtype {dtype.name} there, expected {kind.name}")
+            raise MXNetError(f"{path}: parameter {name!r} has the dtype {dtype.name} in the checkpoint, expected "
+                             f"{kind.name}")
 
 
 def _new_states(step: TrainStep, params: Mapping[str, Parameter], saved: Mapping[str, Mapping[str, tuple]],
@@ -334,4 +339,4 @@ def _take_random(path: str, own: Mapping[str, Any]) -> None:
         version, words, following = own["python"]
         python_random.setstate((version, tuple(words), following))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise MXNetError(f"{path}: its state of random numbers is damaged: {error}") from error
+        raise MXNetError(f"{path}: its random number state is corrupt: {error}") from error

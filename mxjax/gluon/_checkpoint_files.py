@@ -1,7 +1,8 @@
-"""Folders of checkpoints: written by orbax in the background, each whole or not at all; read onto any devices.
+"""Checkpoint directories: orbax writes them atomically in the background; any devices can read them.
 
-A folder has a folder for each step, by its number. In that are `state`, a JSON of names, shapes and plain values, and
-`arrays`, each in the parts that the devices had; what differs between processes is a row of bytes for each of them.
+A directory contains a subdirectory per step, named by the step's number. Its file `state` is JSON
+with names, shapes and plain values. `arrays` contains the arrays in the shards of the devices.
+Values that differ between processes are stored as one row of bytes per process.
 """
 
 from __future__ import annotations
@@ -66,9 +67,9 @@ def _rows(text: bytes) -> Any:
 
 
 class Writer:
-    """Writes checkpoints, one at a time, while training goes on. What went wrong is told at the next call.
+    """Writes checkpoints one at a time in the background. The next call raises the error of a failed write.
 
-    At the end of the program (or of this object) a checkpoint that is being written is finished.
+    A checkpoint in progress is completed before the program exits or this object is deleted.
     """
 
     def __init__(self) -> None:
@@ -79,18 +80,20 @@ class Writer:
 
     def write(self, directory: str | os.PathLike[str], number: int, arrays: Mapping[str, Mapping[str, Any]],
               own: dict[str, Any], state: dict[str, Any], keep: int | None) -> None:
-        """Begins to write a checkpoint; comes back when the arrays may be overwritten.
+        """Starts to write a checkpoint; returns as soon as the arrays may be overwritten.
 
         Args:
-            directory: folder of checkpoints; made where need be.
-            number: of the step.
-            arrays: groups of arrays by name: on all processes' devices, or NumPy's, of which process 0's are written.
+            directory: checkpoint directory; created if it does not exist.
+            number: the step's number.
+            arrays: groups of arrays by name. They are on the devices of all processes, or NumPy
+                arrays, of which process 0 writes its own.
             own: plain values of this process.
             state: plain values of all processes.
-            keep: how many checkpoints stay; None: all.
+            keep: number of checkpoints to keep; None: all.
 
         Raises:
-            MXNetError: it cannot be written, or the one before could not be; there is one of this step or a later one.
+            MXNetError: the checkpoint cannot be written, the previous one could not be, or one of
+                this step or a later one exists.
         """
         orbax, root = _package(), _root(directory)
         self.wait()
@@ -100,8 +103,9 @@ class Writer:
                 self._open(orbax, root, keep)
             latest = self._manager.latest_step()
             if latest is not None and number <= latest:
-                raise MXNetError(f"{root} has a checkpoint of step {latest} already, and resuming takes the last one: "
-                                 f"to go on from step {number} move it away, or save to another folder")
+                raise MXNetError(f"{root} already has a checkpoint of step {latest}, and training resumes from the "
+                                 f"last one: to continue from step {number}, move the later one away or save to "
+                                 f"another directory")
             rows = _rows(json.dumps(own).encode())
             content, state = {**arrays, _ROWS: {"rows": rows}}, {**state, "rows": list(rows.shape)}
             self._told = f"the checkpoint of step {number} in {root} could not be written"
@@ -112,10 +116,10 @@ class Writer:
                 time.sleep(0.005)
 
     def wait(self) -> None:
-        """Waits until what is being written is on the disk.
+        """Waits until the checkpoint in progress is written.
 
         Raises:
-            MXNetError: it could not be written.
+            MXNetError: writing it failed.
         """
         if self._manager is not None:
             with self._failing(self._told):
@@ -134,7 +138,7 @@ class Writer:
         _writers.add(self)
 
     def writes_to(self, root: str) -> bool:
-        """Returns whether this is its folder."""
+        """Returns whether the writer writes to this directory."""
         return self._opened[0] == root
 
     def _forget(self) -> None:
@@ -178,7 +182,7 @@ class Target(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A checkpoint that is there. state: its plain values, as far as they are a dict."""
+    """An existing checkpoint. state: its plain values, if they are a dict."""
 
     path: str
     number: int
@@ -186,14 +190,14 @@ class Found(NamedTuple):
     manager: Any
 
     def read(self, targets: Mapping[str, Mapping[str, Target]], rows: tuple[int, int]) -> tuple[dict[str, Any], Any]:
-        """(The arrays, each part where it is to lie, this process's plain values).
+        """Returns the arrays, with each shard on its device, and this process's plain values.
 
         Args:
-            targets: what the groups' arrays are to be.
+            targets: expected shapes, dtypes and shardings of the groups' arrays.
             rows: shape of the array that has a row for each process.
 
         Raises:
-            MXNetError: the files are damaged, or hold other arrays.
+            MXNetError: the files are corrupt or contain other arrays.
         """
         orbax = _package()
         wanted = {group: dict(named) for group, named in targets.items()}
@@ -218,45 +222,47 @@ class Found(NamedTuple):
             for group, named in wanted.items():
                 for name, target in named.items():
                     if (read[group][name].shape, read[group][name].dtype) != (target.shape, target.dtype):
-                        raise MXNetError(f"the array {group}/{name} is not what its state says")
+                        raise MXNetError(f"the array {group}/{name} does not match its description in `state`")
             return read, json.loads(row.tobytes())
 
 
 def find(directory: str | os.PathLike[str], number: int | None) -> Found | None:
-    """A checkpoint of a folder.
+    """Finds a checkpoint in a directory.
 
     Args:
-        directory: the folder.
-        number: of the step; None: the last one that is whole, if there is one. A warning names what is passed over.
+        directory: the checkpoint directory.
+        number: the step's number; None: the last complete checkpoint, if any. A warning names each
+            incomplete one that is skipped.
 
     Raises:
-        MXNetError: there is none of this number.
+        MXNetError: there is no checkpoint with this number.
     """
     orbax, root = _package(), _root(directory)
     if "://" not in root and not os.path.isdir(root):
         if number is None:
             return None
-        raise MXNetError(f"there is no folder {root}, so no checkpoint to restore")
+        raise MXNetError(f"cannot restore a checkpoint: the directory {root} does not exist")
     for writer in list(_writers):
         if writer.writes_to(root):
             writer.wait()
     options = orbax.CheckpointManagerOptions(create=False, save_root_metadata=False)
-    with reading(root, "a folder of checkpoints"):
+    with reading(root, "a checkpoint directory"):
         manager = orbax.CheckpointManager(root, options=options)
         numbers = sorted(manager.all_steps(), reverse=True)
     if number is not None and number not in numbers:
-        raise MXNetError(f"{root} has no checkpoint of step {number}, but of {numbers or 'none'}")
+        raise MXNetError(f"{root} has no checkpoint of step {number}; it has {numbers or 'none'}")
     for one in numbers if number is None else [number]:
         path = os.path.join(root, str(one))
         try:
             with reading(path, "a checkpoint"):
                 state = manager.restore(one, args=orbax.args.Composite(state=orbax.args.JsonRestore()))["state"]
                 if not isinstance(state, dict) or "mxjax" not in state:
-                    raise MXNetError("it holds no state of a training step")
+                    raise MXNetError("it contains no state of a training step")
         except (MXNetError, OSError) as error:
             if number is not None:
-                raise MXNetError(f"{path} is no whole checkpoint of a training step: {error}") from error
-            warnings.warn(f"{path} is passed over, it is no whole checkpoint of a training step: {error}", stacklevel=4)
+                raise MXNetError(f"{path} is not a complete checkpoint of a training step: {error}") from error
+            warnings.warn(f"{path} is skipped because it is not a complete checkpoint of a training step: "
+                          f"{error}", stacklevel=4)
             continue
         return Found(path, one, state, manager)
     return None

@@ -1,4 +1,4 @@
-"""`Block` of the level of MXNet's API that this process speaks."""
+"""The `Block` class of the MXNet API level that this process uses."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ __all__ = ["Block", "named"]
 
 
 def named(prefix: str | None) -> dict[str, Any]:
-    """Returns the arguments of a block whose parameters' names begin with `prefix`, where blocks have prefixes."""
+    """Returns the block arguments that set `prefix`, at the level where blocks have prefixes."""
     return {"prefix": prefix} if current() == 1 else {}

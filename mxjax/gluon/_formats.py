@@ -1,5 +1,5 @@
-"""Nested arguments and results as flat lists, and back. A format is 0 for one value, n > 1 for a symbol of n outputs,
--1 for None, and a list of formats for a list or tuple."""
+"""Converts nested arguments and results to flat lists and back. A format is 0 for one value, n > 1
+for a symbol of n outputs, -1 for None, and a list of formats for a list or tuple."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["check_np", "flatten", "kinds", "regroup"]
 
 
 def flatten(args: object, what: str, leaves: tuple[type, ...] = (NDArray,)) -> tuple[list[Any], Any]:
-    """(flat list, format) of NDArrays (or other `leaves`), Symbols, None, and nested lists of them.
+    """Returns (flat list, format) of NDArrays (or other `leaves`), Symbols, None, and nested lists of them.
 
     Raises:
-        ValueError: there is something else in it; `what` ("input" or "output") is for the message.
+        ValueError: it contains something else; the message names `what` ("input" or "output").
     """
     if isinstance(args, leaves):
         return [args], 0
@@ -28,8 +28,8 @@ def flatten(args: object, what: str, leaves: tuple[type, ...] = (NDArray,)) -> t
     if args is None:
         return [None], -1
     if not isinstance(args, (list, tuple)):
-        raise ValueError(f"When hybridized, the {what} of HybridBlock must be (nested) list of Symbol or NDArray, but "
-                         f"got {args} of type {type(args)}")
+        raise ValueError(f"When hybridized, the {what} of HybridBlock must be a (nested) list of Symbol or NDArray, "
+                         f"but got {args} of type {type(args)}")
     flat, formats = [], []
     for arg in args:
         part, form = flatten(arg, what, leaves)
@@ -39,7 +39,7 @@ def flatten(args: object, what: str, leaves: tuple[type, ...] = (NDArray,)) -> t
 
 
 def regroup(flat: object, form: Any) -> Any:
-    """The structure that `flatten` described.
+    """Restores the structure that `flatten` described.
 
     Raises:
         ValueError: the values do not fit the format.
@@ -57,13 +57,13 @@ def regroup(flat: object, form: Any) -> Any:
             return taken
         value = values.pop(0)
         if form == -1 and value is not None:
-            raise ValueError(f"a HybridBlock that was hybridized with None at some place got {value!r} there")
+            raise ValueError(f"a HybridBlock that was first called with None for an argument now got {value!r} there")
         return value
     return take(form)
 
 
 def kinds(args: object) -> tuple[bool, bool, list[Context]]:
-    """(whether there is a Symbol, whether there is an NDArray, the NDArrays' contexts, first come first)."""
+    """Returns whether there is a Symbol, whether there is an NDArray, and the NDArrays' contexts in order."""
     if isinstance(args, NDArray):
         return False, True, [args.context]
     if isinstance(args, Symbol):
@@ -81,5 +81,5 @@ def check_np(out: object) -> None:
         for part in out:
             check_np(part)
     elif isinstance(out, (NDArray, Symbol)) and not isinstance(out, (ndarray, _Symbol)):
-        raise TypeError("where npx.set_np() or use_np is in force, a block must return mx.np.ndarray (in graphs "
-                        f"mx.sym.np symbols), got {type(out).__name__}: convert it by as_np_ndarray()")
+        raise TypeError("under npx.set_np() or use_np, a block must return mx.np.ndarray (in graphs, mx.sym.np "
+                        f"symbols), got {type(out).__name__}: convert it with as_np_ndarray()")

@@ -39,8 +39,9 @@ __all__ = ["HybridBlock"]
 class HybridBlock(Block):
     """Base of blocks that run imperatively and, after `hybridize()`, as one compiled graph.
 
-    Subclasses define `hybrid_forward(self, F, x, ..., weight, ...)`: F is `mx.nd` or `mx.sym`, x and the other inputs
-    are NDArrays or Symbols, and so are the block's own parameters, which come as keywords.
+    Subclasses define `hybrid_forward(self, F, x, ..., weight, ...)`. F is `mx.nd` or `mx.sym`; x
+    and the other inputs are NDArrays or Symbols. The block's own parameters are passed as keyword
+    arguments.
 
     Args:
         prefix, params: as in `Block`.
@@ -84,7 +85,7 @@ class HybridBlock(Block):
         """As `Block.register_child`.
 
         Raises:
-            ValueError: the child is no HybridBlock.
+            ValueError: the child is not a HybridBlock.
         """
         if not isinstance(block, HybridBlock):
             raise ValueError(f"Children of HybridBlock must also be HybridBlock, but {block} has type {type(block)}. "
@@ -108,26 +109,29 @@ class HybridBlock(Block):
                   static_alloc: bool = False, static_shape: bool = False, inline_limit: int = 2,
                   forward_bulk_size: int | None = None, backward_bulk_size: int | None = None,
                   remat: bool | str | None = None, **kwargs: Any) -> None:
-        """Has the block, and all blocks in it, run as compiled graphs (or, with `active` off, imperatively again).
+        """Compiles this block and all its children into graphs, or with `active=False` runs them imperatively again.
 
-        Training needs less memory with `remat`: of the blocks that a network repeats (residual units, layers of a
-        transformer: those with children of their own, in a HybridSequential or of one class) only the inputs stay for
-        the backward pass, which computes them once more. A block that repeats nothing is such a unit itself: call it
-        on single ones, then `hybridize` the whole.
+        `remat` reduces the memory of training. Of each repeated block (a residual unit, a
+        transformer layer: blocks with children, in a HybridSequential or of the same class) only
+        the inputs are kept, and the backward pass recomputes the rest. A block without repeated
+        blocks is itself such a unit: call this method on single blocks, then `hybridize` the whole
+        network.
 
         Args:
             active: on or off.
             backend: name of a graph backend.
-            clear: make the graph anew at the next call.
-            static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size: MXNet's memory and
-                scheduling choices, which XLA makes by itself.
-            remat: True, or what to keep of a block, a name of `jax.checkpoint_policies`: "nothing_saveable" (as True),
-                "dots_saveable" (results of products), "dots_with_no_batch_dims_saveable" (those with weights only),
-                "everything_saveable"; False: no more; None: as it was.
+            clear: rebuild the graph at the next call.
+            static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size: MXNet's
+                memory and scheduling options; ignored, because XLA decides.
+            remat: True, or the name of a policy of `jax.checkpoint_policies`, which says what to
+                keep of a block: "nothing_saveable" (same as True), "dots_saveable" (results of
+                matrix products), "dots_with_no_batch_dims_saveable" (only of those with weights),
+                "everything_saveable". False: off. None: unchanged.
             kwargs: options of the backend.
 
         Raises:
-            ValueError: `remat` is something else, or there is no block that it could be done to.
+            ValueError: `remat` has another value, or the block is a graph, which has no blocks to
+                recompute.
 
         Example:
             >>> net = mx.gluon.model_zoo.vision.resnet18_v1()
@@ -156,7 +160,7 @@ class HybridBlock(Block):
 
         blocks = [block for block in _repeated(self) or [self] if block._traced]
         if policy is not None and not blocks:
-            raise ValueError(f"hybridize: remat needs blocks, {type(self).__name__} is a graph")
+            raise ValueError(f"hybridize: remat needs a block with children, but {type(self).__name__} is a graph")
 
         def forget(block: Block) -> None:
             if isinstance(block, HybridBlock):
@@ -176,16 +180,17 @@ class HybridBlock(Block):
                      static_alloc: bool = False, static_shape: bool = False, inline_limit: int = 2,
                      forward_bulk_size: int | None = None, backward_bulk_size: int | None = None,
                      **kwargs: Any) -> None:
-        """Hybridizes the block and makes its graph for a backend at once, without running it.
+        """Hybridizes the block and builds its graph for a backend immediately, without running it.
 
         Args:
-            x, args: inputs, for their shapes.
+            x, args: example inputs; only their shapes and dtypes matter.
             backend: name of the backend.
             clear, static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size: see `hybridize`.
             kwargs: options of the backend.
 
         Raises:
-            ValueError: no backend is given, or the inputs are neither arrays nor symbols, or on several contexts.
+            ValueError: `backend` is missing, the inputs are neither arrays nor symbols, or they are
+                on several contexts.
         """
         if not backend:
             raise ValueError('Must specify "backend" to optimize_for')
@@ -197,15 +202,15 @@ class HybridBlock(Block):
 
     def plan(self, *inputs: NDArray | tuple[int, ...], on: str, train: str | None = None,
              dtype: DTypeLike | None = None, batch: int | str | None = None) -> Plan:
-        """Returns the plan of this block on devices, which need not be here; see `Symbol.plan`.
+        """Estimates this block's memory and time on a device that this machine may lack; see `Symbol.plan`.
 
         Args:
             inputs: arrays, or shapes (tuples).
             on: the devices: "h100", "h200", "a100", "l4", "h100x8"; "v5e:1x1" ... "v5e:16x16", "v6e:2x2" ...
-            train: "sgd" (with momentum) or "adam" for a step of training; None for a prediction.
-            dtype: of the inputs, but for arrays of integers, and of parameters whose dtype follows from it; default
-                that of the arrays, else float32.
-            batch: another length of the inputs' first axis, or "largest": what a device has room for.
+            train: "sgd" (with momentum) or "adam" for a training step; None for a prediction.
+            dtype: dtype of the inputs, except integer arrays, and of parameters that derive theirs
+                from the inputs. By default that of the arrays, else float32.
+            batch: another batch size, or "largest": the largest one that fits in a device's memory.
 
         Raises:
             MXNetError: as `Symbol.plan`.
@@ -340,28 +345,29 @@ class HybridBlock(Block):
             warnings.simplefilter("always")
             arg_attrs, _, aux_attrs = getattr(out, function)(**known)
         if arg_attrs is None:
-            raise ValueError(caught[0].message if caught else f"{function} with {known} leaves something unknown")
+            raise ValueError(caught[0].message if caught else f"{function} with {known} leaves some parameters unknown")
         result = dict(zip(out.list_arguments() + out.list_auxiliary_states(), [*arg_attrs, *aux_attrs], strict=True))
         for name, param in self._by_variable().items():
             setattr(param, attr, result[name])
 
     def infer_shape(self, *args: Nested) -> None:
-        """Works out the parameters' shapes from inputs."""
+        """Infers the parameters' shapes from inputs."""
         self._infer_attrs("infer_shape", "shape", *args)
 
     def infer_type(self, *args: Nested) -> None:
-        """Works out the parameters' dtypes from inputs."""
+        """Infers the parameters' dtypes from inputs."""
         self._infer_attrs("infer_type", "dtype", *args)
 
     def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
         """Writes `path-symbol.json` and `path-EPOCH.params`, for `SymbolBlock.imports`, Module and other languages.
 
-        One input is named "data", several are named "data0", "data1", ... Both files are on the disk before one is
-        replaced, so that a failure changes neither; the parameters appear last.
+        A single input is named "data", several are named "data0", "data1", ... Both files are
+        written completely before either one is replaced, so a failure changes neither. The
+        parameters appear last.
 
         Args:
             path: beginning of the file names.
-            epoch: number in the second one (4 digits).
+            epoch: number in the second file's name (4 digits).
             remove_amp_cast: leave out the casts of automatic mixed precision.
 
         Raises:
@@ -380,7 +386,7 @@ class HybridBlock(Block):
                                                      for is_arg, param in self._cached_op_args if not is_arg})
 
     def to_jax(self, *inputs: Any) -> tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]:
-        """(apply, params, aux): the block as a pure JAX function; see `mx.interop.block_to_jax`."""
+        """Returns (apply, params, aux), the block as a pure JAX function; see `mx.interop.block_to_jax`."""
         return block_to_jax(self, *inputs)
 
     def _describe_graph(self) -> dict[str, Any]:

@@ -24,20 +24,22 @@ __all__ = ["block_to_jax", "export_block"]
 
 def block_to_jax(block: HybridBlock,
                  *inputs: Any) -> tuple[Callable[..., Any], dict[str, jax.Array], dict[str, jax.Array]]:
-    """A hybridizable block as a pure function and its values.
+    """Converts a hybridizable block to a pure function and its values.
 
     Args:
         block: a HybridBlock, initialized.
-        inputs: example inputs (NDArrays or JAX arrays); not needed for a block that has run hybridized, nor for a
-            SymbolBlock.
+        inputs: example inputs (NDArrays or JAX arrays). A SymbolBlock, or a block that has run
+            hybridized, does not need them.
 
     Returns:
-        (apply, params, aux): `apply(params, aux, *inputs, rng=None, train=False) -> (outputs, new aux)`, where params
-        and aux are dictionaries of JAX arrays by parameter name and outputs have the structure of the block's. `train`
-        is static under jit; `rng` is a JAX random key, needed where the block draws random numbers.
+        (apply, params, aux): `apply(params, aux, *inputs, rng=None, train=False) -> (outputs, new
+        aux)`. `params` and `aux` are dictionaries of JAX arrays by parameter name. The outputs have
+        the block's structure. `train` must be static under jit. `rng` is a JAX random key, required
+        if the block draws random numbers.
 
     Raises:
-        MXNetError: the block's graph is not known yet and there are no example inputs, or part of it runs on the host.
+        MXNetError: the block has no graph yet and no example inputs were passed, or part of it runs
+            on the host.
 
     Example:
         >>> net = mx.gluon.nn.Dense(2, in_units=3, prefix="dense_")
@@ -48,7 +50,7 @@ def block_to_jax(block: HybridBlock,
     """
     arrays = [from_jax(a) if isinstance(a, jax.Array) else a for a in inputs]
     if not block._cached_graph and not arrays:
-        raise MXNetError(f"to_jax: the graph of {block._name} is made from inputs: give examples, "
+        raise MXNetError(f"to_jax: the graph of {block._name} is built from inputs: pass example inputs, "
                          "block.to_jax(x), or hybridize the block and call it first")
     if arrays:
         block._graph_of(arrays)
@@ -75,21 +77,21 @@ def block_to_jax(block: HybridBlock,
 
 def export_block(block: HybridBlock, path: str | os.PathLike, *inputs: Any, train: bool = False,
                  dynamic_batch: bool = False, platforms: Sequence[str] | None = None) -> str:
-    """Writes a block with its parameters as a program of `jax.export`, which plain JAX runs, without mxjax.
+    """Exports a block with its parameters as a `jax.export` program, which plain JAX runs without mxjax.
 
     Args:
         block: a HybridBlock, initialized.
         path: the file.
         inputs: example inputs, for shapes and dtypes.
-        train: as in training mode (batch normalization with the batch's statistics, ...).
-        dynamic_batch: the program takes any length of the inputs' first axis.
-        platforms: what it can run on, e.g. ("cpu", "cuda"); default where JAX runs now.
+        train: export the training mode (batch normalization with the batch's statistics, ...).
+        dynamic_batch: let the program accept any batch size.
+        platforms: platforms to export for, e.g. ("cpu", "cuda"); by default the current one.
 
     Returns:
         The path.
 
     Raises:
-        MXNetError: see `block_to_jax`; or the graph needs to know the batch's length.
+        MXNetError: see `block_to_jax`; or the graph depends on the batch size.
         ImportError: flatbuffers is missing (the `export` extra).
 
     Example:
@@ -114,7 +116,7 @@ def export_block(block: HybridBlock, path: str | os.PathLike, *inputs: Any, trai
     except (TypeError, ValueError, jax.errors.JAXTypeError) as error:
         if not dynamic_batch:
             raise
-        raise MXNetError(f"export_block: {block._name} cannot be exported for every batch length: "
+        raise MXNetError(f"export_block: {block._name} cannot be exported for every batch size: "
                          f"{str(error).splitlines()[0]}") from None
     try:
         written = exported.serialize()

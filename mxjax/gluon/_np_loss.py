@@ -1,4 +1,4 @@
-"""Losses as MXNet 2 computes them: on `mx.np` arrays, one value for each example."""
+"""The losses of MXNet 2: on `mx.np` arrays, one value per example."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Loss(HybridBlock):
     """Base of the losses.
 
     Args:
-        weight: number the loss is multiplied by; None: 1.
+        weight: factor of the loss; None: 1.
         batch_axis: axis of the examples.
     """
 
@@ -47,7 +47,7 @@ class Loss(HybridBlock):
 
     @any_arguments
     def forward(self, x: Any, *args: Any) -> Any:
-        """The loss of each example; a subclass defines it."""
+        """Computes the loss of each example; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define forward")
 
     def _others(self, loss: ndarray) -> tuple[int, ...]:
@@ -66,7 +66,8 @@ class L2Loss(Loss):
     Args:
         weight, batch_axis: see `Loss`.
 
-    Inputs: pred, label of as many values, optionally sample_weight that broadcasts to them. Output: (batch,).
+    Inputs: pred, label with as many values, optionally sample_weight that broadcasts to them.
+        Output: (batch,).
     """
 
     def __init__(self, weight: float = 1.0, batch_axis: int = 0, **kwargs: Any) -> None:
@@ -101,7 +102,7 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
     """-label · log(p) - (1 - label) · log(1 - p), averaged over each example; p = sigmoid(pred).
 
     Args:
-        from_sigmoid: pred is p already.
+        from_sigmoid: pred is already p.
         weight, batch_axis: see `Loss`.
 
     Inputs: as in `L2Loss`, and optionally pos_weight, a factor on the first term that broadcasts to label.
@@ -136,9 +137,9 @@ class SoftmaxCrossEntropyLoss(Loss):
 
     Args:
         axis: the classes' axis.
-        sparse_label: label holds class numbers, in pred's shape without `axis`; otherwise probabilities, in pred's
-            shape.
-        from_logits: pred is log softmax already.
+        sparse_label: label contains class indices and has pred's shape without `axis`; otherwise it
+            contains probabilities and has pred's shape.
+        from_logits: pred is already log softmax.
         weight, batch_axis: see `Loss`.
 
     Inputs: pred, label, optionally sample_weight. Output: (batch,).
@@ -163,10 +164,10 @@ SoftmaxCELoss = SoftmaxCrossEntropyLoss
 
 
 class KLDivLoss(Loss):
-    """label · (log(label) - pred), averaged over each example: Kullback-Leibler divergence by the number of classes.
+    """Kullback-Leibler divergence: label · (log(label) - pred), averaged over each example.
 
     Args:
-        from_logits: pred is log softmax already.
+        from_logits: pred is already log softmax.
         axis: the classes' axis.
         weight, batch_axis: see `Loss`.
 
@@ -195,7 +196,7 @@ class CTCLoss(Loss):
     Inputs: pred (not normalized), label, optionally pred_lengths and label_lengths, (batch,) each, and sample_weight.
 
     Raises:
-        AssertionError: a layout is none of these.
+        AssertionError: unknown layout.
     """
 
     def __init__(self, layout: str = "NTC", label_layout: str = "NT", weight: float | None = None,
@@ -224,7 +225,7 @@ class HuberLoss(Loss):
     """(label - pred)² / (2 · rho) near zero, |label - pred| - rho / 2 beyond rho, averaged over each example.
 
     Args:
-        rho: where the square ends.
+        rho: |label - pred| at which the loss becomes linear.
         weight, batch_axis: see `Loss`.
 
     Inputs: as in `L2Loss`.
@@ -244,7 +245,7 @@ class HingeLoss(Loss):
     """max(0, margin - pred · label), averaged over each example; label is -1 or 1.
 
     Args:
-        margin: what pred · label should exceed.
+        margin: value that pred · label should exceed.
         weight, batch_axis: see `Loss`.
 
     Inputs: as in `L2Loss`.
@@ -302,7 +303,8 @@ class TripletLoss(Loss):
         margin: how much closer the positive example should be.
         weight, batch_axis: see `Loss`.
 
-    Inputs: pred, positive, negative, of as many values, optionally sample_weight. Output: (batch,).
+    Inputs: pred, positive and negative with as many values each, optionally sample_weight. Output:
+        (batch,).
     """
 
     def __init__(self, margin: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
@@ -323,7 +325,7 @@ class PoissonNLLLoss(Loss):
         from_logits: pred is the logarithm of the rate; otherwise the rate.
         compute_full: add Stirling's approximation of log(target!) where target > 1.
 
-    Inputs: pred, target of as many values, optionally sample_weight. Output: (batch,).
+    Inputs: pred, target with as many values, optionally sample_weight. Output: (batch,).
     """
 
     def __init__(self, weight: float | None = None, from_logits: bool = True, batch_axis: int = 0,
@@ -342,11 +344,11 @@ class PoissonNLLLoss(Loss):
 
 
 class CosineEmbeddingLoss(Loss):
-    """1 - cos(input1, input2) where label is 1, else cos(input1, input2) - margin, at least 0.
+    """1 - cos(input1, input2) where label is 1, otherwise max(0, cos(input1, input2) - margin).
 
     Args:
         weight, batch_axis: see `Loss`.
-        margin: cosine below which unlike inputs cost nothing.
+        margin: cosine below which dissimilar inputs have no loss.
 
     Inputs: input1, input2 (batch, length), label (batch,), optionally sample_weight. Output: (batch,).
     """
@@ -368,13 +370,13 @@ class CosineEmbeddingLoss(Loss):
 
 
 class SDMLLoss(Loss):
-    """Smoothed deep metric learning loss: rows of x1 and x2 of the same number are pairs, all others are not.
+    """Smoothed deep metric learning loss: rows of x1 and x2 with the same index are pairs, all others are not.
 
     Bonadiman, Kumar and Mittal, "Large Scale Question Paraphrase Retrieval with Smoothed Deep Metric Learning", 2019,
     arXiv:1905.12786.
 
     Args:
-        smoothing_parameter: probability given to the other rows.
+        smoothing_parameter: probability assigned to the other rows.
         weight, batch_axis: see `Loss`.
 
     Inputs: x1, x2 (batch, length). Output: (batch,).

@@ -1,4 +1,4 @@
-"""Parameters of blocks: their values and gradients on every context, initialization that may wait for a shape."""
+"""Parameters of blocks: their values and gradients on every context, and deferred initialization."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _REQS = ("write", "add", "null")
 
 
 class DeferredInitializationError(MXNetError):
-    """A parameter's value is asked for, but its initialization still waits for its shape."""
+    """A parameter was accessed while its initialization is deferred until its shape is known."""
 
 
 class _Deferred(NamedTuple):
@@ -77,25 +77,26 @@ def _places(contexts: Sequence[Context]) -> list[list[int | None]]:
 
 
 class Parameter:
-    """A weight of a block: one array, and one gradient, on each context it is initialized on.
+    """A parameter of a block, with one array and one gradient per context.
 
     Args:
         name: its name.
-        grad_req: "write" (each backward overwrites the gradient), "add" (adds to it) or "null" (there is none).
+        grad_req: "write" (each backward pass overwrites the gradient), "add" (adds to it) or "null"
+            (no gradient).
         shape: its shape; a 0 is an unknown dimension, None an unknown shape.
         dtype: element type.
         lr_mult, wd_mult: factors on the learning rate and the weight decay.
-        init: its own initializer.
-        allow_deferred_init: let `initialize` wait where the shape is not known.
+        init: initializer of this parameter.
+        allow_deferred_init: let `initialize` defer the initialization until the shape is known.
         differentiable: whether it can have a gradient.
         stype, grad_stype: storage types of value and gradient: "default", "row_sparse" or "csr".
 
     Attributes:
-        sharding: a `jax.sharding.PartitionSpec` that says how it lies on the mesh of a `TrainStep`;
-            None: as the rule of that says.
+        sharding: a `jax.sharding.PartitionSpec` for the mesh of a `TrainStep`; None: the rule of
+            the `TrainStep` decides.
 
     Raises:
-        AssertionError: a grad_req or storage type that does not exist.
+        AssertionError: unknown grad_req or storage type.
 
     Example:
         >>> weight = mx.gluon.Parameter("fc_weight", shape=(3, 2), init=mx.init.One())
@@ -144,7 +145,8 @@ class Parameter:
     # ------------------------------------------------------------ what it is
     @property
     def grad_req(self) -> str:
-        """The way a backward pass writes the gradient: "write", "add" or "null"; may be changed at any time."""
+        """Mode in which a backward pass writes the gradient: "write", "add" or "null". It can be
+        changed at any time."""
         return self._grad_req
 
     @grad_req.setter
@@ -173,7 +175,8 @@ class Parameter:
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """Shape; unknown dimensions are 0 (-1 under NumPy shape semantics). Setting it may only fill these in."""
+        """Shape; unknown dimensions are 0 (-1 under NumPy shape semantics). Assignments can only
+        fill in unknown dimensions."""
         if self._shape is None or not is_np_shape():
             return self._shape  # pyright: ignore[reportReturnType]  a list, where the user gave one, as in MXNet
         return tuple(size if size else -1 for size in self._shape)
@@ -190,8 +193,8 @@ class Parameter:
         """Notes the trainer that updates this parameter; a sparse one can have only one."""
         known = self._its_trainer()
         if self._stype != "default" and known and trainer and known is not trainer:
-            raise RuntimeError(f"Parameter {self.name!r} has a trainer already; more than one for a {self._stype} "
-                               "parameter is not supported")
+            raise RuntimeError(f"Parameter {self.name!r} already has a trainer; a {self._stype} parameter supports "
+                               "only one")
         self._trainer = trainer
 
     def _its_trainer(self) -> Trainer | None:
@@ -204,7 +207,7 @@ class Parameter:
         return self.name
 
     def var(self) -> Symbol:
-        """The symbol that stands for this parameter in graphs."""
+        """Returns the symbol of this parameter in graphs."""
         if self._var is None:
             self._var = symbol.var(self.name, shape=self.shape, dtype=self.dtype, lr_mult=self.lr_mult,
                                    wd_mult=self.wd_mult, init=self.init, stype=self._stype)
@@ -213,16 +216,17 @@ class Parameter:
     # ------------------------------------------------------------ initialization
     def initialize(self, init: InitializerLike = None, ctx: Context | Sequence[Context] | None = None,
                    default_init: InitializerLike = DEFAULT_INIT, force_reinit: bool = False) -> None:
-        """Makes value and gradient arrays; waits for the first forward pass where the shape is not known.
+        """Creates the value and gradient arrays; if the shape is unknown, defers that to the first forward pass.
 
         Args:
-            init: initializer; by default the parameter's own, else `default_init`.
-            ctx: context or list of contexts, each gets a copy; by default the current one.
-            default_init: initializer where there is no other.
-            force_reinit: initialize again what is initialized already (otherwise: a warning, and nothing is done).
+            init: initializer; by default the parameter's own, otherwise `default_init`.
+            ctx: context or list of contexts, each of which gets a copy; by default the current one.
+            default_init: initializer if there is no other.
+            force_reinit: reinitialize an initialized parameter. Otherwise this warns and does
+                nothing.
 
         Raises:
-            ValueError: the shape is not known and the initialization may not wait.
+            ValueError: the shape is unknown and deferred initialization is not allowed.
         """
         if self._data is not None and not force_reinit:
             warnings.warn(f"Parameter {self.name!r} is already initialized, ignoring. Set force_reinit=True to "
@@ -400,20 +404,20 @@ class Parameter:
                                f"{self._stype}: use {instead}()")
 
     def data(self, ctx: Context | None = None) -> NDArray:
-        """The array on a context.
+        """Returns the array on a context.
 
         Args:
-            ctx: context; may be left out where there is one only.
+            ctx: context; optional if there is only one.
 
         Raises:
-            RuntimeError: it is not initialized (there), or sparse.
-            DeferredInitializationError: its initialization still waits for its shape.
+            RuntimeError: the parameter is not initialized on this context, or is sparse.
+            DeferredInitializationError: its initialization is deferred until its shape is known.
         """
         self._need_stype("data", "default", "row_sparse_data")
         return self._check_and_get(self._data, ctx)
 
     def list_data(self) -> list[NDArray]:
-        """The arrays on all contexts, in the order of `list_ctx`."""
+        """Returns the arrays on all contexts, in the order of `list_ctx`."""
         self._need_stype("list_data", "default", "list_row_sparse_data")
         return self._check_and_get(self._data, list)
 
@@ -430,12 +434,12 @@ class Parameter:
         return results
 
     def row_sparse_data(self, row_id: NDArray) -> NDArray:
-        """The rows of a row_sparse parameter with these numbers, on `row_id`'s context."""
+        """Returns the rows `row_id` of a row_sparse parameter, on the context of `row_id`."""
         self._need_stype("row_sparse_data", "row_sparse", "data")
         return self._get_row_sparse(self._data, row_id.context, row_id)
 
     def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
-        """The rows of a row_sparse parameter with these numbers, on all contexts."""
+        """Returns the rows `row_id` of a row_sparse parameter, on all contexts."""
         self._need_stype("list_row_sparse_data", "row_sparse", "list_data")
         return self._get_row_sparse(self._data, list, row_id)
 
@@ -444,21 +448,21 @@ class Parameter:
             raise RuntimeError(f"Cannot get gradient array for Parameter {self.name!r} because grad_req='null'")
 
     def grad(self, ctx: Context | None = None) -> NDArray:
-        """The gradient on a context.
+        """Returns the gradient on a context.
 
         Raises:
-            RuntimeError: there is none (grad_req is "null"), or the parameter is not initialized.
+            RuntimeError: the parameter has no gradient (grad_req is "null") or is not initialized.
         """
         self._need_grad()
         return self._check_and_get(self._grad, ctx)
 
     def list_grad(self) -> list[NDArray]:
-        """The gradients on all contexts, in the order of `list_ctx`."""
+        """Returns the gradients on all contexts, in the order of `list_ctx`."""
         self._need_grad()
         return self._check_and_get(self._grad, list)
 
     def list_device(self) -> list[Context]:
-        """The contexts it is (or, where that waits, will be) initialized on.
+        """Returns the contexts that the parameter is, or after deferred initialization will be, initialized on.
 
         Raises:
             RuntimeError: it has not been initialized.
@@ -470,7 +474,7 @@ class Parameter:
         raise RuntimeError(f"Parameter {self.name!r} has not been initialized")
 
     def list_ctx(self) -> list[Context]:
-        """The contexts, as `list_device`."""
+        """Returns the contexts; see `list_device`."""
         return self.list_device()
 
     def set_data(self, data: NDArray) -> None:
@@ -488,7 +492,7 @@ class Parameter:
             array[:] = data
 
     def zero_grad(self) -> None:
-        """Sets the gradients to zero; does nothing where there are none."""
+        """Sets the gradients to zero; does nothing if there are none."""
         for grad in self._grad or ():
             nd.zeros_like(grad, out=grad)
 
@@ -510,7 +514,7 @@ class Parameter:
 
 
 class ConstantValue:
-    """The parts that constants of both levels of the API have in common."""
+    """Common base of the constants of both API levels."""
 
     def _begin(self, name: str, value: NDArray) -> None:
         """Makes the parameter."""
@@ -519,7 +523,7 @@ class ConstantValue:
                          init=initializer.Constant(value))
 
     def var(self) -> Symbol:
-        """The symbol that stands for this constant in graphs; its value is not written into them."""
+        """Returns the symbol of this constant in graphs; the graph does not contain its value."""
         if self._var is None:
             self._var = symbol.var(self._key, shape=self.shape, dtype=self.dtype)  # type: ignore[attr-defined]
         return self._var.as_np_ndarray() if is_np_array() else self._var
@@ -538,11 +542,11 @@ class ConstantValue:
 
 
 class Constant(ConstantValue, Parameter):
-    """A parameter that neither autograd nor a Trainer changes; `set_data` can.
+    """A parameter that only `set_data` changes, never autograd or a Trainer.
 
     Args:
         name: its name.
-        value: its value: an array, or anything `mx.nd.array` takes.
+        value: its value: an array, or anything that `mx.nd.array` accepts.
 
     Example:
         >>> mx.gluon.Constant("const", [[1, 2], [3, 4]]).shape
@@ -560,11 +564,11 @@ _NAMING = "the naming of blocks by prefixes and name_scope()"
 
 
 class ParameterDict:
-    """Parameters by name.
+    """A dictionary of parameters by name.
 
     Args:
-        prefix: begins the names of all parameters made by `get`.
-        shared: another dict, whose parameters `get` takes before it makes new ones.
+        prefix: prefix of the names of all parameters that `get` creates.
+        shared: another dict, in which `get` looks before it creates a parameter.
     """
 
     def __init__(self, prefix: str = "", shared: ParameterDict | None = None) -> None:
@@ -605,14 +609,14 @@ class ParameterDict:
         return self._params.get(name)
 
     def get(self, name: str, **kwargs: Any) -> Parameter:
-        """The parameter `prefix + name`: from here, from the shared dict, or a new one.
+        """Returns the parameter `prefix + name` of this or the shared dict, or creates it.
 
         Args:
             name: name without the prefix.
             kwargs: arguments of `Parameter`; an existing one must agree with them.
 
         Raises:
-            AssertionError: it does not.
+            AssertionError: an existing parameter does not.
         """
         name = self.prefix + name
         param = self._find(name)
@@ -637,15 +641,15 @@ class ParameterDict:
         return param
 
     def get_constant(self, name: str, value: ArrayLike | None = None) -> Constant:
-        """The constant `prefix + name`: from here, from the shared dict, or a new one.
+        """Returns the constant `prefix + name` of this or the shared dict, or creates it.
 
         Args:
             name: name without the prefix.
-            value: its value; an existing constant must have the same.
+            value: its value; an existing constant must have the same value.
 
         Raises:
-            KeyError: there is no such constant, and no value to make one.
-            AssertionError: what is there is no constant or has another value.
+            KeyError: there is no such constant and `value` is missing.
+            AssertionError: the existing parameter is not a constant or has another value.
         """
         name = self.prefix + name
         param = self._find(name)
@@ -663,7 +667,7 @@ class ParameterDict:
         return param  # pyright: ignore[reportReturnType]  without a value MXNet returns any parameter
 
     def update(self, other: ParameterDict | dict[str, Parameter]) -> None:
-        """Takes over all parameters of another dict.
+        """Adds all parameters of another dict.
 
         Raises:
             AssertionError: it has another parameter of the same name.
@@ -680,10 +684,10 @@ class ParameterDict:
         """Initializes all parameters; arguments as in `Parameter.initialize`.
 
         Args:
-            init: initializer of the parameters without their own.
+            init: initializer of parameters without one of their own.
             ctx: context or list of contexts.
             verbose: log each initialization.
-            force_reinit: initialize again what is initialized already.
+            force_reinit: reinitialize parameters that are initialized already.
         """
         if verbose:
             init = initializer.create(init)
@@ -692,7 +696,7 @@ class ParameterDict:
             param.initialize(None, ctx, init, force_reinit=force_reinit)
 
     def zero_grad(self) -> None:
-        """Sets all gradients to zero, those of a context in one call."""
+        """Sets all gradients to zero, in one call per context."""
         by_ctx: dict[Context, list[NDArray]] = defaultdict(list)
         for param in self.values():
             for grad in param._grad or ():
@@ -709,7 +713,7 @@ class ParameterDict:
             param.reset_ctx(ctx)
 
     def list_ctx(self) -> list[Context]:
-        """All contexts that some parameter is initialized on."""
+        """Returns all contexts on which at least one parameter is initialized."""
         return list(dict.fromkeys(ctx for param in self.values() for ctx in param.list_device()))
 
     def setattr(self, name: str, value: object) -> None:
@@ -723,10 +727,10 @@ class ParameterDict:
 
         Args:
             filename: the file.
-            strip_prefix: leave this out of the names' beginnings.
+            strip_prefix: remove this prefix from the names.
 
         Raises:
-            ValueError: a name does not begin with it.
+            ValueError: a name does not begin with `strip_prefix`.
         """
         named = {}
         for param in self.values():
@@ -748,16 +752,17 @@ class ParameterDict:
                   ctx: Context | Sequence[Context] | None = None, allow_missing: bool = False,
                   ignore_extra: bool = False, restore_prefix: str = "", filename: str | None = None,
                   cast_dtype: bool = False, dtype_source: str = "current") -> None:
-        """Takes values from a dictionary.
+        """Sets the values from a dictionary.
 
         Args:
-            param_dict: arrays by name; "arg:" and "aux:" before a name are dropped.
-            ctx: where to initialize parameters that are not initialized.
-            allow_missing: leave parameters that are not there as they are.
-            ignore_extra: pass over arrays that belong to no parameter.
-            restore_prefix: put this before the names.
-            filename: for messages.
-            cast_dtype, dtype_source: convert dtypes, to the parameter's ("current") or the array's ("saved").
+            param_dict: arrays by name; the prefixes "arg:" and "aux:" are dropped.
+            ctx: context for parameters that are not initialized yet.
+            allow_missing: keep the values of parameters that the dictionary does not contain.
+            ignore_extra: skip arrays that belong to no parameter.
+            restore_prefix: prefix to add to the names.
+            filename: file name for error messages.
+            cast_dtype, dtype_source: cast to the dtype of the parameter ("current") or of the array
+                ("saved").
 
         Raises:
             AssertionError: names, shapes or dtypes do not fit.
@@ -787,24 +792,25 @@ class ParameterDict:
 
 
 def save_each(filename: str, params: Mapping[str, Parameter]) -> None:
-    """Writes parameters by name to a file, one after the other: of those in parts one at a time is put together."""
+    """Writes parameters by name to a file, one after another, so that only one sharded parameter at
+    a time is gathered."""
     write_each(os.fspath(filename), (param._reduce() for param in params.values()), len(params), list(params))
 
 
 def load_named(filename: str) -> dict[str, NDArray]:
-    """The arrays of a file by name.
+    """Reads the arrays of a file by name.
 
     Raises:
-        MXNetError: the file is damaged, or its arrays have no names.
+        MXNetError: the file is corrupt, or its arrays have no names.
     """
     loaded = nd.load(filename)
     if loaded and not isinstance(loaded, dict):
-        raise MXNetError(f"{filename} holds arrays without names, which are no parameters")
+        raise MXNetError(f"{filename} contains arrays without names, which cannot be parameters")
     return dict(loaded)
 
 
 def merged(wanted: Sequence[int] | None, existing: Sequence[int]) -> tuple[int, ...] | None:
-    """Two partially known shapes in one; None where they contradict each other."""
+    """Merges two partially known shapes; None if they contradict each other."""
     if wanted is None or len(wanted) != len(existing):
         return None
     if any(a != b and a > 0 and b > 0 for a, b in zip(wanted, existing, strict=True)):

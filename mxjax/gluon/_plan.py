@@ -1,4 +1,4 @@
-"""A training step as it would run on devices that need not be here: recorded as for them, and not run."""
+"""Plans of training steps for devices that this machine may lack: the step is traced for them, not run."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class _PlannedTrace(Trace):
 
     def run(self) -> None:
         if self.calls:
-            raise MXNetError("plan: something in the step looks at a value that the step computes (asnumpy, a custom "
-                             "operator, a decision): it is not one program, and cannot be planned as one")
+            raise MXNetError("plan: the step reads a value that it computes (asnumpy, a custom operator, a condition), "
+                             "so it is not a single program and cannot be planned")
         super().run()
 
     def takes(self, pending: Promise) -> bool:

@@ -1,4 +1,4 @@
-"""A training step that has been seen, as one look-up and one call (docs/design/0019)."""
+"""Replay of a training step that has run before: one look-up and one call (docs/design/0019)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NUMBERS = object()  # a source of a program's arguments beside inputs, chunks, 
 
 
 def as_graph(block: Block) -> bool:
-    """Returns whether calling a block on arrays is running its graph, and nothing else that Python could do."""
+    """Returns whether calling a block on arrays only runs its graph, without any other Python code."""
     return isinstance(block, HybridBlock) and block._is_graph
 
 
@@ -41,7 +41,7 @@ class _Draw(int):
 
 
 class Watch:
-    """Notes where the values of a step come from, before it is done; `replay` then knows how to do it again."""
+    """Records the sources of a step's values before it runs, so that `replay` can repeat the step."""
 
     def __init__(self, net: Any, loss: Any, trainer: Trainer, inputs: Sequence[NDArray]) -> None:
         self._blocks = [block for block in (net, loss) if block is not None]
@@ -56,8 +56,8 @@ class Watch:
 
     @staticmethod
     def possible(net: Any, loss: Any, trainer: Trainer, inputs: Sequence[NDArray]) -> bool:
-        """Returns whether a step of these could be replayed: nothing of it is Python code of the user's, on one
-        context.
+        """Returns whether a step of these could be replayed: it runs no Python code of the user, on
+        one context.
         """
         return as_graph(net) and (loss is None or as_graph(loss)) and trainer._kv_initialized and \
             trainer._kvstore is None and len(trainer._updaters) == 1 and \
@@ -70,7 +70,7 @@ class Watch:
                 if not isinstance(p, int))
 
     def sources(self, trace: Trace) -> None:
-        """Looks at what the trace is about to run takes."""
+        """Finds the sources of the inputs of the program that the trace is about to run."""
         results: list[Any] = []
         random = next((block._cached_op for block in self._blocks if block._cached_op.lowered.random), None)
         drawn = {id(value): _Draw(i) for i, value in enumerate(random.drawn)} if random is not None else {}
@@ -82,7 +82,7 @@ class Watch:
         self._complete = None not in results and len(trace._numbers) <= 1
 
     def replay(self, trace: Trace, out: Any) -> Replay | None:
-        """Returns how to do the step again; None where something in it is not known."""
+        """Returns a `Replay` of the step; None if a source in it is unknown."""
         ran, trace.ran = trace.ran, None  # else it would hold its own results, and so what they are to replace
         if not self._complete or ran is None or self._prepared is not self._trainer._updaters[0]._prepared:
             return None
@@ -154,7 +154,7 @@ class Replay:
         return self._prepared.current(trainer._updaters[0].states)
 
     def __call__(self, inputs: Sequence[NDArray], batch_size: int) -> tuple[Any] | None:
-        """(What the loss is,) after the step; None where it has to be done in full: then nothing was done."""
+        """Runs the step and returns the loss in a tuple; None, without any effect, if the step has to run in full."""
         if not self._holds():
             return None
         for array, number in self._fixed:
@@ -189,9 +189,9 @@ class Replay:
 
 
 class Loop:
-    """Steps of a `Replay`, one after the other, in one program.
+    """Several consecutive steps of a `Replay` in one program.
 
-    Where the host takes longer for a step than the device, as for small networks, that is the faster way.
+    This is faster where the host needs more time per step than the device, as in small networks.
     """
 
     def __init__(self, replay: Replay) -> None:
@@ -219,11 +219,11 @@ class Loop:
         return *last, *outs
 
     def __call__(self, inputs: Sequence[NDArray], batch_size: int) -> tuple[Any, int] | None:
-        """Does a step for each row of the inputs.
+        """Runs one step per row of the inputs.
 
         Returns:
-            (The loss with a row for each step, the number of steps done), or None: nothing was done. Fewer than there
-            are rows are done where the optimizer has come to do something else.
+            (Losses with one row per step, number of completed steps), or None if nothing ran. Fewer
+            steps than rows are completed if the optimizer's behaviour changes on the way.
         """
         replay = self._replay
         if not replay._holds():

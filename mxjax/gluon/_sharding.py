@@ -1,4 +1,4 @@
-"""How a network's parameters, and what an optimizer keeps of them, lie on the devices of a mesh."""
+"""Sharding of a network's parameters and optimizer states over the devices of a mesh."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Row(NamedTuple):
 
 
 class Shardings(list):
-    """A row (name, shape, dtype, spec, bytes on each device) for each parameter; `str` of it is a table."""
+    """One row (name, shape, dtype, spec, bytes per device) per parameter; `str` formats it as a table."""
 
     def __str__(self) -> str:
         rows = [("parameter", "shape", "dtype", "split", "MB a device")]
@@ -47,17 +47,18 @@ def _told(spec: PartitionSpec) -> str:
 
 
 class Sharding:
-    """A rule for how parameters lie on a mesh.
+    """A rule that assigns a sharding to each parameter.
 
     Args:
         mesh: the devices.
-        rule: "replicated"; "fsdp"; or {regular expression: PartitionSpec}, where the first expression that is found in
-            a parameter's name decides, and the others are as with "fsdp". A parameter's own `sharding` comes first.
-        axis: the mesh axis along which batches are split, and parameters with "fsdp".
-        blocks: the network and the loss, which name their parameters.
+        rule: "replicated", "fsdp", or {regular expression: PartitionSpec}. The first expression
+            that is found in a parameter's name decides; parameters without one are sharded as with
+            "fsdp". A parameter's own `sharding` takes precedence.
+        axis: the mesh axis over which batches, and with "fsdp" also parameters, are split.
+        blocks: the network and the loss, which provide the parameters' names.
 
     Raises:
-        TypeError, ValueError: the rule is none.
+        TypeError, ValueError: the rule is invalid.
     """
 
     def __init__(self, mesh: Mesh | AbstractMesh, rule: str | Mapping[str, Any], axis: str,
@@ -79,10 +80,10 @@ class Sharding:
         return self._names.setdefault(param._key, param.name)
 
     def of(self, param: Parameter) -> NamedSharding:
-        """Returns how a parameter lies.
+        """Returns the sharding of a parameter.
 
         Raises:
-            ValueError: its rule does not fit its shape.
+            ValueError: the rule does not fit the parameter's shape.
         """
         key = param._key, param.shape, param.sharding
         cached = self._known.get(key)
@@ -112,7 +113,7 @@ class Sharding:
         told = (f"the sharding {spec} of parameter {self.name_of(param)!r} does not fit its shape {shape} and "
                 f"the mesh {dict(self._mesh.shape)}: ")
         if len(spec) > len(shape):
-            raise ValueError(f"{told}it has more entries than the shape has axes")
+            raise ValueError(f"{told}the spec has more entries than the shape has axes")
         seen: set[str] = set()
         for length, names in zip(shape, spec, strict=False):
             parts = 1
@@ -122,7 +123,7 @@ class Sharding:
                 if name not in self._mesh.shape:
                     raise ValueError(f"{told}the mesh has no axis {name!r}")
                 if name in seen:
-                    raise ValueError(f"{told}{name!r} is there twice")
+                    raise ValueError(f"{told}{name!r} occurs twice")
                 seen.add(name)
                 parts *= self._mesh.shape[name]
             if length % parts:
@@ -134,12 +135,12 @@ class Sharding:
         return [param for param in params if not self.of(param).is_fully_replicated]
 
     def place(self, trainer: Trainer, params: Sequence[Parameter]) -> None:
-        """Has parameters and their states lie as they are to."""
+        """Moves parameters and their states to their shardings."""
         for chunk, sharding in self.lying(trainer, params):
             place(chunk, sharding)
 
     def lying(self, trainer: Trainer, params: Sequence[Parameter]) -> Iterator[tuple[Any, NamedSharding]]:
-        """The chunks that are in parts, and how they lie."""
+        """Returns the sharded chunks and their shardings."""
         updater, places = trainer._updaters[0], trainer._param2idx
         for param in self.split(params):
             sharding = self.of(param)
@@ -160,7 +161,7 @@ class Sharding:
 
 
 def arrays(state: Any) -> list[NDArray]:
-    """The arrays in an optimizer's state."""
+    """Yields the arrays in an optimizer's state."""
     if isinstance(state, list | tuple):
         return [array for part in state for array in arrays(part)]
     return [state] if isinstance(state, NDArray) else []

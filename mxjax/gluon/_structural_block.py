@@ -1,6 +1,6 @@
 """`Block` of MXNet 2: parameters are named by the attributes that lead to them ("features.0.weight").
 
-It is a `Block` of MXNet 1.x without prefixes, name scopes and parameter dictionaries.
+It is the `Block` of MXNet 1.x without prefixes, name scopes and parameter dictionaries.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 __all__ = ["Block"]
 
 _OLD = {"prefix": "parameters are named by attributes, see collect_params()",
-        "name": "blocks have no names, type(block).__name__ is one of its class",
-        "name_scope": "parameters are named by attributes, no scope is needed",
+        "name": "blocks have no names; type(block).__name__ is the name of its class",
+        "name_scope": "parameters are named by attributes, so no scope is needed",
         "save_params": "save_parameters", "load_params": "load_parameters"}
 
 
@@ -51,7 +51,7 @@ class _Old:
         self._member = name
 
     def __get__(self, block: Block, owner: type) -> Any:
-        raise AttributeError(f"{owner.__name__}.{self._member} is of MXNet 1.x, and this process speaks MXNet 2: "
+        raise AttributeError(f"{owner.__name__}.{self._member} belongs to MXNet 1.x, but this process uses MXNet 2: "
                              f"{_OLD[self._member]}")
 
 
@@ -96,7 +96,7 @@ class _Child:
 
 
 def save_arrays(filename: str, params: dict[str, Parameter]) -> None:
-    """Writes parameters by name: an .npz file where they are `mx.np.ndarray`s, as MXNet 2 has it."""
+    """Writes parameters by name, as MXNet 2 does: `mx.np.ndarray`s to an .npz file."""
     if is_np_array() or any(type(a) is not NDArray for p in params.values() for a in p._data or ()):
         write_numpy(os.fspath(filename), {name: param._reduce() for name, param in params.items()})
     else:
@@ -175,19 +175,20 @@ class Block(_block.Block):
     # ------------------------------------------------------------ parameters
     @property
     def params(self) -> dict[str, Parameter]:  # type: ignore[override]
-        """The block's own parameters by attribute, without those of its children."""
+        """The block's own parameters by attribute name, without those of its children."""
         return self._reg_params
 
     @params.setter
     def params(self, value: object) -> None:
-        raise AttributeError("params cannot be assigned: assign each parameter as an attribute of its name, or use "
+        raise AttributeError("params cannot be assigned: assign each parameter to the attribute of its name, or use "
                              "share_parameters()")
 
     def collect_params(self, select: str | None = None) -> dict[str, Parameter]:  # type: ignore[override]
-        """The parameters of the block and all blocks in it, by the attributes that lead to them.
+        """Returns the parameters of the block and all its descendants by attribute path.
 
         Args:
-            select: regular expression; only names that match (from their beginning), e.g. ".*weight|.*bias".
+            select: regular expression. Only parameters whose names match it from the beginning are
+                returned, e.g. ".*weight|.*bias".
         """
         self._warn_of_hidden_blocks()
         params = cast(dict[str, Parameter], self._collect_params_with_prefix())  # all of this level
@@ -202,10 +203,10 @@ class Block(_block.Block):
         """Initializes all parameters.
 
         Args:
-            init: initializer of the parameters without their own.
-            ctx: device or list of devices, each gets a copy; by default the current one.
+            init: initializer of parameters without one of their own.
+            ctx: device or list of devices, each of which gets a copy; by default the current one.
             verbose: log each initialization.
-            force_reinit: initialize again what is initialized already.
+            force_reinit: reinitialize parameters that are initialized already.
         """
         if verbose:
             init = initializer.create(init)
@@ -214,16 +215,16 @@ class Block(_block.Block):
             param.initialize(None, ctx, init, force_reinit=force_reinit)
 
     def share_parameters(self, shared: dict[str, Parameter] | None) -> Block:
-        """Has the block use parameters of another one from now on.
+        """Replaces parameters of this block by those of another one.
 
         Args:
-            shared: parameters by the names that they have here, as `other.collect_params()` gives them.
+            shared: parameters by their names in this block, such as `other.collect_params()`.
 
         Returns:
             The block.
 
         Raises:
-            ValueError: `shared` is no dict.
+            ValueError: `shared` is not a dict.
         """
         if shared is None:
             return self
@@ -249,7 +250,7 @@ class Block(_block.Block):
             setattr(param, name, value)
 
     def zero_grad(self) -> None:
-        """Sets all gradients to zero, those of a device in one call."""
+        """Sets all gradients to zero, in one call per device."""
         dense: dict[Context, list[NDArray]] = defaultdict(list)
         for param in self.collect_params().values():
             for grad in param._grad or ():
@@ -266,7 +267,7 @@ class Block(_block.Block):
             param.reset_ctx(device)
 
     def reset_ctx(self, ctx: Context | Sequence[Context] | None) -> None:
-        """The old name of `reset_device`."""
+        """Deprecated name of `reset_device`."""
         warnings.warn("Block.reset_ctx has been renamed to Block.reset_device", DeprecationWarning, stacklevel=2)
         self.reset_device(ctx)
 
@@ -281,14 +282,15 @@ class Block(_block.Block):
 
         Args:
             filename: the file.
-            ctx: where to initialize parameters that are not initialized; by default the current device.
-            allow_missing: leave parameters that are not in the file as they are.
-            ignore_extra: pass over arrays that belong to no parameter.
-            cast_dtype, dtype_source: convert dtypes, to the parameter's ("current") or the file's ("saved").
+            ctx: device for parameters that are not initialized yet; by default the current one.
+            allow_missing: keep the values of parameters that the file does not contain.
+            ignore_extra: skip arrays that belong to no parameter.
+            cast_dtype, dtype_source: cast to the dtype of the parameter ("current") or of the file
+                ("saved").
 
         Raises:
             AssertionError: a parameter is missing, or shapes or dtypes do not fit.
-            ValueError: the file has more than the block.
+            ValueError: the file contains arrays that belong to no parameter.
         """
         loaded = _loaded(filename)
         if loaded:
@@ -298,10 +300,11 @@ class Block(_block.Block):
     def load_dict(self, param_dict: dict[str, Any], ctx: Context | Sequence[Context] | None = None,
                   allow_missing: bool = False, ignore_extra: bool = False, cast_dtype: bool = False,
                   dtype_source: str = "current") -> None:
-        """Takes values by name; other arguments and errors as in `load_parameters`.
+        """Sets values by name; other arguments and errors as in `load_parameters`.
 
         Args:
-            param_dict: arrays (NumPy's, too) by parameter name; "arg:" and "aux:" before a name are dropped.
+            param_dict: arrays (also NumPy arrays) by parameter name; the prefixes "arg:" and "aux:"
+                are dropped.
             ctx, allow_missing, ignore_extra, cast_dtype, dtype_source: see `load_parameters`.
         """
         self._take_values(param_dict, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source, "param_dict")
@@ -333,7 +336,8 @@ class Block(_block.Block):
     def save(self, prefix: str) -> None:
         """Writes `prefix-model.json` (all blocks, graphs of hybridized ones) and `prefix-model.params`.
 
-        Both are on the disk before one is replaced, so that a failure changes neither.
+        Both files are written completely before either one is replaced, so a failure changes
+        neither.
         """
         with together():
             write_file(f"{prefix}-model.json", json.dumps(dict([self._described([0])])))
@@ -348,7 +352,7 @@ class Block(_block.Block):
         return name, model
 
     def load(self, prefix: str) -> None:
-        """Reads what `save` wrote of a block made in the same way."""
+        """Loads the files that `save` wrote for a block with the same structure."""
         with reading(f"{prefix}-model.json", "the parts of such a block"), \
                 open(f"{prefix}-model.json", encoding="utf-8") as file:
             self._restored(json.load(file), [0])

@@ -1,4 +1,4 @@
-"""`Parameter` of MXNet 2: its name is that of its kind ("weight"), and its variable in graphs has a name of its own."""
+"""`Parameter` of MXNet 2: its name is its kind ("weight"), and its variable in graphs has a unique name."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ __all__ = ["Constant", "Parameter"]
 
 
 class Parameter(_parameter.Parameter, own_arrays=False):
-    """A weight of a block: one array, and one gradient, on each device it is initialized on.
+    """A parameter of a block, with one array and one gradient per device.
 
     Args:
-        name: the kind of parameter, which says how it is initialized where nothing else does: "weight", "bias" ...
+        name: the kind of parameter ("weight", "bias" ...), which selects the default
+            initialization.
         grad_req, shape, dtype, lr_mult, wd_mult, init, allow_deferred_init, differentiable, stype, grad_stype: as in
             MXNet 1.x.
 
@@ -61,7 +62,7 @@ class Parameter(_parameter.Parameter, own_arrays=False):
         self._uuid, self._var = unique, None
 
     def var(self) -> Symbol:
-        """The symbol that stands for this parameter in graphs."""
+        """Returns the symbol of this parameter in graphs."""
         if self._var is None:
             self._var = symbol.var(self._key, shape=self.shape, dtype=self.dtype, lr_mult=self.lr_mult,
                                    wd_mult=self.wd_mult, init=self.init, stype=self._stype)
@@ -87,26 +88,26 @@ class Parameter(_parameter.Parameter, own_arrays=False):
 
     @with_device
     def data(self, ctx: Context | None = None) -> NDArray:
-        """The array on a device; see MXNet 1.x."""
+        """Returns the array on a device; see MXNet 1.x."""
         return self._recorded(super().data(ctx))
 
     def list_data(self) -> list[NDArray]:
-        """The arrays on all devices, in the order of `list_device`."""
+        """Returns the arrays on all devices, in the order of `list_device`."""
         return [self._recorded(array) for array in super().list_data()]
 
     @with_device
     def grad(self, ctx: Context | None = None) -> NDArray:
-        """The gradient on a device."""
+        """Returns the gradient on a device."""
         return super().grad(ctx)
 
     @with_device
     def initialize(self, init: InitializerLike = None, ctx: Context | Sequence[Context] | None = None,
                    default_init: InitializerLike = _parameter.DEFAULT_INIT, force_reinit: bool = False) -> None:
-        """Makes value and gradient arrays; waits for the first forward pass where the shape is not known."""
+        """Creates the value and gradient arrays; if the shape is unknown, defers that to the first forward pass."""
         super().initialize(init, ctx, default_init, force_reinit)
 
     def list_ctx(self) -> list[Context]:
-        """The old name of `list_device`."""
+        """Deprecated name of `list_device`."""
         warnings.warn("Parameter.list_ctx has been renamed to Parameter.list_device", DeprecationWarning, stacklevel=2)
         return self.list_device()
 
@@ -115,7 +116,7 @@ class Parameter(_parameter.Parameter, own_arrays=False):
         super().reset_ctx(device)
 
     def reset_ctx(self, ctx: Context | Sequence[Context] | None) -> None:
-        """The old name of `reset_device`."""
+        """Deprecated name of `reset_device`."""
         warnings.warn("Parameter.reset_ctx has been renamed to Parameter.reset_device", DeprecationWarning,
                       stacklevel=2)
         self.reset_device(ctx)
@@ -141,10 +142,10 @@ class Parameter(_parameter.Parameter, own_arrays=False):
 
 
 class Constant(_parameter.ConstantValue, Parameter):
-    """A parameter that neither autograd nor a Trainer changes; `set_data` can.
+    """A parameter that only `set_data` changes, never autograd or a Trainer.
 
     Args:
-        value: an array, or anything `mx.np.array` takes.
+        value: an array, or anything that `mx.np.array` accepts.
 
     Example:
         >>> mx.gluon.Constant([[1, 2], [3, 4]]).shape  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""The table that `Block.summary` prints, and what a notebook shows of a block."""
+"""The table that `Block.summary` prints, and the HTML that a notebook shows for a block."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _shape_text(values: object) -> str:
 
 
 def summary(block: Block, inputs: Sequence[Any]) -> None:
-    """Runs a block on inputs and prints what its layers did."""
+    """Runs a block on inputs and prints a summary of its layers."""
     seen: set[Any] = set()
     rows: list[tuple[str, str, int]] = [("Input", _shape_text(inputs), 0)]
     totals = {"total": 0, "trainable": 0, "shared": 0}
@@ -71,12 +71,12 @@ def summary(block: Block, inputs: Sequence[Any]) -> None:
 
 
 def as_html(block: Block) -> str:
-    """A block's own parameters and its children, which fold up."""
+    """Renders a block's parameters and its children as collapsible HTML."""
     def count(one: Block) -> str:
         shapes = [param.shape for param in one.collect_params().values()]
         known = [shape for shape in shapes if shape is not None and all(n > 0 for n in shape)]
         total = sum(math.prod(shape) for shape in known)
-        return f"{total:,} parameters" + ("" if len(known) == len(shapes) else ", and some of unknown shapes")
+        return f"{total:,} parameters" + ("" if len(known) == len(shapes) else ", and some with unknown shapes")
 
     def part(name: str, one: Block, depth: int) -> str:
         rows = "".join(f"<tr><td>{html.escape(param.name)}</td><td>{html.escape(str(param.shape))}</td>"

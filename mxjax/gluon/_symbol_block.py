@@ -1,4 +1,4 @@
-"""`SymbolBlock`: a symbol as a block, and what files of one need."""
+"""`SymbolBlock`: a symbol as a block, and how it is loaded from files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["GraphBlock", "SymbolBlock"]
 
 
 class GraphBlock:
-    """The parts that blocks made of symbols have in common at both levels of the API."""
+    """Common base of the symbol blocks of both API levels."""
 
     _traced = False
     _cached_graph: tuple
@@ -36,7 +36,7 @@ class GraphBlock:
         """Takes the graph; returns (grad_req, dtype) of its parameters by name.
 
         Raises:
-            AssertionError: an input is no variable, or a variable is row_sparse.
+            AssertionError: an input is not a variable, or a variable is row_sparse.
         """
         if isinstance(inputs, Symbol) and len(inputs.list_outputs()) == 1:
             inputs = [inputs]
@@ -105,11 +105,11 @@ class SymbolBlock(GraphBlock, HybridBlock):
 
     Args:
         outputs: symbol, or list of symbols.
-        inputs: those of its variables that are inputs; the others become parameters.
+        inputs: its variables that are inputs; the other variables become parameters.
         params: dictionary to take parameters from.
 
     Raises:
-        AssertionError: an input is no variable, or a variable is row_sparse.
+        AssertionError: an input is not a variable, or a variable is row_sparse.
 
     Example:
         >>> data = mx.sym.var("data")
@@ -123,13 +123,13 @@ class SymbolBlock(GraphBlock, HybridBlock):
     def imports(symbol_file: str, input_names: str | Sequence[str], param_file: str | None = None,
                 ctx: Context | Sequence[Context] | None = None, allow_missing: bool = False,
                 ignore_extra: bool = False) -> SymbolBlock:
-        """A block of what `HybridBlock.export` or `Module.save_checkpoint` wrote, here or in MXNet.
+        """Loads a block from the files of `HybridBlock.export` or `Module.save_checkpoint`, of mxjax or MXNet.
 
         Args:
             symbol_file: the `-symbol.json` file.
             input_names: names of the inputs.
-            param_file: the `.params` file; without it the parameters have to be initialized.
-            ctx: where to put the parameters.
+            param_file: the `.params` file; without it, the parameters must be initialized.
+            ctx: context of the parameters.
             allow_missing, ignore_extra: see `ParameterDict.load`.
         """
         names = [input_names] if isinstance(input_names, str) else input_names
@@ -160,7 +160,7 @@ class SymbolBlock(GraphBlock, HybridBlock):
         return self._composed([x, *args])
 
     def reset_ctx(self, ctx: Context | Sequence[Context] | None) -> None:
-        """Moves all parameters to other contexts (None: the current one), those a backend made included."""
+        """Moves all parameters, including those that a backend created, to other contexts (None: the current one)."""
         params = {param.name: param for is_arg, param in self._cached_op_args if not is_arg}
         for param in {**params, **self.collect_params()._params}.values():
             param.reset_ctx(ctx)

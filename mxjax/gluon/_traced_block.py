@@ -1,7 +1,7 @@
-"""`HybridBlock` of MXNet 2: `forward` is called on arrays, and traced to a graph where the block is hybridized.
+"""`HybridBlock` of MXNet 2: `forward` runs on arrays, and is traced to a graph if the block is hybridized.
 
-Layers of the library define `hybrid_forward`, from which `forward` comes here; it calls operators on arrays, which the
-trace takes as those of any `forward`.
+Layers of the library define `hybrid_forward`; their `forward`, derived from it here, calls
+operators on arrays and is traced like any other.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _DEACTIVATED = ("Currently the model has been hybridized. Automatically deactiva
 
 
 class HybridBlock(_hybrid_block.HybridBlock):
-    """Base of blocks whose `forward` runs on arrays as it is and, after `hybridize()`, as one compiled graph.
+    """Base of blocks whose `forward` runs on arrays and, after `hybridize()`, as one compiled graph.
 
     The first call of a hybridized block traces `forward`: operators become nodes of the graph instead of running.
-    Python's own values and decisions become constants of it.
+    Python values and the outcomes of Python conditions become constants of it.
 
     Example:
         >>> class Scale(mx.gluon.HybridBlock):  # doctest: +SKIP
@@ -93,13 +93,14 @@ class HybridBlock(_hybrid_block.HybridBlock):
             self, active: bool = True, partition_if_dynamic: bool = True, static_alloc: bool = False,
             static_shape: bool = False, inline_limit: int = 2, forward_bulk_size: int | None = None,
             backward_bulk_size: int | None = None, remat: bool | str | None = None) -> None:
-        """Has the block, and all blocks in it, run as compiled graphs (or, with `active` off, imperatively again).
+        """Compiles this block and all its children into graphs, or with `active=False` runs them imperatively again.
 
         Args:
             active: on or off.
             partition_if_dynamic, static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size:
-                MXNet's choices of memory and scheduling, which are made by themselves here.
-            remat: training that needs less memory, as in MXNet 1.x's `hybridize` of this library.
+                MXNet's memory and scheduling options; ignored, because XLA decides.
+            remat: reduces the memory of training; see `hybridize` at the MXNet 1.x level of this
+                library.
         """
         super().hybridize(active, None, True, static_alloc, static_shape, inline_limit, forward_bulk_size,
                           backward_bulk_size, remat)
@@ -108,7 +109,7 @@ class HybridBlock(_hybrid_block.HybridBlock):
                      partition_if_dynamic: bool = True, static_alloc: bool = False, static_shape: bool = False,
                      inline_limit: int = 2, forward_bulk_size: int | None = None,
                      backward_bulk_size: int | None = None, **kwargs: Any) -> None:
-        """Hybridizes the block and makes its graph for a backend at once, without running it; see MXNet 1.x's."""
+        """Hybridizes the block and builds its graph for a backend immediately, without running it; see MXNet 1.x."""
         if not backend:
             raise ValueError('Must specify "backend" to optimize_for')
         _hybrid_block.HybridBlock.hybridize(self, True, backend, clear, static_alloc, static_shape, inline_limit,
@@ -127,10 +128,10 @@ class HybridBlock(_hybrid_block.HybridBlock):
             self._knows_shapes = True
 
     def infer_shape(self, *args: Nested) -> None:
-        """Works out the shapes of the block's own parameters from inputs; blocks that leave one unknown define it.
+        """Infers the shapes of the block's own parameters from inputs; blocks with unknown shapes define it.
 
         Raises:
-            RuntimeError: a shape is not known.
+            RuntimeError: a shape is unknown.
         """
         unknown = [param for param in self._reg_params.values() if not shape_is_known(param.shape)]
         if unknown and _layer_forward(type(self)) is not _NO_LAYER:
@@ -209,12 +210,12 @@ class HybridBlock(_hybrid_block.HybridBlock):
 
         Args:
             path: beginning of the file names; None: write nothing.
-            epoch: number in the second one (4 digits).
+            epoch: number in the second file's name (4 digits).
             remove_amp_cast: leave out the casts of automatic mixed precision.
 
         Returns:
-            The names of the files (None instead of the second where there are no parameters); without a path the symbol
-            and its parameters by name.
+            The names of the files (None instead of the second if there are no parameters). Without
+            a path, the symbol and its parameters by name.
 
         Raises:
             RuntimeError: the block has not been hybridized and called.
@@ -241,7 +242,7 @@ class HybridBlock(_hybrid_block.HybridBlock):
         return files[0], files[1] if params else None
 
     def reset_device(self, device: Context | Sequence[Context] | None) -> None:
-        """Moves all parameters to other devices (None: the current one), those a backend made included."""
+        """Moves all parameters, including those that a backend created, to other devices (None: the current one)."""
         params = {param._key: param for is_arg, param in self._cached_op_args if not is_arg}
         for param in {**params, **self._by_variable()}.values():
             param.reset_device(device)
@@ -252,7 +253,8 @@ class HybridBlock(_hybrid_block.HybridBlock):
         """Runs the block: hooks and `forward`, or its compiled graph.
 
         Raises:
-            ValueError: there is no array among the inputs, or, hybridized, they are on several devices.
+            ValueError: no input is an array, or the inputs of a hybridized block are on several
+                devices.
         """
         given = (x, *args)
         if not is_np_array() and type(self).__module__.startswith("mxjax."):

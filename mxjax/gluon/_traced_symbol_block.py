@@ -29,11 +29,11 @@ class SymbolBlock(GraphBlock, HybridBlock):
 
     Args:
         outputs: symbol, or list of symbols.
-        inputs: those of its variables that are inputs; the others become parameters.
-        params: parameters to take, by name.
+        inputs: its variables that are inputs; the other variables become parameters.
+        params: existing parameters to use, by name.
 
     Raises:
-        AssertionError: an input is no variable, or a variable is row_sparse.
+        AssertionError: an input is not a variable, or a variable is row_sparse.
         ValueError: the graph does not use one of `params`.
 
     Example:
@@ -46,13 +46,13 @@ class SymbolBlock(GraphBlock, HybridBlock):
     def imports(symbol_file: str, input_names: str | Sequence[str], param_file: str | None = None,
                 ctx: Context | Sequence[Context] | None = None, allow_missing: bool = False,
                 ignore_extra: bool = False) -> SymbolBlock:
-        """A block of what `HybridBlock.export` wrote, here, in MXNet 2 or in MXNet 1.x.
+        """Loads a block from the files of `HybridBlock.export`, of mxjax, MXNet 2 or MXNet 1.x.
 
         Args:
             symbol_file: the `-symbol.json` file.
             input_names: names of the inputs.
-            param_file: the `.params` file; without it the parameters have to be initialized.
-            ctx: where to put the parameters.
+            param_file: the `.params` file; without it, the parameters must be initialized.
+            ctx: device of the parameters.
             allow_missing, ignore_extra: see `Block.load_parameters`.
         """
         names = [input_names] if isinstance(input_names, str) else input_names
@@ -88,14 +88,14 @@ class SymbolBlock(GraphBlock, HybridBlock):
         """Leaves shapes to the graph."""
 
     def infer_shape(self, *args: Nested) -> None:
-        """Works out the parameters' shapes from inputs."""
+        """Infers the parameters' shapes from inputs."""
         self._infer_attrs("infer_shape", "shape", *args)
 
     def _get_graph(self, *args: Nested) -> tuple[list[Symbol], Symbol]:
         return self._cached_graph
 
     def __call__(self, x: Nested, *args: Nested) -> Any:
-        """Runs the graph on arrays, or composes it with symbols; hooks are called."""
+        """Calls the hooks and runs the graph on arrays, or composes it with symbols."""
         for hook in self._forward_pre_hooks.values():
             hook(self, (x, *args))
         out = self.forward(x, *args)
@@ -104,7 +104,7 @@ class SymbolBlock(GraphBlock, HybridBlock):
         return out
 
     def forward(self, x: Nested, *args: Nested) -> Any:
-        """Runs the graph on arrays, or composes it with symbols; in a trace its nodes become part of that."""
+        """Runs the graph on arrays, or composes it with symbols; during a trace, its nodes join the traced graph."""
         if not isinstance(x, NDArray):
             return self._composed([x, *args])
         if state.recorder is not None:

@@ -1,4 +1,4 @@
-"""Types of what blocks take, for signatures."""
+"""Types of the inputs of blocks, for signatures."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Activation: TypeAlias = str | Callable[..., Any]  # its name, or a block or func
 
 
 class Indexed(Protocol):
-    """Samples by number: a data set, a list or an array."""
+    """Samples by index: a data set, a list or an array."""
 
     def __len__(self) -> int:
-        """Returns how many there are."""
+        """Returns the number of samples."""
         ...
 
     def __getitem__(self, index: Any, /) -> Any:
-        """Returns one of them."""
+        """Returns a sample."""
         ...

@@ -1,4 +1,4 @@
-"""Losses: blocks that map predictions and labels to one value for each example."""
+"""Losses: blocks that map predictions and labels to one value per example."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Loss(HybridBlock):
     """Base of the losses.
 
     Args:
-        weight: number the loss is multiplied by; None: 1.
+        weight: factor of the loss; None: 1.
         batch_axis: axis of the examples.
     """
 
@@ -64,7 +64,8 @@ class L2Loss(Loss):
     Args:
         weight, batch_axis: see `Loss`.
 
-    Inputs: pred, label of as many values, optionally sample_weight that broadcasts to them. Output: (batch,).
+    Inputs: pred, label with as many values, optionally sample_weight that broadcasts to them.
+        Output: (batch,).
 
     Example:
         >>> mx.gluon.loss.L2Loss()(mx.nd.array([1, 2]), mx.nd.array([3, 2])).asnumpy()
@@ -75,7 +76,7 @@ class L2Loss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
 
     def hybrid_forward(self, F: ModuleType, pred: Tensor, label: Tensor, sample_weight: Tensor | None = None) -> Any:  # noqa: N803
-        """The loss of each example."""
+        """Computes the loss of each example."""
         weight = 1.0 if self._weight is None else self._weight
         loss = F.square(_reshape_like(F, label, pred) - pred)
         loss = _apply_weighting(F, loss, weight / 2, sample_weight)
@@ -97,7 +98,7 @@ class L1Loss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
 
     def hybrid_forward(self, F: ModuleType, pred: Tensor, label: Tensor, sample_weight: Tensor | None = None) -> Any:  # noqa: N803
-        """The loss of each example."""
+        """Computes the loss of each example."""
         return self._mean(F, F.abs(_reshape_like(F, label, pred) - pred), sample_weight)
 
 
@@ -110,7 +111,7 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
     """-label · log(p) - (1 - label) · log(1 - p), averaged over each example; p = sigmoid(pred).
 
     Args:
-        from_sigmoid: pred is p already.
+        from_sigmoid: pred is already p.
         weight, batch_axis: see `Loss`.
 
     Inputs: as in `L2Loss`, and optionally pos_weight, a factor on the first term that broadcasts to label.
@@ -128,7 +129,7 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
 
     def hybrid_forward(self, F: ModuleType, pred: Tensor, label: Tensor, sample_weight: Tensor | None = None,  # noqa: N803
                        pos_weight: Tensor | None = None) -> Any:
-        """The loss of each example."""
+        """Computes the loss of each example."""
         label = _reshape_like(F, label, pred)
         if self._from_sigmoid:
             eps = 1e-12
@@ -152,9 +153,9 @@ class SoftmaxCrossEntropyLoss(Loss):
 
     Args:
         axis: the classes' axis.
-        sparse_label: label holds class numbers, in pred's shape without `axis`; otherwise probabilities, in pred's
-            shape.
-        from_logits: pred is log softmax already.
+        sparse_label: label contains class indices and has pred's shape without `axis`; otherwise it
+            contains probabilities and has pred's shape.
+        from_logits: pred is already log softmax.
         weight, batch_axis: see `Loss`.
 
     Inputs: pred, label, optionally sample_weight. Output: (batch,).
@@ -171,7 +172,7 @@ class SoftmaxCrossEntropyLoss(Loss):
         self._axis, self._sparse_label, self._from_logits = axis, sparse_label, from_logits
 
     def hybrid_forward(self, F: ModuleType, pred: Tensor, label: Tensor, sample_weight: Tensor | None = None) -> Any:  # noqa: N803
-        """The loss of each example."""
+        """Computes the loss of each example."""
         if not self._from_logits:
             pred = F.log_softmax(pred, axis=self._axis)
         if self._sparse_label:
@@ -185,10 +186,10 @@ SoftmaxCELoss = SoftmaxCrossEntropyLoss
 
 
 class KLDivLoss(Loss):
-    """label · (log(label) - pred), summed over each example: Kullback-Leibler divergence.
+    """Kullback-Leibler divergence: label · (log(label) - pred), summed over each example.
 
     Args:
-        from_logits: pred is log softmax already.
+        from_logits: pred is already log softmax.
         axis: the classes' axis.
         weight, batch_axis: see `Loss`.
 
@@ -206,7 +207,7 @@ class KLDivLoss(Loss):
         self._from_logits, self._axis = from_logits, axis
 
     def hybrid_forward(self, F: ModuleType, pred: Tensor, label: Tensor, sample_weight: Tensor | None = None) -> Any:  # noqa: N803
-        """The loss of each example."""
+        """Computes the loss of each example."""
         if not self._from_logits:
             pred = F.log_softmax(pred, axis=self._axis)
         loss = _apply_weighting(F, label * (F.log(label + 1e-12) - pred), self._weight, sample_weight)
@@ -224,7 +225,7 @@ class CTCLoss(Loss):
     Inputs: pred (not normalized), label, optionally pred_lengths and label_lengths, (batch,) each, and sample_weight.
 
     Raises:
-        AssertionError: a layout is none of these.
+        AssertionError: unknown layout.
 
     Example:
         >>> mx.gluon.loss.CTCLoss()(mx.nd.zeros((1, 2, 3)), mx.nd.array([[1]])).asnumpy().round(2)
@@ -241,7 +242,7 @@ class CTCLoss(Loss):
 
     def hybrid_forward(self, F: ModuleType, pred: Tensor, label: Tensor, pred_lengths: Tensor | None = None,  # noqa: N803
                        label_lengths: Tensor | None = None, sample_weight: Tensor | None = None) -> Any:
-        """The loss of each example."""
+        """Computes the loss of each example."""
         if self._layout == "NTC":
             pred = F.swapaxes(pred, 0, 1)
         if self._batch_axis == 1:
@@ -257,7 +258,7 @@ class HuberLoss(Loss):
     """(label - pred)² / (2 · rho) near zero, |label - pred| - rho / 2 beyond rho, averaged over each example.
 
     Args:
-        rho: where the square ends.
+        rho: |label - pred| at which the loss becomes linear.
         weight, batch_axis: see `Loss`.
 
     Inputs: as in `L2Loss`.
@@ -272,7 +273,7 @@ class HuberLoss(Loss):
         self._rho = rho
 
     def hybrid_forward(self, F: ModuleType, pred: Tensor, label: Tensor, sample_weight: Tensor | None = None) -> Any:  # noqa: N803
-        """The loss of each example."""
+        """Computes the loss of each example."""
         error = F.abs(_reshape_like(F, label, pred) - pred)
         loss = F.where(error > self._rho, error - 0.5 * self._rho, (0.5 / self._rho) * F.square(error))
         return self._mean(F, loss, sample_weight)
@@ -282,7 +283,7 @@ class HingeLoss(Loss):
     """max(0, margin - pred · label), averaged over each example; label is -1 or 1.
 
     Args:
-        margin: what pred · label should exceed.
+        margin: value that pred · label should exceed.
         weight, batch_axis: see `Loss`.
 
     Inputs: as in `L2Loss`.
@@ -300,7 +301,7 @@ class HingeLoss(Loss):
         return F.relu(self._margin - pred * _reshape_like(F, label, pred))
 
     def hybrid_forward(self, F: ModuleType, pred: Tensor, label: Tensor, sample_weight: Tensor | None = None) -> Any:  # noqa: N803
-        """The loss of each example."""
+        """Computes the loss of each example."""
         return self._mean(F, self._hinge(F, pred, label), sample_weight)
 
 
@@ -341,7 +342,7 @@ class LogisticLoss(Loss):
         self._label_format = label_format
 
     def hybrid_forward(self, F: ModuleType, pred: Tensor, label: Tensor, sample_weight: Tensor | None = None) -> Any:  # noqa: N803
-        """The loss of each example."""
+        """Computes the loss of each example."""
         label = _reshape_like(F, label, pred)
         if self._label_format == "signed":
             label = (label + 1.0) / 2.0
@@ -355,7 +356,7 @@ class TripletLoss(Loss):
         margin: how much closer the positive example should be.
         weight, batch_axis: see `Loss`.
 
-    Inputs: pred, positive, negative, of as many values. Output: (batch,).
+    Inputs: pred, positive and negative with as many values each. Output: (batch,).
 
     Example:
         >>> loss = mx.gluon.loss.TripletLoss()
@@ -368,7 +369,7 @@ class TripletLoss(Loss):
         self._margin = margin
 
     def hybrid_forward(self, F: ModuleType, pred: Tensor, positive: Tensor, negative: Tensor) -> Any:  # noqa: N803
-        """The loss of each example."""
+        """Computes the loss of each example."""
         near, far = (F.square(_reshape_like(F, other, pred) - pred) for other in (positive, negative))
         loss = F.relu(F.sum(near - far, axis=self._batch_axis, exclude=True) + self._margin)
         return _apply_weighting(F, loss, self._weight)
@@ -382,7 +383,7 @@ class PoissonNLLLoss(Loss):
         from_logits: pred is the logarithm of the rate; otherwise the rate.
         compute_full: add Stirling's approximation of log(target!) where target > 1.
 
-    Inputs: pred, target of as many values, optionally sample_weight. Output: (1,).
+    Inputs: pred, target with as many values, optionally sample_weight. Output: (1,).
 
     Example:
         >>> loss = mx.gluon.loss.PoissonNLLLoss(from_logits=False)
@@ -397,7 +398,7 @@ class PoissonNLLLoss(Loss):
 
     def hybrid_forward(self, F: ModuleType, pred: Tensor, target: Tensor, sample_weight: Tensor | None = None,  # noqa: N803
                        epsilon: float = 1e-08) -> Any:
-        """The loss."""
+        """Computes the loss."""
         target = _reshape_like(F, target, pred)
         loss = F.exp(pred) - target * pred if self._from_logits else pred - target * F.log(pred + epsilon)
         if self._compute_full:
@@ -411,7 +412,7 @@ class CosineEmbeddingLoss(Loss):
 
     Args:
         weight, batch_axis: see `Loss`.
-        margin: cosine below which unlike inputs cost nothing.
+        margin: cosine below which dissimilar inputs have no loss.
 
     Inputs: input1, input2 (batch, length), label (batch,), optionally sample_weight. Output: (batch, 1).
 
@@ -429,7 +430,7 @@ class CosineEmbeddingLoss(Loss):
 
     def hybrid_forward(self, F: ModuleType, input1: Tensor, input2: Tensor, label: Tensor,  # noqa: N803
                        sample_weight: Tensor | None = None) -> Any:
-        """The loss of each example."""
+        """Computes the loss of each example."""
         input1 = _reshape_like(F, input1, input2)
         label = label.reshape((-1, 1))
         cosine = self._cosine_similarity(F, input1, input2)
@@ -444,13 +445,13 @@ class CosineEmbeddingLoss(Loss):
 
 
 class SDMLLoss(Loss):
-    """Smoothed deep metric learning loss: rows of x1 and x2 of the same number are pairs, all others are not.
+    """Smoothed deep metric learning loss: rows of x1 and x2 with the same index are pairs, all others are not.
 
     Bonadiman, Kumar and Mittal, "Large Scale Question Paraphrase Retrieval with Smoothed Deep Metric Learning", 2019,
     arXiv:1905.12786.
 
     Args:
-        smoothing_parameter: probability given to the other rows.
+        smoothing_parameter: probability assigned to the other rows.
         weight, batch_axis: see `Loss`.
 
     Inputs: x1, x2 (batch, length). Output: (batch,).
@@ -468,7 +469,7 @@ class SDMLLoss(Loss):
         self.smoothing_parameter = smoothing_parameter
 
     def hybrid_forward(self, F: ModuleType, x1: NDArray, x2: NDArray) -> Any:  # noqa: N803
-        """The loss of each row."""
+        """Computes the loss of each row."""
         if x1.shape != x2.shape:
             raise AssertionError(f"SDMLLoss: x1 has shape {x1.shape}, x2 {x2.shape}")
         size, length = x1.shape

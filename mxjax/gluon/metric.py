@@ -1,6 +1,6 @@
-"""Metrics as MXNet 2 has them (`mx.gluon.metric`): other defaults, more kinds of classes, means over samples.
+"""The metrics of MXNet 2 (`mx.gluon.metric`): other defaults, more class types, means over samples.
 
-A class that does the same in both versions is `mx.metric`'s, with its arguments of MXNet 2.
+Classes that behave alike in both versions are those of `mx.metric`, with the arguments of MXNet 2.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Names = list[str] | None
 
 
 class EvalMetric(_base.EvalMetric):
-    """Base of these metrics, which have a registry of their own; arguments as in `mx.metric.EvalMetric`."""
+    """Base of these metrics, which have a separate registry; arguments as in `mx.metric.EvalMetric`."""
 
 
 register = registry.get_register_func(EvalMetric, "metric")
@@ -37,7 +37,7 @@ _create = registry.get_create_func(EvalMetric, "metric")
 
 def create(metric: str | dict[str, Any] | EvalMetric | Callable[..., Any] | list[Any], *args: Any,
            **kwargs: Any) -> EvalMetric:
-    """A metric from what stands for it.
+    """Creates a metric from a name or another description.
 
     Args:
         metric: a name, a configuration (dict or JSON), a metric, a function `feval(label, pred)`, or a list of these.
@@ -61,7 +61,7 @@ class CompositeEvalMetric(  # pyright: ignore[reportIncompatibleMethodOverride] 
     """Several metrics as one, whose names and values are lists.
 
     Args:
-        metrics: what `create` takes, each.
+        metrics: metrics, or descriptions that `create` accepts.
         name, output_names, label_names: as in `EvalMetric`.
     """
 
@@ -71,25 +71,25 @@ class CompositeEvalMetric(  # pyright: ignore[reportIncompatibleMethodOverride] 
 @register
 @alias("acc")
 class Accuracy(_base.Accuracy, EvalMetric):
-    """Share of right classes; arguments as in `mx.metric.Accuracy`."""
+    """Fraction of correct classes; arguments as in `mx.metric.Accuracy`."""
 
 
 @register
 @alias("top_k_accuracy", "top_k_acc")
 class TopKAccuracy(_base.TopKAccuracy, EvalMetric):
-    """Share of labels among the k most likely classes; arguments as in `mx.metric.TopKAccuracy`."""
+    """Fraction of labels among the k most likely classes; arguments as in `mx.metric.TopKAccuracy`."""
 
 
 def predict_with_threshold(pred: Any, threshold: float | ndarray.NDArray | numpy.ndarray = 0.5) -> Any:
-    """Returns booleans: where predictions exceed a threshold.
+    """Returns booleans that tell where predictions exceed a threshold.
 
     Args:
         pred: array (..., classes).
-        threshold: a float, or an array with one for each class.
+        threshold: a float, or an array with one threshold per class.
 
     Raises:
-        ValueError: the threshold is something else.
-        AssertionError: there are as many thresholds as there are no classes.
+        ValueError: the threshold is neither a float nor an array.
+        AssertionError: the number of thresholds differs from the number of classes.
     """
     if not isinstance(threshold, float | ndarray.NDArray | numpy.ndarray):
         raise ValueError(f"threshold must be a float or an array, got {type(threshold).__name__}")
@@ -99,10 +99,10 @@ def predict_with_threshold(pred: Any, threshold: float | ndarray.NDArray | numpy
 
 
 def one_hot(idx: Any, num: int) -> Any:
-    """Rows that have 1 at a place, and 0 elsewhere.
+    """Returns one-hot rows: 1 at an index, 0 elsewhere.
 
     Args:
-        idx: the places, shape (n,).
+        idx: the indices, shape (n,).
         num: length of a row.
 
     Returns:
@@ -122,12 +122,12 @@ class _Counts:
         self.reset_stats()
 
     def reset_stats(self) -> None:
-        """Forget all counts."""
+        """Resets all counts."""
         self.num_classes: int | None = None
         self.true_positives, self.false_negatives, self.false_positives, self.true_negatives = numpy.zeros((4, 1))
 
     def update_stats(self, label: Any, pred: Any) -> None:
-        """Count in a label and a prediction, whose shapes the kind of classes decides."""
+        """Adds a label and a prediction to the counts; the class type determines their shapes."""
         label, pred = _numpy(label).astype(numpy.int32), _numpy(pred)
         forms = {"binary": self._binary, "multiclass": self._multiclass, "multilabel": self._multilabel}
         if self.class_type not in forms:
@@ -180,12 +180,12 @@ class _Counts:
 
     @property
     def precision(self) -> numpy.ndarray:
-        """Right ones among those predicted, for each class."""
+        """Precision of each class."""
         return self.true_positives / numpy.maximum(self.true_positives + self.false_positives, 1e-12)
 
     @property
     def recall(self) -> numpy.ndarray:
-        """Right ones among those there are, for each class."""
+        """Recall of each class."""
         return self.true_positives / numpy.maximum(self.true_positives + self.false_negatives, 1e-12)
 
     @property
@@ -202,7 +202,7 @@ class _Counts:
         return float((1 + weight) * hits / below) if hits else 0.0
 
     def binary_matthewscc(self) -> float:
-        """Matthews' correlation of two classes; sums that are 0 are left out of the denominator."""
+        """Matthews correlation coefficient of two classes; the denominator omits sums that are 0."""
         hit, wrong, missed, right = (float(x[0]) for x in (self.true_positives, self.false_positives,
                                                            self.false_negatives, self.true_negatives))
         sums = [x for x in (hit + wrong, hit + missed, right + wrong, right + missed) if x]
@@ -240,9 +240,9 @@ class F1(_CountMetric):
         name, output_names, label_names: as in `EvalMetric`.
         class_type: "binary" for labels 0 and 1, predictions (batch, 2) or probabilities of 1; "multiclass" for
             predictions (batch, classes); "multilabel" for labels and predictions (batch, classes).
-        threshold: from which probability on a class is predicted; not for "multiclass".
-        average: "micro" for the score of all classes' counts together, "macro" for the mean of the classes' scores,
-            None for an array of them.
+        threshold: probability from which a class is predicted; unused for "multiclass".
+        average: "micro" for the score of the counts of all classes together, "macro" for the mean
+            of the classes' scores, None for an array of the scores.
 
     Example:
         >>> metric = F1(class_type="multiclass", average=None)
@@ -266,12 +266,12 @@ class F1(_CountMetric):
 
 @register
 class Fbeta(F1):
-    """Mean of precision and recall over all samples, in which recall weighs beta times as much.
+    """Mean of precision and recall over all samples, with recall weighted beta times as much.
 
     Args:
         name, output_names, label_names: as in `EvalMetric`.
         class_type, threshold, average: as in `F1`.
-        beta: how much more recall counts.
+        beta: weight of recall.
     """
 
     def __init__(self, name: str = "fbeta", output_names: _Names = None, label_names: _Names = None,
@@ -283,7 +283,7 @@ class Fbeta(F1):
 
 @register
 class BinaryAccuracy(_PairMetric, EvalMetric):
-    """Share of predictions on the right side of a threshold, for labels 0 and 1.
+    """Fraction of predictions on the correct side of a threshold, for labels 0 and 1.
 
     Args:
         name, output_names, label_names: as in `EvalMetric`.
@@ -362,7 +362,7 @@ class MeanPairwiseDistance(_PairMetric, EvalMetric):
 
     Args:
         name, output_names, label_names: as in `EvalMetric`.
-        p: of the norm: (sum of differences^p)^(1/p), without absolute values.
+        p: order of the norm (sum of differences^p)^(1/p), without absolute values.
     """
 
     def __init__(self, name: str = "mpd", output_names: _Names = None, label_names: _Names = None,
@@ -402,9 +402,9 @@ class CrossEntropy(EvalMetric):
 
     Args:
         eps: the smallest probability.
-        ignore_label: a label that does not count; None for none.
+        ignore_label: a label to ignore; None: none.
         axis: of the classes.
-        from_logits: predictions are before the softmax.
+        from_logits: predictions are logits, before the softmax.
         name, output_names, label_names: as in `EvalMetric`.
     """
 
@@ -463,7 +463,7 @@ class PearsonCorrelation(_base.PearsonCorrelation, EvalMetric):
 
 @register
 class PCC(_base.PCC, EvalMetric):
-    """Matthews' correlation for any number of classes; arguments as in `EvalMetric`."""
+    """Matthews correlation coefficient for any number of classes; arguments as in `EvalMetric`."""
 
     def __init__(self, name: str = "pcc", output_names: _Names = None, label_names: _Names = None) -> None:
         super().__init__(name, output_names, label_names)
@@ -471,21 +471,21 @@ class PCC(_base.PCC, EvalMetric):
 
 @register
 class Loss(_base.Loss, EvalMetric):
-    """Mean of the predictions themselves, which are losses; arguments as in `EvalMetric`."""
+    """Mean of the predictions, which are losses; arguments as in `EvalMetric`."""
 
 
 @register
 class Torch(_base.Torch, Loss):
-    """`Loss` by the name that Torch criterions used; arguments as in `EvalMetric`."""
+    """`Loss` under the name that Torch criteria used; arguments as in `EvalMetric`."""
 
 
 @register
 class CustomMetric(_base.CustomMetric, EvalMetric):
-    """A metric from a function.
+    """Wraps a function as a metric.
 
     Args:
         feval: `feval(label, pred)` of `mx.np` arrays; returns a value, or (sum, count).
-        name: the function's by default.
+        name: name of the metric; by default the function's.
         allow_extra_outputs: allow more predictions than labels; the first ones are used.
         output_names, label_names: as in `EvalMetric`.
     """
@@ -500,11 +500,11 @@ class CustomMetric(_base.CustomMetric, EvalMetric):
 
 def np(numpy_feval: Callable[[Any, Any], Any], name: str | None = None,
        allow_extra_outputs: bool = False) -> CustomMetric:
-    """A metric from a function of `mx.np` arrays.
+    """Creates a metric from a function of `mx.np` arrays.
 
     Args:
         numpy_feval: `numpy_feval(label, pred)`; returns a value, or (sum, count).
-        name: the function's by default.
+        name: name of the metric; by default the function's.
         allow_extra_outputs: allow more predictions than labels.
     """
     def feval(label: Any, pred: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Parameters of blocks, of the level of MXNet's API that this process speaks."""
+"""Parameters of blocks, for the MXNet API level that this process uses."""
 
 from typing import TYPE_CHECKING
 

@@ -41,40 +41,45 @@ _MANY_SHAPES = 8
 
 
 class TrainStep:
-    """Forward, backward, optimizer and auxiliary states as one XLA program, which updates all memory in place.
+    """Compiles forward pass, backward pass, optimizer and auxiliary states into one XLA program,
+    which updates memory in place.
 
-    A call does what this loop's body does, with the same numbers:
+    A call is equivalent to this loop body, with the same numbers:
 
         with mx.autograd.record():
             loss = loss_fn(net(data), label)
         loss.backward()
         trainer.step(data.shape[0])
 
-    The gradients exist only inside the program: `Parameter.grad()` keeps what it had. Each new shape or dtype of the
-    inputs is compiled once. A network or loss that can be hybridized is.
+    The gradients exist only inside the program; `Parameter.grad()` does not change. Each new shape
+    or dtype of the inputs is compiled once. Networks and losses are hybridized if they can be.
 
     Args:
-        net: the network; its inputs are all arguments of a call but the last.
-        loss: function or block of (output of the network, label); None where the network returns the loss itself, and
-            all arguments are its inputs.
-        trainer: the optimizer of the parameters, which are on one context.
-        mesh: devices to share the work: each gets an equal part of the batch and all parameters. The numbers are
-            those of one device (batch normalization sees the whole batch). Parameters are gathered when looked at.
-            It may span several processes (`mx.kv.join()`): each gives its own part of the batch; parameters begin with
-            those of process 0.
-        axis: the mesh axis along which batches are split; default the first.
-        sharding: how parameters, with what the optimizer keeps of them, lie on the mesh. "replicated": all on every
-            device; "fsdp": each is split along `axis`, by its longest dimension that can be divided (small ones are
-            not), and put together where it is used; {regular expression: PartitionSpec}: the first that is found in
-            a parameter's name decides, the others are as with "fsdp". `Parameter.sharding` is for one parameter.
-        accumulate: into how many equal parts a batch is divided, whose gradients are added before the one update: as
-            the whole batch does it (but batch normalization sees the parts), with the activations of a part at a time.
-        clip_norm: the most that the 2-norm of all gradients together, divided by the batch size, may have; larger ones
-            are scaled down to it.
+        net: the network; its inputs are all arguments of a call except the last.
+        loss: function or block of (output of the network, label). None if the network itself
+            returns the loss; then all arguments are its inputs.
+        trainer: trainer of the parameters, which must be on one context.
+        mesh: devices that share the work: each one receives an equal part of the batch and all
+            parameters. The numbers are those of one device (batch normalization uses the whole
+            batch). Reading a parameter gathers it. The mesh may span several processes
+            (`mx.kv.join()`): each process passes its own part of the batch, and the initial
+            parameters are those of process 0.
+        axis: the mesh axis over which batches are split; by default the first.
+        sharding: sharding of parameters and their optimizer states over the mesh. "replicated":
+            every device has all of them. "fsdp": each one is split over `axis` along its longest
+            divisible dimension (small ones are not split) and gathered where it is used. {regular
+            expression: PartitionSpec}: the first expression that is found in a parameter's name
+            decides; parameters without one are sharded as with "fsdp". `Parameter.sharding`
+            overrides this for one parameter.
+        accumulate: number of equal parts of a batch, whose gradients are added before a single
+            update. The result is that of the whole batch (except that batch normalization uses each
+            part), but only the activations of one part are in memory at a time.
+        clip_norm: upper bound of the global 2-norm of the gradients, divided by the batch size;
+            larger gradients are scaled down.
 
     Raises:
-        TypeError, ValueError: an argument is of another kind; the trainer has several contexts; a parameter cannot be
-            split as its rule says.
+        TypeError, ValueError: an argument is invalid, the trainer has several contexts, or a
+            parameter cannot be sharded according to its rule.
 
     Example:
         >>> net = mx.gluon.nn.Dense(1, in_units=2)
@@ -93,7 +98,7 @@ class TrainStep:
             raise TypeError(f"TrainStep: trainer must be a gluon.Trainer, got {type(trainer).__name__}")
         if len(trainer._contexts) > 1:
             raise ValueError(f"TrainStep: the parameters are on {len(trainer._contexts)} contexts; initialize them on "
-                             "one and give a mesh of devices")
+                             "one context and pass a mesh of devices")
         for name, part in (("net", net), ("loss", loss)):
             if not (callable(part) or name == "loss" and part is None):
                 raise TypeError(f"TrainStep: {name} must be callable, got {type(part).__name__}")
@@ -101,7 +106,7 @@ class TrainStep:
                 part.hybridize()
         self._net, self._loss, self._trainer, self._mesh = net, loss, trainer, mesh
         if mesh is None and (axis is not None or sharding != "replicated"):
-            raise ValueError("TrainStep: axis and sharding need a mesh")
+            raise ValueError("TrainStep: axis and sharding require a mesh")
         if mesh is not None and axis is not None and axis not in mesh.shape:
             raise ValueError(f"TrainStep: the mesh {dict(mesh.shape)} has no axis {axis!r}")
         if clip_norm is not None and not clip_norm > 0:
@@ -122,18 +127,18 @@ class TrainStep:
         self._writer = Writer()
 
     def __call__(self, *inputs: NDArray, batch_size: int | None = None) -> Any:
-        """Does one step.
+        """Runs one step.
 
         Args:
             inputs: the network's inputs, then the label, all on one context.
-            batch_size: what gradients are divided by; default the length of the first input (times the number of
-                processes of a mesh).
+            batch_size: divisor of the gradients; by default the length of the first input (times
+                the number of processes of a mesh).
 
         Returns:
-            What the loss returned, before the update.
+            The value of the loss, before the update.
 
         Raises:
-            TypeError: an input is no NDArray.
+            TypeError: an input is not an NDArray.
             MXNetError: shapes do not fit.
             UserWarning: the loss does not depend on one of the trainer's parameters.
         """
@@ -167,23 +172,24 @@ class TrainStep:
         return out
 
     def run(self, *inputs: NDArray, batch_size: int | None = None) -> Any:
-        """Does a step for each row of the inputs: many steps by one call.
+        """Runs one step per row of the inputs, so that one call runs many steps.
 
-        From the second call with inputs of these shapes on, and once the first steps of the training are over, all
-        steps are one program, which loops on the device. For a small network, whose step takes the host longer than
-        the device, that is faster. The numbers are those of as many calls of `step(...)`. Where a step is more than
-        its program (a mesh, `accumulate`, a network that is Python code, a store), steps are done one by one.
+        From the second call with inputs of the same shapes, and after the first steps of the
+        training, all steps are one program, which loops on the device. This is faster for small
+        networks, whose steps take longer on the host than on the device. The numbers are the same
+        as with single calls `step(...)`. If a step needs more than its program (a mesh,
+        `accumulate`, a network in plain Python, a store), the steps run one by one.
 
         Args:
-            inputs: as in a call, each with one more axis in front: (steps, batch, ...).
-            batch_size: as in a call; default the length of the second axis.
+            inputs: as in a call, each with an additional first axis: (steps, batch, ...).
+            batch_size: as in a call; by default the length of the second axis.
 
         Returns:
-            What the loss returned in each step, with an axis of steps in front.
+            The losses of all steps, with the steps as the first axis.
 
         Raises:
-            TypeError: an input is no NDArray.
-            MXNetError: the inputs have different numbers of steps, or none.
+            TypeError: an input is not an NDArray.
+            MXNetError: the inputs have different numbers of steps, or no steps.
 
         Example:
             >>> net = mx.gluon.nn.Dense(1, in_units=2)
@@ -196,8 +202,8 @@ class TrainStep:
         self._check_kinds(inputs)
         steps = {array.shape[0] if array.ndim > 1 else 0 for array in inputs}
         if len(steps) > 1 or 0 in steps:
-            raise MXNetError("TrainStep.run: each input has the shape (steps, batch, ...), with the same number of "
-                             f"steps, at least 1; got {[array.shape for array in inputs]}")
+            raise MXNetError("TrainStep.run: each input must have the shape (steps, batch, ...) with the same number "
+                             f"of steps, at least 1; got {[array.shape for array in inputs]}")
         form = tuple([(array.shape[1:], array.dtype, type(array)) for array in inputs])
         replay = self._replays.get(self._rows.get(form))
         outs: list[Any] = []
@@ -217,24 +223,26 @@ class TrainStep:
 
     def plan(self, *inputs: NDArray, on: str, batch_size: int | None = None, mesh: Mapping[str, int] | None = None,
              sharding: str | Mapping[str, Any] | None = None) -> Plan:
-        """Returns the plan of a step on devices, which need not be here; no step is taken, and parameters that have no
-        values yet get none, so that what no memory here can hold can be planned.
+        """Estimates memory and time of a step on devices that this machine may lack. No step runs,
+        and parameters without values are not initialized, so networks that exceed this machine's
+        memory can be planned.
 
         Args:
             inputs: as in a call; only their shapes and dtypes matter. Several devices share the first axis.
             on: the devices: "h100", "h200", "a100", "l4", "h100x8"; "v5e:1x1" ... "v5e:16x16", "v6e:2x2" ...
             batch_size: as in a call.
-            mesh: lengths of the axes that the devices form, by name, {"data": 8, "model": 2}; batches are split along
-                the first. By default there is one.
-            sharding: as for the class, whose is the default.
+            mesh: names and lengths of the mesh axes, {"data": 8, "model": 2}; batches are split
+                over the first. By default there is one axis.
+            sharding: as for the class; by default the sharding of this step.
 
         Returns:
-            Memory of a device, operations, bytes moved, launches, collectives, and a roofline of the time.
+            Memory per device, operations, bytes moved, launches, collectives, and a roofline
+            estimate of the time.
 
         Raises:
-            TypeError: an input is no NDArray.
-            MXNetError: the devices are unknown, their compiler (mxjax[cuda12], mxjax[cuda13], mxjax[plan-tpu]) is not
-                installed, or refuses the step.
+            TypeError: an input is not an NDArray.
+            MXNetError: the devices are unknown, or their compiler (mxjax[cuda12], mxjax[cuda13],
+                mxjax[plan-tpu]) is not installed or rejects the step.
 
         Example:
             >>> print(step.plan(data, label, on="v5e:4x4"))  # doctest: +SKIP
@@ -244,39 +252,40 @@ class TrainStep:
 
     def save(self, directory: str | os.PathLike[str], step: int | None = None, *, data: Any = None,
              keep: int | None = None, wait: bool = False) -> None:
-        """Begins to write a checkpoint of everything that the next steps follow from, and comes back: training goes on
-        while it is written.
+        """Saves a checkpoint of the whole training state in the background, while training continues.
 
-        Parameters (in parts, each device's by its process), the optimizer's states and counts, learning rate and
-        schedule, AMP's loss scale, the states of random numbers (MXNet's, NumPy's, Python's) of this thread, and
-        positions in data. Not: gradients, what parameters say (`lr_mult`), attributes of optimizer and schedule that
-        are no numbers or texts. A checkpoint gets its name when it is whole; what a killed process has left is removed
-        by the next that writes there. All processes of a mesh call this together, and see one folder.
+        The checkpoint contains the parameters (each process writes the shards of its devices), the
+        optimizer's states and counts, learning rate and schedule, AMP's loss scale, this thread's
+        random number states (of MXNet, NumPy and Python) and the data positions. It does not
+        contain gradients, attributes of parameters (`lr_mult`), or attributes of optimizer and
+        schedule that are not numbers or strings. A checkpoint receives its name when it is
+        complete; the next writer removes what a killed process has left. All processes of a mesh
+        must call this together and share the directory.
 
         Args:
-            directory: folder of checkpoints, made where need be; a bucket's name ("gs://...") too.
-            step: number of the checkpoint, larger than those that are there; default: how many updates were done.
-            data: a loader, sampler or iterator whose position belongs to it (anything with `state_dict` and
-                `load_state_dict`), or a list or dict of them.
-            keep: how many checkpoints stay, the last ones; default: all.
-            wait: come back when it is on the disk.
+            directory: checkpoint directory, created if it does not exist; bucket names ("gs://...")
+                also work.
+            step: number of the checkpoint, larger than the existing ones; by default the number of
+                updates.
+            data: a loader, sampler or iterator whose position is saved (anything with `state_dict`
+                and `load_state_dict`), or a list or dict of these.
+            keep: number of latest checkpoints to keep; by default all.
+            wait: return only after the checkpoint is written.
 
         Raises:
-            MXNetError: it cannot be written, or the one before could not be; parameters are sparse; the package is not
-                there (mxjax[checkpoint]).
+            MXNetError: the checkpoint cannot be written, the previous one could not be, parameters
+                are sparse, or a package is missing (mxjax[checkpoint]).
             RuntimeError: parameters are not initialized.
-            TypeError, ValueError: an argument is of another kind.
-
-        Example:
+            TypeError, ValueError: an argument is invalid. Example:
             >>> step.save("checkpoints", data=loader, keep=3)  # doctest: +SKIP
         """
         save(self, self._writer, directory, step, data, keep, wait)
 
     def wait(self) -> None:
-        """Waits until what `save` has begun is on the disk.
+        """Waits until the checkpoint that `save` started is written.
 
         Raises:
-            MXNetError: it could not be written.
+            MXNetError: writing it failed.
 
         Example:
             >>> step.wait()  # doctest: +SKIP
@@ -285,26 +294,28 @@ class TrainStep:
 
     def restore(self, directory: str | os.PathLike[str], step: int | None = None, *, data: Any = None,
                 missing: int | None = None) -> int:
-        """Goes to where `save` was called: the steps that follow are those that followed there.
+        """Restores the training state that `save` saved; the next steps are the same as those after `save`.
 
-        Everything is checked and read before something is changed. Each device reads its own parts: the mesh, how
-        parameters lie on it, and the number of processes may be others than they were. Parameters whose
-        initialization waits for a shape get it, and take no memory before. Settings of the optimizer (weight decay,
-        momentum ...) become those of the checkpoint.
+        Everything is checked and read before anything changes. Each device reads its own shards, so
+        the mesh, the sharding and the number of processes may differ from those of `save`.
+        Parameters with deferred initialization receive their shapes and need no memory before. The
+        settings of the optimizer (weight decay, momentum ...) are restored, too.
 
         Args:
-            directory: folder of checkpoints.
-            step: number of the checkpoint; default: the last one that is whole.
-            data: what `save` got, or as much of it as is to be resumed.
-            missing: what to return where there is no folder, or no checkpoint in it yet; default: that is an error.
+            directory: checkpoint directory.
+            step: number of the checkpoint; by default the last complete one.
+            data: the `data` of `save`, or the part of it to resume.
+            missing: value to return if the directory does not exist or has no checkpoint yet; by
+                default that is an error.
 
         Returns:
             The checkpoint's number.
 
         Raises:
-            MXNetError: there is none; names, shapes, dtypes or the optimizer are others; the files are damaged.
-            ValueError: a position does not fit the data, or a sharding rule a shape.
-            UserWarning: a folder is passed over because it is no whole checkpoint.
+            MXNetError: there is no checkpoint; names, shapes, dtypes or the optimizer differ; or
+                the files are corrupt.
+            ValueError: a position does not fit the data, or a sharding rule does not fit a shape.
+            UserWarning: a directory is skipped because it is not a complete checkpoint.
 
         Example:
             >>> begin = step.restore("checkpoints", data=loader, missing=0)  # doctest: +SKIP
@@ -348,10 +359,10 @@ class TrainStep:
         return outs[0] if len(parts) == 1 else _joined(outs, [part[0].shape[0] for part in parts])
 
     def shardings(self) -> Shardings:
-        """Returns how each parameter lies on the mesh: a list of (name, shape, dtype, spec, bytes on each device).
+        """Returns the sharding of each parameter: a list of (name, shape, dtype, spec, bytes per device).
 
         Returns:
-            The list; printed, it is a table.
+            The list, which prints as a table.
 
         Raises:
             ValueError: there is no mesh.
@@ -407,7 +418,7 @@ class TrainStep:
             self._shapes.add(form)
             if len(self._shapes) == _MANY_SHAPES:
                 warnings.warn(f"TrainStep was compiled for {_MANY_SHAPES} different shapes of its inputs, the last "
-                              f"{[shape for shape, _ in form]}: pad or bucket batches so that shapes are few",
+                              f"{[shape for shape, _ in form]}: pad or bucket batches so that there are fewer shapes",
                               stacklevel=3)
 
     def _initialize(self, inputs: Sequence[NDArray]) -> None:
@@ -454,7 +465,7 @@ class TrainStep:
             return
         store = self._trainer._kvstore
         if store is not None and self._trainer._distributed:
-            raise ValueError("TrainStep: a program on a mesh of several processes sums over them by itself; make the "
+            raise ValueError("TrainStep: a program on a mesh of several processes already sums over them; create the "
                              f"trainer with kvstore=None, not {store.type!r}")
         for param in self._trainer._params:
             for array in param.list_data():

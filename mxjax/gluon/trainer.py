@@ -18,15 +18,15 @@ __all__ = ["Trainer"]
 
 
 class Trainer:
-    """Updates parameters by an optimizer after each `backward`.
+    """Updates parameters with an optimizer after each `backward`.
 
     Args:
         params: parameters (`net.collect_params()`), as a dictionary or list.
-        optimizer: optimizer, or its name.
-        optimizer_params: the optimizer's arguments, where a name is given.
-        kvstore: store that sums gradients over devices and workers, or its name; None for none.
+        optimizer: an optimizer or its name.
+        optimizer_params: the optimizer's arguments, if `optimizer` is a name.
+        kvstore: store that sums gradients over devices and workers, or its name; None: no store.
         compression_params: gradient compression, e.g. {"type": "2bit", "threshold": 0.5}.
-        update_on_kvstore: whether the store does the updates; by default what suits the store.
+        update_on_kvstore: whether the store runs the updates; the default depends on the store.
 
     Raises:
         ValueError: `params` is neither a dictionary nor a list of parameters.
@@ -170,7 +170,7 @@ class Trainer:
         index, store = self._param2idx[parameter._key], self._sparse_store()
         if full_idx and not self._distributed:
             if row_id.size != out.shape[0]:
-                raise AssertionError(f"{row_id.size} row numbers for {out.shape[0]} rows")
+                raise AssertionError(f"{row_id.size} row indices for {out.shape[0]} rows")
             store.pull(index, out=out, priority=-index, ignore_sparse=False)
         else:
             store.row_sparse_pull(index, out=out, row_ids=row_id, priority=-index)
@@ -199,11 +199,12 @@ class Trainer:
         """Sums gradients over the devices and updates the parameters; call it after `backward`, outside `record()`.
 
         Args:
-            batch_size: gradients are divided by it.
-            ignore_stale_grad: leave parameters whose gradient no backward has written since the last step.
+            batch_size: divisor of the gradients.
+            ignore_stale_grad: skip parameters whose gradient no backward pass has written since the
+                last step.
 
         Raises:
-            UserWarning: there is such a parameter, and it is not to be left.
+            UserWarning: there is such a parameter and `ignore_stale_grad` is not set.
         """
         self._check_and_rescale_grad(self._scale / batch_size)
         self._prepare()
@@ -217,19 +218,19 @@ class Trainer:
                                  "`update_on_kvstore` to False when creating trainer.")
 
     def allreduce_grads(self) -> None:
-        """The first half of `step`: sums gradients over the devices, so that they can be changed before `update`.
+        """Sums gradients over the devices; the first half of `step`. Gradients can then be modified before `update`.
 
         Raises:
-            AssertionError: the store does the updates.
+            AssertionError: the store runs the updates.
         """
         self._without_updates_on_store("allreduce_grads")
         self._allreduce_grads()
 
     def update(self, batch_size: int, ignore_stale_grad: bool = False) -> None:
-        """The second half of `step`: updates the parameters; arguments as there.
+        """Updates the parameters; the second half of `step`, with the same arguments.
 
         Raises:
-            AssertionError: the store does the updates.
+            AssertionError: the store runs the updates.
         """
         self._without_updates_on_store("update")
         self._check_and_rescale_grad(self._scale / batch_size)
@@ -325,10 +326,10 @@ class Trainer:
 
     # ------------------------------------------------------------ files
     def save_states(self, fname: str) -> None:
-        """Writes the optimizer and its states (momenta, ...) to a file, which MXNet can read too.
+        """Writes the optimizer and its states (momenta, ...) to a file, which MXNet can also read.
 
-        What parameters say (`lr_mult`, `wd_mult`) is not written. Where anything fails, e.g. a learning rate scheduler
-        that cannot be pickled, the file is as it was.
+        Attributes of parameters (`lr_mult`, `wd_mult`) are not written. If writing fails, e.g.
+        because a learning rate scheduler cannot be pickled, an existing file stays unchanged.
         """
         self._prepare()
         if self._kvstore is not None and self._update_on_kvstore:
@@ -341,10 +342,10 @@ class Trainer:
             self._updaters[0].write_states(file)
 
     def load_states(self, fname: str) -> None:
-        """Reads what `save_states` wrote, here or in MXNet; `lr_mult` and `wd_mult` stay the parameters'.
+        """Loads the file of `save_states`, of mxjax or MXNet; the parameters keep their `lr_mult` and `wd_mult`.
 
         Raises:
-            MXNetError: the file is damaged or holds anything but optimizer states.
+            MXNetError: the file is corrupt or does not contain optimizer states.
         """
         self._prepare()
         if self._kvstore is not None and self._update_on_kvstore:

@@ -1,4 +1,4 @@
-"""Splitting batches over devices, clipping gradients, and small helpers of Gluon; downloads are `_download`'s."""
+"""Helpers of Gluon: splitting batches over devices, clipping gradients, hooks."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
         data: the batch.
         num_slice: number of parts.
         batch_axis: axis to split.
-        even_split: insist on parts of equal length; otherwise the first ones may be one longer.
+        even_split: require parts of equal length; otherwise the first ones may be longer by one.
 
     Raises:
-        ValueError: `even_split` is set and the length is no multiple of `num_slice`.
+        ValueError: `even_split` is set and the length is not a multiple of `num_slice`.
 
     Example:
         >>> [part.shape for part in split_data(mx.nd.zeros((5, 2)), 2, even_split=False)]
@@ -61,10 +61,10 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
 
 def split_and_load(data: ArrayLike, ctx_list: Sequence[Context], batch_axis: int = 0,
                    even_split: bool = True) -> list[NDArray]:
-    """Splits a batch along an axis and puts one part on each context.
+    """Splits a batch along an axis and copies one part to each context.
 
     Args:
-        data: array, or anything `mx.nd.array` takes.
+        data: array, or anything that `mx.nd.array` accepts.
         ctx_list: contexts.
         batch_axis, even_split: as in `split_data`.
     """
@@ -83,7 +83,7 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
     Args:
         arrays: arrays, usually gradients, on any contexts.
         max_norm: bound of the norm.
-        check_isfinite: wait for the norm and warn where it is infinite or no number.
+        check_isfinite: wait for the norm and warn if it is infinite or NaN.
 
     Returns:
         The norm before scaling: a float, or without `check_isfinite` an NDArray of shape (1,).
@@ -125,7 +125,7 @@ class HookHandle:
         self._id: int | None = None
 
     def attach(self, hooks_dict: OrderedDict, hook: Callable) -> None:
-        """Adds a hook to a block's hooks; once per handle."""
+        """Adds a hook to a block's hooks. A handle can be attached only once."""
         if self._hooks_dict_ref is not None:
             raise AssertionError("a handle cannot be attached twice")
         self._id = id(hook)
@@ -157,7 +157,7 @@ class HookHandle:
 
 
 def any_arguments(method: Callable[..., Result]) -> Callable[..., Result]:
-    """Returns a method as it is; for type checkers it takes any arguments, so that subclasses' may take others."""
+    """Returns a method unchanged. For type checkers it accepts any arguments, so that subclasses may declare others."""
     return method
 
 
@@ -186,7 +186,7 @@ def _brief_print_list(names: Iterable[Any], limit: int = 7) -> str:
 
 def split_rnn_params(param: NDArray, mode: str, num_layers: int, input_size: int, hidden_size: int,
                      bidirectional: bool = False, projection_size: int | None = None) -> dict[str, NDArray]:
-    """The matrices and biases in the parameter of one of MXNet 2's recurrent layers.
+    """Splits the parameter of one of MXNet 2's recurrent layers into matrices and biases.
 
     Args:
         param: the value of its `rnn_param`, a vector.
@@ -197,7 +197,7 @@ def split_rnn_params(param: NDArray, mode: str, num_layers: int, input_size: int
         Arrays by name: "l0_i2h_weight" (gates * hidden_size, input_size), "l0_h2h_weight", "r0_i2h_weight" ...
 
     Raises:
-        ValueError: there is no such mode, or the vector has another length.
+        ValueError: unknown mode, or a vector of another length.
     """
     if mode not in GATES:
         raise ValueError(f"mode must be one of {', '.join(GATES)}; got {mode!r}")
@@ -205,7 +205,7 @@ def split_rnn_params(param: NDArray, mode: str, num_layers: int, input_size: int
                            projection_size)
     size = sum(map(math.prod, shapes.values()))
     if size != param.size:
-        raise ValueError(f"param has {param.size} values, such a layer's has {size}")
+        raise ValueError(f"param has {param.size} values, expected {size} for such a layer")
     parts, begin = {}, 0
     for name, shape in shapes.items():
         end = begin + math.prod(shape)

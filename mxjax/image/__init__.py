@@ -1,4 +1,4 @@
-"""`mx.image` (`mx.img`): reading, changing and iterating over images."""
+"""`mx.image` (`mx.img`): reading, transforming and iterating over images."""
 
 from . import detection, image
 from . import detection as det

@@ -1,6 +1,7 @@
-"""Augmenters of images for classification: objects that take an image (height, width, channels) and give another.
+"""Image augmenters for classification, which map an image (height, width, channels) to another.
 
-Each defines `_change`, on the host; a chain of them takes an image out of its NDArray once, and puts it back once.
+Each one defines `_change`, which runs on the host. A chain of augmenters converts an image from and
+to an NDArray only once.
 """
 
 from __future__ import annotations
@@ -33,19 +34,19 @@ _GREY = np.array([0.299, 0.587, 0.114], np.float32)
 
 
 class Described:
-    """The common part of augmenters: they remember their arguments, and write them as JSON."""
+    """Base of augmenters, which remember their arguments and serialize them as JSON."""
 
     def __init__(self, **kwargs: Any) -> None:
         self._kwargs = {name: host(value).tolist() if isinstance(value, (NDArray, np.ndarray)) else value
                         for name, value in kwargs.items()}
 
     def dumps(self) -> Any:
-        """Name and arguments, as JSON; a list where the augmenter contains others."""
+        """Returns name and arguments as JSON; a list if the augmenter contains others."""
         return json.dumps([type(self).__name__.lower(), self._kwargs])
 
 
 class Augmenter(Described):
-    """Base of augmenters: a subclass defines `__call__(image) -> image`.
+    """Base of augmenters. Subclasses define `__call__(image) -> image`.
 
     Args:
         kwargs: the arguments, for `dumps`.
@@ -54,7 +55,7 @@ class Augmenter(Described):
     _in_place = False  # whether an image of floats is written over, as by MXNet
 
     def __call__(self, src: Image) -> Any:
-        """The changed image; an NDArray (or NumPy array) as `src` is."""
+        """Returns the augmented image, an NDArray or NumPy array like `src`."""
         return like(self._change(host(src)), src, src if isinstance(src, NDArray) and self._writes_over(src) else None)
 
     def _writes_over(self, src: Image) -> bool:
@@ -66,7 +67,7 @@ class Augmenter(Described):
 
 
 def chain(augmenters: Iterable[Any], src: Image) -> Any:
-    """An image after augmenters, ours and users' own; `src` itself where all of them write over it or leave it."""
+    """Applies built-in and user-defined augmenters to an image; returns `src` itself if all of them work in place."""
     image = src
     for augmenter in augmenters:
         ours = isinstance(augmenter, Augmenter) and type(augmenter).__call__ is Augmenter.__call__
@@ -80,7 +81,7 @@ def chain(augmenters: Iterable[Any], src: Image) -> Any:
 
 
 class SequentialAug(Augmenter):
-    """Augmenters one after the other.
+    """Applies augmenters in sequence.
 
     Args:
         ts: the augmenters.
@@ -91,23 +92,23 @@ class SequentialAug(Augmenter):
         self.ts = ts
 
     def dumps(self) -> list:
-        """Name, and the augmenters' descriptions."""
+        """Returns the name and the augmenters' descriptions."""
         return [type(self).__name__.lower(), [t.dumps() for t in self.ts]]
 
     def __call__(self, src: Image) -> Any:
-        """The changed image."""
+        """Returns the augmented image."""
         return chain(self.ts, src)
 
 
 class RandomOrderAug(SequentialAug):
-    """Augmenters in random order.
+    """Applies augmenters in random order.
 
     Args:
         ts: the augmenters, a list.
     """
 
     def __call__(self, src: Image) -> Any:
-        """The changed image."""
+        """Returns the augmented image."""
         random.shuffle(self.ts)
         return chain(self.ts, src)
 
@@ -129,7 +130,7 @@ class ResizeAug(Augmenter):
 
 
 class ForceResizeAug(Augmenter):
-    """Resizes, whatever the proportions.
+    """Resizes to a given size, ignoring the aspect ratio.
 
     Args:
         size: (width, height).
@@ -146,21 +147,21 @@ class ForceResizeAug(Augmenter):
 
 
 class RandomCropAug(ForceResizeAug):
-    """Cuts out a rectangle of size (width, height) at a random place; arguments as `random_crop`."""
+    """Crops a rectangle of size (width, height) at a random position; arguments as in `random_crop`."""
 
     def _change(self, pixels: np.ndarray) -> np.ndarray:
         return random_crop(pixels, self.size, self.interp)[0]
 
 
 class CenterCropAug(ForceResizeAug):
-    """Cuts out the middle, of size (width, height); arguments as `center_crop`."""
+    """Crops the center, of size (width, height); arguments as in `center_crop`."""
 
     def _change(self, pixels: np.ndarray) -> np.ndarray:
         return center_crop(pixels, self.size, self.interp)[0]
 
 
 class RandomSizedCropAug(Augmenter):
-    """Cuts out a random rectangle and resizes it; arguments as `random_size_crop`."""
+    """Crops a random rectangle and resizes it; arguments as in `random_size_crop`."""
 
     def __init__(self, size: Sequence[int], area: float | Sequence[float], ratio: tuple[float, float], interp: int = 2,
                  **kwargs: Any) -> None:
@@ -176,7 +177,7 @@ class BrightnessJitterAug(Augmenter):
     """Multiplies by a random factor from [1 - brightness, 1 + brightness].
 
     Args:
-        brightness: how far from 1.
+        brightness: largest deviation of the factor from 1.
     """
 
     _in_place = True
@@ -193,7 +194,7 @@ class ContrastJitterAug(Augmenter):
     """Blends with the image's mean grey, by a random factor from [1 - contrast, 1 + contrast].
 
     Args:
-        contrast: how far from 1.
+        contrast: largest deviation of the factor from 1.
     """
 
     _in_place = True
@@ -211,7 +212,7 @@ class SaturationJitterAug(Augmenter):
     """Blends with the grey image, by a random factor from [1 - saturation, 1 + saturation].
 
     Args:
-        saturation: how far from 1.
+        saturation: largest deviation of the factor from 1.
     """
 
     _in_place = True
@@ -238,7 +239,7 @@ def _as(dtype: np.dtype, pixels: np.ndarray) -> np.ndarray:
 
 
 class HueJitterAug(Augmenter):
-    """Turns the hue by a random angle from [-hue, hue] times 180 degrees (in the YIQ colour space).
+    """Rotates the hue by a random angle from [-hue, hue] times 180 degrees (in the YIQ colour space).
 
     https://beesbuzz.biz/code/hsv_color_transforms.php
 
@@ -259,10 +260,11 @@ class HueJitterAug(Augmenter):
 
 
 class ColorJitterAug(RandomOrderAug):
-    """Random brightness, contrast and saturation, in random order.
+    """Changes brightness, contrast and saturation randomly, in random order.
 
     Args:
-        brightness, contrast, saturation: as in `BrightnessJitterAug` and its like; 0: left alone.
+        brightness, contrast, saturation: as in `BrightnessJitterAug`, `ContrastJitterAug` and
+            `SaturationJitterAug`; 0: no change.
     """
 
     def __init__(self, brightness: float, contrast: float, saturation: float) -> None:
@@ -290,10 +292,10 @@ class LightingAug(Augmenter):
 
 
 class ColorNormalizeAug(Augmenter):
-    """(image - mean) / std.
+    """Computes (image - mean) / std.
 
     Args:
-        mean, std: one number for each channel, or None.
+        mean, std: one number per channel, or None.
     """
 
     _in_place = True
@@ -309,10 +311,10 @@ class ColorNormalizeAug(Augmenter):
 
 
 class RandomGrayAug(Augmenter):
-    """Makes grey (in three equal channels).
+    """Converts images to grey (three equal channels).
 
     Args:
-        p: how probably.
+        p: the probability.
     """
 
     _weights = np.array([[0.21] * 3, [0.72] * 3, [0.07] * 3], np.float32)
@@ -329,7 +331,7 @@ class HorizontalFlipAug(Augmenter):
     """Mirrors left and right.
 
     Args:
-        p: how probably.
+        p: the probability.
     """
 
     def __init__(self, p: float) -> None:
@@ -356,10 +358,10 @@ class CastAug(Augmenter):
 
 
 def colour_constant(given: bool | Image | None, imagenet: Sequence[float], what: str) -> Any:
-    """A mean or standard deviation: None, ImageNet's for True, or what was given.
+    """Returns a mean or standard deviation: None, ImageNet's for True, or the given array.
 
     Raises:
-        AssertionError: it is no array of 1 or 3 values.
+        AssertionError: it is not an array of 1 or 3 values.
     """
     if given is None:
         return None
@@ -372,7 +374,7 @@ def colour_constant(given: bool | Image | None, imagenet: Sequence[float], what:
 
 def colour_augmenters(brightness: float, contrast: float, saturation: float, hue: float, pca_noise: float,
                       rand_gray: float, mean: bool | Image | None, std: bool | Image | None) -> list[Augmenter]:
-    """The augmenters behind those that change the geometry: to float32, then the colours, then normalization."""
+    """Returns the augmenters that follow the geometric ones: conversion to float32, colours, normalization."""
     augmenters: list[Augmenter] = [CastAug()]
     if brightness or contrast or saturation:
         augmenters.append(ColorJitterAug(brightness, contrast, saturation))
@@ -392,22 +394,23 @@ def CreateAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: bool 
                     rand_mirror: bool = False, mean: bool | Image | None = None, std: bool | Image | None = None,
                     brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0,
                     pca_noise: float = 0, rand_gray: float = 0, inter_method: int = 2) -> list[Augmenter]:
-    """A list of augmenters for classification.
+    """Creates a list of augmenters for classification.
 
     Args:
         data_shape: (channels, height, width) of the result.
-        resize: resize first so that the shorter edge has this length; 0: do not.
-        rand_crop: cut out at random, not from the middle.
-        rand_resize: cut out with random size and proportions; needs `rand_crop`.
-        rand_mirror: mirror half of the time.
-        mean, std: numbers to subtract and to divide by, for each channel; True for ImageNet's.
-        brightness, contrast, saturation, hue: how far these change at random.
+        resize: length of the shorter edge after an initial resize; 0: no resize.
+        rand_crop: crop at a random position instead of the center.
+        rand_resize: crop with random size and aspect ratio; requires `rand_crop`.
+        rand_mirror: mirror with probability 1/2.
+        mean, std: per channel, the number to subtract and the one to divide by; True for
+            ImageNet's.
+        brightness, contrast, saturation, hue: largest random changes.
         pca_noise: standard deviation of the noise of `LightingAug`.
-        rand_gray: how probably to make grey.
+        rand_gray: probability of converting to grey.
         inter_method: `interp` of `imresize`.
 
     Raises:
-        AssertionError: `rand_resize` without `rand_crop`; `mean` or `std` has a wrong form.
+        AssertionError: `rand_resize` is set without `rand_crop`, or `mean` or `std` is invalid.
     """
     if rand_resize and not rand_crop:
         raise AssertionError("rand_resize needs rand_crop=True")

@@ -1,6 +1,7 @@
 """Augmenters and the iterator for object detection.
 
-A label is an array (objects, 5 or more): class, left, top, right and bottom edge as parts of width and height, ...
+A label is an array (objects, 5 or more): class, left, top, right and bottom edge relative to width
+    and height, ...
 """
 
 from __future__ import annotations
@@ -40,25 +41,25 @@ Bounds: TypeAlias = float | Sequence[float]  # two numbers, or one for both
 
 
 class DetAugmenter(Described):
-    """Base of augmenters for detection: a subclass defines `__call__(image, label) -> (image, label)`.
+    """Base of augmenters for detection. Subclasses define `__call__(image, label) -> (image, label)`.
 
     Args:
         kwargs: the arguments, for `dumps`.
     """
 
     def __call__(self, src: Image, label: np.ndarray) -> tuple[Any, np.ndarray]:
-        """The changed image and label."""
+        """Returns the augmented image and label."""
         raise NotImplementedError(f"{type(self).__name__} must define __call__")
 
 
 class DetBorrowAug(DetAugmenter):
-    """An augmenter for classification that leaves objects where they are.
+    """Wraps an augmenter for classification that does not move objects.
 
     Args:
         augmenter: the augmenter.
 
     Raises:
-        TypeError: it is none.
+        TypeError: the argument is not an augmenter.
     """
 
     def __init__(self, augmenter: Augmenter) -> None:
@@ -68,23 +69,23 @@ class DetBorrowAug(DetAugmenter):
         self.augmenter = augmenter
 
     def dumps(self) -> list:
-        """Name, and the augmenter's description."""
+        """Returns the name and the augmenter's description."""
         return [type(self).__name__.lower(), self.augmenter.dumps()]
 
     def __call__(self, src: Image, label: np.ndarray) -> tuple[Any, np.ndarray]:
-        """The changed image, and the label."""
+        """Returns the augmented image and the unchanged label."""
         return self.augmenter(src), label
 
 
 class DetRandomSelectAug(DetAugmenter):
-    """One of several augmenters, or none.
+    """Applies one of several augmenters, or none.
 
     Args:
         aug_list: augmenters.
-        skip_prob: how probably none.
+        skip_prob: probability of applying none.
 
     Raises:
-        ValueError: one is no augmenter for detection.
+        ValueError: an element is not an augmenter for detection.
     """
 
     def __init__(self, aug_list: DetAugmenter | list[DetAugmenter] | tuple[DetAugmenter, ...],
@@ -97,11 +98,11 @@ class DetRandomSelectAug(DetAugmenter):
         self.skip_prob = skip_prob if self.aug_list else 1
 
     def dumps(self) -> list:
-        """Name, and the augmenters' descriptions."""
+        """Returns the name and the augmenters' descriptions."""
         return [type(self).__name__.lower(), [augmenter.dumps() for augmenter in self.aug_list]]
 
     def __call__(self, src: Image, label: np.ndarray) -> tuple[Any, np.ndarray]:
-        """The changed image and label."""
+        """Returns the augmented image and label."""
         if random.random() < self.skip_prob:
             return src, label
         random.shuffle(self.aug_list)
@@ -112,7 +113,7 @@ class DetHorizontalFlipAug(DetAugmenter):
     """Mirrors left and right.
 
     Args:
-        p: how probably.
+        p: the probability.
     """
 
     def __init__(self, p: float) -> None:
@@ -120,7 +121,7 @@ class DetHorizontalFlipAug(DetAugmenter):
         self.p = p
 
     def __call__(self, src: Image, label: np.ndarray) -> tuple[Any, np.ndarray]:
-        """The changed image and label."""
+        """Returns the augmented image and label."""
         if random.random() < self.p:
             src = like(host(src)[:, ::-1], src)
             label[:, [1, 3]] = 1.0 - label[:, [3, 1]]
@@ -137,7 +138,7 @@ def _valid(area_range: Sequence[float], aspect_ratio_range: Sequence[float], lea
     for what, (low, high), fine in (("area_range", area_range, area_range[1] > least),
                                     ("aspect_ratio_range", aspect_ratio_range, aspect_ratio_range[0] > 0)):
         if not fine or low > high:
-            warnings.warn(f"{name} does nothing, for {what} is {(low, high)}", stacklevel=3)
+            warnings.warn(f"{name} does nothing because {what} is {(low, high)}", stacklevel=3)
             return False
     return True
 
@@ -148,14 +149,15 @@ def _areas(boxes: np.ndarray) -> np.ndarray:
 
 
 class DetRandomCropAug(DetAugmenter):
-    """Cuts out a random rectangle that keeps enough of the objects. Liu et al., SSD, ECCV 2016.
+    """Crops a random rectangle that contains enough of the objects. Liu et al., SSD, ECCV 2016.
 
     Args:
-        min_object_covered: part of each object that the rectangle touches which must be within it.
-        aspect_ratio_range: bounds of its width over height.
-        area_range: bounds of its part of the area.
-        min_eject_coverage: objects of which less than this part remains are dropped.
-        max_attempts: how many rectangles to try; where none will do, the image remains as it is.
+        min_object_covered: minimum fraction of each intersected object that must be inside the
+            rectangle.
+        aspect_ratio_range: bounds of its aspect ratio, width / height.
+        area_range: bounds of its area, relative to the image's.
+        min_eject_coverage: objects are dropped if a smaller fraction of them remains.
+        max_attempts: number of rectangles to try; if none is suitable, the image is not changed.
     """
 
     def __init__(self, min_object_covered: float = 0.1, aspect_ratio_range: Bounds = (0.75, 1.33),
@@ -168,7 +170,7 @@ class DetRandomCropAug(DetAugmenter):
         self.enabled = _valid(area_range, aspect_ratio_range, 0, "DetRandomCropAug")
 
     def __call__(self, src: Image, label: np.ndarray) -> tuple[Any, np.ndarray]:
-        """The changed image and label."""
+        """Returns the augmented image and label."""
         height, width = src.shape[:2]
         if self.enabled and height > 0 and width > 0:
             for _ in range(self.max_attempts):
@@ -228,13 +230,13 @@ class DetRandomCropAug(DetAugmenter):
 
 
 class DetRandomPadAug(DetAugmenter):
-    """Puts the image at a random place of a larger one.
+    """Places the image at a random position in a larger one.
 
     Args:
-        aspect_ratio_range: bounds of the larger one's width over height.
-        area_range: bounds of its area, in areas of the image.
-        max_attempts: how many to try; where none will do, the image remains as it is.
-        pad_val: its colour: a number, or one for each channel.
+        aspect_ratio_range: bounds of the larger image's aspect ratio, width / height.
+        area_range: bounds of its area, relative to the original image's.
+        max_attempts: number of attempts; if none is suitable, the image is not changed.
+        pad_val: colour of the padding: a number, or one per channel.
     """
 
     def __init__(self, aspect_ratio_range: Bounds = (0.75, 1.33), area_range: Bounds = (1.0, 3.0),
@@ -247,7 +249,7 @@ class DetRandomPadAug(DetAugmenter):
         self.enabled = _valid(area_range, aspect_ratio_range, 1.0, "DetRandomPadAug")
 
     def __call__(self, src: Image, label: np.ndarray) -> tuple[Any, np.ndarray]:
-        """The changed image and label."""
+        """Returns the augmented image and label."""
         height, width = src.shape[:2]
         if not self.enabled or height <= 0 or width <= 0:
             return src, label
@@ -284,12 +286,12 @@ def CreateMultiRandCropAugmenter(min_object_covered: float | list[float] = 0.1, 
                                  area_range: Bounds | list[Bounds] = (0.05, 1.0),
                                  min_eject_coverage: float | list[float] = 0.3, max_attempts: int | list[int] = 50,
                                  skip_prob: float = 0) -> DetRandomSelectAug:
-    """Several `DetRandomCropAug`s, of which one is taken at random.
+    """Creates several `DetRandomCropAug`s, of which one is applied at random.
 
     Args:
-        min_object_covered, aspect_ratio_range, area_range, min_eject_coverage, max_attempts: their arguments; where
-            one is a list, it holds a value for each of them.
-        skip_prob: how probably none is taken.
+        min_object_covered, aspect_ratio_range, area_range, min_eject_coverage, max_attempts: their
+            arguments; a list contains one value per augmenter.
+        skip_prob: probability of applying none.
 
     Raises:
         AssertionError: the lists' lengths differ.
@@ -298,7 +300,7 @@ def CreateMultiRandCropAugmenter(min_object_covered: float | list[float] = 0.1, 
                (min_object_covered, aspect_ratio_range, area_range, min_eject_coverage, max_attempts)]
     count = max(map(len, columns))
     if any(len(column) not in (1, count) for column in columns):
-        raise AssertionError(f"lists of arguments must have one length, got {[len(column) for column in columns]}")
+        raise AssertionError(f"lists of arguments must have the same length, got {[len(column) for column in columns]}")
     rows = zip(*(column * (count // len(column)) for column in columns), strict=True)
     return DetRandomSelectAug([DetRandomCropAug(*row) for row in rows], skip_prob=skip_prob)
 
@@ -311,15 +313,15 @@ def CreateDetAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: fl
                        area_range: Any = (0.05, 3.0), min_eject_coverage: float | list[float] = 0.3,
                        max_attempts: Any = 50,
                        pad_val: float | Sequence[float] = (127, 127, 127)) -> list[DetAugmenter]:
-    """A list of augmenters for detection.
+    """Creates a list of augmenters for detection.
 
     Args:
         data_shape, resize, rand_gray, rand_mirror, mean, std, brightness, contrast, saturation, pca_noise, hue,
             inter_method: as in `CreateAugmenter`.
-        rand_crop, rand_pad: how probably to cut out a part, and to put the image into a larger one.
+        rand_crop, rand_pad: probabilities of cropping and of padding the image.
         min_object_covered, aspect_ratio_range, area_range, min_eject_coverage, max_attempts: as in
             `CreateMultiRandCropAugmenter`; the last bound of `area_range` is that of the larger image.
-        pad_val: colour of the larger image.
+        pad_val: colour of the padding.
     """
     augmenters: list[DetAugmenter] = [DetBorrowAug(ResizeAug(resize, inter_method))] if resize > 0 else []
     if rand_crop > 0:
@@ -336,12 +338,12 @@ def CreateDetAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: fl
 
 
 class ImageDetIter(ImageIter):
-    """Batches of images (batch, channels, height, width) float32, and of objects (batch, objects, 5 or more).
+    """Iterates over batches of images (batch, channels, height, width) float32 and labels (batch, objects, 5 or more).
 
-    A raw label is: length of the header (2 or more), values per object (5 or more), the rest of the header, objects
-    one after the other. In a batch the header is gone, and images with fewer objects are filled up with -1, to as many
-    as the image with the most has in this part (several processes `reshape` to one number). Images without a valid
-    object are skipped.
+    A raw label consists of the length of the header (2 or more), the number of values per object (5
+    or more), the rest of the header, and the objects in sequence. Batches contain no headers, and
+    labels are padded with -1 to the largest number of objects of an image in this part (with
+    several processes, `reshape` all to one number). Images without a valid object are skipped.
 
     Args:
         batch_size, data_shape, path_imgrec, path_imglist, path_root, path_imgidx, shuffle, part_index, num_parts,
@@ -349,7 +351,7 @@ class ImageDetIter(ImageIter):
         aug_list: augmenters; by default `CreateDetAugmenter(data_shape, **kwargs)`.
 
     Raises:
-        RuntimeError: a label has a wrong form.
+        RuntimeError: a label is invalid.
     """
 
     def __init__(self, batch_size: int, data_shape: Sequence[int], path_imgrec: str | None = None,
@@ -432,13 +434,14 @@ class ImageDetIter(ImageIter):
 
     def augmentation_transform(  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet's signature
             self, data: Image, label: np.ndarray) -> tuple[Any, np.ndarray]:
-        """An image and its label after the augmenters."""
+        """Applies the augmenters to an image and its label."""
         for augmenter in self.auglist:
             data, label = augmenter(data, label)
         return data, label
 
     def check_label_shape(self, label_shape: Sequence[int]) -> None:
-        """Raises ValueError where a label shape is not (objects, values per object) and as large as now."""
+        """Raises ValueError unless a label shape is (objects, values per object) and at least as
+        large as the current one."""
         if len(label_shape) != 2:
             raise ValueError(f"label_shape should have length 2, got {tuple(label_shape)}")
         if label_shape[0] < self.label_shape[0]:
@@ -451,15 +454,16 @@ class ImageDetIter(ImageIter):
     def draw_next(self, color: tuple | None = None, thickness: int = 2, mean: bool | Image | None = None,  # noqa: N803
                   std: bool | Image | None = None, clip: bool = True, waitKey: int | None = None,
                   window_name: str = "draw_next", id2labels: dict[int, str] | None = None) -> Iterator[np.ndarray]:
-        """Images with their boxes drawn, one after the other.
+        """Iterates over images with their boxes drawn.
 
         Args:
-            color: of the boxes, RGB; None: random.
-            thickness: of their lines.
-            mean, std: what the augmenters subtracted and divided by (True: ImageNet's), to be undone.
-            clip: cut values to [0, 255].
-            waitKey: show each image in a window for that many milliseconds (0: until a key is pressed).
-            window_name: that window's name.
+            color: RGB colour of the boxes; None: random.
+            thickness: thickness of their lines.
+            mean, std: normalization of the augmenters to undo (True: ImageNet's).
+            clip: clip values to [0, 255].
+            waitKey: show each image in a window for this number of milliseconds (0: until a key is
+                pressed).
+            window_name: name of the window.
             id2labels: names of the classes.
 
         Yields:
@@ -492,10 +496,11 @@ class ImageDetIter(ImageIter):
             yield pixels
 
     def sync_label_shape(self, it: ImageDetIter, verbose: bool = False) -> ImageDetIter:
-        """Gives this iterator and another one the same label shape, the larger one; returns the other one.
+        """Sets the label shapes of this iterator and another one to the larger of the two; returns the other one.
 
         Raises:
-            AssertionError: `it` is no ImageDetIter, or has objects of another width.
+            AssertionError: `it` is not an ImageDetIter, or its objects have another number of
+                values.
         """
         if not isinstance(it, ImageDetIter):
             raise AssertionError(f"Synchronize with invalid iterator {type(it).__name__}.")

@@ -1,4 +1,4 @@
-"""Functions of images: NDArrays (height, width, channels), in RGB order."""
+"""Image functions on NDArrays (height, width, channels) in RGB order."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ Rectangle = tuple[int, int, int, int]  # x, y, width, height
 
 
 def array_class() -> type:
-    """Returns the class of images: NDArray, or mx.np.ndarray where those are in use."""
+    """Returns the class of images: NDArray, or mx.np.ndarray under NumPy semantics."""
     if is_np_array():
         return np_ndarray
     return NDArray
 
 
 def host(src: Image) -> np.ndarray:
-    """An image's values as a NumPy array; not to be written to."""
+    """Returns an image's values as a read-only NumPy array."""
     return np.asarray(src._read()) if isinstance(src, NDArray) else src
 
 
 def like(values: np.ndarray, src: Image | None, out: NDArray | None = None) -> Any:
-    """A result in the form its source came in (NDArray or NumPy array), or written to `out`."""
+    """Converts a result to the type of its source (NDArray or NumPy array), or writes it to `out`."""
     if out is not None:
         out[:] = _from_host(np.ascontiguousarray(values), out.context, type(out))
         return out
@@ -68,7 +68,7 @@ def imread(filename: str | os.PathLike[str], *args: Any, **kwargs: Any) -> NDArr
         (height, width, 3) or, grey, (height, width, 1), uint8.
 
     Raises:
-        MXNetError: the file cannot be read, or holds no image; names it.
+        MXNetError: the file cannot be read or is not an image; the message names it.
     """
     try:
         with open(filename, "rb") as file:
@@ -81,7 +81,7 @@ def imread(filename: str | os.PathLike[str], *args: Any, **kwargs: Any) -> NDArr
 
 
 def imdecode(buf: bytes | bytearray | np.ndarray | NDArray, *args: Any, **kwargs: Any) -> NDArray:
-    """Decodes an image file's content.
+    """Decodes the content of an image file.
 
     Args:
         buf: its bytes.
@@ -89,29 +89,29 @@ def imdecode(buf: bytes | bytearray | np.ndarray | NDArray, *args: Any, **kwargs
 
     Raises:
         ValueError: `buf` is of another type.
-        MXNetError: there is no image in it.
+        MXNetError: the bytes are not an image.
     """
     if isinstance(buf, NDArray):
         buf = host(buf)
     elif not isinstance(buf, (bytes, bytearray, memoryview, np.ndarray)):
-        raise ValueError("buf must be of type bytes, bytearray or numpy.ndarray,if you would like to input type str, "
-                         "please convert to bytes")
+        raise ValueError("buf must be of type bytes, bytearray or numpy.ndarray; convert a str to bytes")
     return _decoded(buf, *args, **kwargs)
 
 
 def imresize(src: Image, w: int, h: int, *args: Any, **kwargs: Any) -> Any:
-    """An image of another size.
+    """Resizes an image.
 
     Args:
         src: (height, width, channels).
         w, h: the new width and height.
         interp: 0 nearest, 1 bilinear (default), 2 bicubic, 3 by area, 4 Lanczos, 5 bilinear in exact arithmetic;
-            9: bicubic to enlarge, by area to shrink, else bilinear; 10: any of 0 to 4, at random.
+            9: bicubic to enlarge, by area to shrink, otherwise bilinear; 10: a random one of 0 to
+                4.
         out: an array to write to.
 
     Raises:
         MXNetError: the size is not positive.
-        ValueError: another `interp`.
+        ValueError: unknown `interp`.
     """
     return _resized(src, w, h, *args, **kwargs)
 
@@ -121,7 +121,7 @@ def _resized(src: Image, w: int, h: int, interp: int = 1, out: NDArray | None = 
 
 
 def scale_down(src_size: Sequence[int], size: Sequence[int]) -> tuple[int, int]:
-    """A size of the same proportions as `size` that fits into `src_size`; both are (width, height).
+    """Scales `size` down to fit into `src_size` and keeps its aspect ratio; both are (width, height).
 
     Example:
         >>> scale_down((640, 480), (720, 120))
@@ -138,14 +138,14 @@ def scale_down(src_size: Sequence[int], size: Sequence[int]) -> tuple[int, int]:
 
 def copyMakeBorder(src: Image, top: int, bot: int, left: int, right: int, *args: Any,  # noqa: N802
                    **kwargs: Any) -> Any:
-    """An image with a border.
+    """Adds a border to an image.
 
     Args:
         src: (height, width, channels).
         top, bot, left, right: the border's widths.
-        type: 0 (default) of one colour, 1 mirrored, 2 mirrored without the edge, 3 the edge repeated, 4 the image
-            repeated.
-        value, values: the colour: one number, or one for each channel; default 0.
+        type: 0 (default) constant colour, 1 mirrored, 2 mirrored without the edge, 3 repeated edge,
+            4 repeated image.
+        value, values: the colour: one number, or one per channel; 0 by default.
         out: an array to write to.
     """
     return _bordered(src, top, bot, left, right, *args, **kwargs)
@@ -157,17 +157,18 @@ def _bordered(src: Image, top: int, bot: int, left: int, right: int, type: int =
 
 
 def resize_short(src: Image, size: int, interp: int = 2) -> Any:
-    """An image whose shorter edge has length `size`, and the longer one what follows; `interp` as in `imresize`."""
+    """Resizes an image so that its shorter edge has length `size`, keeping the aspect ratio;
+    `interp` as in `imresize`."""
     return like(_pixels.resize_short(host(src), size, interp), src)
 
 
 def fixed_crop(src: Image, x0: int, y0: int, w: int, h: int, size: Sequence[int] | None = None, interp: int = 2) -> Any:
-    """A rectangle of an image, resized to `size` (width, height) if that is given."""
+    """Crops a rectangle of an image and optionally resizes it to `size` (width, height)."""
     return like(_pixels.crop(host(src), x0, y0, w, h, size, interp), src)
 
 
 def random_crop(src: Image, size: Sequence[int], interp: int = 2) -> tuple[Any, Rectangle]:
-    """A rectangle of a size at a random place; enlarged, where the image is too small.
+    """Crops a rectangle at a random position, and enlarges it if the image is too small.
 
     Args:
         src: (height, width, channels).
@@ -184,7 +185,7 @@ def random_crop(src: Image, size: Sequence[int], interp: int = 2) -> tuple[Any, 
 
 
 def center_crop(src: Image, size: Sequence[int], interp: int = 2) -> tuple[Any, Rectangle]:
-    """The middle of an image; arguments and result as in `random_crop`."""
+    """Crops the center of an image; arguments and result as in `random_crop`."""
     h, w = src.shape[:2]
     new_w, new_h = scale_down((w, h), size)
     x0, y0 = (w - new_w) // 2, (h - new_h) // 2
@@ -192,7 +193,7 @@ def center_crop(src: Image, size: Sequence[int], interp: int = 2) -> tuple[Any, 
 
 
 def color_normalize(src: Image, mean: Image | None, std: Image | None = None) -> Any:
-    """(src - mean) / std in place; src a float array, mean and std arrays that can be broadcast to it, or None."""
+    """Computes (src - mean) / std in place. src: a float array; mean, std: arrays that broadcast to it, or None."""
     if mean is not None:
         src -= mean
     if std is not None:
@@ -201,7 +202,7 @@ def color_normalize(src: Image, mean: Image | None, std: Image | None = None) ->
 
 
 def renamed_area(area: float | Sequence[float], kwargs: dict[str, Any], what: str) -> Any:
-    """`area`, or what was given for it under its old name."""
+    """Returns `area`, or its value under its old name."""
     if "min_area" in kwargs:
         warnings.warn("`min_area` is deprecated. Please use `area` instead.", DeprecationWarning, stacklevel=3)
         area = kwargs.pop("min_area")
@@ -212,13 +213,15 @@ def renamed_area(area: float | Sequence[float], kwargs: dict[str, Any], what: st
 
 def random_size_crop(src: Image, size: Sequence[int], area: float | Sequence[float], ratio: tuple[float, float],
                      interp: int = 2, **kwargs: Any) -> tuple[Any, Rectangle]:
-    """A random rectangle, resized; the middle, where ten attempts give none that fits into the image.
+    """Crops a random rectangle and resizes it; crops the center if ten attempts find no rectangle
+    that fits into the image.
 
     Args:
         src: (height, width, channels).
         size: (width, height) of the result.
-        area: bounds of the rectangle's part of the area, or the lower one (the upper one is then 1).
-        ratio: bounds of its width over height.
+        area: bounds of the rectangle's area relative to the image's, or only the lower bound (the
+            upper one is then 1).
+        ratio: bounds of its aspect ratio, width / height.
         interp: as in `imresize`.
 
     Returns:
@@ -238,33 +241,34 @@ def random_size_crop(src: Image, size: Sequence[int], area: float | Sequence[flo
 
 
 def imrotate(src: NDArray, rotation_degrees: Any, zoom_in: bool = False, zoom_out: bool = False) -> NDArray:
-    """Images rotated about their middle.
+    """Rotates images about their center.
 
     Args:
         src: (channels, height, width) or (batch, channels, height, width), float32.
-        rotation_degrees: the angle, or for a batch one for each image.
-        zoom_in: so far that nothing of the outside (zeros) is seen.
-        zoom_out: so far that the whole image is seen.
+        rotation_degrees: the angle, or for a batch one angle per image.
+        zoom_in: zoom in until no padding (zeros) is visible.
+        zoom_out: zoom out until the whole image is visible.
 
     Raises:
-        ValueError: both zooms, other numbers of axes, or as many angles as images are not.
-        TypeError: another dtype, or several angles for one image.
+        ValueError: both zooms are set, the number of axes is wrong, or the numbers of angles and
+            images differ.
+        TypeError: the dtype is not float32, or there are several angles for one image.
     """
     if zoom_in and zoom_out:
         raise ValueError("`zoom_in` and `zoom_out` cannot be both True")
     if src.dtype != np.float32:
-        raise TypeError(f"imrotate takes float32 images, got {np.dtype(src.dtype)}")
+        raise TypeError(f"imrotate expects float32 images, got {np.dtype(src.dtype)}")
     if src.ndim == 3:
         if not isinstance(rotation_degrees, Number):
-            raise TypeError("one image (3 axes) takes one angle, a number")
+            raise TypeError("one image (3 axes) needs one angle, a number")
         return imrotate(src.expand_dims(axis=0), rotation_degrees, zoom_in, zoom_out)[0]
     if src.ndim != 4:
-        raise ValueError(f"imrotate takes images with 3 axes or batches with 4, got {src.ndim}")
+        raise ValueError(f"imrotate expects images with 3 axes or batches with 4, got {src.ndim}")
     count, _, height, width = src.shape
     angles = np.full(count, rotation_degrees, np.float32) if isinstance(rotation_degrees, Number) \
         else np.asarray(host(rotation_degrees), np.float32)
     if len(angles) != count:
-        raise ValueError(f"{count} images need as many angles, got {len(angles)}")
+        raise ValueError(f"{count} images need the same number of angles, got {len(angles)}")
     grid = _rotation_grid(angles * np.float32(np.pi / 180), height, width, zoom_in, zoom_out)
     return nd.BilinearSampler(src, _from_host(grid, src.context, type(src)))
 
@@ -291,6 +295,6 @@ def _rotation_grid(angles: np.ndarray, height: int, width: int, zoom_in: bool, z
 
 def random_rotate(src: NDArray, angle_limits: tuple[float, float], zoom_in: bool = False,
                   zoom_out: bool = False) -> NDArray:
-    """Images rotated by random angles between the two limits, in degrees; otherwise as `imrotate`."""
+    """Rotates images by random angles between two limits, in degrees; other arguments as in `imrotate`."""
     angles = np.random.uniform(*angle_limits, size=None if src.ndim == 3 else src.shape[0])
     return imrotate(src, angles, zoom_in=zoom_in, zoom_out=zoom_out)

@@ -1,4 +1,4 @@
-"""Functions of images, augmenters and the image iterator, under the path that MXNet keeps them at."""
+"""Image functions, augmenters and the image iterator, under MXNet's module path."""
 
 from .._support.images import interpolation as _get_interp_method  # noqa: F401 (libraries take it from here)
 from .augment import (

@@ -1,4 +1,4 @@
-"""The image iterator: batches of augmented images out of a record file, an image list or single files."""
+"""The image iterator: batches of augmented images from a record file, an image list or single files."""
 
 from __future__ import annotations
 
@@ -28,30 +28,31 @@ __all__ = ["ImageIter"]
 
 
 class ImageIter(DataIter):
-    """Batches of images (batch, channels, height, width) float32, and labels.
+    """Iterates over batches of images (batch, channels, height, width) float32 and labels.
 
     Args:
         batch_size: images in a batch.
         data_shape: (3, height, width) of an image.
-        label_width: labels of an image.
+        label_width: number of labels per image.
         path_imgrec: a record file; or
         path_imglist: an image list, with lines "number<tab>label ...<tab>path"; or
         imglist: a list of [label or list of labels, path].
-        path_root: folder that the paths of both lists are relative to.
+        path_root: directory to which the paths of both lists are relative.
         path_imgidx: the record file's index; needed for shuffling and parts.
-        shuffle: take the images in an order drawn anew each round.
-        part_index, num_parts: use only one of several parts of equal length; images that their number does not divide
-            are in none. Where there are fewer images than parts, together they have each once.
+        shuffle: draw a new order each epoch.
+        part_index, num_parts: use only one of several parts of equal length; remaining images are
+            in no part. If there are fewer images than parts, all parts together contain each image
+            once.
         aug_list: augmenters; by default `CreateAugmenter(data_shape, **kwargs)`.
         data_name, label_name: names of data and label.
-        dtype: of the labels.
-        last_batch_handle: what becomes of images that do not fill a batch: "pad" from the beginning, "discard", or
-            "roll_over": they begin the next round.
+        dtype: dtype of the labels.
+        last_batch_handle: treatment of the last images if they do not fill a batch: "pad" the batch
+            from the beginning, "discard" them, or "roll_over" to the next epoch.
 
     Raises:
-        AssertionError: no source of images, or arguments that do not go together.
-        ValueError: `data_shape` has a wrong form.
-        RuntimeError: while iterating: an image cannot be decoded; names it.
+        AssertionError: there is no source of images, or arguments conflict.
+        ValueError: `data_shape` is invalid.
+        RuntimeError: while iterating, if an image cannot be decoded; the message names it.
     """
 
     def __init__(self, batch_size: int, data_shape: Sequence[int], label_width: int = 1,
@@ -112,7 +113,7 @@ class ImageIter(DataIter):
                 key, *labels, name = line.strip().split("\t")
                 entries[int(key)] = np.array(labels, self._label_dtype), name
             except (ValueError, OverflowError) as error:
-                raise MXNetError(f"{path}, line {number}: expected number, labels and path, with tabs between them "
+                raise MXNetError(f"{path}, line {number}: expected number, labels and path, separated by tabs "
                                  f"({error})") from error
         return entries
 
@@ -124,7 +125,7 @@ class ImageIter(DataIter):
         return {str(number): (label(entry), entry[-1]) for number, entry in enumerate(images, start=1)}
 
     def reset(self) -> None:
-        """Start from the beginning; with "roll_over", behind what began this round."""
+        """Restarts from the beginning; with "roll_over", after the images that began this epoch."""
         if self.seq is not None and self.shuffle:
             self.seq = list(self.seq)  # states may have the one before
             random.shuffle(self.seq)
@@ -135,15 +136,15 @@ class ImageIter(DataIter):
             self._allow_read = True
 
     def hard_reset(self) -> None:
-        """Start from the beginning; what was left over from the last round is forgotten."""
+        """Restarts from the beginning and discards images left over from the last epoch."""
         self._cache: tuple[np.ndarray, np.ndarray, int] | None = None
         self.reset()
 
     def next_sample(self) -> tuple[Any, bytes]:
-        """Label and encoded image of the next sample; labels of lists are NDArrays.
+        """Returns label and encoded image of the next sample; labels of lists are NDArrays.
 
         Raises:
-            StopIteration: there is none.
+            StopIteration: there are no more samples.
         """
         if not self._allow_read:
             raise StopIteration
@@ -205,7 +206,7 @@ class ImageIter(DataIter):
         return np.zeros(self.provide_label[0][1], np.float32)
 
     def next(self) -> DataBatch:
-        """The next batch."""
+        """Returns the next batch."""
         begin = self._position()
         if self._cache is not None:
             data, label, count = self._cache
@@ -242,34 +243,38 @@ class ImageIter(DataIter):
                 "cached": None if self._cache is None else self._cached, "order": self.seq if self.shuffle else None}
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns where the epoch stands.
+        """Returns the position in the epoch.
 
-        With `shuffle` its order is part of it, a list of all images' numbers. The orders of later epochs, and what
-        augmenters draw, come from the global generators of `random` and `numpy.random`: a script that wants them again
-        keeps their states too, and sets them after `load_state_dict`.
+        With `shuffle`, the state contains the order, a list of the indices of all images. The
+        orders of later epochs and the random numbers of augmenters come from the global generators
+        of `random` and `numpy.random`. To reproduce them, save the states of these generators, too,
+        and restore them after `load_state_dict`.
 
         Returns:
-            Numbers, texts and lists, which JSON can hold.
+            JSON-compatible numbers, strings and lists.
         """
         return plain(self._state())
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go to where `state_dict` was called; images left over for the next epoch ("roll_over") are read again.
+        """Continues from where `state_dict` was called; images left over for the next epoch
+        ("roll_over") are read again.
 
         Args:
-            state: what it returned, of an iterator over the same images with the same settings.
+            state: result of `state_dict` of an iterator over the same images with the same
+                settings.
 
         Raises:
-            ValueError: the state is of other images or settings; says what differs.
+            ValueError: the state belongs to other images or settings; the message says what
+                differs.
         """
         name = type(self).__name__
         check_state(name, state, self._settings(), ("position", "allow_read", "cached", "order"))
         order, cached = state["order"] if self.shuffle else self.seq, state["cached"]
         if self.shuffle and (not isinstance(order, list) or
                              sorted(map(str, order)) != sorted(map(str, self.seq or ()))):
-            raise ValueError(f"{name}: order of this state is not one of the images here")
+            raise ValueError(f"{name}: the order of this state does not belong to these images")
         if cached is not None and self.seq is not None and not set(cached) <= set(order or ()):
-            raise ValueError(f"{name}: cached of this state has images that are not here")
+            raise ValueError(f"{name}: this state's cached images are not among these images")
         position = check_count(name, "position", state["position"], state.get("bytes", self.num_image))
         self._cache = None
         if cached is not None:
@@ -295,14 +300,14 @@ class ImageIter(DataIter):
         return _from_host(values, cpu(), array_class())
 
     def check_data_shape(self, data_shape: Sequence[int]) -> None:
-        """Raises ValueError where a shape is not (3, height, width)."""
+        """Raises ValueError unless a shape is (3, height, width)."""
         if len(data_shape) != 3:
             raise ValueError(f"data_shape should have length 3, with dimensions CxHxW; got {tuple(data_shape)}")
         if data_shape[0] != 3:
             raise ValueError(f"This iterator expects inputs to have 3 channels; got data_shape {tuple(data_shape)}")
 
     def check_valid_image(self, data: Sequence[Image] | Image) -> None:
-        """Raises RuntimeError where an image has no shape."""
+        """Raises RuntimeError if an image has no shape."""
         if len(data[0].shape) == 0:
             raise RuntimeError("Data shape is wrong")
 
@@ -310,7 +315,7 @@ class ImageIter(DataIter):
         """Decodes an image.
 
         Raises:
-            RuntimeError: that failed; names the image.
+            RuntimeError: decoding failed; the message names the image.
         """
         try:
             return imdecode(s)
@@ -327,15 +332,15 @@ class ImageIter(DataIter):
         return f"index: {key} of {self._records.uri}"
 
     def read_image(self, fname: str) -> bytes:
-        """The bytes of an image file."""
+        """Reads the bytes of an image file."""
         path = os.path.join(self.path_root or "", fname)
         with reading(path, "an image"), open(path, "rb") as file:
             return file.read()
 
     def augmentation_transform(self, data: Image) -> Any:
-        """An image after the augmenters."""
+        """Applies the augmenters to an image."""
         return chain(self.auglist, data)
 
     def postprocess_data(self, datum: Image) -> Any:
-        """(height, width, channels) -> (channels, height, width)."""
+        """Transposes (height, width, channels) to (channels, height, width)."""
         return like(host(datum).transpose(2, 0, 1), datum)

@@ -1,8 +1,9 @@
-"""Between mxjax and plain JAX: arrays, graphs, the optimizers of optax, and the `mxnet` alias.
+"""Interoperability with plain JAX: arrays, graphs, optax optimizers, and the `mxnet` alias.
 
-An NDArray is a JAX pytree: `jax.jit`, `jax.grad`, `jax.vmap`, optax and flax take it as it is. Inside such a function
-NDArrays hold tracers, and `mx.nd` operators become part of the JAX program. `interop.flax` (imported by itself) turns
-flax modules into Gluon blocks and Gluon blocks into flax modules.
+An NDArray is a JAX pytree: `jax.jit`, `jax.grad`, `jax.vmap`, optax and flax accept it directly.
+Inside such a function NDArrays contain tracers, and `mx.nd` operators become part of the JAX
+program. `interop.flax`, which must be imported separately, converts flax modules to Gluon blocks
+and vice versa.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""The `mxnet` alias: scripts that say `import mxnet` get mxjax."""
+"""The `mxnet` alias: `import mxnet` imports mxjax."""
 
 from __future__ import annotations
 
@@ -164,20 +164,22 @@ _FOR_CHILDREN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "for_ch
 
 
 def install_mxnet_alias(numpy_names: bool = True, children: bool = False, api: int | None = None) -> None:
-    """Makes `import mxnet` (and `mxnet.x.y`) mean mxjax in this process.
+    """Makes `import mxnet` (and `mxnet.x.y`) import mxjax in this process.
 
     Args:
-        numpy_names: also give NumPy and Python back the names they have dropped since (`np.int`, `np.product`,
-            `collections.Iterable`, `time.clock` ...), which scripts and libraries of MXNet's time use, and
-            `np.fromstring` its way of taking bytes; Pillow, too, when it is imported (`Image.ANTIALIAS`).
-        children: also have the Python processes that this one starts find it (and here `importlib.metadata` its
-            version), by a folder in `PYTHONPATH`. `python -m mxjax run` does so. Processes that run the same script,
-            as those of `multiprocessing` do, need it only where the script does not call this itself.
-        api: the level of MXNet's API: 1 (MXNet 1.9.1) or 2 (MXNet 2.0); default that of `MXJAX_API`, else 1. A process
-            has one level, and what it starts has the same.
+        numpy_names: also restore names that NumPy and Python have removed (`np.int`, `np.product`,
+            `collections.Iterable`, `time.clock` ...) and that scripts and libraries of MXNet's time
+            use, and support for bytes in `np.fromstring`. The same applies to Pillow, when it is
+            imported (`Image.ANTIALIAS`).
+        children: also install the alias in Python processes that this one starts, through a
+            directory in `PYTHONPATH`; `importlib.metadata` then also finds its version. `python -m
+            mxjax run` does this. Processes that run the same script, as those of `multiprocessing`,
+            need it only if the script does not call this function itself.
+        api: level of MXNet's API: 1 (MXNet 1.9.1) or 2 (MXNet 2.0); by default `MXJAX_API`,
+            otherwise 1. A process has one level, and its children inherit it.
 
     Raises:
-        RuntimeError: the real MXNet has been imported already, or the process speaks the other level.
+        RuntimeError: the real MXNet is already imported, or the process uses the other level.
         ValueError: there is no such level.
 
     Example:
@@ -188,7 +190,7 @@ def install_mxnet_alias(numpy_names: bool = True, children: bool = False, api: i
     """
     known = any(isinstance(f, _Finder) for f in sys.meta_path)
     if not known and "mxnet" in sys.modules:
-        raise RuntimeError("mxnet is imported already; install the alias before anything imports it")
+        raise RuntimeError("mxnet is already imported; install the alias before anything imports it")
     if api is not None:
         level.choose(api)
         os.environ["MXJAX_API"] = str(api)
@@ -213,10 +215,10 @@ def install_mxnet_alias(numpy_names: bool = True, children: bool = False, api: i
 
 
 def check_module(name: str) -> None:
-    """Refuses the name of a module that cannot be run, in Python's own words.
+    """Raises Python's own error for the name of a module that cannot be run.
 
     Raises:
-        ImportError: there is no such module, or a package without a program.
+        ImportError: there is no such module, or it is a package without `__main__`.
     """
     try:
         spec = importlib.util.find_spec(name)
@@ -239,8 +241,8 @@ def run_script(path: str, args: Sequence[str] = (), module: bool = False) -> dic
 
     Args:
         path: the script.
-        args: what it finds in `sys.argv[1:]`.
-        module: `path` is the name of a module, to be run as by `python -m`.
+        args: the script's `sys.argv[1:]`.
+        module: `path` is the name of a module to run as with `python -m`.
 
     Raises:
         FileNotFoundError: there is no such script.

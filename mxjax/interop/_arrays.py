@@ -1,4 +1,4 @@
-"""Arrays in and out, without copies."""
+"""Conversions between NDArrays and JAX arrays without copies."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ __all__ = ["from_jax", "params_from_jax", "params_to_jax", "to_jax_array"]
 
 
 def to_jax_array(array: NDArray) -> jax.Array:
-    """The value of an NDArray as a `jax.Array`, without a copy; later writes to the NDArray do not change it."""
+    """Returns the value of an NDArray as a `jax.Array` without a copy; later writes to the NDArray do not change it."""
     return array.to_jax()
 
 
 def from_jax(value: jax.Array, ctx: Context | None = None) -> NDArray:
-    """A `jax.Array` (or tracer) as an NDArray, without a copy.
+    """Converts a `jax.Array` (or tracer) to an NDArray without a copy.
 
     Args:
         value: the array.
-        ctx: context that the NDArray says it is on; default the array's own.
+        ctx: context that the NDArray reports; by default that of the array.
     """
     return _from_jax(value, ctx)
 
 
 def params_to_jax(params: dict[str, NDArray]) -> dict[str, jax.Array]:
-    """A dictionary of NDArrays (as `mx.nd.load` or `Module.get_params` give) as one of `jax.Array`s."""
+    """Converts a dictionary of NDArrays (from `mx.nd.load` or `Module.get_params`) to one of `jax.Array`s."""
     return {name: value.to_jax() for name, value in params.items()}
 
 

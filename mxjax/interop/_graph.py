@@ -9,16 +9,13 @@ __all__ = ["JaxFunction", "to_jax"]
 
 
 def to_jax(symbol: Symbol) -> JaxFunction:
-    """A symbol as a pure JAX function.
-
-    Args:
-        symbol: any graph without custom operators.
+    """Converts a symbol to a pure JAX function. Args: symbol: any graph without custom operators.
 
     Returns:
         `f(args, aux, rng, train) -> (outputs, new_aux)`; see `JaxFunction`.
 
     Raises:
-        MXNetError: an operator of the graph cannot be part of a JAX program.
+        MXNetError: the graph contains an operator that cannot be part of a JAX program.
 
     Example:
         >>> import jax

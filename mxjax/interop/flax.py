@@ -1,4 +1,4 @@
-"""flax modules as Gluon blocks, and Gluon blocks as flax modules. Needs the `flax` extra."""
+"""Conversions between flax modules and Gluon blocks. Requires the `flax` extra."""
 
 from __future__ import annotations
 
@@ -36,21 +36,23 @@ Options = Callable[[bool], Mapping[str, Any]]
 
 
 class FlaxBlock(Block):
-    """A flax module (linen or nnx) as a Gluon block: recorded, trained, saved and loaded like any other.
+    """Wraps a flax module (linen or nnx) as a Gluon block, which can be recorded, trained, saved
+    and loaded like any other.
 
-    The module's parameters are Gluon parameters named after their place in the module ("flaxblock0_Dense_0.kernel");
-    its other state (batch statistics, ...) are parameters without gradient, updated in training mode. Random numbers
-    (dropout) come from `mx.random`.
+    The module's parameters become Gluon parameters named after their path in the module
+    ("flaxblock0_Dense_0.kernel"). Its other state (batch statistics, ...) becomes parameters
+    without gradients, which are updated in training mode. Random numbers (dropout) come from
+    `mx.random`.
 
     Args:
         module: a linen module, or an nnx module with its values.
         inputs: example inputs (NDArrays, or anything with shape and dtype), for a linen module's initialization.
-        options: keyword arguments of the module's call in training mode (True) and otherwise (False); for nnx the
-            module is put in `train()` or `eval()` mode in any case. Default none.
+        options: keyword arguments of the module's call in training mode (True) and otherwise
+            (False); by default none. nnx modules are always switched to `train()` or `eval()` mode.
         prefix, params: see `Block`.
 
     Raises:
-        TypeError: `module` is no flax module.
+        TypeError: `module` is not a flax module.
 
     Example:
         >>> import flax.linen as nn
@@ -70,7 +72,7 @@ class FlaxBlock(Block):
         elif isinstance(module, linen.Module):
             self._split, values = _linen_parts(module, inputs, self._options)
         else:
-            raise TypeError(f"FlaxBlock takes a flax.linen.Module or a flax.nnx.Module, got {type(module).__name__}")
+            raise TypeError(f"FlaxBlock expects a flax.linen.Module or a flax.nnx.Module, got {type(module).__name__}")
         self._trained = [name for name, (_, trained) in values.items() if trained]
         self._states = [name for name, (_, trained) in values.items() if not trained]
         for name, (value, trained) in values.items():
@@ -106,7 +108,7 @@ class FlaxBlock(Block):
             inputs: the module's inputs, NDArrays on one context.
 
         Returns:
-            What the module returns, with NDArrays for arrays.
+            The result of the module, with NDArrays instead of arrays.
         """
         ctx, train = inputs[0].context, autograd.is_training()
         params = [self._reg_params[n].data(ctx) for n in (*self._trained, *self._states)]
@@ -124,7 +126,7 @@ class FlaxBlock(Block):
         return jax.tree.unflatten(self._form, results[:visible])
 
     def variables(self) -> dict[str, jax.Array]:
-        """The present values by name: parameters and other state."""
+        """Returns the current values of parameters and other state by name."""
         return {name: param.data().to_jax() for name, param in self._reg_params.items()}
 
 
@@ -137,7 +139,7 @@ class _Given(Constant):
     _init_default = _init_weight
 
     def init_weight(self, name: str, arr: NDArray) -> None:
-        """Whatever the parameter is called."""
+        """Fills the parameter regardless of its name."""
         arr[:] = self.value
 
     def __call__(self, desc: InitDesc | str, arr: NDArray) -> None:
@@ -178,7 +180,7 @@ def _nnx_parts(module: nnx.Module) -> tuple[Callable, dict[str, tuple]]:
                                     for path, value in nnx.to_flat_state(tree)])
 
     def drawn(rng: jax.Array) -> Any:
-        """The random streams, begun anew from a key."""
+        """Returns the random streams, reset from a key."""
         streams = [(path, value.replace(jax.random.fold_in(rng, i) if jnp.issubdtype(
             value.get_value().dtype, jax.dtypes.prng_key) else jnp.zeros_like(value.get_value())))
             for i, (path, value) in enumerate(nnx.to_flat_state(rngs))]
@@ -196,10 +198,11 @@ def _nnx_parts(module: nnx.Module) -> tuple[Callable, dict[str, tuple]]:
 
 
 class LinenModule(linen.Module):
-    """A Gluon block as a linen module; made by `to_linen`.
+    """A Gluon block as a linen module, created by `to_linen`.
 
-    Its parameters are the collection "params", its auxiliary states "batch_stats" (changed when `train` is set and
-    the collection is mutable), its random numbers come from the stream "dropout".
+    The collection "params" contains its parameters and "batch_stats" its auxiliary states, which
+    change if `train` is set and the collection is mutable. Random numbers come from the stream
+    "dropout".
     """
 
     function: Callable[..., Any]
@@ -230,7 +233,7 @@ class _Values:
 
 
 def to_linen(block: HybridBlock, *inputs: Any) -> LinenModule:
-    """A Gluon block as a linen module, which starts with the block's values.
+    """Converts a Gluon block to a linen module that is initialized with the block's values.
 
     Args:
         block: initialized and hybridizable.
@@ -251,14 +254,14 @@ def to_linen(block: HybridBlock, *inputs: Any) -> LinenModule:
 
 
 def to_nnx(block: HybridBlock, *inputs: Any) -> nnx.Module:
-    """A Gluon block as an nnx module with the block's values.
+    """Converts a Gluon block to an nnx module with the block's values.
 
     Args:
         block: initialized and hybridizable.
         inputs: example inputs; needed to build the module.
 
     Raises:
-        MXNetError: there are no example inputs; see `mx.interop.block_to_jax`.
+        MXNetError: example inputs are missing; see also `mx.interop.block_to_jax`.
     """
     if not inputs:
         raise MXNetError("to_nnx: an nnx module is built from example inputs: to_nnx(block, x)")

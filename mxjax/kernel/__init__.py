@@ -1,1 +1,1 @@
-"""Operators as compiled programs. See README.md."""
+"""Compilation and execution of operators. See README.md."""

@@ -1,7 +1,8 @@
-"""Programs compiled ahead of their calls by the engine's threads, several at a time.
+"""Parallel compilation of programs ahead of their calls, in the engine's threads.
 
-XLA compiles one program on one processor, without Python's lock. So calls that need new programs need not wait one
-after the other: each hands its program to the engine's "compile" lane and goes on with the next call.
+XLA compiles a program on one processor, without Python's lock. So calls that need new programs do
+not wait for each other: each one submits its program to the engine's "compile" lane and continues
+with the next call.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _running = 0
 
 
 class Later(Exception):
-    """A call needs a new program, and its caller may have it compiled by other threads; the next call compiles."""
+    """Raised by a call that needs a new program, so that its caller may compile it in other
+    threads. The next call compiles."""
 
 
 def compiling() -> bool:
@@ -33,7 +35,7 @@ def compiling() -> bool:
 
 
 def may_wait() -> bool:
-    """Returns whether the engine has threads of its own; one is none of them."""
+    """Returns whether the engine has its own threads, and this is not one of them."""
     return settings.ENGINE_TYPE() != "NaiveEngine" and not engine.running()
 
 
@@ -44,7 +46,7 @@ def _count(change: int) -> None:
 
 
 class Ahead:
-    """The programs of one function that are being compiled."""
+    """The programs of one function that are currently being compiled."""
 
     __slots__ = ("_vars",)
 
@@ -52,15 +54,15 @@ class Ahead:
         self._vars: dict[tuple, Var] = {}
 
     def begin(self, args: Sequence[Any], name: str, lower: Callable[[], Callable[[], object]]) -> Var:
-        """Has the engine compile the program for these arguments, unless it does so already.
+        """Starts to compile the program for these arguments in the engine, unless that is already running.
 
         Args:
             args: arrays, or shapes and dtypes.
-            name: for the engine's messages.
-            lower: function() -> the function that compiles; called at once.
+            name: name for the engine's messages.
+            lower: function that returns the compiling function; called immediately.
 
         Returns:
-            The engine's variable, which is free when the program is there.
+            The engine's variable, which becomes available when the program is compiled.
         """
         key = _key(args)
         var = self._vars.get(key)
@@ -81,7 +83,7 @@ class Ahead:
         return var
 
     def wait(self, args: Sequence[Any]) -> None:
-        """Waits until the program for these arguments is there, where it is being compiled."""
+        """Waits for the program for these arguments, if it is being compiled."""
         var = self._vars.pop(_key(args), None)
         if var is not None:
             engine.get().wait_for_var(var)

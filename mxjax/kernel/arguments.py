@@ -1,4 +1,4 @@
-"""Arguments of compiled functions: their signature, the device they are on, and numbers that stay on accelerators."""
+"""Arguments of compiled functions: signatures, devices, and numbers cached on accelerators."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBERS = 1 << 12  # bytes of a host's array that is kept on accelerators
 
 
 def signature_of(arg: object) -> Any:
-    """Returns the part of a signature where an argument is no array of JAX's: a number, a NumPy array, or a tree."""
+    """Returns the signature of an argument that is not a JAX array: a number, a NumPy array, or a tree."""
     if isinstance(arg, (np.ndarray, np.generic)):
         return arg.shape, arg.dtype
     if isinstance(arg, (float, int)):
@@ -36,7 +36,8 @@ def elements(tree: object) -> int:
 
 
 def located(args: Sequence[Any]) -> tuple[jax.Array | None, JaxDevice, bool]:
-    """A call's first array (None: it has none), a device that it runs on, and, on CPUs, whether it runs on several."""
+    """Returns a call's first array (None if there is none), a device on which it runs, and, on
+    CPUs, whether it runs on several."""
     first, device, several = None, None, False
     for leaf in jax.tree.leaves(args):
         if isinstance(leaf, jax.Array) and not isinstance(leaf, Tracer):
@@ -50,9 +51,10 @@ def located(args: Sequence[Any]) -> tuple[jax.Array | None, JaxDevice, bool]:
 
 
 def placed(args: Sequence[Any]) -> tuple[str | None, JaxDevice | None]:
-    """The kind of a call, and where its arrays are, if JAX would move them: those bound to no device go to its default.
+    """Returns the kind of a call, and the devices of its arrays if JAX would move them: uncommitted
+    arrays go to the default device.
 
-    A user may have set that (`jax.default_device`), for own arrays.
+    A user may have set the default device (`jax.default_device`) for other arrays.
     """
     first, device, several = located(args)
     kind = None if device.platform != "cpu" else "cpu" if several or not onednn_available() else "onednn"
@@ -64,10 +66,12 @@ def with_numbers_there(args: tuple[Any, ...]) -> tuple[Any, ...]: ...
 @overload
 def with_numbers_there(args: Sequence[Any]) -> Sequence[Any]: ...
 def with_numbers_there(args: Sequence[Any]) -> Sequence[Any]:
-    """A call's arguments, the host's numbers that come again on the accelerator where the others are, and kept there.
+    """Returns a call's arguments, with recurring host numbers replaced by cached copies on the
+    accelerator of the others.
 
-    Bringing a factor or a position there takes longer than most operators. A number that comes once, as a step's, does
-    not stay: each at a place of its own, XLA would write the graph of the step's launches anew (docs/design/0032).
+    The transfer of a factor or a position takes longer than most operators. Numbers that occur only
+    once, such as a step's, are not cached: each would have a different address, and XLA would
+    rebuild the graph of the step's launches (docs/design/0032).
     """
     places = [i for i, a in enumerate(args) if isinstance(a, (np.ndarray, np.generic, int, float))]
     if not places:
@@ -99,8 +103,8 @@ _there: dict[tuple, jax.Array] = Bounded(1 << 10)
 
 
 def kind_of(args: Sequence[Any]) -> str | None:
-    """Returns the kind of device that programs for a call are traced for (`ops.by_device`).
+    """Returns the kind of device for which the programs of a call are traced (`ops.by_device`).
 
-    XLA divides its own convolutions among several devices, and not those of a library.
+    XLA can partition its own convolutions over several devices, but not those of a library.
     """
     return placed(args)[0]

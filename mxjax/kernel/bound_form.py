@@ -1,4 +1,4 @@
-"""NumPy forms as kernels use them: of operators with their parameters, of their gradients, and of other kernels."""
+"""NumPy forms of kernels: of operators with fixed parameters, of their gradients, and of other kernels."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ _FREE = Cost(5.0, 30_000.0)
 
 
 class BoundForm:
-    """A form whose parameters are known, but for those that are arguments.
+    """A NumPy form with fixed parameters, except dynamic ones.
 
     Args:
-        form: the operator by NumPy.
-        static: the parameters that are no arguments.
-        dynamic, packed: those that are, as in `Kernel`.
-        spread: function(arrays) -> the same with None where an optional one is absent.
+        form: the operator's NumPy form.
+        static: the fixed parameters.
+        dynamic, packed: the parameters that are arguments, as in `Kernel`.
+        spread: function that inserts None for absent optional arrays.
         count: the number of arrays.
-        gradients: for the kernel of gradients, which arrays' are wanted, and which outputs' there are.
+        gradients: for a gradient kernel, the arrays whose gradients are requested and the outputs
+            that have head gradients.
     """
 
     def __init__(self, form: Form, static: dict[str, Any], dynamic: tuple[str, ...],
@@ -36,7 +37,7 @@ class BoundForm:
         self._spread, self._count, self._gradients = spread, count, gradients
 
     def of_gradients(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> BoundForm | None:
-        """Returns the form of the gradients; None where there is none."""
+        """Returns the form of the gradients; None if there is none."""
         if self._form.backward is None or self._spread(range(self._count)) is not None and \
                 None in self._spread(range(self._count)):
             return None
@@ -44,7 +45,7 @@ class BoundForm:
                          (wanted[:self._count], heads))
 
     def reads(self, wanted: Sequence[bool]) -> Sequence[bool] | None:
-        """Returns which arrays the gradients are computed from; None where no form tells."""
+        """Returns the arrays that the gradients depend on; None if there is no form."""
         if self._form.backward is None:
             return None
         wanted = wanted[:self._count]
@@ -54,7 +55,7 @@ class BoundForm:
             return None
 
     def __call__(self, args: Sequence[Any]) -> tuple[Callable[..., Any], Cost] | None:
-        """Returns the function of NumPy arrays and its cost; None where the form is not for these arguments."""
+        """Returns the function of NumPy arrays and its cost; None if the form does not support these arguments."""
         arrays = self._spread(args[:self._count])
         if not self._form.accepts(arrays):
             return None
@@ -95,19 +96,21 @@ class BoundForm:
 
 def bound(name: str, static: dict[str, Any], dynamic: tuple[str, ...], packed: tuple[tuple[str, int], ...],
           spread: Callable[[Sequence[Any]], Sequence[Any]], count: int) -> BoundForm | None:
-    """Returns the form of an operator's kernel; None where the operator has none."""
+    """Returns the form of an operator's kernel; None if the operator has none."""
     form = form_of(name)
     return None if form is None else BoundForm(form, static, dynamic, packed, spread, count)
 
 
 class OwnForm:
-    """The form of a kernel that is no operator.
+    """The form of a kernel that is not an operator.
 
     Args:
-        function: function(*arguments) -> the only result.
-        back: function(gradient of the result, shape of the first argument, *the others) -> the gradient of the first,
-            which the result is linear in. None: there is no form of it.
-        copies: the result is new; else it is some of an argument's numbers, which takes no time.
+        function: function of the arguments that returns the only result.
+        back: function(gradient of the result, shape of the first argument, *other arguments) that
+            returns the gradient of the first argument, in which the result is linear. None: there
+            is no such form.
+        copies: whether the result is new; otherwise it is a view of an argument, which takes no
+            time.
     """
 
     def __init__(self, function: Callable[..., Any], back: Callable[..., Any] | None = None,
@@ -115,14 +118,14 @@ class OwnForm:
         self._function, self._back, self._copies = function, back, copies
 
     def of_gradients(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> OwnForm | None:
-        """Returns the form of the gradients; None where there is none."""
+        """Returns the form of the gradients; None if there is none."""
         back = self._back
         if back is None or heads != (True,) or not wanted[0] or any(wanted[1:]):
             return None
         return OwnForm(lambda first, *others: back(others[-1], first.shape, *others[:-1]), copies=True)
 
     def reads(self, wanted: Sequence[bool]) -> Sequence[bool] | None:
-        """Returns which arguments the gradients are computed from; None where the form does not tell."""
+        """Returns the arguments that the gradients depend on; None if the form does not know."""
         return None if self._back is None or any(wanted[1:]) else [False, *[True] * (len(wanted) - 1)]
 
     def __call__(self, args: Sequence[Any]) -> tuple[Callable[..., Any], Cost] | None:

@@ -1,4 +1,4 @@
-"""The budget of programs: how many are kept, by memory and by the memory mappings that the system allows."""
+"""The budget of compiled programs, limited by memory and by the system's memory mappings."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ __all__ = ["ProgramBudget"]
 
 
 class ProgramBudget:
-    """Keeps traces and programs from filling the memory, and the process away from Linux's limit of memory mappings.
+    """Limits the memory of traces and programs, and keeps the process below Linux's limit of memory mappings.
 
-    A signature takes some ten kilobytes, a program for a CPU 3 to 50 mappings, and memory by the number of its
-    operations: XLA does not tell how much, so that is estimated by what was measured.
+    A signature takes about ten kilobytes. A CPU program takes 3 to 50 mappings and memory that
+    grows with the number of its operations. XLA does not report its size, so it is estimated from
+    measurements.
 
-    short: whether the next call of a compiled function has to make room; several: whether there are more devices than
-    one CPU, so that where arrays are decides; compiled: whether XLA has compiled any; held: bytes of all programs;
-    most: how many there may be (MXJAX_PROGRAM_MEMORY, in MB; default 1024, or an eighth of the machine's memory where
-    that is less).
+    short: whether the next call of a compiled function must evict programs; several: whether there
+    are more devices than one CPU, so that the location of arrays matters; compiled: whether XLA has
+    compiled any program; held: bytes of all programs; most: their limit (MXJAX_PROGRAM_MEMORY, in
+    MB; by default 1024, or an eighth of the machine's memory if that is less).
     """
 
     def __init__(self) -> None:
@@ -45,9 +46,9 @@ class ProgramBudget:
             self._all.add(one)
 
     def note(self, size: int = 0) -> None:
-        """Notes a new signature, or a program of about this size; now and then looks at how much there is.
+        """Registers a new signature or a program of about this size, and occasionally checks the total.
 
-        What others in the process compile takes mappings, too, and is seen at that look.
+        That check also includes the mappings of other code in the process that compiles.
         """
         self.held += size
         self._noted += 1
@@ -60,7 +61,7 @@ class ProgramBudget:
         return signatures > MOST_SIGNATURES or self._mappings() > self._limit * MOST_MAPPINGS
 
     def begin_in_child(self) -> None:
-        """Puts away what the parent called: nothing of it can be called here, nor may XLA be asked to drop it."""
+        """Sets aside the parent's programs, which a forked child can neither call nor release."""
         self._lock = threading.Lock()
         self.short = self.several = False
         self._left = [one.leave() for one in list(self._all)]
@@ -73,7 +74,7 @@ class ProgramBudget:
             one.clear()
 
     def make(self) -> None:
-        """Drops at least half of all programs and signatures: first those of the functions that have most."""
+        """Drops at least half of all programs and signatures, starting with the functions that have the most."""
         with self._lock:
             if not self.short:
                 return
@@ -89,9 +90,9 @@ class ProgramBudget:
             one.clear()
         give_back()
         logging.getLogger("mxjax.kernel").info(
-            "dropped %d of %d signatures of compiled functions, whose programs took about %d MB: there were very many, "
-            "or they took more than MXJAX_PROGRAM_MEMORY = %d MB, or came near the limit of memory mappings "
-            "(vm.max_map_count = %s); what is called again is compiled again", total - left, total, held >> 20,
+            "dropped %d of %d signatures of compiled functions, whose programs took about %d MB, because there were "
+            "very many, or they exceeded MXJAX_PROGRAM_MEMORY = %d MB, or approached the limit of memory mappings "
+            "(vm.max_map_count = %s); dropped programs are compiled again when needed", total - left, total, held >> 20,
             self.most >> 20, self._limit)
 
     @staticmethod

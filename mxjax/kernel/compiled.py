@@ -1,7 +1,8 @@
-"""Compiled functions: an executable for each signature, by the backend that has earned it.
+"""Compiled functions: one executable per signature, by NumPy or XLA.
 
-A function's first calls are NumPy's where that gives XLA's results (`interpreted`), then XLA's (`xla`); most signatures
-are never called often enough to be compiled. Programs are kept within a budget (`budget`).
+NumPy computes a function's first calls, if it produces XLA's results (`interpreted`), and XLA the
+later ones (`xla`). Most signatures are never called often enough to be compiled. A budget limits
+the programs (`budget`).
 """
 
 from __future__ import annotations
@@ -47,15 +48,20 @@ class Compiled:
 
     Args:
         function: a pure function of arrays.
-        most: up to how many elements of all arguments it is compiled without fusion emitters: by default where many
-            operators could be fused; SOME_OF_ONE for a single one.
-        again: the results are the arguments of the next call, where one has the other's memory: XLA may lay them.
-        by_numpy: the function's own form for NumPy, which needs no trace (see `InterpreterBackend`).
-        any_size: the function nowhere asks whether a size is a certain number, but for 0 and 1 (see `SymbolicTraces`).
-        parts: the function calls kernels alone, by `Kernel.within`.
-        trains: it is called in training alone.
-        passes: function(kind of device) -> passes over its programs; by default those for all of the library's.
-        patient: a first call that XLA computes raises `Later`, so that the caller may have it compiled elsewhere.
+        most: number of elements of all arguments up to which it is compiled without fusion
+            emitters; the default is for functions in which many operators could be fused,
+            SOME_OF_ONE for a single operator.
+        again: results that reuse an argument's memory are arguments of the next call, so XLA may
+            choose their layouts.
+        by_numpy: the function's NumPy form, which needs no trace (see `InterpreterBackend`).
+        any_size: the function does not depend on particular sizes, except 0 and 1 (see
+            `SymbolicTraces`).
+        parts: the function only calls kernels, by `Kernel.within`.
+        trains: it is only called in training.
+        passes: function that maps a kind of device to passes over its programs; by default those
+            for all programs of the library.
+        patient: a first call by XLA raises `Later`, so that the caller may compile it in another
+            thread.
         options: further arguments of `jax.jit`.
     """
 
@@ -98,7 +104,8 @@ class Compiled:
         return (self._calls.get(signature) or self._choose(signature, args))(*args)
 
     def deliver(self, made: list[Any], args: Sequence[Any]) -> None:
-        """Calls it and puts the result into `made`, in one call of C: no signal is handled between the two."""
+        """Calls the function and stores the result in `made`, in a single C call, so that no signal
+        is handled in between."""
         if find_top_trace(None) is not EVALUATES:
             made.append(self._in_transformation(args))
             return
@@ -124,7 +131,7 @@ class Compiled:
             self._warm[signature] = call
 
     def within(self, *args: object) -> Any:
-        """Returns the results, as NumPy arrays, of NumPy arrays: a part of a program that NumPy computes."""
+        """Computes the results of NumPy arrays as NumPy arrays, as part of a program that NumPy computes."""
         signature = tuple([(a.shape, a.dtype) if type(a) is np.ndarray else signature_of(a) for a in args])
         call = self._within.get(signature)
         if call is None:  # False: NumPy has no form of it
@@ -148,15 +155,16 @@ class Compiled:
         return self.xla.plain()(*args)
 
     def __reduce__(self) -> tuple:
-        """Other processes compile for themselves."""
+        """Supports pickling; other processes compile the function again."""
         return functools.partial(type(self), **self._arguments), (self._original,)
 
     def eval_shape(self, *args: object) -> Any:
-        """Shapes and dtypes of the results for arguments or ShapeDtypeStructs; a call will not trace again."""
+        """Returns shapes and dtypes of the results for arguments or ShapeDtypeStructs; a later call
+        does not trace again."""
         return self.xla.form(self._kind(args), None).eval_shape(*args)
 
     def forms(self) -> tuple[int, ...]:
-        """Returns how many programs there are: compiled in full, without fusion emitters, and without optimization."""
+        """Returns the number of programs with full optimization, without fusion emitters, and without optimization."""
         sizes = self.xla.programs()
         for call in self._calls.values():
             if isinstance(call, SplitProgram):
@@ -164,17 +172,17 @@ class Compiled:
         return tuple(sizes)
 
     def signatures(self) -> int:
-        """Returns how many signatures it has been called with."""
+        """Returns the number of signatures with which it has been called."""
         return len(self._calls) + len(self._within)
 
     def leave(self) -> tuple:
-        """Begins anew in a forked child; gives what is not to be dropped."""
+        """Resets the function in a forked child; returns objects that must not be deleted."""
         left = self._calls, self._warm, self.xla.leave()
         self._calls, self._warm, self._within, self.held = {}, {}, {}, 0
         return left
 
     def clear(self) -> None:
-        """Drops all signatures and programs: they are traced and compiled again when they are called."""
+        """Drops all signatures and programs; later calls trace and compile again."""
         self._calls.clear()
         self._warm.clear()
         self._within.clear()
@@ -209,13 +217,13 @@ class Compiled:
         return call or self._compiled(signature, args)
 
     def begin(self, args: Sequence[Any]) -> Var:
-        """Has another thread compile the program for these arguments, or for their shapes and dtypes.
+        """Starts to compile the program for these arguments, or their shapes and dtypes, in another thread.
 
         Returns:
-            The engine's variable, which is free when that is done.
+            The engine's variable, which becomes available when the program is compiled.
 
         Raises:
-            MXNetError: the device has no memory for what the function makes.
+            MXNetError: the results do not fit in the device's memory.
         """
         def lower() -> Callable[[], object]:
             return (self._compilation(args).ahead or _nothing)()
@@ -286,13 +294,13 @@ class Compiled:
 
 
 class Reordered(Compiled):
-    """A function that gives results in arguments' places; which ones, JAX decides by their order: it gives each
-    argument's memory to the first result of its shape that has none. In another order each result would be written
-    over what others are still computed from, and XLA would copy all of that first.
+    """A function whose results reuse the memory of arguments. JAX assigns each argument's memory to
+    the first matching result without memory. In another order, results would overwrite values that
+    other results still depend on, and XLA would first copy all of them.
 
     Args:
-        function: a pure function of arrays; gives a tuple.
-        order: its results in the order of the arguments that they replace.
+        function: a pure function of arrays that returns a tuple.
+        order: order of the results by the arguments that they replace.
         options: further arguments of `Compiled`.
     """
 
@@ -351,9 +359,10 @@ when_forked(budget.begin_in_child)
 
 
 def clear_caches() -> None:
-    """Forgets all compiled programs, and what was prepared for calls; what is called again is prepared again.
+    """Clears all caches of compiled programs and prepared calls; later calls prepare and compile again.
 
-    For processes whose code keeps changing, and for measuring. Arrays, graphs and what is recorded stay.
+    Use it in processes whose code keeps changing, and for measurements. Arrays, graphs and recorded
+    calls are kept.
     """
     clear_all()
     budget.clear()

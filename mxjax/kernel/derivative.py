@@ -1,4 +1,4 @@
-"""Derivatives of kernels' calls, of what the forward pass has kept: at once, or within a larger program."""
+"""Derivatives of kernel calls from the values that the forward pass kept, immediately or within a larger program."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ Pull = Callable[[list[Any]], Sequence[Any]]  # gradients of outputs (None: zero)
 class Derivative:
     """The gradients of some arguments of a kernel's calls.
 
-    A call of an operator keeps its arguments, and its backward kernel (`Kernel.vjp`) computes what it needs of them. A
-    call of a graph keeps what JAX's differentiation keeps of it (`Residuals`): else the graph would be computed twice.
+    A call of an operator keeps its arguments, from which its backward kernel (`Kernel.vjp`)
+    computes the gradients. A call of a graph keeps JAX's residuals (`Residuals`); otherwise the
+    graph would be computed twice.
 
     Args:
         kernel: the operator, or the graph.
-        wanted: for each argument whether its gradient is asked for.
+        wanted: for each argument, whether its gradient is requested.
 
     Attributes:
         places: the arguments with gradients.
-        programs: compiled backward passes that begin with such a call.
+        programs: compiled backward passes that start with such a call.
     """
 
     def __init__(self, kernel: Kernel, wanted: Sequence[bool]) -> None:
@@ -45,11 +46,11 @@ class Derivative:
         self.by_parts = not kernel.symbolic or kernel.pullback is not None
 
     def trace(self, args: Sequence[Any], mirror: bool) -> tuple[Sequence[Any], Pull]:
-        """Returns the results and the pull, within a program.
+        """Returns the results and the pullback, within a program.
 
         Args:
-            args: the arguments' values.
-            mirror: compute in the backward pass again what would have to be kept.
+            args: values of the arguments.
+            mirror: recompute values in the backward pass instead of keeping them.
         """
         if not self.kernel.symbolic:
             function = self.kernel.within if interpreting() else self.kernel.fn
@@ -60,10 +61,10 @@ class Derivative:
         return [*outputs, *others], self.traced_pull(pull, [(o.shape, o.dtype) for o in outputs], len(args))
 
     def traced_pull(self, kept: Any, outs: Sequence[tuple], count: int) -> Pull:
-        """Returns the pull within a program where the forward pass has run.
+        """Returns the pullback within a program after the forward pass has run.
 
         Args:
-            kept: what that has kept.
+            kept: values that the forward pass kept.
             outs: (shape, dtype) of the outputs.
             count: the number of arguments.
         """
@@ -79,7 +80,7 @@ class Derivative:
         return pull
 
     def forward(self, args: Sequence[Any], wide: bool) -> tuple[Sequence[Any], Any]:
-        """Computes the results at once, and returns them and what is kept for the backward pass."""
+        """Computes the results immediately, and returns them and the values kept for the backward pass."""
         if not self.kernel.symbolic:
             results = run(self.kernel, list(args), wide)
             return results, list(results if self.kernel.keeps_result else args)
@@ -89,7 +90,7 @@ class Derivative:
         return [*outputs, *others], kept if isinstance(kept, PullByNumpy) else kept.pull(values)
 
     def pull(self, kept: Any, heads: Sequence[Any], outs: Sequence[tuple], wide: bool) -> Sequence[Any]:
-        """Computes the gradients of the arguments at `places` at once."""
+        """Computes the gradients of the arguments at `places` immediately."""
         if isinstance(kept, PullByNumpy):
             grads = run_program("backward", kept, (heads,), wide)
             return [grads[place] for place in self.places]
@@ -134,7 +135,7 @@ class Derivative:
 
 
 def derivative_of(kernel: Kernel, wanted: tuple[bool, ...]) -> Derivative:
-    """Returns the derivative of a kernel's calls by these arguments; the kernel caches it."""
+    """Returns the derivative of a kernel's calls with respect to these arguments; the kernel caches it."""
     found = kernel.derivatives.get(wanted)
     if found is None:
         found = kernel.derivatives[wanted] = Derivative(kernel, wanted)
@@ -142,10 +143,11 @@ def derivative_of(kernel: Kernel, wanted: tuple[bool, ...]) -> Derivative:
 
 
 class PullByNumpy:
-    """Arrays that NumPy has kept of a graph's forward pass for the backward pass.
+    """Arrays that a graph's forward pass by NumPy keeps for the backward pass.
 
     Args:
-        pull: function(gradients of the outputs, None: zero) -> those of the arguments, as NumPy arrays.
+        pull: function that maps gradients of the outputs (None: zero) to those of the arguments, as
+            NumPy arrays.
     """
 
     __slots__ = ("_pull",)
@@ -154,7 +156,7 @@ class PullByNumpy:
         self._pull = pull
 
     def __call__(self, heads: Sequence[Any]) -> Sequence[Any]:
-        """Returns the gradients of the arguments, as buffers."""
+        """Returns the gradients of the arguments as buffers."""
         bound = next((h for h in heads if isinstance(h, jax.Array) and h.committed), None)
         with meter.program():
             grads = self._pull([None if head is None else np.asarray(head) for head in heads])
@@ -163,12 +165,13 @@ class PullByNumpy:
 
 @jax.tree_util.register_pytree_node_class
 class Residuals:
-    """The arrays that a program keeps for its backward pass, without its arguments: a result would be a copy of such a
-    one.
+    """The arrays that a program keeps for its backward pass, except its arguments, because
+    returning an argument would copy it.
 
     Args:
-        new: the arrays that it has made.
-        form: the structure of the pull, and of each of its arrays the place among the arguments, or None.
+        new: arrays created by the program.
+        form: structure of the pullback, and for each of its arrays the position among the
+            arguments, or None.
     """
 
     __slots__ = ("new", "form")
@@ -178,25 +181,25 @@ class Residuals:
 
     @classmethod
     def of(cls, pull: object, args: object) -> Residuals:
-        """Returns what a pull has, within the trace of which `args` are the arguments."""
+        """Returns the residuals of a pullback, within the trace with the arguments `args`."""
         places = {id(value): place for place, value in enumerate(jax.tree.leaves(args))}
         arrays, structure = jax.tree.flatten(pull)
         sources = tuple([places.get(id(array)) for array in arrays])
         return cls([a for a, source in zip(arrays, sources, strict=True) if source is None], (structure, sources))
 
     def pull(self, args: object) -> Any:
-        """Returns the pull, with the arguments of the program."""
+        """Returns the pullback, with the arguments of the program."""
         structure, sources = self.form
         values, new = jax.tree.leaves(args), iter(self.new)
         return jax.tree.unflatten(structure, [next(new) if s is None else values[s] for s in sources])
 
     def tree_flatten(self) -> tuple[tuple, tuple]:
-        """For JAX."""
+        """Implements JAX's pytree protocol."""
         return self.new, self.form
 
     @classmethod
     def tree_unflatten(cls, form: tuple, new: Sequence[Any]) -> Residuals:
-        """For JAX."""
+        """Implements JAX's pytree protocol."""
         return cls(new, form)
 
 

@@ -1,4 +1,4 @@
-"""The backend that needs no compiler: a program's first calls by NumPy, and all of those whose sizes keep changing."""
+"""The backend without a compiler: NumPy computes a program's first calls, and all calls whose sizes keep changing."""
 
 from __future__ import annotations
 
@@ -36,23 +36,24 @@ def _in_child(args: Sequence[Any]) -> bool:
     global _warned
     if not _warned and meter.cost > _MUCH:
         _warned = True
-        warnings.warn("much is computed in a process that was forked off after the first use of arrays: by NumPy, "
-                      "which is slower than the parent's compiled programs. Start such processes by spawn "
+        warnings.warn("a process that was forked after the first use of arrays computes a lot with NumPy, which is "
+                      "slower than the parent's compiled programs. Start such processes by spawn "
                       "(multiprocessing.get_context('spawn'), subprocess), or fork before arrays are used",
                       RuntimeWarning, stacklevel=2)
     return True
 
 
 class InterpreterBackend:
-    """Computes a function for some of the signatures that it is called with, by NumPy.
+    """Computes a function with NumPy for some of its signatures.
 
     Args:
         function: a pure function of arrays.
-        by_numpy: its own form for NumPy, which needs no trace.
-        any_size: the function nowhere asks whether a size is a certain number, but for 0 and 1 (see `SymbolicTraces`).
-        parts: the function calls kernels alone (`Kernel.within`), so that it computes NumPy arrays as it is.
-        begins: whether NumPy may have first calls at all.
-        trains: it is called in training alone.
+        by_numpy: its NumPy form, which needs no trace.
+        any_size: the function does not depend on particular sizes, except 0 and 1 (see
+            `SymbolicTraces`).
+        parts: the function only calls kernels (`Kernel.within`), so it also works on NumPy arrays.
+        begins: whether NumPy may compute first calls.
+        trains: it is only called in training.
     """
 
     __slots__ = ("sizes", "_function", "_by_numpy", "_parts", "_begins", "_trains")
@@ -65,14 +66,14 @@ class InterpreterBackend:
 
     def executable(self, args: Sequence[Any], kind: str, then: Callable[..., Any], last: Callable[[], None],
                    soon: Callable[[Sequence[Any]], Any]) -> Callable | None:
-        """Returns the executable for the first calls of a signature; None where XLA computes all of them.
+        """Returns the executable for the first calls of a signature; None if XLA computes all of them.
 
         Args:
             args: arguments of the signature.
-            kind: of the device that the function is traced for.
+            kind: kind of device for which the function is traced.
             then: the function that XLA computes.
-            last: called when NumPy computes no more.
-            soon: function(arguments), called when it computes only few more.
+            last: called when NumPy stops computing.
+            soon: function(arguments), called when NumPy will stop soon.
         """
         if not self._begins or compiles_at_once():
             return None
@@ -92,12 +93,12 @@ class InterpreterBackend:
         return of_buffers(interpreted, goes_on, then, last)
 
     def in_fork(self, args: Sequence[Any], refuse: Callable[..., Any]) -> Callable | None:
-        """Returns the executable for all calls of a signature in a forked child; None where NumPy has no form of it."""
+        """Returns the executable for all calls of a signature in a forked child; None if there is no NumPy form."""
         interpreted = self.interpreted(args, "cpu")
         return None if interpreted is None else of_buffers(interpreted, _in_child, refuse, lambda: None)
 
     def interpreted(self, args: Sequence[Any], kind: str) -> Interpreted | None:
-        """Returns the function as NumPy computes it for arguments of one signature; None where it does not."""
+        """Returns the NumPy function for arguments of one signature; None if there is none."""
         if self._parts:
             return Interpreted(self._by_parts(jax.tree.structure(args)), None, None)
         own = None if self._by_numpy is None else self._by_numpy(args)

@@ -1,7 +1,7 @@
 """Kernels: an operator with its parameters fixed, compiled, differentiable, and callable on plain buffers.
 
-This is the one place that calls compiled operator functions, so 64-bit scoping, error translation and abstract
-evaluation stand here once.
+This is the only module that calls compiled operator functions, so 64-bit scoping, error translation
+and abstract evaluation are implemented once, here.
 """
 
 from __future__ import annotations
@@ -59,38 +59,44 @@ def is_wide(dtype: np.dtype) -> bool:
 
 
 class Kernel:
-    """A pure function `fn(*arrays, *extras) -> tuple` with its compiled forms. It does not change.
+    """A pure function `fn(*arrays, *extras) -> tuple` with its compiled forms. It is immutable.
 
-    Within programs it is called as `once`, which JAX traces, differentiates and lowers once for each signature.
+    Within programs it is called as `once`, which JAX traces, differentiates and lowers once per
+    signature.
 
     Args:
-        name: for messages.
-        fn: the function; the first `num_arrays` arguments are arrays, the others (dynamic scalars, random key and
-            counter) are never differentiated.
-        num_outputs: outputs, without new values of mutated inputs.
-        num_visible: how many of them a user sees (default all).
-        wide: the function makes 64-bit values whatever its inputs are.
+        name: name for messages.
+        fn: the function. The first `num_arrays` arguments are arrays; the others (dynamic scalars,
+            random key and counter) are never differentiated.
+        num_outputs: number of outputs, without new values of mutated inputs.
+        num_visible: number of outputs that users see; by default all.
+        wide: the function computes 64-bit values for all inputs.
         mutated: positions of the inputs whose new values follow the outputs.
-        eager: runs as it is, never compiled.
-        symbolic: is a graph, not one operator.
+        eager: run the function directly, never compiled.
+        symbolic: the function is a graph, not a single operator.
         options: further arguments of `Compiled`.
-        operators: function(*extras) -> what the call is in a graph: (operator, parameters) one after the other.
-        op, params: the operator and its canonical parameters, where it is one.
-        dynamic, packed: its parameters among the extras: one each, and (name, length or 0) together in a first vector.
-        uses_key: the extras end with a random key and counter, or with what `draw` has drawn.
+        operators: function(*extras) that returns the nodes of the call in a graph: a sequence of
+            (operator, parameters).
+        op, params: the operator and its canonical parameters, for a single operator.
+        dynamic, packed: its parameters among the extras: one each, and (name, length or 0) of those
+            packed in a first vector.
+        uses_key: the extras end with a random key and counter, or with the result of `draw`.
         by_rows: the gradient of the second input, a table, may be row_sparse.
-        keeps_result: a recorded call keeps its result in place of its only input.
-        check: function(parameters) -> None or the exception that looking at a result raises.
-        refuses: the same as a function(inputs, outputs).
-        draw: draws on the host: function(source, parameters, inputs) -> array or None (see the attribute FDraw).
-        smooth: function(dtype) -> `fn` with a result of this dtype, to differentiate.
-        like: for each result an argument of its shape and dtype, where that is known without a trace.
-        parts: it calls kernels alone, by their `within`.
-        form: the operator or function by NumPy.
-        pullback: a graph by parts: function(arguments, wanted, once) -> (results, function(gradients of outputs) ->
-            those of arguments), of NumPy arrays; once: the latter is called once.
+        keeps_result: a recorded call keeps its result instead of its only input.
+        check: function(parameters) that returns None or the exception to raise when a result is
+            read.
+        refuses: the same, as a function(inputs, outputs).
+        draw: function(source, parameters, inputs) that draws on the host and returns an array or
+            None (see the attribute FDraw).
+        smooth: function(dtype) that returns a differentiable `fn` with a result of this dtype.
+        like: for each result an argument with its shape and dtype, if known without a trace.
+        parts: it only calls kernels, by their `within`.
+        form: NumPy form of the operator or function.
+        pullback: for a graph of parts, function(arguments, wanted, once) that returns (results, function
+            that maps gradients of outputs to those of arguments), on NumPy arrays; once: the latter is called once.
 
-    `rules` is what `mxjax.graph.inference` has learnt of shapes and dtypes by the operator's rules.
+    `rules` caches shapes and dtypes that `mxjax.graph.inference` has computed with the operator's
+    rules.
     """
 
     __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "eager", "symbolic",
@@ -128,7 +134,7 @@ class Kernel:
 
     @property
     def once(self) -> Callable[..., tuple]:
-        """The kernel as a part of programs that JAX traces: a function that is traced once for each signature."""
+        """The kernel as part of programs that JAX traces: a function that is traced once per signature."""
         once: Any = self._once
         if once is None:
             once = jax.jit(self.fn)
@@ -136,17 +142,18 @@ class Kernel:
         return once
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a kernel does not change; {name} is an argument of its class")
+        raise AttributeError(f"kernels are immutable; {name} is an argument of the class")
 
     def __reduce__(self) -> tuple:
-        """Other processes compile for themselves."""
+        """Supports pickling; other processes compile the kernel again."""
         given = {name: getattr(self, name) for name in inspect.signature(Kernel).parameters}
         return functools.partial(Kernel, **given), ()
 
     def extras(self, values: dict[str, Any], wide: bool) -> tuple:
-        """The arguments after the arrays for these dynamic parameters.
+        """Returns the arguments after the arrays for these dynamic parameters.
 
-        Several numbers are one vector: each argument of its own would cost as much as a small array.
+        Several numbers are packed in one vector, because each separate argument would cost as much
+            as a small array.
         """
         rest = tuple([values[n] for n in self.dynamic])
         if not self.packed:
@@ -157,7 +164,7 @@ class Kernel:
         return (np.array(numbers, np.float64 if wide or self.wide else np.float32), *rest)
 
     def numbers(self, extras: Sequence[Any]) -> dict[str, Any]:
-        """The dynamic parameters out of what `extras` made of them."""
+        """Returns the dynamic parameters from the result of `extras`."""
         found = {}
         if self.packed:
             numbers, extras = iter(extras[0].tolist()), extras[1:]
@@ -166,7 +173,7 @@ class Kernel:
         return {**found, **dict(zip(self.dynamic, extras, strict=False))}
 
     def donating(self, positions: tuple[int, ...]) -> Compiled | Eager:
-        """The compiled function that may reuse the memory of the arguments at these positions."""
+        """Returns the compiled function that may reuse the memory of the arguments at these positions."""
         found = self.donors.get(positions)
         if found is None:
             own = [place for place in positions if place not in self.mutated]  # the outputs' own, one by one
@@ -183,24 +190,26 @@ class Kernel:
         return found
 
     def begin(self, args: Sequence[Any], wide: bool, program: Compiled | None = None) -> Var:
-        """Has other threads compile a program (default: that of a call) for arguments, or for shapes and dtypes.
+        """Starts to compile a program (by default that of a call) for arguments, or for shapes and
+        dtypes, in other threads.
 
         Returns:
-            The engine's variable, which is free when that is done.
+            The engine's variable, which becomes available when the program is compiled.
         """
         with jax.enable_x64(wide or self.wide):
             return (program or self.jitted).begin(args)
 
     def within(self, *args: object) -> tuple:
-        """The kernel's results within a program: one that JAX traces, or one that NumPy computes."""
+        """Computes the kernel's results within a program that JAX traces or NumPy computes."""
         if not interpreting():
             return self.once(*args)
         return self.jitted.within(*args)
 
     def specs(self, args: Sequence[Any], part: bool = False) -> tuple[Spec, ...]:
-        """Shapes and dtypes of all results for arguments given as arrays, scalars or ShapeDtypeStructs.
+        """Returns shapes and dtypes of all results for arguments given as arrays, scalars or ShapeDtypeStructs.
 
-        part: the call will be a part of a program, which is not traced again; else a program of its own.
+        part: the call will be part of a program, which is not traced again; otherwise it is a
+            separate program.
         """
         if self.like is not None:
             return tuple([(args[i].shape, np.dtype(args[i].dtype)) for i in self.like])
@@ -255,11 +264,11 @@ class Kernel:
         return (*made, *[(tuple(arrays[i].shape), arrays[i].dtype) for i in self.mutated])
 
     def vjp(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> Kernel:
-        """The backward kernel: fn(*args, *head gradients) -> gradients of the wanted array inputs.
+        """Returns the backward kernel: fn(*args, *head gradients) -> gradients of the requested array inputs.
 
         Args:
-            wanted: for each array input whether its gradient is asked for.
-            heads: for each output whether a head gradient is given (the others count as zero).
+            wanted: for each array input, whether its gradient is requested.
+            heads: for each output, whether a head gradient is passed (the others are zero).
         """
         key = (wanted, heads)
         found = self._vjps.get(key)
@@ -315,11 +324,11 @@ class Kernel:
                                                   if n in self.options}})
 
     def kept(self, args: Sequence[Any], parents: Sequence[Any]) -> Sequence[Any]:
-        """The arguments, with those that the backward pass does not read replaced by `ShapeOnly`.
+        """Returns the arguments, with those that the backward pass does not read replaced by `ShapeOnly`.
 
         Args:
             args: all arguments.
-            parents: for each argument something, or None where its gradient is not wanted.
+            parents: for each argument a value that is None if its gradient is not requested.
         """
         wanted = tuple(map(is_not, parents, repeat(None)))
         reads_all = self._needs.get(wanted)
@@ -346,7 +355,8 @@ class Kernel:
         return kept
 
     def needs(self, args: Sequence[Any], wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> tuple[bool, ...]:
-        """Returns which of the forward's arguments the backward reads: dead-code elimination of its jaxpr."""
+        """Returns the arguments of the forward pass that the backward pass reads, by dead-code
+        elimination of its jaxpr."""
         if self.eager:
             return (True,) * len(args)
         reads = self.form.reads(wanted) if self.form is not None else None
@@ -385,7 +395,7 @@ class Kernel:
         return live
 
     def reads_head(self, args: Sequence[Any], wanted: tuple[bool, ...], index: int) -> bool:
-        """Returns whether the backward reads the gradient of this output; it is traced for that in each call."""
+        """Returns whether the backward pass reads the gradient of this output; each call traces it."""
         if self.eager:
             return True
         specs = self.specs(args)[:self.num_outputs]
@@ -407,7 +417,7 @@ def _float() -> Any:
 
 
 def cotangent(gradient: Any, output: Any) -> Any:
-    """A head gradient as JAX wants it for this output; what is given for integers counts for nothing."""
+    """Converts a head gradient to the form that JAX expects for this output; gradients of integers are ignored."""
     if not jnp.issubdtype(output.dtype, jnp.inexact):
         return np.zeros(output.shape, jax.dtypes.float0)
     return gradient.astype(output.dtype) if gradient.dtype != output.dtype else gradient
@@ -434,7 +444,7 @@ _observer: Callable[..., Any] | None = None
 
 
 def watch(observer: Callable[..., Any] | None) -> None:
-    """Has `observer(name, kind, call, *args)` make all compiled calls (the profiler); None: nobody watches."""
+    """Makes `observer(name, kind, call, *args)` run all compiled calls (for the profiler); None: no observer."""
     global _observer
     _observer = observer
 
@@ -451,19 +461,21 @@ when_closed(_guard)
 
 
 def watched(name: str, function: Callable[..., Any], kind: str = "symbolic") -> Callable[..., Any]:
-    """A function as the observer calls it where there is one; kind: "symbolic" (a whole graph) or "imperative"."""
+    """Returns a function that runs through the observer, if there is one; kind: "symbolic" (a whole
+    graph) or "imperative"."""
     return function if _observer is None else functools.partial(_observer, name, kind, function)
 
 
 def run(kernel: Kernel, args: Sequence[Any], wide: bool,
         call: Compiled | Eager | functools.partial[tuple] | None = None, made: list[tuple] | None = None,
         patient: bool = False) -> tuple:
-    """Calls the compiled kernel on buffers, in 64-bit mode where `wide`; a user's mistake becomes an MXNetError.
+    """Calls the compiled kernel on buffers, in 64-bit mode if `wide`; invalid arguments raise an MXNetError.
 
-    `made` gets the results before Python looks at signals: where arguments are given away, none may be lost by Ctrl-C.
+    `made` receives the results before Python handles signals, so that Ctrl-C cannot lose donated
+    arguments.
 
     Raises:
-        Later: the caller is `patient`, and the kernel must be compiled before.
+        Later: the caller is `patient` and the kernel must be compiled first.
     """
     call = program = call or kernel.jitted
     if _observer is not None:
@@ -491,13 +503,13 @@ def run(kernel: Kernel, args: Sequence[Any], wide: bool,
 
 def run_program(name: str, program: Callable[..., Any], args: Sequence[Any], wide: bool,
                 blamed: Sequence[Any] = ()) -> Any:
-    """Calls the compiled form of a graph, in 64-bit mode where `wide`.
+    """Calls the compiled form of a graph, in 64-bit mode if `wide`.
 
     Args:
-        name: for the profiler, and for the message of a user's mistake.
+        name: name for the profiler and for error messages.
         program: the compiled function.
         args: its arguments.
-        blamed: what the message shows as inputs.
+        blamed: the inputs that the message shows.
     """
     try:
         with jax.enable_x64(wide):
@@ -551,7 +563,7 @@ _IN_PLAIN_WORDS = {  # how JAX says it: how we do
 
 
 def mistake(name: str, args: Sequence[Any], error: BaseException) -> MXNetError:
-    """Returns the error for a user whose arguments operator `name` cannot take."""
+    """Returns the error for invalid arguments of operator `name`."""
     arrays = [a for a in args if hasattr(a, "shape")]
     got = ", ".join([f"{np.dtype(a.dtype).name}{tuple(a.shape)}" for a in arrays[:_TOLD]])
     if len(arrays) > _TOLD:
@@ -565,14 +577,14 @@ def mistake(name: str, args: Sequence[Any], error: BaseException) -> MXNetError:
 
 def prepare(op: Op, params: dict[str, Any], present: int | tuple[bool, ...], train: bool,
             pack: bool = False) -> Kernel:
-    """The kernel of an operator with canonical parameters.
+    """Returns the kernel of an operator with canonical parameters.
 
     Args:
         op: the operator.
-        params: canonical parameters (`op.parse`); dynamic ones are left out of the key.
-        present: how many inputs are given, or for each declared input whether it is.
-        train: training mode (only part of the key where the operator asks for it).
-        pack: for imperative calls, whose `Kernel.extras` are arguments again and again.
+        params: canonical parameters (`op.parse`); dynamic ones are not part of the cache key.
+        present: number of inputs, or for each declared input whether it is present.
+        train: training mode (part of the key only if the operator depends on it).
+        pack: pack the extras, for imperative calls, which pass `Kernel.extras` repeatedly.
     """
     dynamic = tuple([n for n in params if n in op.dynamic_names and params[n] is not None])
     static = tuple([item for item in params.items() if item[0] not in dynamic])
@@ -691,7 +703,7 @@ def _formula(op: Op, params: dict[str, Any], function: Callable[..., Any], stati
 
 
 def as_numbers(vector: object) -> list[Any]:
-    """The numbers in a vector, each as what a Python float is: it takes the dtype of the array it meets."""
+    """Returns the numbers in a vector as weakly typed scalars, which adopt the dtype of arrays like Python floats."""
     if isinstance(vector, np.ndarray) and interpreting():
         return vector.tolist()
     vector = jnp.asarray(vector)
@@ -700,7 +712,7 @@ def as_numbers(vector: object) -> list[Any]:
 
 
 def never(params: dict[str, Any]) -> bool:
-    """Returns False: the answer of an attribute that asks about parameters where an operator has none."""
+    """Returns False; the default of attributes that are functions of the parameters."""
     return False
 
 

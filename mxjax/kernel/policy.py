@@ -1,8 +1,9 @@
-"""When calls become one program, and how long programs are kept: all that decides so stands here.
+"""The policy that decides when calls become one program and how long programs are kept.
 
-A program costs XLA 30 to 200 ms, a call by itself some 10 us. So what is seen for the first times runs call by call
-(`Programs`), on CPUs the first calls and the first steps of a training are NumPy's (`Quota`, `Training`), and all that
-can be compiled again is in caches of bounded size, which `compiled.clear_caches` empties.
+XLA needs 30 to 200 ms to compile a program, while a single call takes about 10 us. So new
+structures first run call by call (`Programs`). On CPUs, NumPy computes the first calls and the
+first steps of a training (`Quota`, `Training`). Everything that can be recompiled is in bounded
+caches, which `compiled.clear_caches` clears.
 """
 
 from __future__ import annotations
@@ -49,13 +50,13 @@ _short_lived = False
 
 
 def expect_few_calls() -> None:
-    """In processes that live for seconds a program seldom earns what it costs: NumPy computes what it can."""
+    """Prefers NumPy, for processes that live only for seconds, where compilation rarely pays off."""
     global _short_lived
     _short_lived = True
 
 
 def compiles_at_once() -> bool:
-    """Returns whether XLA computes all calls, so that their bits never change (MXNET_ENFORCE_DETERMINISM)."""
+    """Returns whether XLA computes all calls, for reproducible bits (MXNET_ENFORCE_DETERMINISM)."""
     return settings.ENFORCE_DETERMINISM()
 
 
@@ -63,42 +64,44 @@ _UNMEASURED = 2  # updates: a whole step is computed after the first one, and on
 
 
 class Training(threading.local):
-    """The progress of the training that a thread is in: its first steps are NumPy's, all further ones XLA's.
+    """The progress of a thread's training: NumPy computes its first steps, XLA all later ones.
 
-    Where a training moves to XLA must not depend on what else the process has done, or one that is resumed would end
-    with other bits. So it depends on the optimizer's number of updates alone, and on a number of steps that is decided
-    in the first one, and saved with the optimizer.
+    The step at which a training switches to XLA must not depend on other work of the process;
+    otherwise a resumed training would produce other bits. So it depends only on the optimizer's
+    number of updates and on a number of steps that is determined in the first step and saved with
+    the optimizer.
 
     Attributes:
-        steps: updates that the optimizer has done, but for the latest one.
-        first: steps that are NumPy's.
-        owner: the identity of the optimizer, which tells that others have trained meanwhile.
-        resumed: in the first step after the optimizer has been loaded, the updates that it had done, each of which ran
-            the same programs, it is supposed.
+        steps: number of the optimizer's updates, except the latest one.
+        first: number of steps that NumPy computes.
+        owner: identity of the optimizer, to detect that another one has trained meanwhile.
+        resumed: in the first step after the optimizer was loaded, its number of updates, which are
+            assumed to have run the same programs.
     """
 
     steps = owner = resumed = 0
     first: float = math.inf
 
     def begin(self) -> None:
-        """A new optimizer is there."""
+        """Starts the training of a new optimizer."""
         self.resume(0, None)
 
     def resume(self, updates: int, first: float | None) -> None:
-        """An optimizer that has done so many updates goes on; first: what `update` has decided, or None."""
+        """Resumes the training of an optimizer with this number of updates; first: the result of `update`, or None."""
         self.steps, self.first, self.owner = max(updates - 1, 0), math.inf if first is None else first, 0
         self.resumed = updates
         meter.cost = meter.worth = 0.0
 
     def update(self, updates: int, first: float | None) -> float | None:
-        """Notes that an optimizer, which has done so many updates, begins the next one.
+        """Registers that an optimizer with this number of updates starts the next one.
 
         Args:
             updates: their number.
-            first: what an earlier call has returned; None: nothing has been decided.
+            first: result of an earlier call; None: not determined yet.
 
         Returns:
-            How many steps are NumPy's: about as many as take the time of compiling. None: there was no step to measure.
+            The number of steps for NumPy, which take about as long as compilation. None: there was
+            no step to measure.
         """
         self.steps, self.resumed = updates, 0
         if first is None and meter.cost > 0:
@@ -111,12 +114,12 @@ class Training(threading.local):
 
     @property
     def young(self) -> bool:
-        """Returns whether it is in its first steps."""
+        """Returns whether the training is in its first steps."""
         return self.steps < self.first
 
     @property
     def ending(self) -> bool:
-        """Returns whether the first steps are about to be over, of a training that has already gone on for some."""
+        """Returns whether the first steps are almost over, for a training that has run for several steps."""
         return self.first - 1 <= self.steps < self.first and self.steps >= LONG
 
 
@@ -127,12 +130,14 @@ recording: Callable[[], bool] = lambda: False  # of the thread; the tape sets it
 class Quota:
     """The number of calls of one signature that NumPy computes.
 
-    In training that is decided for all programs together (`Training`), so calls count within one step only.
+    In training this is determined for all programs together (`Training`), so calls count only
+    within one step.
 
     Args:
-        worth: function() -> how many calls take as long as compiling (None: that is not known yet).
+        worth: function() that returns the number of calls that take as long as compilation (None:
+            not known yet).
         trains: it is called in training alone.
-        varied: ever new signatures come, so that it is no question of training.
+        varied: new signatures keep appearing, so the policy of training does not apply.
     """
 
     __slots__ = ("_worth", "_trains", "_varied", "_calls", "_step", "_others")
@@ -143,7 +148,7 @@ class Quota:
         self._step = -1
 
     def __call__(self) -> bool:
-        """Counts a call, and returns whether NumPy computes it."""
+        """Counts a call and returns whether NumPy computes it."""
         if self._varied or not (self._trains or recording()):
             self._others += 1
             return self._others <= self._most()
@@ -153,7 +158,7 @@ class Quota:
         return self._calls <= self._most() and training.young
 
     def ending(self) -> bool:
-        """Returns whether XLA will soon have the calls, so that other threads may begin to compile."""
+        """Returns whether XLA will take over soon, so that other threads may start to compile."""
         if self._step < 0:
             return self._others == max(int(AHEAD * self._most()), LEAST_CALLS)
         return training.ending
@@ -164,10 +169,10 @@ class Quota:
 
 
 def quota_of(worth: Callable[[], int | None], trains: bool, varied: bool) -> Quota | None:
-    """Returns the number of calls of a new signature that NumPy computes; None where it computes none.
+    """Returns the number of calls of a new signature that NumPy computes; None if it computes none.
 
     Args:
-        worth, trains, varied: as `Quota` has them.
+        worth, trains, varied: as in `Quota`.
     """
     calls = worth()
     if calls is not None and calls < LEAST_CALLS or (trains or recording()) and not (training.young or varied):
@@ -188,13 +193,13 @@ _rounds = _Rounds()
 
 
 def next_round() -> None:
-    """Notes that this thread goes back to its first operator, it seems: it reads numbers, or asks for gradients."""
+    """Registers that this thread probably starts a new round, because it reads numbers or requests gradients."""
     _rounds.count += 1
 
 
 @contextlib.contextmanager
 def same_round() -> Iterator[None]:
-    """A block in which what is looked at counts for nothing: one round's batch is made there, say."""
+    """A block in which reading values does not start a new round, e.g. while a batch is created."""
     before = _rounds.count
     try:
         yield
@@ -203,11 +208,11 @@ def same_round() -> Iterator[None]:
 
 
 class Variety:
-    """The judgement whether a program meets ever new sizes: it does once it has met some in several rounds, one soon
-    after the other.
+    """Detects whether a program keeps meeting new sizes: it does if new sizes appeared in several
+    rounds in short succession.
 
-    A network meets all its sizes in its first steps. What still meets new ones after some, each time to be compiled,
-    would be a hundred times as slow as without a compiler.
+    A network meets all its sizes in its first steps. A program that still meets new sizes later,
+    each of which would be compiled, would be a hundred times as slow as without a compiler.
     """
 
     __slots__ = ("_round", "_rounds")
@@ -216,7 +221,7 @@ class Variety:
         self._round, self._rounds = -SOON, 0  # the last one with a new size, and how many there were
 
     def note(self) -> bool:
-        """Notes a new size; returns whether ever new ones come."""
+        """Registers a new size; returns whether new sizes keep appearing."""
         now = _rounds.count
         if now != self._round:
             if self._rounds <= VARIED_ROUNDS:
@@ -226,10 +231,10 @@ class Variety:
 
 
 class Programs:
-    """Programs by structure; each is made when its structure has been seen `trials` times.
+    """Programs by structure; each is created when its structure has been seen `trials` times.
 
     Args:
-        most: how many structures are known at a time.
+        most: maximum number of structures.
     """
 
     def __init__(self, most: int = 512) -> None:
@@ -237,12 +242,13 @@ class Programs:
         self._seen: dict[Hashable, int] = Bounded(most)
 
     def find(self, structure: Hashable, make: Callable[[], Any], trials: int = TRIALS) -> Any:
-        """The program of a structure; None where it is to run call by call this time.
+        """Returns the program of a structure; None to run it call by call this time.
 
         Args:
-            structure: what tells programs apart. What it names by identity must live as long as the program.
-            make: makes the program.
-            trials: how often the structure runs call by call.
+            structure: key that distinguishes programs. Objects that it identifies by id must live
+                as long as the program.
+            make: function that creates the program.
+            trials: number of times that the structure runs call by call.
         """
         program = self.made.get(structure)
         if program is None:

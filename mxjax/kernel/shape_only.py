@@ -1,4 +1,4 @@
-"""What stands for an array of which nobody reads the numbers."""
+"""Placeholders for arrays whose numbers are not read."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["ShapeOnly", "shape_only"]
 
 
 class ShapeOnly:
-    """Stands for an argument that a backward pass does not read: only its shape and dtype are kept.
+    """A placeholder for an argument that a backward pass does not read, with only its shape and dtype.
 
-    One is made for each shape and dtype (`shape_only`), so that they are compared by identity.
+    There is one instance per shape and dtype (`shape_only`), so instances are compared by identity.
     """
 
     __slots__ = ("shape", "dtype")
@@ -27,7 +27,7 @@ _absent: dict[tuple, ShapeOnly] = Bounded(4096)
 
 
 def shape_only(shape: tuple[int, ...], dtype: np.dtype) -> ShapeOnly:
-    """The `ShapeOnly` of this shape and dtype."""
+    """Returns the `ShapeOnly` of this shape and dtype."""
     found = _absent.get((shape, dtype))
     if found is None:
         found = _absent.setdefault((shape, dtype), ShapeOnly(shape, dtype))

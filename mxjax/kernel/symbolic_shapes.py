@@ -1,11 +1,12 @@
-"""Small programs for arrays of any size: where sizes depend on data, few shapes are met twice.
+"""Traces with symbolic sizes, for programs whose sizes depend on data, so that few shapes recur.
 
-Tracing takes some milliseconds for each new shape. A function that has been traced for several is traced once more
-with symbols in place of the sizes that vary; what NumPy computes by that needs no trace for the next shape.
+Tracing takes a few milliseconds per new shape. A function that has been traced for several shapes
+is traced once more with symbols for the varying sizes; NumPy then needs no trace for the next
+shape.
 
-JAX refuses to decide what depends on a symbol, and then there is no such trace. Only whether two sizes are the same it
-answers with no where it does not know: for functions that treat a certain size (other than 0 and 1) by other rules,
-this is not.
+JAX raises an error for decisions that depend on a symbol; then there is no such trace. The
+exception is the equality of two sizes, for which JAX answers no if it cannot decide. So this must
+not be used for functions that treat a particular size (other than 0 and 1) differently.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ def _symbols() -> tuple[Any, ...]:
 
 
 class SymbolicTrace:
-    """A traced function of arrays some of whose sizes are symbols.
+    """A traced function of arrays with symbolic sizes.
 
     Args:
         closed: the trace.
-        sizes: those of all arguments one after the other: a number, or the symbol's name.
+        sizes: sizes of all arguments in sequence: a number, or the name of a symbol.
     """
 
     __slots__ = ("closed", "sizes")
@@ -61,7 +62,7 @@ class SymbolicTrace:
         self.closed, self.sizes = closed, sizes
 
     def values(self, sizes: Sequence[int]) -> dict[str, int] | None:
-        """Returns the values of the symbols for arguments of these sizes; None where it is for others."""
+        """Returns the values of the symbols for arguments of these sizes; None if the trace does not match."""
         values: dict[str, int] = {}
         for expected, size in zip(self.sizes, sizes, strict=True):
             if (values.setdefault(expected, size) if isinstance(expected, str) else expected) != size:
@@ -69,7 +70,7 @@ class SymbolicTrace:
         return values
 
     def specs(self, sizes: Sequence[int]) -> tuple[tuple[tuple[int, ...], np.dtype], ...] | None:
-        """Returns (shape, dtype) of each result for arguments of these sizes; None where it is for others."""
+        """Returns (shape, dtype) of each result for arguments of these sizes; None if the trace does not match."""
         number = self._number(sizes)
         return None if number is None else tuple([
             (tuple(map(number, v.aval.shape)), np.dtype(v.aval.dtype)) for v in self.closed.jaxpr.outvars])
@@ -89,7 +90,7 @@ class SymbolicTrace:
         return None if values is None else number
 
     def at(self, sizes: Sequence[int]) -> tuple[ByLeaves, Cost] | None:
-        """Returns what NumPy computes for arguments of these sizes, and its cost; None where there is nothing."""
+        """Returns the NumPy function for arguments of these sizes, and its cost; None if there is none."""
         number = self._number(sizes)
         if number is None:
             return None
@@ -111,11 +112,12 @@ class _Calls:
 
 
 class SymbolicTraces:
-    """Finds what NumPy computes for a function of arrays that meets ever new sizes.
+    """Finds NumPy functions for a function of arrays that keeps meeting new sizes.
 
     Args:
         function: a pure function of arrays.
-        symbols: it is known for sizes that it has not been traced for: it asks for none, but for 0 and 1.
+        symbols: whether symbolic sizes are allowed: the function depends on no particular size
+            except 0 and 1.
     """
 
     __slots__ = ("function", "_symbols", "_calls")
@@ -125,11 +127,11 @@ class SymbolicTraces:
         self._calls: dict[Hashable, _Calls] = {}
 
     def note(self, args: Sequence[Any]) -> bool:
-        """Notes a new signature; returns whether ever new sizes come."""
+        """Registers a new signature; returns whether new sizes keep appearing."""
         return self._noted(args).variety.note()
 
     def general(self, args: Sequence[Any]) -> SymbolicTrace | None:
-        """The trace for arguments like these with symbols for their sizes; None: there is none (yet).
+        """Returns the trace for arguments like these with symbolic sizes; None if there is none (yet).
 
         args: arrays or ShapeDtypeStructs.
         """
@@ -140,7 +142,7 @@ class SymbolicTraces:
         return calls.form if calls.form is not None and calls.form.values(_sizes(args)) is not None else None
 
     def specs(self, args: Sequence[Any]) -> tuple[tuple[tuple[int, ...], np.dtype], ...] | None:
-        """Returns (shape, dtype) of each result by a trace with symbols; None: there is none (yet)."""
+        """Returns (shape, dtype) of each result by a symbolic trace; None if there is none (yet)."""
         general = self.general(args)
         return None if general is None else general.specs(_sizes(args))
 
@@ -163,7 +165,7 @@ class SymbolicTraces:
         return tries
 
     def find(self, args: Sequence[Any]) -> Interpreted | None:
-        """Returns what NumPy computes for arguments like these, where that has been learnt."""
+        """Returns the known NumPy function for arguments like these, if any."""
         calls = self._calls.get(_kind(args)) if self._calls else None
         if calls is None or calls.form is None:
             return None
@@ -171,9 +173,9 @@ class SymbolicTraces:
         return None if found is None else Interpreted(found[0], calls.tree, found[1])
 
     def trace(self, args: Sequence[Any], kind: str) -> Interpreted | None:
-        """Returns the same by a trace for these sizes; None where NumPy has no form of something in it.
+        """Returns the NumPy function by a trace for these sizes; None if an operation has no NumPy form.
 
-        kind: of the device that the function is traced for.
+        kind: kind of device for which the function is traced.
         """
         with traced_for(kind):
             closed, shapes = jax.make_jaxpr(self.function, return_shape=True)(*args)
@@ -185,17 +187,17 @@ class SymbolicTraces:
         return Interpreted(found, tree, cost_of(closed, as_it_is))
 
     def clear(self) -> None:
-        """Forgets all."""
+        """Clears all traces."""
         self._calls.clear()
 
     def learn(self, args: Sequence[Any], function: ByLeaves, tree: object, kind: str) -> None:
-        """Learns from a call for which a trace was necessary.
+        """Registers a call for which a trace was necessary.
 
         Args:
             args: its arguments.
-            function: what NumPy computes for them.
-            tree: the structure of the results.
-            kind: of the device that the function is traced for.
+            function: the NumPy function for them.
+            tree: structure of the results.
+            kind: kind of device for which the function is traced.
         """
         calls = self._calls.get(_kind(args))
         if self._symbols and calls is not None and self._is_time(calls):

@@ -1,9 +1,9 @@
-"""The backend that compiles: programs by XLA, with passes before it and as much effort as their size is worth.
+"""The compiling backend: XLA, with preceding passes and an optimization effort that depends on a program's size.
 
-Most of the time of a small program's first call is XLA's compilation. On a CPU, a program of a few hundred numbers is
-done in no time without any optimization, and one of some thousand gains nothing from fusion emitters, which take half
-of the compilation; nor does a large one that consists of convolutions. XLA's options say so per program
-(docs/design/0011).
+Compilation dominates a small program's first call. On a CPU, a program on a few hundred numbers is
+fast even without optimization. One on a few thousand numbers does not benefit from fusion emitters,
+which take half of the compilation time; nor does a large one that consists of convolutions. XLA's
+options are therefore set per program (docs/design/0011).
 """
 
 from __future__ import annotations
@@ -42,17 +42,18 @@ _ON_GPUS = {"xla_gpu_enable_triton_gemm": False}
 
 
 def options_on(platform: str) -> dict[str, Any]:
-    """XLA's options for programs on a kind of accelerator."""
+    """Returns XLA's options for programs on a kind of accelerator."""
     return _ON_GPUS if platform in ("gpu", "cuda", "rocm") else {}
 
 
 class Compilation(NamedTuple):
     """A program that XLA compiles at its first call.
 
-    call: the executable; size: bytes that it takes, by estimate; kept: whether it stays (no room is for such another
-    one beside its arguments); operations: how many it has; long: whether compiling takes so much time and memory that
-    the former is told and the latter given back afterwards; ahead: function() -> the function that compiles it, which
-    another thread may call before; None: it compiles in another way.
+    call: the executable; size: its estimated size in bytes; kept: whether it is cached (False if a
+    second program would not fit in memory with its arguments); operations: number of operations;
+    long: whether compilation takes so much time and memory that the time is logged and the memory
+    released afterwards; ahead: function that returns the compiling function, which another thread
+    may call earlier; None: it is compiled differently.
     """
 
     call: Callable[..., Any]
@@ -64,14 +65,16 @@ class Compilation(NamedTuple):
 
 
 class XlaBackend:
-    """Compiles a function for the signatures and the kinds of devices that it is called with.
+    """Compiles a function for its signatures and kinds of devices.
 
     Args:
         function: a pure function of arrays.
-        passes: function(kind of device) -> what its programs go through before XLA has them.
-        limit: up to how many elements of all arguments it is compiled without fusion emitters.
-        keeps: it may cache what it computes of weights alone: it gives nothing away.
-        again: the results are the arguments of the next call, where one has the other's memory: XLA chooses layouts.
+        passes: function that maps a kind of device to the passes over its programs before XLA.
+        limit: number of elements of all arguments up to which it is compiled without fusion
+            emitters.
+        keeps: it may cache values that depend only on weights, because it donates no arguments.
+        again: results that reuse an argument's memory are arguments of the next call, so XLA
+            chooses their layouts.
         options: further arguments of `jax.jit`.
     """
 
@@ -89,7 +92,7 @@ class XlaBackend:
         self._derived: dict[tuple, WeightCache] = {}  # what programs make of weights
 
     def plain(self) -> Any:
-        """Returns the function for transformations of JAX (jit, grad, vmap ...), where programs have no options."""
+        """Returns the function for transformations of JAX (jit, grad, vmap ...), in which programs have no options."""
         if self._plain is None:
             self._plain = jax.jit(self.function, **self._options)
         return self._plain
@@ -97,8 +100,9 @@ class XlaBackend:
     def form(self, kind: str | None, level: int | None) -> Any:
         """Returns the jitted function for a kind of device.
 
-        level: of reduced effort: 0 in full, 1 without fusion emitters, 2 least; on accelerators 1 has a GPU's options;
-            None: to be traced alone. What XLA's options are costs a program, once.
+        level: level of reduced effort: 0 full, 1 without fusion emitters, 2 least; on accelerators
+            1 uses the options for GPUs. None: only for tracing. Determining XLA's options costs one
+            compilation.
         """
         found = self._forms.get((kind, level))
         if found is None:
@@ -110,18 +114,18 @@ class XlaBackend:
         return found
 
     def owns(self, call: Callable) -> bool:
-        """Returns whether an executable is one of the jitted functions as it is."""
+        """Returns whether an executable is one of the jitted functions itself."""
         return call in self._forms.values()
 
     def programs(self) -> list[int]:
-        """Returns how many programs there are by level of reduced effort, but for split ones."""
+        """Returns the number of programs by level of reduced effort, except split ones."""
         sizes = [0, 0, 0]
         for (_, level), form in self._forms.items():
             sizes[level or 0] += form._cache_size()
         return sizes
 
     def level(self, traced: Any, args: Sequence[Any]) -> int:
-        """Returns the level of reduced effort for a program of few elements: 0 where its results are many."""
+        """Returns the level of reduced effort for a program with small arguments; 0 if its results are large."""
         made = elements(traced.out_info)
         if made > max(self.limit, _MADE):
             return 0
@@ -133,11 +137,11 @@ class XlaBackend:
         Args:
             traced: the trace, of `form(kind, None)`.
             args: arguments of the signature.
-            kind: of the device.
-            small: whether the arguments are few.
+            kind: kind of the device.
+            small: whether the arguments are small.
 
         Raises:
-            MXNetError: the device has no memory for what the program makes.
+            MXNetError: the results do not fit in the device's memory.
         """
         device = located(args)[1]
         found = survey(traced.jaxpr.jaxpr)
@@ -161,7 +165,7 @@ class XlaBackend:
                            found.operations, found.operations > _MANY_OPERATIONS, ahead if call is plain else None)
 
     def leave(self) -> tuple:
-        """Begins anew in a forked child; returns what must not be dropped there."""
+        """Resets the backend in a forked child; returns objects that must not be deleted there."""
         left = self._plain, self._forms, self._derived
         self._plain, self._forms, self._derived = None, {}, {}
         return left

@@ -22,34 +22,35 @@ Values: TypeAlias = "NDArray | Sequence[Values]"  # of a key, a list of its arra
 class KVStoreBase:
     """The interface of key-value stores for data-parallel training.
 
-    A subclass decorated with `@KVStoreBase.register` can be made by `mx.kv.create("<its name in lower case>")`.
+    `mx.kv.create("<lower-case name>")` creates subclasses that are decorated with
+    `@KVStoreBase.register`.
     """
 
     OPTIMIZER: ClassVar[str] = "optimizer"
     kv_registry: ClassVar[dict[str, type]] = {}
 
     def broadcast(self, key: Keys, value: Values, out: Values, priority: int = 0) -> None:
-        """Gives every array in `out` the value that the first worker has.
+        """Copies the first worker's value to every array in `out`.
 
         Args:
             key: one key (int or str) or a list.
-            value: an NDArray, or a list (per device), for each key.
-            out: where the value goes: an NDArray or a list of them for each key.
-            priority: higher first.
+            value: for each key an NDArray, or a list of NDArrays (one per device).
+            out: for each key the target NDArray, or a list of targets.
+            priority: higher priorities run first.
         """
         raise NotImplementedError
 
     def pushpull(self, key: Keys, value: Values, out: Values | None = None, priority: int = 0) -> None:
-        """Sums `value` over devices and workers into `out` (default: into `value`); arguments as in `broadcast`."""
+        """Sums `value` over devices and workers into `out` (by default into `value`); arguments as in `broadcast`."""
         raise NotImplementedError
 
     def set_optimizer(self, optimizer: Optimizer) -> None:
-        """Has the store update its values with an optimizer."""
+        """Makes the store update its values with an optimizer."""
         raise NotImplementedError
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Returns whether the store can do something, e.g. `KVStoreBase.OPTIMIZER`."""
+        """Returns whether the store has a capability, e.g. `KVStoreBase.OPTIMIZER`."""
         raise NotImplementedError
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
@@ -67,23 +68,23 @@ class KVStoreBase:
 
     @property
     def rank(self) -> int:
-        """This worker's number."""
+        """The rank of this worker."""
         raise NotImplementedError
 
     @property
     def num_workers(self) -> int:
-        """Returns how many workers there are."""
+        """The number of workers."""
         raise NotImplementedError
 
     @staticmethod
     def register(klass: _Class) -> _Class:
-        """A decorator that makes a store known to `create` by its lower-case class name.
+        """A decorator that registers a store for `create` under its lower-case class name.
 
         Raises:
-            TypeError: it is no class.
+            TypeError: the argument is not a class.
         """
         if not isinstance(klass, type):
-            raise TypeError(f"KVStoreBase.register takes a class, got {klass!r}")
+            raise TypeError(f"KVStoreBase.register expects a class, got {klass!r}")
         KVStoreBase.kv_registry[klass.__name__.lower()] = klass
         return klass
 
@@ -112,7 +113,7 @@ class TestStore(KVStoreBase):
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Only reductions: no optimizer."""
+        """Returns False for optimizers; the store only supports reductions."""
         if capability.lower() == KVStoreBase.OPTIMIZER:
             return False
         raise ValueError(f"unknown capability: {capability}")
@@ -156,7 +157,7 @@ _own: dict[str, Callable[[str], KVStoreBase]] = {}  # the stores of this package
 
 
 def called(*names: str) -> Callable[[_Class], _Class]:
-    """A decorator: `create` makes these names the class's instances, which get the name as their argument."""
+    """A decorator that registers names for which `create` instantiates the class, with the name as the argument."""
     def enter(kind: _Class) -> _Class:
         _own.update(dict.fromkeys(names, kind))
         return kind
@@ -164,15 +165,15 @@ def called(*names: str) -> Callable[[_Class], _Class]:
 
 
 def create(name: str = "local") -> Any:
-    """Makes a store.
+    """Creates a store.
 
     Args:
         name: "local", "device", "nccl" and their variants (one process, all its devices), "dist_sync",
-            "dist_device_sync" (several processes that go in step), "dist_async" (each at its own pace), or the
-            lower-case name of a registered class.
+            "dist_device_sync" (several processes, synchronous), "dist_async" (several processes,
+            asynchronous), or the lower-case name of a registered class.
 
     Raises:
-        TypeError: the name is no text.
+        TypeError: the name is not a string.
         MXNetError: there is no such store.
     """
     if not isinstance(name, str):
@@ -183,7 +184,7 @@ def create(name: str = "local") -> Any:
     if kind in _own:
         return _own[kind](kind)
     if kind in ("horovod", "byteps"):
-        raise MXNetError(f"kvstore {name!r} needs a package that is made for MXNet's C++ library; here processes sum "
-                         "by kvstore 'dist_sync', started by python -m mxjax launch")
+        raise MXNetError(f"kvstore {name!r} needs a package for MXNet's C++ library; in mxjax, use the kvstore "
+                         "'dist_sync' and start the processes by python -m mxjax launch")
     known = ", ".join([*_own, *KVStoreBase.kv_registry])
-    raise MXNetError(f"unknown kvstore {name!r}; there are {known}")
+    raise MXNetError(f"unknown kvstore {name!r}; known: {known}")

@@ -1,7 +1,8 @@
-"""This process as a member of a job of several: where it stands, who else there is, and what happens if one dies.
+"""Membership of this process in a distributed job: its place, the other processes, and the reaction to failures.
 
-`join()` is called by `import mxjax` where a launcher has said so (DMLC_ROLE=worker, or MXJAX_JOIN=1), else by the first
-`mx.kv.create("dist_...")`. It must come before JAX starts its devices.
+`import mxjax` calls `join()` if a launcher requests it (DMLC_ROLE=worker, or MXJAX_JOIN=1),
+otherwise the first `mx.kv.create("dist_...")` does. This must happen before JAX initializes its
+devices.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ class Place:
 
     Args:
         size: number of workers.
-        rank: this worker's number; None: the scheduler gives one.
+        rank: rank of this worker; None: the scheduler assigns one.
         address: host and port of the scheduler.
         hosts: whether this process runs the scheduler.
         servers: number of server processes.
-        source: whose variables said so.
-        device: number of the one GPU of its machine that is this worker's; None: it sees all that there are.
+        source: launcher whose variables define the place.
+        device: index of this worker's GPU on its machine; None: it uses all GPUs.
     """
 
     size: int
@@ -84,10 +85,11 @@ def _number(env: Mapping[str, str], name: str, least: int = 0) -> int:
 
 
 def find_place(env: Mapping[str, str] = os.environ) -> Place | None:
-    """This process's place in a job, by the first launcher whose variables are there; None: it is alone.
+    """Returns this process's place in a job from the variables of the first launcher found; None if
+    it is not part of a job.
 
     Raises:
-        MXNetError: variables are incomplete or wrong.
+        MXNetError: variables are incomplete or invalid.
     """
     if "DMLC_PS_ROOT_URI" in env:
         missing = [n for n in ("DMLC_PS_ROOT_PORT", "DMLC_NUM_WORKER") if n not in env]
@@ -147,8 +149,8 @@ def _address(env: Mapping[str, str], source: str, size: int, address_name: str |
     nodes = env.get("SLURM_STEP_NODELIST") or env.get("SLURM_JOB_NODELIST") or env.get("SLURM_NODELIST")
     if source in ("SLURM", "Open MPI", "PMI") and nodes:  # MPI's launchers begin with the first node of an allocation
         return _first_node(nodes), port
-    raise MXNetError(f"{source} says that there are {size} workers, but not where worker 0 is: set "
-                     "MXJAX_COORDINATOR=host:port for all of them, with the host of worker 0 and a free port")
+    raise MXNetError(f"{source} specifies {size} workers, but not the address of worker 0: set "
+                     "MXJAX_COORDINATOR=host:port for all workers, with the host of worker 0 and a free port")
 
 
 def _await_name(host: str, timeout: float) -> None:
@@ -166,7 +168,7 @@ def _first_node(nodes: str) -> str:
     """The first host of a list as SLURM writes it: "a[03-05,9],b" -> "a03"."""
     match = re.match(r"([^,\[]+)(?:\[([^\],-]+))?", nodes)
     if match is None:
-        raise MXNetError(f"the environment's list of nodes begins with no host's name: {nodes!r}")
+        raise MXNetError(f"the environment's list of nodes does not begin with a host name: {nodes!r}")
     return match[1] + (match[2] or "")
 
 
@@ -175,24 +177,24 @@ def _versions() -> str:
 
 
 def say_hello(channel: wire.Channel, role: str, rank: int | None, where: str, port: int = 0) -> None:
-    """Tells the scheduler who this process is.
+    """Introduces this process to the scheduler.
 
     Args:
         channel: the connection to it.
-        role, rank: which member; None: the scheduler gives a number.
-        where: the scheduler's host.
-        port: where a server listens.
+        role, rank: role and rank of this process; rank None: the scheduler assigns one.
+        where: host of the scheduler.
+        port: port on which a server listens.
     """
     wire.send(channel, {"op": "hello", "role": role, "rank": rank, "pid": os.getpid(), "version": _versions(),
                         "host": door.own_host(channel, where), "port": port})
 
 
 def beat(channel: wire.Channel, lock: threading.Lock | None = None) -> None:
-    """Gives the scheduler signs of life from now on.
+    """Starts to send heartbeats to the scheduler.
 
     Args:
         channel: the connection to it.
-        lock: what whoever sends on it holds.
+        lock: lock that protects sending on the channel.
     """
     period, lock = settings.HEARTBEAT_TIMEOUT() / 4, lock or threading.Lock()
 
@@ -208,11 +210,12 @@ def beat(channel: wire.Channel, lock: threading.Lock | None = None) -> None:
 
 
 class Cluster:
-    """The job that this process is a worker of.
+    """The distributed job in which this process is a worker.
 
     Args:
         place: its place.
-        xla: whether to join JAX's devices too, for synchronous stores and meshes over all workers.
+        xla: whether to also connect JAX's devices, for synchronous stores and meshes over all
+            workers.
     """
 
     def __init__(self, place: Place, xla: bool = True) -> None:
@@ -245,7 +248,7 @@ class Cluster:
         if welcome is None:
             raise MXNetError("the scheduler has closed the connection")
         if welcome[0]["op"] == "refused":
-            raise MXNetError(f"this job refuses this process: {welcome[0]['reason']}")
+            raise MXNetError(f"this job rejects this process: {welcome[0]['reason']}")
         self.rank: int = welcome[0]["rank"]
         self.returning: bool = welcome[0]["returning"]
         self.members = {(m["role"], m["rank"]): m for m in welcome[0]["members"]}
@@ -276,9 +279,9 @@ class Cluster:
         except RuntimeError as error:
             self._relay.close()
             raise MXNetError(
-                f"worker {self.rank} cannot join the others' devices ({error}). JAX must not have started its devices "
-                "before: import mxjax first with DMLC_ROLE=worker or MXJAX_JOIN=1 set (`python -m mxjax launch` does "
-                "that), or create the kvstore before any array") from error
+                f"worker {self.rank} cannot connect to the other workers' devices ({error}). JAX must not have "
+                "initialized its devices before: import mxjax first with DMLC_ROLE=worker or MXJAX_JOIN=1 set (`python "
+                "-m mxjax launch` does that), or create the kvstore before any array") from error
 
     # ------------------------------------------------------------ messages
     def _send(self, header: dict[str, Any], arrays: Iterable[np.ndarray] = ()) -> None:
@@ -306,7 +309,7 @@ class Cluster:
         with self._news:
             self._deaf = True
             if reason and not self._left:
-                self._fail(f"{self._where} is lost: {reason}; no worker can go on")
+                self._fail(f"{self._where} is lost: {reason}; no worker can continue")
             self._news.notify_all()
 
     def _wait(self, until: Callable[[], Any], seconds: float = float("inf")) -> Any:
@@ -324,7 +327,7 @@ class Cluster:
         self.lost[key] = header["reason"]
         text = f"{key[0]} {key[1]} (process {header['pid']} on {header['host']}) has died: {header['reason']}"
         if self.tolerant and key[0] == "worker":
-            self._say(f"{text}; the others go on")
+            self._say(f"{text}; the others continue")
         else:
             self._fail(text)
 
@@ -339,7 +342,7 @@ class Cluster:
 
     @property
     def busy(self) -> float:
-        """Since when this worker is in a collective with the others; 0: it is in none."""
+        """Start time of the collective in which this worker is; 0: none."""
         return self._busy
 
     @busy.setter
@@ -390,22 +393,24 @@ class Cluster:
         os._exit(1)
 
     def check(self) -> None:
-        """Raises MXNetError where another worker has died, or has left."""
+        """Raises MXNetError if another worker has died or left."""
         if self.failure or self.gone and not self.tolerant:
             raise MXNetError(f"worker {self.rank}: {self.failure or self.gone}")
 
     def explain(self, error: BaseException) -> BaseException:
-        """Returns the error to raise for one in a collective: who died, if that becomes known in a moment."""
+        """Returns the error to raise for a failed collective. It names the process that died, if
+        that becomes known soon."""
         self._wait(lambda: self.gone, 3)
         reason = self.failure or self.gone
         return MXNetError(f"worker {self.rank}: {reason}") if reason else error
 
     def gather(self, name: str, arrays: Iterable[np.ndarray] = (),
                timeout: float = float("inf")) -> list[list[np.ndarray]]:
-        """Everybody's arrays, by rank (none of who has died); meant for small values. All workers call it.
+        """Gathers the arrays of all living workers by rank; meant for small values. All workers must call it.
 
         Raises:
-            MXNetError: a worker has died, calls something else, or does not call within `timeout` seconds.
+            MXNetError: a worker has died, calls another operation, or does not call it within
+                `timeout` seconds.
         """
         end = time.monotonic() + timeout
         with self._gathering:
@@ -421,7 +426,7 @@ class Cluster:
                 if answer is None:
                     self.check()
                     raise MXNetError(f"worker {self.rank}: " + ("the job has ended" if self._deaf else
-                                     f"the others did not come to {name!r} within {timeout:g} s"))
+                                     f"the other workers did not reach {name!r} within {timeout:g} s"))
         header, together = answer
         if header["op"] == "confused":
             raise MXNetError(f"worker {self.rank}: {header['reason']}; all must make the same calls in the same order")
@@ -433,19 +438,20 @@ class Cluster:
         return self._inbox
 
     def barrier(self) -> None:
-        """Waits until all workers are here."""
+        """Waits until all workers have called it."""
         self.gather("barrier")
 
     def agree(self, what: str, names: list[str], values: list[str]) -> None:
-        """Checks that all workers say the same.
+        """Checks that all workers pass the same values.
 
         Args:
-            what: for the message.
-            names: what each value is of.
-            values: short texts.
+            what: name of the check for error messages.
+            names: names of the values.
+            values: short strings.
 
         Raises:
-            MXNetError: another worker says something else; names both and the first difference.
+            MXNetError: another worker passes other values; the message names both and the first
+                difference.
         """
         rows = list(map("=".join, zip(names, values, strict=True)))
         parts = self.gather(what, [np.frombuffer("\n".join(rows).encode(), np.uint8)])
@@ -455,11 +461,11 @@ class Cluster:
             if other != said[first]:
                 mine, theirs = next(((a, b) for a, b in zip(said[first], other, strict=False) if a != b),
                                     (f"{len(said[first])} entries", f"{len(other)} entries"))
-                raise MXNetError(f"{what}: worker {rank} has {theirs}, worker {first} has {mine}; all workers must say "
-                                 "the same, in the same order")
+                raise MXNetError(f"{what}: worker {rank} has {theirs}, worker {first} has {mine}; all workers must "
+                                 "pass the same values, in the same order")
 
     def tolerate(self) -> None:
-        """Says that this worker can go on without the others (asynchronous stores), and they without it."""
+        """Declares that this worker and the others can continue without each other (asynchronous stores)."""
         self.tolerant = True
         self._send({"op": "tolerant"})
 
@@ -467,9 +473,10 @@ class Cluster:
     _left = False
 
     def leave(self) -> None:
-        """Says good-bye; worker 0, whose services the others need, goes last.
+        """Leaves the job. Worker 0 leaves last, because the others need its services.
 
-        After a failure the process ends here: JAX's own shutdown would wait for the dead.
+        After a failure this ends the process, because JAX's own shutdown would wait for dead
+            processes.
         """
         if self._left:
             return
@@ -507,14 +514,15 @@ def join(xla: bool = True) -> Cluster | None:
     """Makes this process a worker of the job that the environment describes; a second call does nothing.
 
     Args:
-        xla: whether JAX's devices are to be joined as well (synchronous stores, meshes over all workers). The
-            environment's MXJAX_JOIN_XLA=0 says no.
+        xla: whether to also connect JAX's devices (synchronous stores, meshes over all workers).
+            MXJAX_JOIN_XLA=0 disables it.
 
     Returns:
-        The cluster, or None where the process is alone.
+        The cluster, or None if the process is not part of a job.
 
     Raises:
-        MXNetError: the others cannot be reached, refuse this process, or JAX has started its devices already.
+        MXNetError: the other processes cannot be reached or reject this process, or JAX has already
+            initialized its devices.
     """
     global _cluster
     with _lock:
@@ -528,22 +536,23 @@ def join(xla: bool = True) -> Cluster | None:
 
 
 def get() -> Cluster | None:
-    """The cluster that this process has joined, if any."""
+    """Returns the cluster that this process has joined, if any."""
     return _cluster
 
 
 def same_everywhere(params: Any, what: str = "parameters") -> str:
-    """Checks that arrays are the same, bit for bit, on all workers.
+    """Checks that arrays are identical bit for bit on all workers.
 
     Args:
         params: arrays by name, or something with `collect_params()` (a Gluon block).
-        what: for the message.
+        what: name of the check for error messages.
 
     Returns:
-        Their digest.
+        Digest of the arrays.
 
     Raises:
-        MXNetError: a worker has other values; names it and the first array that differs.
+        MXNetError: a worker has other values; the message names it and the first array that
+            differs.
     """
     if hasattr(params, "collect_params"):
         params = params.collect_params()

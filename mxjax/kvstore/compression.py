@@ -1,7 +1,8 @@
 """Gradient compression with error feedback.
 
-1-bit: each value becomes +1 or -1 by a threshold; 2-bit: +threshold, 0 or -threshold. What was lost is added to the
-next gradient (Seide et al. 2014, "1-Bit Stochastic Gradient Descent"; MXNet's `set_gradient_compression`).
+1-bit: each value becomes +1 or -1 by a threshold; 2-bit: +threshold, 0 or -threshold. The
+quantization error is added to the next gradient (Seide et al. 2014, "1-Bit Stochastic Gradient
+Descent"; MXNet's `set_gradient_compression`).
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def _values(signs: jax.Array, scale: jax.Array, shape: tuple[int, ...], dtype: s
 
 
 class Compression:
-    """Quantizes gradients, keeping a residual for each key and device.
+    """Quantizes gradients and keeps a residual per key and device.
 
     Args:
         params: {"type": "1bit" or "2bit", "threshold": float}.
@@ -117,7 +118,7 @@ class Compression:
         self._residuals: dict[Any, Any] = {}
 
     def __call__(self, key: Key, position: int, gradient: NDArray) -> NDArray:
-        """The quantized gradient of a key on its `position`-th device."""
+        """Returns the quantized gradient of a key on its `position`-th device."""
         value = gradient._read()
         residual = self._residuals.get((key, position))
         if residual is None:
@@ -127,11 +128,11 @@ class Compression:
 
     @staticmethod
     def takes(dtype: np.dtype) -> bool:
-        """Returns whether gradients of a dtype are packed: floats of at most 32 bits."""
+        """Returns whether gradients of a dtype can be packed: floats of at most 32 bits."""
         return jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize <= 4
 
     def pack(self, key: Key | tuple[Key, int], value: Any) -> Any:
-        """The quantized gradient of a key as bytes: 2 bits or 1 for each value; value: a buffer."""
+        """Returns the quantized gradient of a key as bytes, with 1 or 2 bits per value. value: a buffer."""
         residual = self._residuals.get((key, 0))
         if residual is None:
             residual = jnp.zeros_like(value)
@@ -140,9 +141,10 @@ class Compression:
 
     @property
     def sum_signs(self) -> Callable[[Any], Any]:
-        """fn(packed codes, a row for each sender) -> sums of signs, a column for each byte; for use in programs."""
+        """Returns a function for compiled programs that maps packed codes (one row per sender) to
+        sums of signs (one column per byte)."""
         return _SUMMERS[self.kind]
 
     def values_of(self, signs: jax.Array, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
-        """Returns the values that sums of signs stand for; signs: the columns of one key."""
+        """Converts sums of signs to values. signs: the columns of one key."""
         return _values(signs, self.threshold if self.kind == "2bit" else 1.0, tuple(shape), np.dtype(dtype).name)

@@ -1,4 +1,4 @@
-"""The asynchronous store: parameter servers update with each worker's gradients as they come; nobody waits."""
+"""The asynchronous store: parameter servers apply each worker's gradients on arrival, without synchronization."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Server:
 
     def ask(self, op: str, arrays: list[np.ndarray] | tuple = (), answer: bool = True,
             **header: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
-        """Makes a request and waits for its answer; raises MXNetError what the server found wrong."""
+        """Sends a request and waits for the reply; raises the server's error as MXNetError."""
         with self._lock:
             try:
                 self.sent += wire.send(self._channel, {"op": op, "answer": answer, **header}, arrays)
@@ -56,11 +56,13 @@ class _Server:
 
 @called("dist_async", "dist_device_async", "dist_async_device")
 class DistAsyncKVStore(_Dist):
-    """Values on parameter servers, an optimizer there, workers at their own pace; made by `create("dist_async")`.
+    """Keeps values and the optimizer on parameter servers, while workers proceed independently.
+    Created by `create("dist_async")`.
 
-    `push` sends a gradient and goes on; `pull` gets what the value is by now. Arrays of more than
-    MXNET_KVSTORE_BIGARRAY_BOUND values (default a million) are spread over the servers by rows; others are each on one.
-    Servers are processes of their own (`mxjax launch -s`), or else a thread in each worker.
+    `push` sends a gradient without waiting; `pull` fetches the current value. Arrays of more than
+    MXNET_KVSTORE_BIGARRAY_BOUND values (by default one million) are split by rows over the servers;
+    each smaller array is on one server. Servers are separate processes (`mxjax launch -s`), or
+    otherwise a thread in each worker.
     """
 
     def __init__(self, handle: str) -> None:
@@ -102,14 +104,14 @@ class DistAsyncKVStore(_Dist):
 
     # ------------------------------------------------------------ values
     def init(self, key: Keys, value: Values) -> None:
-        """Stores worker 0's values on the servers.
+        """Initializes the servers with the values of worker 0.
 
         Args:
             key: one key or a list.
-            value: an NDArray, or a list, one for each key; of the same shapes on all workers.
+            value: an NDArray, or a list with one per key; all workers must pass the same shapes.
 
         Raises:
-            MXNetError: a worker gives other keys, shapes or dtypes.
+            MXNetError: a worker passes other keys, shapes or dtypes.
         """
         keys, rows = self._rows(key, value)
         values = [row[0] for row, _ in rows]
@@ -126,15 +128,16 @@ class DistAsyncKVStore(_Dist):
         self._barrier()
 
     def push(self, key: Keys, value: Values, priority: int = 0) -> None:
-        """Sums each key's arrays over this worker's devices and sends the sums to the servers, which update.
+        """Sums each key's arrays over this worker's devices and sends the sums to the servers, which run the update.
 
         Args:
             key: one key or a list.
             value: for each key an NDArray, or a list of them (one per device).
-            priority: kept for MXNet's sake.
+            priority: ignored; accepted for compatibility.
 
         Raises:
-            MXNetError: a shape differs, or a server is lost. What a server finds wrong comes with the next pull.
+            MXNetError: a shape differs, or a server is lost. Errors on a server are raised by the
+                next pull.
         """
         keys, rows = self._rows(key, value)
         for k, (values, _) in zip(keys, rows, strict=True):
@@ -165,7 +168,7 @@ class DistAsyncKVStore(_Dist):
                                   seen=self._seen.get((key, server), 0))
 
     def pull(self, key: Keys, out: Values | None = None, priority: int = 0, ignore_sparse: bool = True) -> None:
-        """Copies what the servers have by now to arrays; arguments as in `KVStore.pull`."""
+        """Copies the servers' current values to arrays; arguments as in `KVStore.pull`."""
         if out is None:
             raise Precondition("pull needs out=")
         keys, rows = self._rows(key, out)
@@ -205,7 +208,7 @@ class DistAsyncKVStore(_Dist):
 
     # ------------------------------------------------------------ settings
     def set_optimizer(self, optimizer: Optimizer) -> None:
-        """Gives the servers worker 0's optimizer, as it is now: later changes of it do not reach them."""
+        """Sends worker 0's optimizer to the servers in its current state; later changes have no effect on them."""
         self._updater = opt.get_updater(optimizer)  # for who asks which optimizer it is
         if self.is_recovery:
             return
@@ -219,16 +222,16 @@ class DistAsyncKVStore(_Dist):
         raise MXNetError("dist_async: the updater runs on the servers; use set_optimizer")
 
     def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
-        """Has gradients quantized with error feedback, and sent as 2 bits or 1 for each value."""
+        """Quantizes gradients with error feedback and sends them with 1 or 2 bits per value."""
         self._wire = Compression(compression_params)
         for server in self._servers:
             server.ask("compression", params=compression_params)
         self._barrier()
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
-        """Writes the servers' optimizer states to files: `fname`, and `fname.1` ... for further servers.
+        """Writes the servers' optimizer states to the files `fname`, and `fname.1` ... for further servers.
 
-        The files are replaced when all servers have answered.
+        The files are replaced after all servers have replied.
         """
         with together():
             for i, server in enumerate(self._servers):
@@ -236,7 +239,7 @@ class DistAsyncKVStore(_Dist):
                 write_file(fname + (f".{i}" if i else ""), arrays[0].tobytes())
 
     def load_optimizer_states(self, fname: str) -> None:
-        """Reads what `save_optimizer_states` wrote with as many servers."""
+        """Loads the files that `save_optimizer_states` wrote with the same number of servers."""
         for i, server in enumerate(self._servers):
             name = fname + (f".{i}" if i else "")
             with reading(name, "optimizer states"), open(name, "rb") as file:
@@ -247,14 +250,14 @@ class DistAsyncKVStore(_Dist):
             server.ask("command", head=head, body=body)
 
     def wait(self) -> None:
-        """Waits until the servers have done all that this worker has sent."""
+        """Waits until the servers have processed all requests of this worker."""
         for server in self._servers:
             server.ask("sync")
 
     def staleness(self) -> dict[Any, dict[str, float]]:
-        """Returns how often each key was updated, and how old the gradients were: "updates", "mean", "max".
+        """Returns the number of updates of each key and the age of the gradients: "updates", "mean", "max".
 
-        A gradient's age is the number of updates that its key has seen since the sender last pulled it.
+        A gradient's age is the number of updates of its key since the sender last pulled it.
         """
         result: dict[Any, dict[str, float]] = {}
         for server in self._servers:
@@ -264,5 +267,5 @@ class DistAsyncKVStore(_Dist):
 
     @property
     def bytes_sent(self) -> int:
-        """Bytes that this worker has sent to the servers."""
+        """Number of bytes that this worker has sent to the servers."""
         return sum(server.sent for server in self._servers)

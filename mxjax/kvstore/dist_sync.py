@@ -1,4 +1,4 @@
-"""Synchronous stores over several processes: sums go over all workers, and every worker keeps the same values."""
+"""Synchronous stores over several processes: they sum over all workers, and every worker keeps the same values."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class _Dist(KVStore):
 
     @property
     def rank(self) -> int:
-        """This worker's number."""
+        """The rank of this worker."""
         return self._cluster.rank if self._cluster is not None else 0
 
     @property
     def num_workers(self) -> int:
-        """Returns how many workers there are."""
+        """The number of workers."""
         return self._cluster.size if self._cluster is not None else 1
 
     @property
     def is_recovery(self) -> bool:
-        """Returns whether this worker has come back to a job that it died in."""
+        """True if this worker has rejoined a job after a failure."""
         return self._cluster is not None and self._cluster.returning
 
     def _barrier(self) -> None:
@@ -56,12 +56,12 @@ class _Dist(KVStore):
             self._cluster.barrier()
 
     def get_num_dead_node(self, node_id: int, timeout: float = 60) -> int:
-        """Returns how many processes have died.
+        """Returns the number of processes that have died.
 
         Args:
-            node_id: which to count, a sum of 4 (workers) and 2 (servers).
-            timeout: kept for MXNet's sake: deaths are noticed when connections break, or after
-                MXJAX_HEARTBEAT_TIMEOUT seconds of silence.
+            node_id: roles to count: the sum of 4 (workers) and 2 (servers).
+            timeout: ignored. Failures are detected when a connection breaks, or after
+                MXJAX_HEARTBEAT_TIMEOUT seconds without a heartbeat.
         """
         lost = self._cluster.lost if self._cluster is not None else {}
         return sum(1 for role, _ in lost if node_id & (_WORKERS if role == "worker" else _SERVERS))
@@ -75,11 +75,11 @@ class _Dist(KVStore):
 
 @called("dist", "dist_sync", "dist_device_sync", "dist_sync_device", "dist_device", "dist_sync_allreduce")
 class DistSyncKVStore(_Dist):
-    """Sums over the devices of all workers, in the same step for all; made by `mx.kv.create("dist_sync")`.
+    """Sums synchronously over the devices of all workers. Created by `mx.kv.create("dist_sync")`.
 
-    Every worker keeps all values and, where there is an optimizer, updates them in the same way: nothing but the sums
-    goes over the network. All workers make the same calls in the same order. What the workers' first values are is
-    worker 0's say.
+    Every worker keeps all values and, if there is an optimizer, runs the same updates, so only the
+    sums are sent over the network. All workers must make the same calls in the same order. The
+    initial values are those of worker 0.
     """
 
     def __init__(self, handle: str) -> None:
@@ -90,14 +90,14 @@ class DistSyncKVStore(_Dist):
 
     # ------------------------------------------------------------ values
     def init(self, key: Keys, value: Values) -> None:
-        """Stores worker 0's values on all workers; a second time it replaces them.
+        """Initializes all workers with the values of worker 0; a second call replaces the values.
 
         Args:
             key: one key or a list.
-            value: an NDArray, or a list, one for each key; of the same shapes on all workers.
+            value: an NDArray, or a list with one per key; all workers must pass the same shapes.
 
         Raises:
-            MXNetError: a worker gives other keys, shapes or dtypes, or has died.
+            MXNetError: a worker passes other keys, shapes or dtypes, or has died.
         """
         keys, rows = self._rows(key, value)
         values = [row[0].detach().copy() for row, _ in rows]
@@ -182,7 +182,7 @@ class DistSyncKVStore(_Dist):
 
     # ------------------------------------------------------------ settings
     def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
-        """Has gradients quantized with error feedback, and sent as 2 bits or 1 for each value.
+        """Quantizes gradients with error feedback and sends them with 1 or 2 bits per value.
 
         Args:
             compression_params: {"type": "2bit" or "1bit", "threshold": 0.5}.
@@ -190,7 +190,8 @@ class DistSyncKVStore(_Dist):
         self._wire = Compression(compression_params)
 
     def set_optimizer(self, optimizer: Optimizer) -> None:
-        """Has every worker update its values with an optimizer, all with the same sums and so to the same values."""
+        """Makes every worker update its values with an optimizer. The sums are the same everywhere,
+        and so are the values."""
         super().set_optimizer(optimizer)
         self._barrier()
 

@@ -1,11 +1,11 @@
-"""Who may connect: both sides of a connection prove that they know the job's secret, before anything else happens.
+"""Authentication of connections: both sides first prove that they know the job's secret.
 
     listener -> caller   "MXJ2", 32 random bytes
     caller -> listener   "MXJ2", or "MXJM" where it sees itself on the same machine; 32 random bytes; HMAC of all that
     listener -> caller   "MXJ2" or, where both are on one machine, "MXJM"; HMAC of all that.   Or "MXJN" and zeros
 
-The key of an HMAC is the secret, and what the caller wants is part of its text. All lengths are fixed. One thread does
-this for all callers of a port; only who has proved it gets a thread.
+The secret is the key of the HMAC, and the caller's purpose is part of its message. All lengths are
+fixed. One thread handles all callers of a port; only authenticated callers get their own thread.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ def _channel(sock: socket.socket, secret: bytes, purpose: str, said: bytes, call
 
 # ---------------------------------------------------------------- the caller
 def connect(address: tuple[str, int], secret: bytes, purpose: str, timeout: float, what: str) -> Channel:
-    """A connection to a process that may not be up yet.
+    """Connects to a process that may not have started yet.
 
     Args:
         address: host and port.
         secret: the job's.
-        purpose: what is wanted there: "scheduler", "server" or "devices".
-        timeout: seconds in which it must answer.
-        what: for messages.
+        purpose: requested service: "scheduler", "server" or "devices".
+        timeout: seconds within which it must reply.
+        what: name of the process for error messages.
 
     Raises:
-        MXNetError: it did not answer in time, or it and this process know different secrets.
+        MXNetError: it did not reply in time, or its secret differs from this process's.
     """
     end = time.monotonic() + timeout
     where = f"{what} at {address[0]}:{address[1]}"
@@ -89,12 +89,12 @@ def _introduced(sock: socket.socket, secret: bytes, purpose: str, where: str) ->
     sock.settimeout(2 * _PATIENCE)
     greeting = _exactly(sock, _GREETING)
     if greeting[:4] != _HELLO:
-        raise MXNetError(f"{where}: what listens there does not speak mxjax's protocol")
+        raise MXNetError(f"{where}: the process listening there does not use mxjax's protocol")
     own = _place(sock) + secrets.token_bytes(_NONCE)
     sock.sendall(own + _proof(secret, "caller", purpose, greeting + own))
     verdict = _exactly(sock, _VERDICT)
     if verdict[:4] == _NO:
-        raise MXNetError(f"{where} refuses this process: it knows another secret (MXJAX_CLUSTER_TOKEN, "
+        raise MXNetError(f"{where} rejects this process: it has another secret (MXJAX_CLUSTER_TOKEN, "
                          "MXJAX_CLUSTER_TOKEN_FILE, ~/.config/mxjax/cluster-token), or it belongs to another job")
     said = greeting + own + verdict[:4]
     if not hmac.compare_digest(verdict[4:], _proof(secret, "listener", purpose, said)):
@@ -122,24 +122,27 @@ class _Stranger:
 
 
 class Door:
-    """Listens on a port, and lets in who proves that it knows the secret.
+    """Listens on a port and accepts connections that prove knowledge of the secret.
 
     Args:
-        hosts: addresses to listen on; all get the same port.
-        port: 0: any free one (`self.port`).
+        hosts: addresses to listen on; all use the same port.
+        port: the port; 0: any free one (`self.port`).
         secret: the job's.
-        purpose: what callers must want: proofs for another door of the same job are not valid here.
-        serve: called with each connection that is let in, in a thread of its own; it is closed afterwards.
-        most: connections that are served at a time.
+        purpose: service that callers must request; proofs for another service of the same job are
+            invalid.
+        serve: called with each accepted connection in a separate thread; the connection is closed
+            afterwards.
+        most: maximum number of simultaneous connections.
 
     Raises:
-        MXNetError: there is no secret, or it cannot listen there.
+        MXNetError: there is no secret, or the port cannot be opened.
     """
 
     def __init__(self, hosts: Sequence[str], port: int, secret: bytes, purpose: str, serve: Callable[[Channel], None],
                  most: int) -> None:
         if not secret:
-            raise MXNetError(f"a {purpose} needs the secret of its job: whoever reaches its port could use it without")
+            raise MXNetError(f"a {purpose} requires the secret of its job: without it, anyone who reaches its port "
+                             f"could use it")
         self._secret, self._purpose, self._serve = secret, purpose, serve
         self._free = threading.Semaphore(most)
         self._listeners = _listeners(hosts, port)
@@ -155,7 +158,7 @@ class Door:
         self._thread.start()
 
     def close(self) -> None:
-        """Stops listening; connections that were let in stay."""
+        """Stops listening; accepted connections stay open."""
         self._open = False
         try:
             self._bell.send(b"!")
@@ -277,8 +280,8 @@ def _listeners(hosts: Sequence[str], port: int) -> list[socket.socket]:
         except OSError as error:
             problem = error
     if not made:
-        raise MXNetError(f"cannot listen on port {port} of {', '.join(hosts)}: {problem}. DMLC_NODE_HOST names the "
-                         "address of this machine to listen on where it is another") from None
+        raise MXNetError(f"cannot listen on port {port} of {', '.join(hosts)}: {problem}. Set DMLC_NODE_HOST to listen "
+                         "on another address of this machine") from None
     return made
 
 
@@ -291,7 +294,7 @@ def _resolved(host: str) -> list[str]:
     try:
         result = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise MXNetError(f"host {host} is not known: {error}") from None
+        raise MXNetError(f"host {host} cannot be resolved: {error}") from None
     return list(dict.fromkeys(str(info[4][0]) for info in result))
 
 
@@ -306,14 +309,14 @@ def _routed() -> list[str]:
 
 
 def listening_addresses(host: str) -> list[str]:
-    """Returns where this machine must listen for others to reach it under a name; loopback only for a job of one
-    machine.
+    """Returns the addresses on which this machine must listen so that others reach it under a name;
+    only the loopback for a job on one machine.
 
-    A machine's own name often stands for its loopback there, and for its address on the network elsewhere: then it is
-    both. DMLC_NODE_HOST overrides it.
+    A machine's own name often resolves to its loopback locally and to its network address
+    elsewhere; then both are returned. DMLC_NODE_HOST overrides this.
 
     Raises:
-        MXNetError: the name is not known.
+        MXNetError: the name cannot be resolved.
     """
     own = os.environ.get("DMLC_NODE_HOST")
     result = _resolved(own or host)
@@ -323,25 +326,27 @@ def listening_addresses(host: str) -> list[str]:
 
 
 def is_local(host: str) -> bool:
-    """Returns whether a job whose scheduler is reached under this name is one of this machine only."""
+    """Returns whether a job whose scheduler has this name runs on this machine only."""
     return all(map(_is_loopback, listening_addresses(host)))
 
 
 def meeting_addresses(channel: Channel, there: str) -> list[str]:
-    """Returns where a process must listen for the others of its job.
+    """Returns the addresses on which a process must listen for the others of its job.
 
     Args:
-        channel: its connection to the scheduler: the interface that it goes over is the one.
-        there: the scheduler's host.
+        channel: its connection to the scheduler, which determines the network interface.
+        there: host of the scheduler.
     """
     own = channel.sock.getsockname()[0]
     return listening_addresses(there) if os.environ.get("DMLC_NODE_HOST") or _is_loopback(own) else [own]
 
 
 def own_host(channel: Channel, there: str) -> str:
-    """Under which address the others reach this process, by its connection to the host `there`, which all reach.
+    """Returns the address under which the others reach this process, from its connection to the
+    host `there`, which all reach.
 
-    Where that is this very machine, its name may stand for the loopback here, which would mean another to others.
+    If `there` is this machine, its name may resolve to the loopback, which would be another machine
+    for the others.
     """
     own = channel.sock.getsockname()[0]
     return os.environ.get("DMLC_NODE_HOST") or (there if _is_loopback(own) else own)

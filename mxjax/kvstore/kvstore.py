@@ -25,9 +25,10 @@ __all__ = ["KVStore"]
 
 @called("local", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device", "device", "nccl")
 class KVStore(KVStoreBase):
-    """A store within one process; made by `mx.kv.create`.
+    """A store within one process. Created by `mx.kv.create`.
 
-    Without an updater a pushed sum replaces the stored value; with one, `updater(key, sum, stored)` changes it.
+    Without an updater, a pushed sum replaces the stored value. With one, `updater(key, sum,
+    stored)` updates the stored value.
 
     Example:
         >>> store = mx.kv.create("device")
@@ -53,9 +54,9 @@ class KVStore(KVStoreBase):
         for k in keys:
             kind = str if isinstance(k, str) else int
             if not isinstance(k, (str, int)):
-                raise TypeError(f"a key is an int or a str, got {k!r}")
+                raise TypeError(f"a key must be an int or a str, got {k!r}")
             if self._key_type not in (None, kind):
-                raise MXNetError(f"this store's keys are {self._key_type.__name__}, got {k!r}")
+                raise MXNetError(f"this store's keys must be {self._key_type.__name__}, got {k!r}")
             self._key_type = kind
         if isinstance(key, (list, tuple)) and not isinstance(value, NDArray) and value is not None and \
                 len(keys) != len(value) and len(keys) == 1:
@@ -71,28 +72,28 @@ class KVStore(KVStoreBase):
 
     # ------------------------------------------------------------ operations
     def init(self, key: Keys, value: Values) -> None:
-        """Stores first values.
+        """Initializes values.
 
         Args:
             key: one key or a list.
-            value: an NDArray, or a list, one for each key.
+            value: an NDArray, or a list with one per key.
 
         Raises:
-            MXNetError: a key has a value already.
+            MXNetError: a key already has a value.
         """
         keys, rows = self._rows(key, value)
         for k, (values, _) in zip(keys, rows, strict=True):
             if k in self._values:
-                raise MXNetError(f"key {k!r} is initialized already")
+                raise MXNetError(f"key {k!r} is already initialized")
             self._values[k] = values[0].detach().copy()
 
     def push(self, key: Keys, value: Values, priority: int = 0) -> None:
-        """Sums each key's arrays and stores the sum, or has the updater use it.
+        """Sums each key's arrays and stores the sum, or passes it to the updater.
 
         Args:
             key: one key or a list.
             value: for each key an NDArray, or a list of them (one per device).
-            priority: kept for MXNet's sake: XLA runs what is ready.
+            priority: ignored; XLA schedules the work.
         """
         keys, rows = self._rows(key, value)
         for k, (values, _) in zip(keys, rows, strict=True):
@@ -164,8 +165,8 @@ class KVStore(KVStoreBase):
         Args:
             key: one key or a list.
             out: for each key an NDArray, or a list of them.
-            priority: kept for MXNet's sake.
-            ignore_sparse: leave sparse outputs alone (`row_sparse_pull` is for them).
+            priority: ignored; accepted for compatibility.
+            ignore_sparse: skip sparse outputs; use `row_sparse_pull` for them.
 
         Raises:
             MXNetError: a key has no value.
@@ -196,27 +197,27 @@ class KVStore(KVStoreBase):
             stored.copyto(target)
 
     def pushpull(self, key: Keys, value: Values, out: Values | None = None, priority: int = 0) -> None:
-        """`push` and `pull` in one; with `out` None the result replaces `value`."""
+        """Runs `push` and `pull`; if `out` is None, the result replaces `value`."""
         self.push(key, value, priority)
         self.pull(key, value if out is None else out, priority, ignore_sparse=False)
 
     def broadcast(self, key: Keys, value: Values, out: Values, priority: int = 0) -> None:
-        """`init` and `pull` in one."""
+        """Runs `init` and `pull`."""
         self.init(key, value)
         self.pull(key, out, priority, ignore_sparse=False)
 
     def row_sparse_pull(self, key: Keys, out: Values | None = None, priority: int = 0,
                         row_ids: Values | None = None) -> None:
-        """Copies chosen rows of stored row_sparse values.
+        """Copies selected rows of stored row_sparse values.
 
         Args:
             key, priority: as in `pull`.
             out: row_sparse arrays, one or a list per key.
-            row_ids: for each output an array of row numbers; each row comes once, by ascending number, zeros where
-                it is not stored.
+            row_ids: for each output an array of row indices. Each row is returned once, in
+                ascending order; rows that are not stored are zeros.
 
         Raises:
-            MXNetError: an output is not row_sparse, or the arguments do not correspond.
+            MXNetError: an output is not row_sparse, or the arguments do not match.
         """
         if out is None or row_ids is None:
             raise Precondition("row_sparse_pull needs out= and row_ids=")
@@ -236,7 +237,7 @@ class KVStore(KVStoreBase):
 
     # ------------------------------------------------------------ optimizer
     def set_optimizer(self, optimizer: Optimizer) -> None:
-        """Has the store update its values: a push then means `optimizer.update`."""
+        """Makes the store update its values: each push then runs `optimizer.update`."""
         self._set_updater(opt.get_updater(optimizer))
 
     def _set_updater(self, updater: Callable[[Any, NDArray, NDArray], None]) -> None:
@@ -244,7 +245,7 @@ class KVStore(KVStoreBase):
         self._updater = updater
 
     def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
-        """Has what is pushed quantized, with error feedback.
+        """Quantizes pushed gradients with error feedback.
 
         Args:
             compression_params: {"type": "2bit" or "1bit", "threshold": 0.5}.
@@ -258,10 +259,10 @@ class KVStore(KVStoreBase):
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Returns whether the store can do something; it can have an optimizer.
+        """Returns whether the store has a capability; it supports optimizers.
 
         Raises:
-            ValueError: nothing of that name is known.
+            ValueError: unknown capability.
         """
         if capability.lower() == KVStoreBase.OPTIMIZER:
             return True
@@ -305,7 +306,7 @@ class KVStore(KVStoreBase):
 
     @property
     def rank(self) -> int:
-        """0: there is one worker."""
+        """0, because there is one worker."""
         return 0
 
     @property

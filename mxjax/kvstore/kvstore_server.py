@@ -1,4 +1,4 @@
-"""What a process does whose DMLC_ROLE is "server" or "scheduler" (`mx.kvstore_server`)."""
+"""Processes with DMLC_ROLE "server" or "scheduler" (`mx.kvstore_server`)."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class KVStoreServer:
     """Serves the workers of a job until the last one has left.
 
     Args:
-        kvstore: kept for MXNet's sake; the environment says which job it is.
+        kvstore: ignored; the environment defines the job.
 
     Raises:
-        MXNetError: there is no job, or it refuses this server.
+        MXNetError: there is no job, or it rejects this server.
     """
 
     def __init__(self, kvstore: Any = None) -> None:
         self.kvstore, self.handle, self.init_logginig = kvstore, kvstore, False
 
     def run(self) -> None:
-        """Serves."""
+        """Serves the workers."""
         place = cluster.find_place()
         if place is None:
             raise MXNetError("a server needs DMLC_PS_ROOT_URI, DMLC_PS_ROOT_PORT and DMLC_NUM_WORKER to be set")
@@ -44,7 +44,7 @@ class KVStoreServer:
         cluster.beat(channel)
         while (message := wire.receive(channel)) is not None and message[0]["op"] != "end":
             if message[0]["op"] == "refused":
-                raise MXNetError(f"this job refuses this server: {message[0]['reason']}")
+                raise MXNetError(f"this job rejects this server: {message[0]['reason']}")
             logging.debug("server: %s", message[0])
         server.close()
 
@@ -63,7 +63,7 @@ def _schedule() -> None:
 
 
 def run_role() -> None:
-    """Does what DMLC_ROLE says until the job's end, and ends the process; in a worker it does nothing."""
+    """Runs the role of DMLC_ROLE until the end of the job, and then exits. Does nothing in a worker."""
     role = os.environ.get("DMLC_ROLE")
     if role not in ("server", "scheduler"):
         return
@@ -76,7 +76,8 @@ def run_role() -> None:
 
 
 def become_role() -> None:
-    """Replaces the process by one that serves: called while mxjax is imported, when threads could import nothing."""
+    """Replaces the process by a serving one. It is called during the import of mxjax, when threads
+    cannot import anything."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     sys.stdout.flush()

@@ -26,7 +26,7 @@ __all__ = ["Reduced", "reduce_all"]
 
 
 class Reduced:
-    """A sum: its buffer on each device that has one."""
+    """A sum, with its buffer on each device that has one."""
 
     __slots__ = ("copies", "ctx")
 
@@ -34,7 +34,7 @@ class Reduced:
         self.copies, self.ctx = copies, ctx
 
     def on(self, device: Any) -> jax.Array:
-        """The value on a device; copied there if need be."""
+        """Returns the value on a device, and copies it if necessary."""
         value = self.copies.get(device)
         if value is None:
             value = self.copies[device] = moved(next(iter(self.copies.values())), device)
@@ -56,7 +56,7 @@ def _sum_kernel(counts: tuple[int, ...]) -> Kernel:
 
 
 def reduce_all(rows: Sequence[Sequence[NDArray]]) -> list[Reduced]:
-    """The sum of each row of dense arrays, on every device of that row."""
+    """Returns the sum of each row of dense arrays on every device of that row."""
     devices = [[a.context.jax_device for a in row] for row in rows]
     contexts = [row[0].context for row in rows]
     partial: list[dict[Any, jax.Array]] = [{} for _ in rows]
@@ -111,7 +111,7 @@ class _Mesh:
         self.psum = jax.pmap(lambda x: lax.psum(x, "device"), "device", devices=list(devices))
 
     def all_reduce(self, rows: list[dict[Any, jax.Array]]) -> list[dict[Any, jax.Array]]:
-        """Sums each row's copies; all of one dtype. Returns the copies."""
+        """Sums the copies of each row, all of the same dtype, and returns the copies."""
         wide = is_wide(next(iter(rows[0].values())).dtype)
         shapes = tuple(next(iter(row.values())).shape for row in rows)
 

@@ -1,9 +1,11 @@
-"""How JAX's coordination service is reached: by a Unix socket here, and between processes by this job's connections.
+"""Access to JAX's coordination service: a local Unix socket, relayed between processes over the
+job's authenticated connections.
 
-The service asks nobody who they are, so it gets no port. It listens on a Unix socket in a folder that only this user
-can enter, in worker 0; every other worker has such a socket too, and what JAX's client says there is carried to worker
-0 by a connection both of whose ends know the job's secret. When worker 0 dies, that connection ends, but the client's
-stays open: it would abort the process else, in the middle of the error that says who has died.
+The service does not authenticate its callers, so it has no port. In worker 0 it listens on a Unix
+socket in a directory that only this user can enter. Every other worker has such a socket, too; the
+data of its JAX client is forwarded to worker 0 over an authenticated connection. When worker 0
+dies, this connection ends, but that of the client stays open. Otherwise the client would abort the
+process before the error that names the dead worker is reported.
 """
 
 from __future__ import annotations
@@ -28,13 +30,13 @@ _PIECE = 1 << 16
 
 
 class Relay:
-    """This process's way to JAX's coordination service, `address` in gRPC's words.
+    """This process's connection to JAX's coordination service; `address` is its gRPC address.
 
     Args:
         secret: the job's.
-        hosts: in worker 0, where the service is: the addresses on which the others are let in (`port`).
-        workers: how many there are.
-        there: elsewhere: host and port of worker 0's relay.
+        hosts: in worker 0, which runs the service: addresses on which the others connect (`port`).
+        workers: number of workers.
+        there: in all other workers: host and port of worker 0's relay.
     """
 
     def __init__(self, secret: bytes, hosts: Sequence[str] = (), workers: int = 1,
@@ -56,7 +58,7 @@ class Relay:
             threading.Thread(target=self._accept, name="mxjax-relay", daemon=True).start()
 
     def close(self) -> None:
-        """Removes the socket; what is connected stays so."""
+        """Removes the socket; existing connections stay open."""
         shutil.rmtree(self._folder, ignore_errors=True)
         if self.port:
             self._door.close()

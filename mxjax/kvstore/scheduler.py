@@ -1,6 +1,7 @@
-"""The scheduler of a job: gives out ranks, gathers small values from all workers, and notices who dies.
+"""The scheduler of a job, which assigns ranks, gathers small values from all workers, and detects failures.
 
-It runs where the environment says: in the launcher, as a process of its own (DMLC_ROLE=scheduler), or in worker 0.
+Depending on the environment it runs in the launcher, as a separate process (DMLC_ROLE=scheduler),
+    or in worker 0.
 """
 
 from __future__ import annotations
@@ -53,12 +54,12 @@ class Scheduler:
     """Waits for all members of a job, then serves them until all workers have left.
 
     Args:
-        workers, servers: how many will join.
+        workers, servers: number of workers and servers that will join.
         hosts: the addresses to listen on.
-        port: where it listens; 0: any free port (`self.port`).
-        secret: what members must know.
-        join_timeout: seconds within which all must have joined.
-        heartbeat_timeout: seconds without a sign of life after which a member counts as dead.
+        port: port to listen on; 0: any free port (`self.port`).
+        secret: secret that members must know.
+        join_timeout: seconds within which all members must join.
+        heartbeat_timeout: seconds without a heartbeat after which a member counts as dead.
     """
 
     def __init__(self, workers: int, servers: int = 0, *, secret: bytes, hosts: Sequence[str] = ("127.0.0.1",),
@@ -130,14 +131,14 @@ class Scheduler:
         if rank is None:
             free = [r for r in range(self.expected[role]) if r not in taken]
             if not free:
-                return f"this job has its {self.expected[role]} {role}s already"
+                return f"this job already has its {self.expected[role]} {role}s"
             member.rank = rank = free[0]
         if not 0 <= rank < self.expected[role]:
             return f"{role} {rank}: this job has {self.expected[role]} {role}s, numbered from 0"
         if (role, rank) in self.lost:
             return "" if self.lost[role, rank] == "may return" else \
-                f"{role} {rank} of this job has died, and the others with it; start the job anew"
-        return f"there is a {role} {rank} already" if rank in taken else ""
+                f"{role} {rank} of this job has died, and the others with it; restart the job"
+        return f"{role} {rank} already exists" if rank in taken else ""
 
     def _welcome(self, member: _Member) -> None:
         member.tell(wire.encode({"op": "welcome", "rank": member.rank, "returning": member.hello["returning"],
@@ -186,7 +187,7 @@ class Scheduler:
         names = {rank: name for rank, (name, _) in sorted(parts.items())}
         if len(set(names.values())) > 1:
             reason = ", ".join(f"worker {rank} is at {name!r}" for rank, name in names.items())
-            return wire.encode({"op": "confused", "reason": f"the workers wait for one another: {reason}"})
+            return wire.encode({"op": "confused", "reason": f"the workers wait for each other: {reason}"})
         given = [parts[rank][1] if rank in parts else [] for rank in range(self.expected["worker"])]
         return wire.encode({"op": "gathered", "counts": list(map(len, given))},
                            [array for row in given for array in row])
@@ -228,13 +229,14 @@ class Scheduler:
                     self._tell_all({"op": "refused", "reason": self.failure})
                     self.close()
             for member in silent:
-                self._gone(member, f"it has given no sign of life for {self.heartbeat_timeout:g} s")
+                self._gone(member, f"it has sent no heartbeat for {self.heartbeat_timeout:g} s")
 
     def turn(self, role: str, rank: int) -> int:
-        """Returns where a process stands in the order in which the job was left; who never joined, comes first.
+        """Returns the position of a process in the order in which processes left the job; those
+        that never joined come first.
 
-        Who ends because another has gone was told so from here. So the order of causes is right, which the times at
-        which a busy machine notices that processes have ended need not be.
+        The scheduler itself informs processes that end because another one has gone. So this order
+        reflects causality, unlike the times at which a busy machine notices the ends of processes.
         """
         with self._lock:
             if (role, rank) not in self._joined:
@@ -242,7 +244,7 @@ class Scheduler:
             return self._went.index((role, rank)) if (role, rank) in self._went else len(self._went)
 
     def close(self) -> None:
-        """Stops."""
+        """Stops the scheduler."""
         self.done.set()
         self._door.close()
 
@@ -250,7 +252,7 @@ class Scheduler:
         """Waits until all workers have left.
 
         Raises:
-            MXNetError: not all members joined in time.
+            MXNetError: not all members have joined in time.
         """
         self.done.wait()
         if self.failure:
@@ -259,14 +261,14 @@ class Scheduler:
 
 def _check_hello(header: dict[str, Any], specs: list[wire.Spec]) -> None:
     if header.get("op") != "hello" or specs:
-        raise MXNetError("a process that joins a job says hello first")
+        raise MXNetError("a process that joins a job must introduce itself first")
     wire.check_fields("hello", header, _HELLO)
 
 
 def _check_said(header: dict[str, Any], specs: list[wire.Spec]) -> None:
     op = header.get("op")
     if not isinstance(op, str) or op not in _SAID or specs and op != "gather":
-        raise MXNetError(f"it has sent {str(op)[:50]!r}, which means nothing to a scheduler")
+        raise MXNetError(f"it has sent {str(op)[:50]!r}, which a scheduler does not understand")
     wire.check_fields(op, header, _SAID[op])
     if wire.nbytes(specs) > _GATHERED:
-        raise MXNetError(f"it has sent {wire.nbytes(specs)} bytes to be gathered; at most {_GATHERED} are")
+        raise MXNetError(f"it has sent {wire.nbytes(specs)} bytes to be gathered; the limit is {_GATHERED}")

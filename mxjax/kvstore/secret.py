@@ -1,4 +1,4 @@
-"""The secret of a job: who knows it may take part. There is no job of several processes without one."""
+"""The secret of a job, which authenticates its processes. Every job of several processes has one."""
 
 from __future__ import annotations
 
@@ -15,33 +15,34 @@ _LEAST, _MOST = 16, 4096  # characters; a shorter one could be guessed by whoeve
 
 
 def path() -> str:
-    """The user's own file, from which all jobs take their secret that are not told another."""
+    """Returns the path of the user's default secret file, which jobs without another secret use."""
     folder = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
     return os.path.join(folder, "mxjax", "cluster-token")
 
 
 def make() -> str:
-    """Makes the user's own file, which nobody else can read; returns its path.
+    """Creates the user's secret file, which nobody else can read, and returns its path.
 
     Raises:
-        MXNetError: it is there already, or cannot be written.
+        MXNetError: the file already exists or cannot be written.
     """
     if not _create():
-        raise MXNetError(f"{path()} is there already; remove it first to have another secret")
+        raise MXNetError(f"{path()} already exists; remove it first to create another secret")
     return path()
 
 
 def find(local: bool) -> bytes:
-    """The secret of this process's job.
+    """Returns the secret of this process's job.
 
-    It is MXJAX_CLUSTER_TOKEN (`mxjax launch` sets it), else what the file MXJAX_CLUSTER_TOKEN_FILE holds, else the
-    user's own file.
+    It is MXJAX_CLUSTER_TOKEN (which `mxjax launch` sets), otherwise the content of the file
+    MXJAX_CLUSTER_TOKEN_FILE, otherwise that of the user's secret file.
 
     Args:
-        local: all processes are on this machine: the user's own file is made where it is missing, for they all see it.
+        local: all processes are on this machine. The user's secret file is then created if it is
+            missing, because all of them can read it.
 
     Raises:
-        MXNetError: there is none; or others can read the file, or it is too short.
+        MXNetError: there is no secret, it is too short, or others can read the file.
     """
     if settings.CLUSTER_TOKEN():
         return _checked(settings.CLUSTER_TOKEN().encode(), "MXJAX_CLUSTER_TOKEN")
@@ -51,11 +52,11 @@ def find(local: bool) -> bytes:
         _create()
     elif not os.path.exists(path()):
         raise MXNetError(
-            "a job over several machines needs a secret that only its processes know, and there is none. Any of these "
-            "gives it one: start the job by `python -m mxjax launch`; or run `python -m mxjax launch --make-token` "
-            f"once, which writes {path()}, and have that file (mode 0600) on all machines; or set "
-            "MXJAX_CLUSTER_TOKEN_FILE to such a file; or set MXJAX_CLUSTER_TOKEN to the same random text, "
-            f"{_LEAST} characters or more, everywhere")
+            "a job over several machines needs a secret that only its processes know, and there is none. Choose one: "
+            "start the job by `python -m mxjax launch`; or run `python -m mxjax launch --make-token` "
+            f"once, which writes {path()}, and copy that file (mode 0600) to all machines; or set "
+            f"MXJAX_CLUSTER_TOKEN_FILE to such a file; or set MXJAX_CLUSTER_TOKEN to the same random text of {_LEAST} "
+            f"characters or more everywhere")
     return _read(path())
 
 
@@ -78,7 +79,7 @@ def _create() -> bool:
     except FileExistsError:
         return False
     except OSError as error:
-        raise MXNetError(f"no secret can be written to {target} ({error.strerror}): set MXJAX_CLUSTER_TOKEN to a "
+        raise MXNetError(f"cannot write a secret to {target} ({error.strerror}): set MXJAX_CLUSTER_TOKEN to a "
                          f"random text of {_LEAST} characters or more, the same for all processes of the job") from None
     return True
 
@@ -97,8 +98,8 @@ def _read(file: str) -> bytes:
             raise MXNetError(f"the secret of the job, {file}: it belongs to user {status.st_uid}, not to this one "
                              f"({os.geteuid()})")
         if status.st_mode & 0o077:
-            raise MXNetError(f"the secret of the job, {file}: others than its owner may use it (mode "
-                             f"{stat.S_IMODE(status.st_mode):04o}); make a new one and `chmod 600` it")
+            raise MXNetError(f"the secret of the job, {file}: users other than its owner can access it (mode "
+                             f"{stat.S_IMODE(status.st_mode):04o}); create a new one and `chmod 600` it")
         return _checked(os.read(fd, _MOST + 1), file)
     finally:
         os.close(fd)
@@ -107,6 +108,6 @@ def _read(file: str) -> bytes:
 def _checked(secret: bytes, where: str) -> bytes:
     secret = secret.strip()
     if not _LEAST <= len(secret) <= _MOST:
-        raise MXNetError(f"{where}: a secret has {_LEAST} to {_MOST} characters, this one {len(secret)}; "
-                         "`python -c 'import secrets; print(secrets.token_hex(32))'` prints a good one")
+        raise MXNetError(f"{where}: a secret must have {_LEAST} to {_MOST} characters, this one has {len(secret)}; "
+                         "`python -c 'import secrets; print(secrets.token_hex(32))'` prints a suitable one")
     return secret

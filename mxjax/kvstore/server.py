@@ -1,4 +1,4 @@
-"""A parameter server: keeps a part of the values, and updates them with whatever gradient comes, whenever it comes."""
+"""A parameter server, which stores a part of the values and applies gradients as they arrive."""
 
 from __future__ import annotations
 
@@ -52,13 +52,14 @@ class _Entry:
 class ParameterServer:
     """Serves the workers of a job from threads of this process.
 
-    A worker's requests are done one after the other; those of several workers side by side, but one at a time for a
-    key. What a gradient's age is: how many updates its key has seen since its sender last pulled it.
+    The requests of one worker run in sequence, those of several workers in parallel, but only one
+    at a time per key. A gradient's age is the number of updates of its key since the sender last
+    pulled it.
 
     Args:
-        secret: what workers must know.
+        secret: secret that workers must know.
         hosts: addresses to listen on.
-        workers: how many there are.
+        workers: number of workers.
     """
 
     def __init__(self, secret: bytes, hosts: Sequence[str] = ("127.0.0.1",), workers: int = 1) -> None:
@@ -111,7 +112,7 @@ class ParameterServer:
         """Raises MXNetError for a request that makes no sense, before there is memory for its arrays."""
         op = header.get("op")
         if not isinstance(op, str) or op not in _REQUESTS:
-            raise MXNetError(f"a server knows no request {str(op)[:50]!r}; it knows {', '.join(_REQUESTS)}")
+            raise MXNetError(f"unknown request {str(op)[:50]!r}; a server knows {', '.join(_REQUESTS)}")
         wire.check_fields(op, header, _REQUESTS[op])
         if op == "push":
             self._check_push(header, specs)
@@ -151,7 +152,7 @@ class ParameterServer:
 
     def _agreed_compression(self, key: Key) -> Compression:
         if self._compression is None:
-            raise MXNetError(f"push to key {key!r}: packed values, but nobody has said how they are compressed")
+            raise MXNetError(f"push to key {key!r}: packed values, but gradient compression has not been set")
         return self._compression
 
     def _locked(self, key: Key) -> threading.RLock:
@@ -175,7 +176,8 @@ class ParameterServer:
         with self._locked(key):
             entry = self._entry(key)
             if self._updater is None:
-                raise MXNetError("dist_async: set_optimizer must come before push: servers add nothing up, they update")
+                raise MXNetError("dist_async: call set_optimizer before push: servers do not sum gradients, they run "
+                                 "updates")
             grad = self._gradient(header, arrays, entry.value)
             age = entry.version - header["seen"]
             entry.ages, entry.oldest = entry.ages + age, max(entry.oldest, age)

@@ -1,4 +1,4 @@
-"""Training by a store: which one, its first values, gradients to it and parameters from it."""
+"""Training with a store: its choice, its initial values, pushing gradients and pulling parameters."""
 
 from __future__ import annotations
 

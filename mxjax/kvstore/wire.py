@@ -1,8 +1,9 @@
-"""Messages between the processes of a job: a JSON header and arrays as they are. Nothing received is ever executed.
+"""Messages between the processes of a job: a JSON header and raw arrays. Received data is never executed.
 
-Both sides know the job's secret before the first message (`door.py`). Every header is sealed with a key made from it,
-so nobody else can forge, change, repeat or leave out messages; between machines the arrays are sealed too. Nothing is
-encrypted. What a message may bring is settled by its header, before there is memory for its arrays.
+Both sides have proved that they know the job's secret before the first message (`door.py`). Every
+header is authenticated with a key derived from it, so nobody else can forge, change, repeat or drop
+messages; between machines the arrays are authenticated, too. Nothing is encrypted. A message is
+accepted or rejected by its header, before memory for its arrays is allocated.
 """
 
 from __future__ import annotations
@@ -36,16 +37,17 @@ _DTYPES = {name: np.dtype(name) for name in (
 
 
 class Unwanted(MXNetError):
-    """A message that was refused for its header; the next one can be received."""
+    """A message was rejected because of its header; the next one can be received."""
 
 
 class Channel:
-    """A connection between two processes that have proved to each other that they know the job's secret.
+    """An authenticated connection between two processes of a job.
 
     Args:
-        sock: the connection. One thread at a time sends, and one receives.
-        keys: seals what is sent, and what is received.
-        same_machine: nobody can come in between: arrays go without a seal, which would cost as much as sending them.
+        sock: the socket. Only one thread at a time may send, and one receive.
+        keys: authentication keys of sent and of received data.
+        same_machine: both processes are on one machine. Arrays are then not authenticated, which
+            would cost as much as sending them.
     """
 
     def __init__(self, sock: socket.socket, keys: tuple[bytes, bytes], same_machine: bool) -> None:
@@ -54,7 +56,7 @@ class Channel:
         self._sent, self._received = (hmac.new(key, digestmod="sha256") for key in keys)
 
     def send(self, message: Sequence[Any]) -> int:
-        """Sends a message that `encode` has made; returns its length in bytes."""
+        """Sends a message of `encode`; returns its length in bytes."""
         head, *contents = message
         length = sum(map(len, message)) + _TAG
         self._sent.update(head)
@@ -78,7 +80,7 @@ class Channel:
             self.sock.sendall(part)
 
     def fill(self, buffer: Any, seal: bool = False) -> bool:
-        """Receives exactly what there is room for; False at the end of the connection."""
+        """Receives bytes until the buffer is full; returns False at the end of the connection."""
         with memoryview(buffer) as view:
             have = 0
             while have < len(view):
@@ -91,29 +93,29 @@ class Channel:
         return True
 
     def read(self, length: int) -> bytearray | None:
-        """Exactly so many bytes; None at the end of the connection."""
+        """Receives the given number of bytes; returns None at the end of the connection."""
         data = bytearray(length)
         return data if self.fill(data) else None
 
     def check_seal(self) -> bool:
-        """Reads a tag; False at the end of the connection.
+        """Reads and verifies an authentication tag; returns False at the end of the connection.
 
         Raises:
-            MXNetError: it does not belong to what was received.
+            MXNetError: the tag does not match the received data.
         """
         tag = self.read(_TAG)
         if tag is not None and not hmac.compare_digest(bytes(tag), self._received.digest()):
-            raise MXNetError("a message was changed on its way, or does not come from this job")
+            raise MXNetError("a message was modified in transit, or is not from this job")
         return tag is not None
 
     def receive_head(self, longest: int) -> tuple[bytes, int] | None:
-        """The header of the next message as it came, and the length of its arrays."""
+        """Receives the header of the next message, undecoded, and the length of its arrays."""
         prefix = self.read(_PREFIX.size)
         if prefix is None:
             return None
         magic, header_length, length = _PREFIX.unpack(prefix)
         if magic != _MAGIC or header_length > longest:
-            raise MXNetError(f"a damaged message: it begins with {bytes(prefix)!r}")
+            raise MXNetError(f"a corrupt message: it begins with {bytes(prefix)!r}")
         raw = self.read(header_length)
         if raw is None:
             return None
@@ -122,7 +124,7 @@ class Channel:
         return (bytes(raw), length) if self.check_seal() else None
 
     def receive_arrays(self, specs: Sequence[Spec]) -> list[np.ndarray] | None:
-        """The arrays that follow a header."""
+        """Receives the arrays that follow a header."""
         arrays = []
         for dtype, shape in specs:
             arrays.append(np.empty(shape, dtype))  # memory comes when it is written to: who sends nothing costs nothing
@@ -131,7 +133,7 @@ class Channel:
         return arrays if self._ends(len(arrays)) else None
 
     def skip_arrays(self, specs: Sequence[Spec]) -> bool:
-        """Receives and forgets the arrays that follow a header; False at the end of the connection."""
+        """Receives and discards the arrays that follow a header; returns False at the end of the connection."""
         length, room = nbytes(specs), np.empty(_PIECE, np.uint8)
         for begin in range(0, length, _PIECE):
             if not self.fill(room[:length - begin], self._seals_arrays):
@@ -142,7 +144,7 @@ class Channel:
         return not count or not self._seals_arrays or self.check_seal()
 
     def close(self) -> None:
-        """Ends the connection, also for a thread that waits at it."""
+        """Closes the connection, also for a thread that waits for it."""
         try:
             self.sock.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -151,28 +153,29 @@ class Channel:
 
 
 def nbytes(specs: Sequence[Spec]) -> int:
-    """Returns how many bytes arrays of these dtypes and shapes have."""
+    """Returns the number of bytes of arrays with these dtypes and shapes."""
     return sum(math.prod(shape) * dtype.itemsize for dtype, shape in specs)
 
 
 def most_bytes() -> int:
-    """Returns how much one process may be given to keep: MXJAX_KVSTORE_MOST_BYTES, or half of the machine's memory.
+    """Returns the largest number of bytes that a process stores for others:
+    MXJAX_KVSTORE_MOST_BYTES, or half of the machine's memory.
 
     Raises:
-        MXNetError: the variable holds no number.
+        MXNetError: the variable is not a number.
     """
     return settings.KVSTORE_MOST_BYTES() or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
 def encode(header: dict[str, Any], arrays: Sequence[np.ndarray] = ()) -> list[Any]:
-    """A message as buffers of bytes: the head, and each array's contents.
+    """Encodes a message as byte buffers: the head, and the contents of each array.
 
     Args:
-        header: what JSON can hold.
+        header: JSON-compatible values.
         arrays: dense arrays of numbers (bytes as uint8).
 
     Raises:
-        MXNetError: the header is longer than anybody would accept.
+        MXNetError: the header exceeds the length limit.
     """
     arrays = [np.asarray(a, order="C") for a in arrays]
     text = json.dumps({**header, "arrays": [[a.dtype.name, list(a.shape)] for a in arrays]}).encode()
@@ -189,17 +192,18 @@ def send(channel: Channel, header: dict[str, Any], arrays: Sequence[np.ndarray] 
 
 def receive(channel: Channel, admit: Callable[[dict[str, Any], list[Spec]], None] | None = None,
             longest: int = ANSWER) -> tuple[dict[str, Any], list[np.ndarray]] | None:
-    """The next message; None where the other side has closed the connection.
+    """Receives the next message; returns None if the other side has closed the connection.
 
     Args:
-        channel: where from.
-        admit: sees header, dtypes and shapes before there is memory for the arrays, and raises MXNetError where they
-            are not to be taken. Without it at most `most_bytes()` are.
-        longest: bytes that a header may have.
+        channel: the connection.
+        admit: function that checks header, dtypes and shapes before memory for the arrays is
+            allocated, and raises MXNetError to reject the message. Without it, the limit is
+            `most_bytes()`.
+        longest: maximum length of a header in bytes.
 
     Raises:
-        Unwanted: what `admit` has raised; the message is over, the next one may be received.
-        MXNetError: what came is no message.
+        Unwanted: `admit` rejected the message; the next one can be received.
+        MXNetError: the received data is not a message.
         OSError: the connection is broken.
     """
     came = channel.receive_head(longest)
@@ -224,7 +228,7 @@ def _parsed(raw: bytes, length: int) -> tuple[dict[str, Any], list[Spec]]:
         if nbytes(specs) != length:
             raise ValueError(f"arrays of {nbytes(specs)} bytes, announced as {length}")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, MemoryError) as error:
-        raise MXNetError(f"a damaged message: {type(error).__name__}: {str(error)[:200]}") from None
+        raise MXNetError(f"a corrupt message: {type(error).__name__}: {str(error)[:200]}") from None
     return header, specs
 
 
@@ -243,14 +247,14 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 
 def check_amount(specs: Sequence[Spec], held: int = 0) -> None:
-    """Raises MXNetError where arrays, with what is there already, are more than `most_bytes()`."""
+    """Raises MXNetError if arrays, together with the stored ones, exceed `most_bytes()`."""
     if held + nbytes(specs) > most_bytes():
         raise MXNetError(f"arrays of {nbytes(specs)} bytes{f', with {held} that are there,' if held else ''} are more "
                          f"than MXJAX_KVSTORE_MOST_BYTES allows ({most_bytes()})")
 
 
 def check_fields(what: str, header: dict[str, Any], fields: dict[str, Any]) -> None:
-    """Raises MXNetError where a header lacks fields, or has them with other types."""
+    """Raises MXNetError if a header lacks fields or has fields of other types."""
     for name, kind in fields.items():
         value = header.get(name)
         if not isinstance(value, kind):
@@ -258,7 +262,7 @@ def check_fields(what: str, header: dict[str, Any], fields: dict[str, Any]) -> N
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody listens on at the moment."""
+    """Returns a port of the loopback that is currently free."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return sock.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Collectives between the workers of a job: one XLA program for many arrays, over one device of each worker."""
+"""Collectives between the workers of a job: one XLA program for many arrays, over one device per worker."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _BITS = {1: jnp.uint8, 2: jnp.uint16, 4: jnp.uint32, 8: jnp.uint64}
 
 
 class Workers:
-    """Computations of all workers together. Each call is made by all of them, in the same order.
+    """Collective operations of all workers. All workers must make the same calls in the same order.
 
     Args:
         cluster: the job.
 
     Raises:
-        MXNetError: JAX's devices were not joined.
+        MXNetError: JAX's devices are not connected.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         if not cluster.xla and cluster.size > 1:
-            raise MXNetError("this process has joined its job without its devices (MXJAX_JOIN_XLA=0): synchronous "
+            raise MXNetError("this process has joined its job without its devices (MXJAX_JOIN_XLA=0), but synchronous "
                              "stores need them")
         self.cluster = cluster
         first = {}
@@ -77,7 +77,7 @@ class Workers:
         return result.addressable_data(0)
 
     def all_reduce(self, values: Sequence[jax.Array]) -> list[jax.Array]:
-        """The sums over the workers of each of several arrays, packed into few buffers of one dtype each."""
+        """Sums each of several arrays over the workers, packed into a few buffers of one dtype each."""
         results: list[Any] = [None] * len(values)
         for places in self._buckets(values):
             parts = [values[i] for i in places]
@@ -102,17 +102,18 @@ class Workers:
         return [row for rows in buckets.values() for row in rows]
 
     def all_gather(self, value: jax.Array) -> jax.Array:
-        """All workers' arrays of one shape, stacked."""
+        """Gathers and stacks all workers' arrays of the same shape."""
         return self._run(self._gather, value[None])
 
     def combine(self, value: jax.Array, function: Callable[[Any], Any], spread: bool | None = None) -> jax.Array:
-        """A function of all workers' vectors: (workers, length) -> (..., length), place by place.
+        """Applies an elementwise function to all workers' vectors: (workers, length) -> (..., length).
 
         Args:
             value: this worker's vector.
-            function: pure; made once, for its program is kept.
-            spread: each worker computes a part, and these are gathered: less to send where there are many workers
-                and the result is not much larger than `value`. Default: more than 16 workers.
+            function: a pure function. Create it only once, because its program is cached.
+            spread: let each worker compute a part and gather the parts. This sends less if there
+                are many workers and the result is not much larger than `value`. By default with
+                more than 16 workers.
         """
         count, length = self.cluster.size, value.shape[0]
         spread = count > _FEW if spread is None else spread
@@ -124,7 +125,7 @@ class Workers:
         return self._run(self._programs[function, spread], padded[None])[..., :length]
 
     def broadcast(self, values: Sequence[jax.Array]) -> list[jax.Array]:
-        """Worker 0's arrays, bit for bit; the others give arrays of the same shapes."""
+        """Returns worker 0's arrays bit for bit; the other workers pass arrays of the same shapes."""
         with jax.enable_x64(any(is_wide(v.dtype) for v in values)):
             bits = [_to_bits(v) if self.cluster.rank == 0 else jnp.zeros_like(_to_bits(v)) for v in values]
             return [_from_bits(b, np.dtype(v.dtype)) for b, v in zip(self.all_reduce(bits), values, strict=True)]

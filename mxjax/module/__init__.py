@@ -1,4 +1,4 @@
-"""Modules: a network with parameters, optimizer and training loop (`mx.mod`)."""
+"""Modules, which combine a network with parameters, optimizer and training loop (`mx.mod`)."""
 
 from . import base_module, bucketing_module, executor_group, module, python_module, sequential_module
 from .base_module import *

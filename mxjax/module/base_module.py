@@ -1,4 +1,4 @@
-"""What all modules share: the training loop, evaluation and prediction, parameter files."""
+"""The base of all modules: training loop, evaluation, prediction, parameter files."""
 
 from __future__ import annotations
 
@@ -83,13 +83,14 @@ def _call_all(callbacks: Callbacks, *args: Any) -> None:
 
 
 class BaseModule:
-    """Base of all modules: things that compute forward and backward and update their parameters.
+    """Base of all modules, which run forward and backward passes and update their parameters.
 
-    A module is bound to shapes (`bind`), gets parameters (`init_params`) and an optimizer (`init_optimizer`); then
-    for each batch `forward`, `backward`, `update`. `fit` does all of that.
+    Bind a module to shapes (`bind`), initialize its parameters (`init_params`) and optimizer
+    (`init_optimizer`), and call `forward`, `backward` and `update` for each batch. `fit` does all
+    of this.
 
     Args:
-        logger: where to log.
+        logger: the logger.
     """
 
     _total_exec_bytes = 0
@@ -113,7 +114,7 @@ class BaseModule:
 
     # ------------------------------------------------------------------ whole loops
     def forward_backward(self, data_batch: DataBatch) -> None:
-        """`forward` for training, then `backward`."""
+        """Runs `forward` in training mode, then `backward`."""
         self.forward(data_batch, is_train=True)
         self.backward()
 
@@ -140,15 +141,15 @@ class BaseModule:
     def score(self, eval_data: DataIter, eval_metric: MetricLike, num_batch: int | None = None,
               batch_end_callback: Callbacks = None, score_end_callback: Callbacks = None,
               reset: bool = True, epoch: int = 0, sparse_row_id_fn: RowIds | None = None) -> list[tuple[str, float]]:
-        """Evaluate.
+        """Evaluates the module on a data set.
 
         Args:
             eval_data: iterator with labels.
-            eval_metric: metric or what `mx.metric.create` takes.
+            eval_metric: metric, or a description that `mx.metric.create` accepts.
             num_batch: number of batches; None for all.
             batch_end_callback, score_end_callback: called with a BatchEndParam after each batch and at the end.
             reset: reset the iterator first.
-            epoch: for the callbacks.
+            epoch: epoch number for the callbacks.
             sparse_row_id_fn: for `prepare`.
 
         Returns:
@@ -168,25 +169,26 @@ class BaseModule:
 
     def iter_predict(self, eval_data: DataIter, num_batch: int | None = None, reset: bool = True,
                      sparse_row_id_fn: RowIds | None = None) -> Iterator[tuple[list[NDArray], int, DataBatch]]:
-        """Outputs batch by batch, without padding: (outputs, number of the batch, batch); arguments as in `score`."""
+        """Yields (outputs, index of the batch, batch) without padding; arguments as in `score`."""
         for nbatch, batch in self._evaluated(eval_data, num_batch, reset, sparse_row_id_fn):
             yield [out[0:out.shape[0] - (batch.pad or 0)] for out in self.get_outputs()], nbatch, batch
 
     def predict(self, eval_data: DataIter | NDArray | np.ndarray, num_batch: int | None = None,
                 merge_batches: bool = True, reset: bool = True, always_output_list: bool = False,
                 sparse_row_id_fn: RowIds | None = None) -> Any:
-        """Outputs for an iterator or an array.
+        """Returns the outputs for an iterator or an array.
 
         Args:
             eval_data: iterator, NDArray or numpy.ndarray (one batch).
             num_batch: number of batches; None for all.
-            merge_batches: put the batches together.
+            merge_batches: concatenate the batches.
             reset: reset the iterator first.
-            always_output_list: a list even if there is one output.
+            always_output_list: return a list even if there is only one output.
             sparse_row_id_fn: for `prepare`.
 
         Returns:
-            The merged output or list of outputs; without `merge_batches` a list of the batches' lists.
+            The merged output or list of outputs; without `merge_batches`, a list with a list of
+            outputs per batch.
         """
         self._require("binded", "params_initialized")
         if isinstance(eval_data, nd.NDArray | np.ndarray):
@@ -199,7 +201,7 @@ class BaseModule:
         if not batches or not merge_batches:
             return batches
         if len({len(outputs) for outputs in batches}) > 1:
-            raise ValueError("batches cannot be merged: they differ in the number of outputs (bucketing?)")
+            raise ValueError("batches cannot be merged because their numbers of outputs differ (bucketing?)")
         merged = [nd.concatenate(list(outputs)) for outputs in zip(*batches, strict=True)]
         return merged[0] if len(merged) == 1 and not always_output_list else merged
 
@@ -212,19 +214,19 @@ class BaseModule:
             force_init: bool = False, begin_epoch: int = 0, num_epoch: int | None = None,
             validation_metric: MetricLike | None = None, monitor: Monitor | None = None,
             sparse_row_id_fn: RowIds | None = None) -> None:
-        """Bind, initialize and train.
+        """Binds, initializes and trains the module.
 
         Args:
             train_data: iterator to train on.
             eval_data: iterator to validate on after each epoch.
-            eval_metric: metric while training, or what `mx.metric.create` takes.
+            eval_metric: training metric, or a description that `mx.metric.create` accepts.
             epoch_end_callback: called with (epoch, symbol, arg_params, aux_params).
             batch_end_callback: called with a BatchEndParam.
             kvstore, optimizer, optimizer_params: as in `init_optimizer`.
             eval_end_callback, eval_batch_end_callback: as `score_end_callback` and `batch_end_callback` of `score`.
             initializer, arg_params, aux_params, allow_missing, force_init: as in `init_params`.
-            force_rebind: bind anew even if bound.
-            begin_epoch, num_epoch: first epoch, and the one before which to end.
+            force_rebind: bind again even if already bound.
+            begin_epoch, num_epoch: first epoch, and end of the range of epochs (exclusive).
             validation_metric: metric for `eval_data`; the same by default.
             monitor: a Monitor to install.
             sparse_row_id_fn: for `prepare`.
@@ -247,7 +249,7 @@ class BaseModule:
             batches = iter(train_data)
             data_batch = next(batches, None)
             if data_batch is None:
-                raise ValueError("train_data has no batch")
+                raise ValueError("train_data has no batches")
             nbatch, results = 0, []
             with progress(f"epoch {epoch}", unit="batch") as bar:
                 while data_batch is not None:
@@ -301,7 +303,7 @@ class BaseModule:
 
     @property
     def label_shapes(self) -> list[DataDesc] | None:
-        """Descriptions of the labels; None if it takes none."""
+        """Descriptions of the labels; None if there are none."""
         raise NotImplementedError
 
     @property
@@ -316,43 +318,44 @@ class BaseModule:
 
     # ------------------------------------------------------------------ parameters
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-        """Parameters and auxiliary states by name."""
+        """Returns parameters and auxiliary states by name."""
         raise NotImplementedError
 
     def init_params(self, initializer: InitFunction | None = _UNIFORM, arg_params: dict[str, NDArray] | None = None,
                     aux_params: dict[str, NDArray] | None = None, allow_missing: bool = False,
                     force_init: bool = False, allow_extra: bool = False) -> None:
-        """Give parameters and auxiliary states their first values.
+        """Initializes parameters and auxiliary states.
 
         Args:
-            initializer: for those without a value below.
+            initializer: initializer of those without a value in `arg_params` or `aux_params`.
             arg_params, aux_params: values by name.
-            allow_missing: initialize those that are not in `arg_params` or `aux_params`; otherwise an error.
-            force_init: even if they have values already.
-            allow_extra: ignore values that the network has no parameter for; otherwise an error.
+            allow_missing: initialize parameters that are not in `arg_params` or `aux_params`;
+                otherwise raise.
+            force_init: initialize again even if already initialized.
+            allow_extra: ignore values without a parameter in the network; otherwise raise.
         """
         raise NotImplementedError
 
     def set_params(self, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray], allow_missing: bool = False,
                    force_init: bool = True, allow_extra: bool = False) -> None:
-        """Set parameters and auxiliary states; arguments as in `init_params`."""
+        """Sets parameters and auxiliary states; arguments as in `init_params`."""
         self.init_params(initializer=None, arg_params=arg_params, aux_params=aux_params, allow_missing=allow_missing,
                          force_init=force_init, allow_extra=allow_extra)
 
     def save_params(self, fname: str) -> None:
-        """Save parameters and auxiliary states to a file."""
+        """Saves parameters and auxiliary states to a file."""
         nd.save(fname, _pack_params(*self.get_params()))
 
     def load_params(self, fname: str) -> None:
-        """Set parameters and auxiliary states from a file.
+        """Loads parameters and auxiliary states from a file.
 
         Raises:
-            ValueError: the file holds something else.
+            ValueError: the file contains something else.
         """
         self.set_params(*_unpack_params(nd.load(fname), fname))
 
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
-        """Values of the state inputs, by device; such inputs keep their values from batch to batch."""
+        """Returns the values of the state inputs by device; state inputs keep their values from batch to batch."""
         self._require("binded", "params_initialized")
         if merge_multi_context:
             raise ValueError("get_states cannot merge devices; pass merge_multi_context=False")
@@ -360,77 +363,78 @@ class BaseModule:
 
     def set_states(self, states: Sequence[NDArray | Sequence[NDArray]] | None = None,
                    value: float | None = None) -> None:
-        """Set the state inputs to given values, or all to one number."""
+        """Sets the state inputs to the given values, or all of them to one number."""
         self._require("binded", "params_initialized")
         if states or value:
             raise ValueError(f"{type(self).__name__} has no states")
 
     # ------------------------------------------------------------------ computation
     def install_monitor(self, mon: Monitor) -> None:
-        """Watch the executors with a Monitor."""
+        """Installs a Monitor on the executors."""
         raise NotImplementedError
 
     def prepare(self, data_batch: DataBatch, sparse_row_id_fn: RowIds | None = None) -> None:
-        """Called before a batch is used.
+        """Prepares the module for a batch; called before the batch is used.
 
         Args:
             data_batch: the batch.
-            sparse_row_id_fn: batch -> row numbers by parameter, to pull for row-sparse parameters.
+            sparse_row_id_fn: function that maps a batch to the row indices to pull, by row-sparse
+                parameter.
         """
         if sparse_row_id_fn is not None:
             warnings.warn("sparse_row_id_fn is not used by this module", UserWarning, stacklevel=2)
 
     def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
-        """Compute the outputs.
+        """Computes the outputs.
 
         Args:
-            data_batch: data, and labels if it has any.
-            is_train: whether in training mode; by default as the module was bound.
+            data_batch: data and optionally labels.
+            is_train: training mode; by default as in `bind`.
         """
         raise NotImplementedError
 
     def backward(self, out_grads: list[NDArray] | None = None) -> None:
-        """Compute gradients.
+        """Computes gradients.
 
         Args:
-            out_grads: gradients with respect to the outputs; not needed where those are losses.
+            out_grads: gradients with respect to the outputs; not needed if the outputs are losses.
         """
         raise NotImplementedError
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
-        """Outputs of the last `forward`; unmerged, a list by device for each."""
+        """Returns the outputs of the last `forward`; unmerged, one list per output with an array per device."""
         raise NotImplementedError
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
-        """Gradients with respect to the data; unmerged, a list by device for each."""
+        """Returns the gradients with respect to the data; unmerged, one list per input with an array per device."""
         raise NotImplementedError
 
     def update(self) -> None:
-        """Update the parameters by the optimizer and the gradients of the last `backward`."""
+        """Updates the parameters with the gradients of the last `backward`."""
         raise NotImplementedError
 
     def update_metric(self, eval_metric: metric.EvalMetric, labels: Sequence[Any] | None,
                       pre_sliced: bool = False) -> None:
-        """Count the last outputs into a metric.
+        """Updates a metric with the last outputs.
 
         Args:
             eval_metric: the metric.
-            labels: list of arrays; with `pre_sliced` such a list for each device.
-            pre_sliced: whether the labels are by device.
+            labels: list of arrays; with `pre_sliced`, one such list per device.
+            pre_sliced: whether the labels are already split by device.
         """
         raise NotImplementedError
 
     def bind(self, data_shapes: Shapes, label_shapes: Shapes | None = None, for_training: bool = True,
              inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: BaseModule | None = None,
              grad_req: GradReq = "write") -> None:
-        """Make the executors.
+        """Creates the executors for the given shapes.
 
         Args:
             data_shapes: descriptions of the data, or pairs of name and shape.
             label_shapes: the same for labels.
             for_training: whether `backward` will be called.
-            inputs_need_grad: whether gradients with respect to the data are wanted.
-            force_rebind: even if bound already.
+            inputs_need_grad: whether to compute gradients with respect to the data.
+            force_rebind: bind again even if already bound.
             shared_module: module to share parameters (and memory) with.
             grad_req: "write", "add" or "null"; for all arguments, a list, or a dict by name.
         """
@@ -438,12 +442,13 @@ class BaseModule:
 
     def init_optimizer(self, kvstore: StoreLike = "local", optimizer: Optimizer | str = "sgd",
                        optimizer_params: Options = _LEARNING_RATE, force_init: bool = False) -> None:
-        """Set the optimizer.
+        """Sets the optimizer.
 
         Args:
             kvstore: store, its name, or None; not used for a single device.
             optimizer: optimizer or its name.
-            optimizer_params: its arguments, where a name is given. `rescale_grad` is 1 / batch size by default.
-            force_init: even if there is one.
+            optimizer_params: its arguments, if `optimizer` is a name. `rescale_grad` is 1 / batch
+                size by default.
+            force_init: replace an existing optimizer.
         """
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""A module of several networks with common parameters, one for each kind of batch."""
+"""A module of several networks with shared parameters, one per kind of batch."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ __all__ = ["BucketingModule"]
 
 
 class BucketingModule(BaseModule):
-    """Modules by bucket key (such as a sequence length), made as batches need them, that share their parameters.
+    """A module per bucket key (such as a sequence length). The modules are created on demand and
+    share their parameters.
 
     Args:
-        sym_gen: key -> (network, data names, label names).
+        sym_gen: function that maps a key to (network, data names, label names).
         default_bucket_key: key of the largest network, whose parameters the others use.
         logger, context, work_load_list, fixed_param_names, state_names, group2ctxs, compression_params: as in
             `Module`.
@@ -84,9 +85,9 @@ class BucketingModule(BaseModule):
 
     # ------------------------------------------------------------------ checkpoints
     def save_checkpoint(self, prefix: str, epoch: int, remove_amp_cast: bool = False) -> None:
-        """Save the network of each bucket (`prefix-KEY-symbol.json`), the keys, and the parameters.
+        """Saves the network of each bucket (`prefix-KEY-symbol.json`), the keys, and the parameters.
 
-        The files are replaced when all are on the disk, the parameters last.
+        The files are replaced only after all are written completely, the parameters last.
 
         Args:
             prefix, epoch, remove_amp_cast: as in `mx.model.save_checkpoint`.
@@ -103,7 +104,7 @@ class BucketingModule(BaseModule):
     @staticmethod
     def load(prefix: str, epoch: int, sym_gen: Callable[[Any], Any] | None = None,
              default_bucket_key: Hashable | None = None, **kwargs: Any) -> BucketingModule:
-        """A module from what `save_checkpoint` saved; its keys must be numbers.
+        """Loads a module that `save_checkpoint` saved; its keys must be numbers.
 
         Args:
             prefix, epoch: as in `save_checkpoint`.
@@ -119,7 +120,7 @@ class BucketingModule(BaseModule):
     def load_dict(sym_dict: dict[Any, Symbol] | None = None, sym_gen: Callable[[Any], Any] | None = None,
                   default_bucket_key: Hashable | None = None, arg_params: dict[str, NDArray] | None = None,
                   aux_params: dict[str, NDArray] | None = None, **kwargs: Any) -> BucketingModule:
-        """A module from networks and parameters.
+        """Creates a module from networks and parameters.
 
         Args:
             sym_dict: networks by bucket key.
@@ -241,11 +242,11 @@ class BucketingModule(BaseModule):
 
     def switch_bucket(self, bucket_key: Hashable, data_shapes: Any,
                       label_shapes: Shapes | None = None) -> None:
-        """Make the module of a bucket the current one.
+        """Makes the module of a bucket the current one.
 
         Args:
             bucket_key: its key.
-            data_shapes, label_shapes: as in `bind`; used if it is not bound yet.
+            data_shapes, label_shapes: as in `bind`; used if the bucket is not bound yet.
         """
         self._require("binded")
         module = self._buckets.get(bucket_key)

@@ -1,4 +1,4 @@
-"""One executor for each device, and a batch split among them."""
+"""Data parallelism: one executor per device, with each batch split among them."""
 
 from __future__ import annotations
 
@@ -89,18 +89,18 @@ def _prepare_group2ctxs(group2ctxs: Groups,
 
 
 class DataParallelExecutorGroup:
-    """Executors of one network on several devices, each of which works on a part of every batch.
+    """Executors of one network on several devices, each of which processes a part of every batch.
 
     Args:
         symbol: the network.
         contexts: the devices.
-        workload: how much of a batch each device gets, relatively.
+        workload: relative size of each device's part of a batch.
         data_shapes, label_shapes: descriptions of data and labels (None for no labels).
         param_names: the arguments that are parameters.
         for_training: whether `backward` will be called.
-        inputs_need_grad: whether gradients with respect to the data are wanted.
+        inputs_need_grad: whether to compute gradients with respect to the data.
         shared_group: group to share parameters and memory with.
-        logger: where to log.
+        logger: the logger.
         fixed_param_names: parameters without gradient.
         grad_req: "write", "add" or "null"; for all arguments, a list, or a dict by name.
         state_names: inputs that keep their values from batch to batch.
@@ -152,7 +152,7 @@ class DataParallelExecutorGroup:
 
     # ------------------------------------------------------------------ binding
     def decide_slices(self, data_shapes: list[DataDesc]) -> list[int]:
-        """Settle batch size and the devices' parts of a batch; returns the inputs' batch axes.
+        """Determines the batch size and the devices' parts of a batch; returns the inputs' batch axes.
 
         Raises:
             ValueError: the inputs' batch sizes differ.
@@ -172,7 +172,7 @@ class DataParallelExecutorGroup:
 
     def bind_exec(self, data_shapes: list[DataDesc], label_shapes: list[DataDesc] | None,
                   shared_group: DataParallelExecutorGroup | None = None, reshape: bool = False) -> None:
-        """Make the executors, or with `reshape` give them other input shapes."""
+        """Creates the executors, or with `reshape` changes their input shapes."""
         self.batch_size: int | None = None
         self.slices: list[slice] = [slice(i, i + 1) for i in range(len(self.contexts))]
         self.data_layouts = self.decide_slices(data_shapes)
@@ -230,7 +230,7 @@ class DataParallelExecutorGroup:
         return sum(array.size * np.dtype(array.dtype).itemsize for array in arrays if array is not None)
 
     def reshape(self, data_shapes: list[DataDesc], label_shapes: list[DataDesc] | None) -> None:
-        """Give the executors other input shapes; parameters stay."""
+        """Changes the executors' input shapes and keeps the parameters."""
         if (data_shapes, label_shapes) == (self.data_shapes, self.label_shapes):
             return
         if self._default_execs is None:
@@ -240,12 +240,12 @@ class DataParallelExecutorGroup:
     # ------------------------------------------------------------------ parameters and states
     def set_params(self, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray],
                    allow_extra: bool = False) -> None:
-        """Copy parameters and auxiliary states to all devices."""
+        """Copies parameters and auxiliary states to all devices."""
         for executor in self.execs:
             executor.copy_params_from(arg_params, aux_params, allow_extra_params=allow_extra)
 
     def get_params(self, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray]) -> None:
-        """Copy the mean over the devices into the given arrays."""
+        """Copies the mean over the devices into the given arrays."""
         for names, blocks, params in ((self.param_names, self.param_arrays, arg_params),
                                       (self.aux_names, self.aux_arrays, aux_params)):
             for name, block in zip(names, blocks, strict=True):
@@ -257,14 +257,14 @@ class DataParallelExecutorGroup:
                 mean.astype(target.dtype, copy=False).copyto(target)
 
     def get_states(self, merge_multi_context: bool = True) -> list[list[NDArray]]:
-        """The state inputs, by device."""
+        """Returns the state inputs by device."""
         if merge_multi_context:
             raise ValueError("get_states cannot merge devices; pass merge_multi_context=False")
         return self.state_arrays
 
     def set_states(self, states: Sequence[NDArray | Sequence[NDArray]] | None = None,
                    value: float | None = None) -> None:
-        """Set the state inputs: to arrays (each whole or a list by device), or all to one number."""
+        """Sets the state inputs to arrays (each one whole or a list by device), or all of them to one number."""
         if (states is None) == (value is None):
             raise ValueError("set_states needs either states or value")
         if states is None:
@@ -287,7 +287,7 @@ class DataParallelExecutorGroup:
                     source[_along(axis, self.slices[i])].copyto(target)
 
     def forward(self, data_batch: DataBatch | list[DataBatch], is_train: bool | None = None) -> None:
-        """Compute the outputs of a batch, or of a list of batches, one for each device."""
+        """Computes the outputs of a batch, or of a list of batches, one per device."""
         batches = data_batch if isinstance(data_batch, list) else None
         for kind, targets, axes in (("data", self.data_arrays, self.data_layouts),
                                     ("label", self.label_arrays, self.label_layouts)):
@@ -303,7 +303,7 @@ class DataParallelExecutorGroup:
             executor.forward(is_train=self.for_training if is_train is None else is_train)
 
     def get_output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
-        """Names and shapes of the merged outputs."""
+        """Returns names and shapes of the merged outputs."""
         known = {desc.name: desc.shape for desc in (*self.data_shapes, *(self.label_shapes or ()))}
         known.update({name: arrays[0].shape for name, arrays in zip(self.state_names, self.state_arrays, strict=True)})
         _, shapes, _ = self.symbol.infer_shape(**{name: shape for name, shape in known.items()
@@ -311,20 +311,20 @@ class DataParallelExecutorGroup:
         return list(zip(self.output_names, shapes, strict=True))
 
     def get_outputs(self, merge_multi_context: bool = True, begin: int = 0, end: int | None = None) -> list[Any]:
-        """Outputs from number `begin` to `end`; unmerged, a list by device for each."""
+        """Returns the outputs `begin` to `end`; unmerged, one list per output with an array per device."""
         chosen = range(self.num_outputs)[begin:end]
         outputs = [[executor.outputs[i] for executor in self.execs] for i in chosen]
         return _merge_multi_context(outputs, self.output_layouts[begin:end]) if merge_multi_context else outputs
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
-        """Gradients with respect to the data; unmerged, a list by device for each."""
+        """Returns the gradients with respect to the data; unmerged, one list per input with an array per device."""
         grads = self.input_grad_arrays
         if grads is None:
-            raise Precondition("the gradients of the inputs need bind with inputs_need_grad=True")
+            raise Precondition("gradients of the inputs require bind(inputs_need_grad=True)")
         return _merge_multi_context(grads, self.data_layouts) if merge_multi_context else grads
 
     def backward(self, out_grads: list[NDArray] | None = None) -> None:
-        """Compute gradients, from those with respect to the merged outputs where these are not losses."""
+        """Computes gradients. `out_grads` are those with respect to the merged outputs; losses do not need them."""
         if isinstance(out_grads, NDArray):
             out_grads = [out_grads]
         for i, (executor, part) in enumerate(zip(self.execs, self.slices, strict=True)):
@@ -335,7 +335,7 @@ class DataParallelExecutorGroup:
             executor.backward(out_grads=grads or None)
 
     def update_metric(self, eval_metric: EvalMetric, labels: Any, pre_sliced: bool) -> None:
-        """Count the last outputs into a metric, with the labels of the batch or (`pre_sliced`) of each device."""
+        """Updates a metric with the last outputs and the labels of the batch or (`pre_sliced`) of each device."""
         for i, (executor, part) in enumerate(zip(self.execs, self.slices, strict=True)):
             if pre_sliced:
                 mine = labels[i]
@@ -346,6 +346,6 @@ class DataParallelExecutorGroup:
                                     dict(zip(self.output_names, executor.outputs, strict=True)))
 
     def install_monitor(self, mon: Monitor) -> None:
-        """Watch the executors with a Monitor."""
+        """Installs a Monitor on the executors."""
         for executor in self.execs:
             mon.install(executor)

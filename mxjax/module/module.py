@@ -40,10 +40,10 @@ class Module(BaseModule):
 
     Args:
         symbol: the network.
-        data_names, label_names: its inputs; None for none.
-        logger: where to log.
+        data_names, label_names: names of its inputs; None: none.
+        logger: the logger.
         context: device, or list of devices among which every batch is split.
-        work_load_list: how much of a batch each device gets, relatively; equally by default.
+        work_load_list: relative size of each device's part of a batch; equal by default.
         fixed_param_names: parameters that are not trained.
         state_names: inputs that keep their values from batch to batch.
         group2ctxs: contexts of the network's context groups.
@@ -110,11 +110,12 @@ class Module(BaseModule):
     # ------------------------------------------------------------------ checkpoints
     @staticmethod
     def load(prefix: str, epoch: int, load_optimizer_states: bool = False, **kwargs: Any) -> Module:
-        """A module from a checkpoint, made here or by MXNet.
+        """Loads a module from a checkpoint of mxjax or MXNet.
 
         Args:
             prefix, epoch: as in `mx.model.load_checkpoint`.
-            load_optimizer_states: also take `prefix-EPOCH.states` over when the optimizer is initialized.
+            load_optimizer_states: also load `prefix-EPOCH.states` when the optimizer is
+                initialized.
             **kwargs: arguments of the constructor.
         """
         symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
@@ -127,9 +128,9 @@ class Module(BaseModule):
 
     def save_checkpoint(self, prefix: str, epoch: int, save_optimizer_states: bool = False,
                         remove_amp_cast: bool = True) -> None:
-        """Save network and parameters as `mx.model.save_checkpoint` does, and optimizer states if asked for.
+        """Saves network and parameters like `mx.model.save_checkpoint`, and optionally the optimizer's states.
 
-        The files are replaced when all are on the disk, the parameters last.
+        The files are replaced only after all are written completely, the parameters last.
         """
         name = f"{prefix}-{epoch:04d}"
         with together():
@@ -142,7 +143,7 @@ class Module(BaseModule):
             logging.info('Saved optimizer state to "%s.states"', name)
 
     def save_optimizer_states(self, fname: str) -> None:
-        """Save the optimizer's states, in MXNet's format."""
+        """Saves the optimizer's states in MXNet's format."""
         self._require("optimizer_initialized")
         if self._update_on_kvstore:
             self._kvstore.save_optimizer_states(fname)
@@ -150,7 +151,7 @@ class Module(BaseModule):
             write_file(fname, self._updater.get_states())
 
     def load_optimizer_states(self, fname: str) -> None:
-        """Take over saved optimizer states."""
+        """Loads saved optimizer states."""
         self._require("optimizer_initialized")
         if self._update_on_kvstore:
             self._kvstore.load_optimizer_states(fname)
@@ -223,7 +224,7 @@ class Module(BaseModule):
                         given[name].copyto(array)
                 elif given is not None and not allow_missing:
                     raise RuntimeError(f"{name} is not among the given parameters; pass allow_missing=True to "
-                                       "initialize such ones")
+                                       "initialize missing ones")
                 elif initializer is not None:
                     initializer(InitDesc(name, attrs.get(name)), array)
                 elif given is None:
@@ -290,7 +291,7 @@ class Module(BaseModule):
                 for names, blocks in ((self._param_names, group.param_arrays), (self._aux_names, group.aux_arrays)))
 
     def reshape(self, data_shapes: Shapes, label_shapes: Shapes | None = None) -> None:
-        """Give the inputs other shapes; parameters stay."""
+        """Changes the shapes of the inputs and keeps the parameters."""
         self._require("binded")
         self._data_shapes, self._label_shapes = _parse_data_desc(self._data_names, self._label_names, data_shapes,
                                                                  label_shapes)
@@ -339,7 +340,7 @@ class Module(BaseModule):
             self._preload_opt_states = None
 
     def borrow_optimizer(self, shared_module: Module) -> None:
-        """Use another module's optimizer, with its states."""
+        """Uses another module's optimizer with its states."""
         shared_module._require("optimizer_initialized")
         for name in ("_optimizer", "_kvstore", "_update_on_kvstore", "_updater"):
             setattr(self, name, getattr(shared_module, name))

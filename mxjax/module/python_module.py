@@ -1,4 +1,4 @@
-"""Modules whose computation is written in Python."""
+"""Modules with computations written in Python."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ __all__ = ["PythonModule", "PythonLossModule"]
 
 
 class PythonModule(BaseModule):
-    """Base for modules in Python without parameters.
+    """Base of modules in Python without parameters.
 
-    A subclass defines `_compute_output_shapes`, `forward`, `backward`, `get_outputs` and `get_input_grads`.
+    Subclasses define `_compute_output_shapes`, `forward`, `backward`, `get_outputs` and
+    `get_input_grads`.
 
     Args:
         data_names, label_names, output_names: names of inputs (no labels: None) and outputs.
-        logger: where to log.
+        logger: the logger.
     """
 
     def __init__(self, data_names: Sequence[str], label_names: Sequence[str] | None, output_names: Sequence[str],
@@ -66,28 +67,28 @@ class PythonModule(BaseModule):
         return self._output_shapes
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-        """No parameters: two empty dicts."""
+        """Returns two empty dicts, because there are no parameters."""
         return {}, {}
 
     def init_params(self, initializer: InitFunction | None = _UNIFORM, arg_params: dict[str, NDArray] | None = None,
                     aux_params: dict[str, NDArray] | None = None, allow_missing: bool = False,
                     force_init: bool = False, allow_extra: bool = False) -> None:
-        """Nothing to initialize."""
+        """Does nothing, because there are no parameters."""
         self.params_initialized = True
 
     def init_optimizer(self, kvstore: StoreLike = "local", optimizer: Optimizer | str = "sgd",
                        optimizer_params: Options = _LEARNING_RATE, force_init: bool = False) -> None:
-        """Nothing to optimize."""
+        """Does nothing, because there are no parameters."""
         self.optimizer_initialized = True
 
     def update(self) -> None:
-        """Nothing to update."""
+        """Does nothing, because there are no parameters."""
 
     def update_metric(self, eval_metric: EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
         if self._label_shapes is None:
             return
         if pre_sliced:
-            raise RuntimeError("a PythonModule runs on one device; it takes no labels by device")
+            raise RuntimeError("a PythonModule runs on one device; it does not accept labels by device")
         eval_metric.update(labels, self.get_outputs())
 
     def bind(self, data_shapes: Shapes, label_shapes: Shapes | None = None, for_training: bool = True,
@@ -115,13 +116,14 @@ class PythonModule(BaseModule):
 
 
 class PythonLossModule(PythonModule):
-    """A loss in Python: its output is its data, its gradient a function of data and label.
+    """A loss in Python, whose output is its data and whose gradient is a function of data and label.
 
     Args:
-        name: beginning of the output's name.
-        data_names, label_names: one name each.
-        logger: where to log.
-        grad_func: (scores, labels) -> gradient with respect to the scores, NDArray or numpy.ndarray.
+        name: prefix of the output's name.
+        data_names, label_names: lists of one name each.
+        logger: the logger.
+        grad_func: function of (scores, labels) that returns the gradient with respect to the
+            scores, as an NDArray or numpy.ndarray.
     """
 
     def __init__(self, name: str = "pyloss", data_names: Sequence[str] = ("data",),
@@ -157,7 +159,7 @@ class PythonLossModule(PythonModule):
 
     def backward(self, out_grads: list[NDArray] | None = None) -> None:
         if out_grads is not None:
-            raise ValueError("a loss takes no out_grads")
+            raise ValueError("a loss does not accept out_grads")
         self._require("for_training")
         self._backward_impl()
 
@@ -176,5 +178,5 @@ class PythonLossModule(PythonModule):
         return [self._scores_grad]
 
     def install_monitor(self, mon: Monitor) -> None:
-        """A loss in Python cannot be watched: raises NotImplementedError."""
-        raise NotImplementedError(f"{type(self).__name__} has no executor to watch")
+        """Raises NotImplementedError, because a loss in Python has no executor."""
+        raise NotImplementedError(f"{type(self).__name__} has no executor to monitor")

@@ -1,4 +1,4 @@
-"""Modules one after the other."""
+"""Modules in sequence."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ __all__ = ["SequentialModule"]
 
 
 class SequentialModule(BaseModule):
-    """A chain of modules: the outputs of each are the data of the next.
+    """A chain of modules: the outputs of each module are the data of the next.
 
     Args:
-        logger: where to log.
+        logger: the logger.
 
     Example:
         >>> chain = SequentialModule()
@@ -47,12 +47,12 @@ class SequentialModule(BaseModule):
         self._label_shapes: Any = None
 
     def add(self, module: BaseModule, **kwargs: Any) -> SequentialModule:
-        """Append a module.
+        """Appends a module.
 
         Args:
             module: the module.
-            **kwargs: `take_labels=True` gives it the labels; `auto_wiring=True` renames the previous module's
-                outputs to its data names.
+            **kwargs: `take_labels=True` passes it the labels; `auto_wiring=True` renames the
+                previous module's outputs to its data names.
 
         Returns:
             This module.

@@ -1,4 +1,4 @@
-"""Operators of one's own, through any of MXNet's doors; all of them end in the one registry.
+"""Custom operators, through any of MXNet's interfaces; all of them use the same registry.
 
     register_op            NNVM-style: name, inputs, attributes, FCompute; or `mxjax.ops.register` on a function
     register_simple_op     a unary or binary function and its gradient by kind of argument

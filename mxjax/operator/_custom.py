@@ -1,4 +1,4 @@
-"""CustomOp: operators in arbitrary Python, run by the engine off the caller's thread."""
+"""CustomOp: operators in arbitrary Python, which the engine runs outside the caller's thread."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PROPS: dict[str, type] = {}
 
 
 class CustomOp:
-    """The computation of a custom operator; subclasses define `forward` and `backward` with NDArrays."""
+    """The computation of a custom operator. Subclasses define `forward` and `backward` on NDArrays."""
 
     def forward(self, is_train: bool, req: list[str], in_data: list[NDArray], out_data: list[NDArray],
                 aux: list[NDArray]) -> None:
@@ -43,7 +43,7 @@ class CustomOp:
         """Computes the gradients of the inputs: `self.assign(in_grad[i], req[i], value)`."""
 
     def assign(self, dst: NDArray, req: str, src: NDArray | float) -> None:
-        """Writes or adds `src` to `dst`, as `req` ("null", "write", "inplace", "add") asks."""
+        """Writes or adds `src` to `dst`, according to `req` ("null", "write", "inplace", "add")."""
         if req in ("write", "inplace"):
             dst[:] = src
         elif req == "add":
@@ -54,7 +54,7 @@ class CustomOpProp:
     """The properties of a custom operator: its arguments, outputs, shapes, dtypes and state.
 
     Args:
-        need_top_grad: whether the backward pass uses the gradients of the outputs (a loss does not).
+        need_top_grad: whether the backward pass uses the gradients of the outputs (losses do not).
     """
 
     def __init__(self, need_top_grad: bool = True) -> None:
@@ -73,37 +73,40 @@ class CustomOpProp:
         return []
 
     def infer_shape(self, in_shape: list) -> tuple:
-        """(shapes of inputs, of outputs, of auxiliary states) for the known input shapes; default: all as the first."""
+        """Infers (shapes of inputs, of outputs, of auxiliary states) from the known input shapes;
+        by default all are equal to the first."""
         return in_shape, (in_shape[0],) * len(self.list_outputs()), ()
 
     def infer_type(self, in_type: list) -> tuple:
-        """(dtypes of inputs, of outputs, of auxiliary states); default: all as the first."""
+        """Infers (dtypes of inputs, of outputs, of auxiliary states); by default all are equal to the first."""
         return (in_type, [in_type[0]] * len(self.list_outputs()), [in_type[0]] * len(self.list_auxiliary_states()))
 
     def infer_storage_type(self, in_stype: list[str]) -> tuple:
-        """(storage types of inputs, of outputs, of auxiliary states); unless overridden all must be "default"."""
+        """Infers (storage types of inputs, of outputs, of auxiliary states); unless overridden, all
+        must be "default"."""
         for stype in in_stype:
             if stype != "default":
-                raise MXNetError(f"the default infer_storage_type takes dense inputs only, got {stype}")
+                raise MXNetError(f"the default infer_storage_type accepts only dense inputs, got {stype}")
         return (in_stype, ["default"] * len(self.list_outputs()), ["default"] * len(self.list_auxiliary_states()))
 
     def infer_storage_type_backward(self, ograd_stype: list[str], in_stype: list[str], out_stype: list[str],
                                     igrad_stype: list[str], aux_stype: list[str]) -> tuple:
-        """The same five lists with the storage types of a backward pass; unless overridden all are "default".
+        """Infers the five lists of storage types of a backward pass; unless overridden, all are "default".
 
-        The lists are of what `declare_backward_dependency` names; a gradient's may come as "undefined".
+        The lists refer to the arrays that `declare_backward_dependency` names; the type of a
+        gradient may be "undefined" on input.
         """
         return tuple(["default"] * len(part) for part in (ograd_stype, in_stype, out_stype, igrad_stype, aux_stype))
 
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
-        """Returns which arrays, by their numbers, the backward pass needs."""
+        """Returns the ids of the arrays that the backward pass needs."""
         return [*(out_grad if self.need_top_grad_ else []), *in_data, *out_data]
 
     def create_operator(self, ctx: Context, in_shapes: list, in_dtypes: list) -> CustomOp:
-        """The operator for inputs and auxiliary states of these shapes and dtypes, the latter as MXNet's numbers
-        (float32: 0).
+        """Creates the operator for inputs and auxiliary states of these shapes and dtypes, the latter as MXNet's
+        numbers (float32: 0).
 
-        An executor makes one and keeps it, as does a block that is hybridized with `static_alloc`; other calls make
+        An executor creates one and keeps it, as does a block that is hybridized with `static_alloc`. Other calls create
         their own.
         """
         return CustomOp()
@@ -113,11 +116,11 @@ def register(reg_name: str) -> Callable[[type], type]:
     """A decorator that registers a CustomOpProp class; the operator is `mx.nd.Custom(..., op_type=reg_name)`.
 
     Raises:
-        MXNetError: the class is no CustomOpProp.
+        MXNetError: the class is not a CustomOpProp.
     """
     def decorate(prop_cls: type) -> type:
         if not (isinstance(prop_cls, type) and issubclass(prop_cls, CustomOpProp)):
-            raise MXNetError(f"mx.operator.register takes a subclass of CustomOpProp, got {prop_cls!r}")
+            raise MXNetError(f"mx.operator.register expects a subclass of CustomOpProp, got {prop_cls!r}")
         _PROPS[reg_name] = prop_cls
         return prop_cls
     return decorate
@@ -138,12 +141,12 @@ class _Custom(registry.Op):
     """The operator `Custom`: its inputs, outputs and parameters are those of the property class `op_type` names."""
 
     def parse(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The property's arguments, as text, in a fixed order; `op_type` holds the property that they make."""
+        """Returns the property's arguments as text in a fixed order; `op_type` holds the property they create."""
         given = {k: v for k, v in given.items() if v is not None}
         kind = _Kind(given.pop("op_type", ""))
         if kind not in _PROPS:
-            raise MXNetError(f"Custom: no operator is registered as op_type {kind!r} (import the module that registers "
-                             f"it before; commands have --import); registered: {', '.join(_PROPS) or 'none'}")
+            raise MXNetError(f"Custom: no operator is registered as op_type {kind!r} (first import the module that "
+                             f"registers it; commands have --import); registered: {', '.join(_PROPS) or 'none'}")
         texts = {k: str(v) for k, v in sorted(given.items())}
         kind.property = _PROPS[kind](**texts)
         return {"op_type": kind, **texts}
@@ -246,7 +249,7 @@ def _call(params: dict[str, Any], arrays: list[NDArray], ctx: Context,
     count = len(prop.list_arguments())
     inputs, aux = arrays[:count], arrays[count:]
     if len(aux) != len(prop.list_auxiliary_states()):
-        raise MXNetError(f"custom operator {params['op_type']} takes {count} inputs and "
+        raise MXNetError(f"custom operator {params['op_type']} expects {count} inputs and "
                          f"{len(prop.list_auxiliary_states())} auxiliary states, got {len(arrays)} arrays")
     made: _Made | None = None if kept is None else kept.get("operator")
     if made is None or made.signature != _signature(arrays, ctx):
@@ -306,8 +309,8 @@ def _agreed(op_type: str, method: str, given: Sequence[Sequence[str]], inferred:
     """Raises MXNetError unless a method returned lists as long as it was given, with the same storage types."""
     for had, got in zip(given, inferred, strict=False):
         if len(had) != len(got) or any(a not in (b, "undefined") for a, b in zip(had, got, strict=True)):
-            raise MXNetError(f"{method} of custom operator {op_type}: the storage types are {list(had)}, "
-                             f"it returned {list(got)}")
+            raise MXNetError(f"{method} of custom operator {op_type}: the storage types are {list(had)}, but it "
+                             f"returned {list(got)}")
 
 
 def _output_stypes(prop: CustomOpProp, params: dict[str, Any], inputs: list[NDArray], count: int) -> list[str]:
@@ -405,7 +408,8 @@ _custom.variadic = None
 _custom.input_names, _custom.params = [], {}
 _custom.set_attr("opaque", True)
 _custom.set_attr("keeps", True)
-_custom.describe("A custom operator: the property class registered as `op_type`, with further arguments passed to it.")
+_custom.describe("Runs the custom operator registered as `op_type`; further arguments are passed to its property "
+                 "class.")
 for _key, _attribute in {
         "FListInputNames": _custom.inputs, "FInferShape": _infer_shape, "FInferType": _infer_type, "FHost": _call,
         "FNumOutputs": lambda p: len(_prop(p).list_outputs()), "FListOutputNames": lambda p: _prop(p).list_outputs(),
@@ -433,22 +437,22 @@ class PythonOp:
         return self.get_symbol(*args, **kwargs)
 
     def get_symbol(self, *args: Any, **kwargs: Any) -> Any:
-        """The operator applied to symbols; keyword arguments are inputs by name, and `name`."""
+        """Applies the operator to symbols; keyword arguments are inputs by name, and `name`."""
         if self._name is None:
             self._name = f"_python_op{next(self._numbers)}"
             _PROPS[self._name] = _adapted(self)
         return symbol.op.Custom(*args, op_type=self._name, **kwargs)
 
     def forward(self, in_data: list, out_data: list) -> None:
-        """Computes the outputs, in place; default: copies the first input."""
+        """Computes the outputs in place; by default copies the first input."""
         out_data[0][:] = in_data[0]
 
     def backward(self, out_grad: list, in_data: list, out_data: list, in_grad: list) -> None:
-        """Computes the gradients, in place; default: ones."""
+        """Computes the gradients in place; by default ones."""
         in_grad[0][:] = 1.0
 
     def infer_shape(self, in_shape: list) -> tuple:
-        """(shapes of inputs, shapes of outputs); default: the first input's."""
+        """Infers (shapes of inputs, shapes of outputs); by default all are equal to the first input's."""
         return in_shape, [in_shape[0]]
 
     def list_outputs(self) -> list[str]:
@@ -474,7 +478,7 @@ class NDArrayOp(PythonOp):
     """An operator whose `forward` and `backward` work on NDArrays."""
 
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
-        """Returns which arrays, by their numbers, the backward pass needs."""
+        """Returns the ids of the arrays that the backward pass needs."""
         return [*(out_grad if self.need_top_grad() else []), *in_data, *out_data]
 
 

@@ -15,18 +15,20 @@ __all__ = ["from_jax"]
 
 def from_jax(function: Callable[..., Any], name: str | None = None, num_outputs: int = 1,
              **attrs: Any) -> Callable[..., Any]:
-    """A JAX function as an operator for NDArrays and Symbols, differentiable on both sides.
+    """Wraps a JAX function as a differentiable operator for NDArrays and Symbols.
 
     Args:
-        function: pure function of JAX arrays; positional arguments are inputs, keyword-only ones parameters
-            (annotated as in `mxjax.ops.params`; a parameter without annotation takes any hashable value). Its
-            derivative is JAX's own: `jax.custom_vjp` and the like count.
-        name: the operator's name; default the function's own.
-        num_outputs: how many arrays it returns.
+        function: pure function of JAX arrays. Positional arguments are inputs, keyword-only ones
+            are parameters, annotated as in `mxjax.ops.params`; a parameter without annotation
+            accepts any hashable value. JAX computes the derivative, and `jax.custom_vjp` and
+            similar decorators apply.
+        name: name of the operator; by default the function's.
+        num_outputs: number of arrays that it returns.
         attrs: further attributes of the operator, e.g. infer_shape.
 
     Returns:
-        A function that takes NDArrays or Symbols (also reachable as `mx.nd.<name>` and `mx.sym.<name>`).
+        A function of NDArrays or Symbols, which is also available as `mx.nd.<name>` and
+        `mx.sym.<name>`.
 
     Example:
         >>> swish = mx.operator.from_jax(jax.nn.swish, "swish")  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""What is registered, and with which arguments."""
+"""Lists of registered operators and their arguments."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class OperatorArguments(NamedTuple):
 
 
 def get_all_registered_operators() -> list[str]:
-    """Names of all operators, aliases included."""
+    """Returns the names of all operators, including aliases."""
     return registry.names()
 
 
 def get_all_registered_operators_grouped() -> dict[str, list[str]]:
-    """Returns all names of each operator, that one and its aliases, by the operator's name.
+    """Returns all names of each operator, including its aliases, by the operator's name.
 
     Example:
         >>> get_all_registered_operators_grouped()["BlockGrad"][:2]
@@ -37,7 +37,7 @@ def get_all_registered_operators_grouped() -> dict[str, list[str]]:
 
 
 def get_operator_arguments(op_name: str) -> OperatorArguments:
-    """The arguments of an operator.
+    """Returns the arguments of an operator.
 
     Raises:
         MXNetError: there is no such operator.

@@ -1,4 +1,4 @@
-"""NNVM's way to register an operator: fluent calls on its registry entry."""
+"""Registration of operators in NNVM's style, by fluent calls on a registry entry."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["register_op"]
 
 
 def register_op(name: str) -> registry.Op:
-    """A new operator, to be described by fluent calls; see `mxjax.ops.registry.Op` for the attributes.
+    """Registers a new operator, which fluent calls describe; see `mxjax.ops.registry.Op` for the attributes.
 
     Raises:
         MXNetError: the name is taken.

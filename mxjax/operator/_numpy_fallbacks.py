@@ -1,6 +1,7 @@
-"""The functions of mx.np that MXNet computes by custom operators, for graphs that name them.
+"""The functions of mx.np that MXNet computes with custom operators, for graphs that contain these operators.
 
-`mx.np.resize` and the others call operators; in a graph they are `Custom` nodes of these types, as in MXNet.
+`mx.np.resize` and the other functions call ordinary operators. In a graph they are `Custom` nodes
+of these types, as in MXNet.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class _Fallback(CustomOp):
 
     def backward(self, req: list[str], out_grad: list, in_data: list, out_data: list, in_grad: list,
                  aux: list) -> None:
-        """Not there.
+        """Not supported.
 
         Raises:
             NotImplementedError: always.
@@ -46,7 +47,7 @@ class _Fallback(CustomOp):
 
 
 class EmptyLike(_Fallback):
-    """An array like another one; see `mx.np.empty_like`."""
+    """Creates an array like another one; see `mx.np.empty_like`."""
 
     name = "empty_like_fallback"
 
@@ -55,7 +56,7 @@ class EmptyLike(_Fallback):
 
 
 class Resize(_Fallback):
-    """The elements in a new shape, repeated; see `mx.np.resize`."""
+    """Repeats the elements to fill a new shape; see `mx.np.resize`."""
 
     name = "resize_fallback"
 
@@ -64,7 +65,7 @@ class Resize(_Fallback):
 
 
 class Unravel_index(_Fallback):  # noqa: N801  MXNet's name
-    """Coordinates out of flat positions; see `mx.np.unravel_index`."""
+    """Converts flat indices to coordinates; see `mx.np.unravel_index`."""
 
     name = "unravel_index_fallback"
 
@@ -100,15 +101,15 @@ class EmptyLikeProp(CustomOpProp):
         return ["prototype"]
 
     def infer_shape(self, in_shape: list) -> tuple:
-        """The shape of the input."""
+        """Infers the shape of the input."""
         return (in_shape[0],), (in_shape[0],), ()
 
     def infer_type(self, in_type: list) -> tuple:
-        """The dtype asked for, else that of the input."""
+        """Infers the requested dtype, otherwise that of the input."""
         return (in_type[0],), (in_type[0] if self._dtype is None else self._dtype,), ()
 
     def create_operator(self, ctx: object, in_shapes: list, in_dtypes: list) -> EmptyLike:
-        """The operator."""
+        """Creates the operator."""
         return EmptyLike(self._dtype, *self._rest)
 
 
@@ -125,12 +126,12 @@ class ResizeProp(CustomOpProp):
         return ["a"]
 
     def infer_shape(self, in_shape: list) -> tuple:
-        """The new shape."""
+        """Infers the new shape."""
         shape = (self._new_shape,) if np.isscalar(self._new_shape) else tuple(self._new_shape)
         return (in_shape[0],), (shape,), ()
 
     def create_operator(self, ctx: object, in_shapes: list, in_dtypes: list) -> Resize:
-        """The operator."""
+        """Creates the operator."""
         return Resize(self._new_shape)
 
 
@@ -147,11 +148,11 @@ class Unravel_indexProp(CustomOpProp):  # noqa: N801  MXNet's name
         return ["indices"]
 
     def infer_shape(self, in_shape: list) -> tuple:
-        """(number of dimensions, *shape of the input)."""
+        """Infers (number of dimensions, *shape of the input)."""
         return (in_shape[0],), ((np.size(self._shape), *in_shape[0]),), ()
 
     def create_operator(self, ctx: object, in_shapes: list, in_dtypes: list) -> Unravel_index:
-        """The operator."""
+        """Creates the operator."""
         return Unravel_index(self._shape)
 
 
@@ -168,10 +169,10 @@ class MultivariateNormalProp(CustomOpProp):
         return ["mean", "cov"]
 
     def infer_shape(self, in_shape: list) -> tuple:
-        """(*size, *shape of the parameters).
+        """Infers (*size, *shape of the parameters).
 
         Raises:
-            ValueError: the parameters do not fit together.
+            ValueError: the shapes of the parameters do not match.
         """
         mean, cov = (tuple(s) for s in in_shape)
         if not mean or len(cov) < 2 or not cov[-1] == cov[-2] == mean[-1]:
@@ -181,5 +182,5 @@ class MultivariateNormalProp(CustomOpProp):
         return in_shape, (size + np.broadcast_shapes(mean, cov[:-1]),), ()
 
     def create_operator(self, ctx: object, in_shapes: list, in_dtypes: list) -> MultivariateNormal:
-        """The operator."""
+        """Creates the operator."""
         return MultivariateNormal(self._size)

@@ -1,8 +1,9 @@
-"""OperatorProperty and Operator: MXNet's first interface for operators, traced into the compiled program.
+"""OperatorProperty and Operator, MXNet's legacy interface for operators, traced into the compiled program.
 
-An `OperatorProperty` describes the operator and creates an `Operator`, whose `forward` and `backward` get NDArrays and
-write their results with `assign`. The NDArrays hold tracers while the program is compiled, so any `mx.nd` function,
-and any JAX function of `array.to_jax()`, can be used; values cannot be looked at.
+An `OperatorProperty` describes the operator and creates an `Operator`, whose `forward` and
+`backward` receive NDArrays and write their results with `assign`. The NDArrays contain tracers
+while the program is compiled, so any `mx.nd` function, and any JAX function of `array.to_jax()`,
+can be used, but values cannot be read.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ __all__ = ["OpContext", "Operator", "OperatorProperty", "ResourceRequest", "assi
 
 
 def assign(dst: NDArray, req: str, src: NDArray | float) -> None:
-    """Writes or adds `src` (NDArray or JAX array) to `dst`, as `req` ("null", "write", "inplace", "add") asks."""
+    """Writes or adds `src` (NDArray or JAX array) to `dst`, according to `req` ("null", "write", "inplace", "add")."""
     if req == "null":
         return
     if req not in ("write", "inplace", "add"):
@@ -41,13 +42,13 @@ def assign(dst: NDArray, req: str, src: NDArray | float) -> None:
 
 
 class ResourceRequest:
-    """A resource an operator asks for: `ResourceRequest("random")` or `ResourceRequest("temp_space")`."""
+    """A resource that an operator requests: `ResourceRequest("random")` or `ResourceRequest("temp_space")`."""
 
     __slots__ = ("kind",)
 
     def __init__(self, kind: str) -> None:
         if kind not in ("random", "temp_space"):
-            raise MXNetError(f"a resource is 'random' or 'temp_space', got {kind!r}")
+            raise MXNetError(f"a resource must be 'random' or 'temp_space', got {kind!r}")
         self.kind = kind
 
 
@@ -58,23 +59,23 @@ class _Granted:
         self.kind, self._key = request.kind, key
 
     def get_key(self) -> jax.Array:
-        """A JAX random key (kind "random")."""
+        """Returns a JAX random key (kind "random")."""
         if self._key is None:
             raise MXNetError(f"a {self.kind} resource has no random key")
         return self._key
 
     def get_space(self, shape: Sequence[int], dtype: DTypeLike = "float32") -> NDArray:
-        """A scratch array; XLA decides whether it needs memory at all."""
+        """Returns a scratch array; XLA decides whether it needs memory."""
         return wrap(jnp.zeros(tuple(shape), np_dtype(dtype)), current_context())
 
 
 class OpContext:
-    """The surroundings of a call.
+    """The context of a call.
 
     Attributes:
         is_train: training mode.
         ctx: the context.
-        requested: granted resources, in the order they were asked for.
+        requested: granted resources, in the order of the requests.
     """
 
     __slots__ = ("is_train", "ctx", "requested")
@@ -84,11 +85,11 @@ class OpContext:
 
 
 class Operator:
-    """The computation."""
+    """The computation of an operator."""
 
     def forward(self, ctx: OpContext, in_data: list[NDArray], req: list[str], out_data: list[NDArray],
                 aux_states: list[NDArray]) -> None:
-        """Computes the outputs with `assign`; auxiliary states may be written too."""
+        """Computes the outputs with `assign`; it may also write auxiliary states."""
         raise NotImplementedError
 
     def backward(self, ctx: OpContext, out_grad: list[NDArray | None], in_data: list[NDArray | None],
@@ -99,13 +100,13 @@ class Operator:
 
 
 class OperatorProperty:
-    """The description. A subclass defines at least `infer_shape` and `create_operator`."""
+    """The description of an operator. Subclasses define at least `infer_shape` and `create_operator`."""
 
     def init(self, kwargs: dict[str, str]) -> None:
-        """Takes the parameters, as text."""
+        """Sets the parameters, given as text."""
 
     def get_params(self) -> dict[str, str]:
-        """The parameters, as text."""
+        """Returns the parameters as text."""
         return {}
 
     def list_arguments(self) -> list[str]:
@@ -121,11 +122,11 @@ class OperatorProperty:
         return []
 
     def num_outputs(self) -> int:
-        """Returns how many outputs there are."""
+        """Returns the number of outputs."""
         return len(self.list_outputs())
 
     def num_visible_outputs(self) -> int:
-        """Returns how many of them users see."""
+        """Returns the number of outputs that users see."""
         return self.num_outputs()
 
     def infer_shape(self, in_shape: list, out_shape: list, aux_shape: list) -> bool:
@@ -133,7 +134,7 @@ class OperatorProperty:
         raise NotImplementedError
 
     def infer_type(self, in_type: list, out_type: list, aux_type: list) -> bool:
-        """As `infer_shape` for dtypes' names; default: all as the first input."""
+        """Like `infer_shape`, for names of dtypes; by default all are equal to the first input's."""
         if not in_type or in_type[0] is None:
             return False
         for part in (in_type, out_type, aux_type):
@@ -141,7 +142,7 @@ class OperatorProperty:
         return True
 
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
-        """Returns which arrays, by their numbers, `backward` needs; the others are not kept."""
+        """Returns the ids of the arrays that `backward` needs; the others are not kept."""
         return [*out_grad, *in_data, *out_data]
 
     def forward_inplace_option(self, in_data: list[int], out_data: list[int]) -> list[tuple[int, int]]:
@@ -150,7 +151,7 @@ class OperatorProperty:
 
     def backward_inplace_option(self, out_grad: list[int], in_data: list[int], out_data: list[int],
                                 in_grad: list[int]) -> list[tuple[int, int]]:
-        """Pairs (array, gradient) that may share memory; XLA finds them by itself."""
+        """Pairs (array, gradient) that may share memory; XLA determines them itself."""
         return []
 
     def forward_resource(self, in_shape: list) -> list[ResourceRequest]:
@@ -162,11 +163,11 @@ class OperatorProperty:
         return []
 
     def create_operator(self, ctx: Context) -> Operator:
-        """The operator."""
+        """Creates the operator."""
         raise NotImplementedError
 
     def copy(self) -> OperatorProperty:
-        """An independent copy."""
+        """Returns an independent copy."""
         return copy.deepcopy(self)
 
     def type_string(self) -> str:
@@ -201,7 +202,7 @@ class _PropertyOp(registry.Op):
         return self._ready[key]
 
     def parse(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Parameters as text; the property's `init` checks them."""
+        """Returns parameters as text; the property's `init` checks them."""
         params = {"kwargs": tuple(sorted((k, str(v)) for k, v in given.items() if v is not None))}
         try:
             self._prop(params)
@@ -289,11 +290,11 @@ def register_property(name: str) -> Callable[[type], type]:
     """A decorator that registers an OperatorProperty class as operator `name` of `mx.nd` and `mx.sym`.
 
     Raises:
-        MXNetError: the class is no OperatorProperty.
+        MXNetError: the class is not an OperatorProperty.
     """
     def decorate(cls: type) -> type:
         if not (isinstance(cls, type) and issubclass(cls, OperatorProperty)):
-            raise MXNetError(f"register_property takes a subclass of OperatorProperty, got {cls!r}")
+            raise MXNetError(f"register_property expects a subclass of OperatorProperty, got {cls!r}")
         registry.add(_PropertyOp(name, cls))
         return cls
     return decorate

@@ -1,6 +1,7 @@
-"""SimpleOp: a unary or binary function and its gradient, by kind of argument.
+"""SimpleOp: a unary or binary function and its gradient, with annotated arguments.
 
-The gradient function says by its annotations what it needs; nothing else is kept for the backward pass:
+The annotations of the gradient function declare the values that it needs; no other values are kept
+for the backward pass:
 
     OutputGrad   gradient of the output            Input0, Input1   the inputs
     OutputValue  the output itself
@@ -43,9 +44,9 @@ class EnvArguments:
     """The arguments of a SimpleOp's functions besides arrays.
 
     Attributes:
-        scalar: the number given to the operator (`set_enable_scalar`).
-        kwargs: the keyword arguments given to it, as text (`set_enable_kwargs`).
-        resource: a JAX random key where "random" was requested, else None.
+        scalar: scalar argument of the operator (`set_enable_scalar`).
+        kwargs: keyword arguments as text (`set_enable_kwargs`).
+        resource: a JAX random key if "random" was requested, otherwise None.
     """
 
     __slots__ = ("scalar", "kwargs", "resource")
@@ -78,16 +79,16 @@ class SimpleOp(registry.Op):
         self.set_attr("FInferShape", elementwise)
 
     def set_function(self, function: Callable[..., Any], inplace: str = "kNoInplace") -> SimpleOp:
-        """The forward: function(x, env) or function(lhs, rhs, env) of JAX arrays.
+        """Sets the forward pass: function(x, env) or function(lhs, rhs, env) of JAX arrays.
 
         Args:
-            inplace: "kNoInplace", "kInplaceInOut" (unary), "kInplaceLhsOut" or "kInplaceRhsOut" (binary): which input
-                may share memory with the output.
+            inplace: "kNoInplace", "kInplaceInOut" (unary), "kInplaceLhsOut" or "kInplaceRhsOut"
+                (binary): the input that may share memory with the output.
         """
         count = len([p for p in inspect.signature(function).parameters.values()
                      if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]) - 1
         if count not in (1, 2):
-            raise MXNetError(f"SimpleOp {self.name}: a function takes (x, env) or (lhs, rhs, env)")
+            raise MXNetError(f"SimpleOp {self.name}: a function must accept (x, env) or (lhs, rhs, env)")
         sharing = {"kNoInplace": [], "kInplaceInOut": [(0, 0)], "kInplaceLhsOut": [(0, 0)], "kInplaceRhsOut": [(1, 0)]}
         if inplace not in sharing:
             raise MXNetError(f"SimpleOp {self.name}: inplace must be one of {', '.join(sharing)}, got {inplace!r}")
@@ -104,17 +105,17 @@ class SimpleOp(registry.Op):
         return EnvArguments(params.get("scalar"), dict(params.get("kwargs") or ()), key)
 
     def set_gradient(self, function: Callable[..., Any], inplace: str = "kNoInplace") -> SimpleOp:
-        """The backward: function of arguments annotated OutputGrad, OutputValue, Input0, Input1, and env.
+        """Sets the backward pass: function of arguments annotated OutputGrad, OutputValue, Input0, Input1, and env.
 
-        Returns the gradient of the input, or a pair for a binary operator.
+        The function returns the gradient of the input, or a pair for a binary operator.
         """
         parameters = list(inspect.signature(function).parameters.values())[:-1]
         kinds = [_KINDS.get(p.annotation, p.annotation) if isinstance(p.annotation, str) else p.annotation
                  for p in parameters]
         unknown = [p.name for p, k in zip(parameters, kinds, strict=True) if k not in _KINDS.values()]
         if unknown or not kinds or kinds[0] is not OutputGrad:
-            raise MXNetError(f"SimpleOp {self.name}: arguments of a gradient are annotated OutputGrad (first), "
-                             f"OutputValue, Input0 or Input1, then env; got {inspect.signature(function)}")
+            raise MXNetError(f"SimpleOp {self.name}: arguments of a gradient must be annotated OutputGrad (first), "
+                             f"OutputValue, Input0 or Input1, followed by env; got {inspect.signature(function)}")
 
         def gradient(heads: tuple, inputs: tuple, outputs: tuple, _key: jax.Array | None = None, **params: Any) -> Any:
             result = {OutputGrad: heads[0], OutputValue: outputs[0], Input0: inputs[0], Input1: inputs[-1]}
@@ -122,18 +123,19 @@ class SimpleOp(registry.Op):
         return self.set_attr("FGradient", gradient)
 
     def set_enable_scalar(self, enable: bool, type_mask: str = "kArrayBeforeScalar") -> SimpleOp:
-        """Returns whether the operator takes a number, `scalar`, after its arrays."""
+        """Sets whether the operator accepts a number, `scalar`, after its arrays."""
         if enable:
             self.params = {**self.params, "scalar": Param(self.name, "scalar", Scalar, inspect.Parameter.empty)}
         return self
 
     def set_enable_kwargs(self, enable: bool) -> SimpleOp:
-        """Returns whether the operator takes any keyword arguments, which its functions find in `env.kwargs`."""
+        """Sets whether the operator accepts arbitrary keyword arguments, which its functions find in `env.kwargs`."""
         self._free_kwargs = enable
         return self
 
     def set_shape_function(self, function: Callable[..., Any]) -> SimpleOp:
-        """Shape of the output: function(shape, env), or function(lhs shape, rhs shape, env) -> (out, lhs, rhs)."""
+        """Sets the function of the output's shape: function(shape, env), or function(lhs shape, rhs
+        shape, env) -> (out, lhs, rhs)."""
         def rule(params: dict[str, Any], ins: list, outs: list) -> None:
             env = self._env(params)
             if len(self.input_names) == 1:
@@ -146,12 +148,12 @@ class SimpleOp(registry.Op):
         return self.set_attr("FInferShape", rule)
 
     def set_resource_request(self, request: str) -> SimpleOp:
-        """Asks for "random" (a key in `env.resource`) or "temp_space" (XLA's own business)."""
+        """Requests "random" (a key in `env.resource`) or "temp_space" (which XLA allocates itself)."""
         self.uses_key = request == "random"
         return self.set_attr("FResourceRequest", (request,))
 
     def parse(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Canonical parameters; free keyword arguments are kept as text."""
+        """Returns canonical parameters; arbitrary keyword arguments stay text."""
         if not self._free_kwargs:
             return super().parse(given)
         free = tuple(sorted((k, str(v)) for k, v in given.items() if k not in self.params))
@@ -160,13 +162,13 @@ class SimpleOp(registry.Op):
 
 
 def register_simple_op(name: str) -> SimpleOp:
-    """A new SimpleOp, to be described by fluent calls.
+    """Registers a new SimpleOp, which fluent calls describe.
 
     Raises:
         MXNetError: the name is taken.
     """
     if registry.find(name) is not None:
-        raise MXNetError(f"there is an operator {name!r} already")
+        raise MXNetError(f"operator {name!r} already exists")
     op = SimpleOp(name)
     registry.add(op)
     return op

@@ -1,4 +1,4 @@
-"""Optimizers: how weights change, given their gradients (`mx.optimizer`)."""
+"""Optimizers, which update weights from their gradients (`mx.optimizer`)."""
 
 from .. import level as _level
 from .._namespace import lay_out as _lay_out

@@ -1,4 +1,4 @@
-"""The update of all weights as one prepared call, for optimizers that one operator per weight amounts to."""
+"""The update of all weights as one prepared call, for optimizers that run one operator per weight."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["PreparedUpdate"]
 
 class PreparedUpdate:
-    """The update of certain weights: what it takes is looked up once, then only numbers change.
+    """The update of a fixed set of weights. Its arguments are looked up once; afterwards only the numbers change.
 
     Args:
-        optimizer: one whose `_operator` says what it does.
+        optimizer: an optimizer that defines `_operator`.
         indices, weights, grads, states: the parameters.
-        separately: how often each weight is updated by itself, by one program for all of its shape, before all of them
-            are by one.
+        separately: number of updates that run weight by weight, with one program per shape, before
+            one program updates all weights.
     """
 
     def __init__(self, optimizer: Optimizer, indices: list[Any], weights: list[NDArray], grads: list[NDArray],
@@ -53,13 +53,13 @@ class PreparedUpdate:
 
     @property
     def together(self) -> bool:
-        """Returns whether all weights are updated by one program by now."""
+        """Returns whether one program now updates all weights."""
         return not self._separately
 
     @staticmethod
     def possible(optimizer: Optimizer, weights: Sequence[NDArray], grads: Sequence[NDArray],
                  states: Sequence[Any]) -> bool:
-        """Returns whether each of these weights is updated by one call of an operator, and those share their numbers.
+        """Returns whether one operator call updates each of these weights and the calls share their numbers.
         """
         for weight, grad, state in zip(weights, grads, states, strict=True):
             if not optimizer._is_one_call(weight):
@@ -71,18 +71,18 @@ class PreparedUpdate:
         return len({form.varied for form in _forms(optimizer, weights, states)[0]}) == 1
 
     def current(self, states: dict[Any, Any]) -> bool:
-        """Returns whether these are the states that it changes."""
+        """Returns whether these are the states that this update changes."""
         return all(map(is_, self._states, map(states.get, self.indices)))
 
     def fits(self, optimizer: Optimizer, indices: list[Any], weights: list[NDArray], grads: list[NDArray],
              states: dict[Any, Any]) -> bool:
-        """Returns whether it is these parameters' update, with these states."""
+        """Returns whether this is the update of these parameters with these states."""
         return self.indices == indices and all(map(is_, self._weights, weights)) and \
             all(map(is_, self._grads, grads)) and all(map(is_, self._states, map(states.get, indices)))
 
     def numbers(self, optimizer: Optimizer) -> np.ndarray | None:
-        """Counts an update, and returns the vector of numbers that it takes; None where the optimizer has come to do
-        something else: then nothing was done."""
+        """Counts an update and returns the vector of its numbers. Returns None, without any effect,
+        if the optimizer's behaviour has changed."""
         options: dict[str, Any] = {}
         for form, first in zip(self._forms, self._firsts, strict=True):
             name, options = optimizer._operator(self._weights[first], self._states[first])
@@ -96,7 +96,7 @@ class PreparedUpdate:
         return np.array(numbers, np.float64 if self._wide else np.float32)
 
     def __call__(self, optimizer: Optimizer) -> bool:
-        """Updates the weights; False where the optimizer has come to do something else: then nothing was done."""
+        """Updates the weights. Returns False, without any effect, if the optimizer's behaviour has changed."""
         numbers = self.numbers(optimizer)
         if numbers is None:
             return False

@@ -1,9 +1,10 @@
-"""The file format of optimizer states: a pickle of MXNet's classes, which MXNet 1.9.1 reads and writes.
+"""The file format of optimizer states: a pickle of MXNet's classes, compatible with MXNet 1.9.1.
 
-A pickle is a program, and the one who runs it does what the file says. So it is not run: `load` goes through the
-instructions itself and knows only those that make plain values, arrays, optimizers and schedules. Nothing is imported,
-called or allocated on a file's word: an instruction takes little more memory than its own bytes, their number, the
-depth and the size of what they make are bounded. What is written needs no more than that.
+A pickle is a program that can run arbitrary code, so it is never executed. `load` interprets the
+instructions itself and knows only those that build plain values, arrays, optimizers and schedules.
+A file cannot trigger imports, calls or large allocations: an instruction needs little more memory
+than its own bytes, and the number of instructions, the nesting depth and the total size are
+bounded. The files written here stay within these limits.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class _Pickler(_PythonPickler):
     _in_array = False
 
     def memoize(self, obj: object) -> None:
-        """Notes what may come again: not an array's content, which would be held until the end."""
+        """Memoizes values that may recur, but not the contents of arrays, which would stay in memory until the end."""
         if not (self._in_array and isinstance(obj, bytes | bytearray | tuple | dict)):
             super().memoize(obj)
 
@@ -102,17 +103,17 @@ _reconstruct = np.zeros(0).__reduce__()[0]
 
 
 def dump(content: object) -> bytes:
-    """States, or a pair of states and optimizer, as bytes; see `write`."""
+    """Serializes states, or a pair of states and optimizer, to bytes; see `write`."""
     file = io.BytesIO()
     write(content, file)
     return file.getvalue()
 
 
 def write(content: object, file: IO[bytes]) -> None:
-    """Writes states, or a pair of states and optimizer, one array after the other.
+    """Writes states, or a pair of states and optimizer, one array after another.
 
     Raises:
-        MXNetError: something in them cannot be written.
+        MXNetError: they contain a value that cannot be written.
     """
     try:
         _Pickler(file, protocol=3).dump(content)  # the newest in which names of classes are plain text
@@ -148,10 +149,11 @@ class _Damaged(Exception):
 
 
 def load(raw: bytes) -> Any:
-    """The content of such bytes; see `Updater.set_states`.
+    """Deserializes such bytes; see `Updater.set_states`.
 
     Raises:
-        MXNetError: they are damaged, or hold other things than optimizer states; the message names the offset.
+        MXNetError: the bytes are corrupt or contain something other than optimizer states; the
+            message names the offset.
     """
     reader = _Reader()
     try:
@@ -176,7 +178,7 @@ class _Reader:
         self.memo: dict[int, Any] = {}
 
     def step(self, name: str, argument: object) -> None:
-        """One instruction."""
+        """Executes one instruction."""
         self.steps += 1
         if self.steps > _MOST_STEPS:
             raise _Damaged(f"more than {_MOST_STEPS} instructions")
@@ -187,32 +189,32 @@ class _Reader:
         elif name in _STEPS:
             _STEPS[name](self, argument)
         elif name not in ("PROTO", "FRAME", "STOP"):
-            raise _Damaged(f"the instruction {name} is not admitted")
+            raise _Damaged(f"the instruction {name} is not allowed")
 
     def result(self) -> Any:
-        """Returns the object that was made."""
+        """Returns the final object."""
         if self.outer or len(self.stack) != 1:
             raise _Damaged("the end comes too early")
         return self.stack[0]
 
     def push(self, value: object) -> None:
-        """Adds a value."""
+        """Pushes a value."""
         self.stack.append(value)
 
     def pop(self) -> Any:
-        """The last value."""
+        """Pops the last value."""
         if not self.stack:
             raise _Damaged("a value is missing")
         return self.stack.pop()
 
     def top(self, kind: type) -> Any:
-        """The last value, which stays, and is a container."""
+        """Returns the last value, a container, without removing it."""
         if not self.stack or type(self.stack[-1]) not in (kind, OrderedDict if kind is dict else kind):
             raise _Damaged(f"there is no {kind.__name__} to fill")
         return self.stack[-1]
 
     def since_mark(self) -> list[Any]:
-        """The values since the last mark."""
+        """Pops the values since the last mark."""
         if not self.outer:
             raise _Damaged("a mark is missing")
         result, self.stack = self.stack, self.outer.pop()
@@ -225,7 +227,7 @@ class _Reader:
         self.stack[len(self.stack) - count:] = [tuple(self.stack[len(self.stack) - count:])]
 
     def note(self, place: int) -> None:
-        """Keeps the last value for later use."""
+        """Stores the last value for later use."""
         if not self.stack:
             raise _Damaged("a value is missing")
         self.memo[place] = self.stack[-1]
@@ -233,9 +235,9 @@ class _Reader:
             self.stack[-1].places.append(place)
 
     def again(self, place: int) -> None:
-        """Brings a kept value."""
+        """Pushes a stored value."""
         if place not in self.memo:
-            raise _Damaged(f"value {place} was not kept")
+            raise _Damaged(f"value {place} was not stored")
         self.push(self.memo[place])
 
     def fill(self, pairs: list[Any]) -> None:
@@ -250,7 +252,7 @@ class _Reader:
             target[key] = value
 
     def name(self, module: object, name: object) -> None:
-        """Brings a class or function."""
+        """Pushes a class or function."""
         if not isinstance(module, str) or not isinstance(name, str):
             raise _Damaged("a class without a name")
         self.push(_named(module, name))
@@ -263,17 +265,17 @@ class _Reader:
         self.push(function.call(*arguments))
 
     def new(self) -> None:
-        """Makes an empty object."""
+        """Creates an empty object."""
         arguments, kind = self.pop(), self.pop()
         if arguments != ():
             raise _Damaged(f"{_told(kind)} with arguments")
         self.push(_empty(kind))
 
     def build(self) -> None:
-        """Finishes an object."""
+        """Sets an object's state."""
         state, target = self.pop(), self.pop()
         if not isinstance(target, _Unfinished):
-            raise _Damaged(f"{_told(target)} is no object to be filled")
+            raise _Damaged(f"{_told(target)} is not an object whose state can be set")
         made = target.finish(state)
         self.push(made)
         for place in target.places:
@@ -368,13 +370,13 @@ def _named(module: str, name: str) -> _Named:
     value = getattr(sys.modules.get(module), name, None)
     if isinstance(value, type) and issubclass(value, Optimizer | lr_scheduler.LRScheduler):
         return _Named(told, kind=value)  # the user's own, from a module already there
-    raise _Damaged(f"{told} is not admitted in them")
+    raise _Damaged(f"{told} is not allowed in them")
 
 
 def _empty(kind: object, *_: object) -> _Unfinished:
     """An optimizer or a schedule, to be filled (old protocols also name the class it derives from)."""
     if not isinstance(kind, _Named) or kind.kind is None:
-        raise _Damaged(f"{_told(kind)} is no optimizer or schedule")
+        raise _Damaged(f"{_told(kind)} is not an optimizer or schedule")
     made = kind.kind
     return _Unfinished(kind.name, lambda state: _object(made, state))
 
@@ -440,7 +442,7 @@ def _bytes(content: object = b"", encoding: str = "latin-1") -> bytes:
 
 def _ordered_dict(pairs: object = ()) -> OrderedDict:
     if not isinstance(pairs, list | tuple) or len(pairs):
-        raise _Damaged("an OrderedDict that is made of something")
+        raise _Damaged("an OrderedDict that is created with arguments")
     return OrderedDict()
 
 
@@ -449,12 +451,12 @@ def _dtype(name: object, align: object = False, copy: object = False) -> _Unfini
     code = name.removeprefix("<").removeprefix("|") if isinstance(name, str) else ""
     known = {code for number in _NUMBERS for code in (number, np.dtype(number).str[1:])}
     if code not in known:
-        raise _Damaged(f"a dtype {str(name)[:40]!r}, which is no plain number's")
+        raise _Damaged(f"a dtype {str(name)[:40]!r}, which is not that of plain numbers")
 
     def finish(state: object) -> np.dtype:
         if not isinstance(state, tuple) or len(state) not in (8, 9) or state[1] not in ("<", "|", "=") or \
                 (*state[2:8], *(part for part in state[8:] if part)) != (None, None, None, -1, -1, 0):
-            raise _Damaged("a dtype that is no plain number's, or not little-endian")
+            raise _Damaged("a dtype that is not that of plain numbers, or not little-endian")
         return np.dtype(code)
     return _Unfinished("numpy.dtype", finish)
 
@@ -472,7 +474,7 @@ def _scalar(dtype: object, content: object) -> bool | int | float:
 
 def _numpy_array(kind: object, shape: object, code: object) -> _Unfinished:
     if not isinstance(kind, _Named) or kind.name != "numpy.ndarray":
-        raise _Damaged(f"{_told(kind)} is no array")
+        raise _Damaged(f"{_told(kind)} is not an array")
 
     def finish(state: Any) -> np.ndarray:
         _, shape, dtype, fortran, content = state
@@ -484,7 +486,7 @@ def _numpy_array(kind: object, shape: object, code: object) -> _Unfinished:
 
 
 def _no_call(*_: object) -> None:
-    raise _Damaged("an array that is made by its class")
+    raise _Damaged("an array that is created by its class")
 
 
 _FUNCTIONS: dict[tuple[str, str], Callable[..., Any]] = {
@@ -538,7 +540,7 @@ def _check(content: object) -> None:
     if height > _DEEPEST:
         raise _Damaged(f"values nested more than {_DEEPEST} deep")
     if size > 16 * objects + 1000:
-        raise _Damaged(f"{objects} values that share each other so that they stand for {size}")
+        raise _Damaged(f"{objects} values that share references, so that they expand to {size}")
 
 
 _OPEN = (-1, -1)

@@ -1,4 +1,4 @@
-"""Optimizers that scale each weight's step by what its gradients were so far."""
+"""Optimizers that scale each weight's step by the history of its gradients."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Adam(_TwoMoments):
 
     Args:
         learning_rate: learning rate.
-        beta1, beta2: decay of the averages of the gradient and of its square.
+        beta1, beta2: decay rates of the averages of the gradient and of its square.
         epsilon: added to the denominator.
         lazy_update: for row-sparse gradients, touch only the rows they have.
         **kwargs: as in `Optimizer`; the decay is added to the gradient.
@@ -75,7 +75,7 @@ class Adam(_TwoMoments):
 
 @register
 class Adamax(_TwoMoments):
-    """Adam with the largest gradient so far in place of the root mean square.
+    """Adam with the infinity norm of past gradients instead of the root mean square.
 
     Args:
         learning_rate: learning rate.
@@ -104,14 +104,14 @@ class Nadam(_TwoMoments):
 
     Args:
         learning_rate: learning rate.
-        beta1, beta2: decay of the averages of the gradient and of its square.
+        beta1, beta2: decay rates of the averages of the gradient and of its square.
         epsilon: added to the denominator.
         schedule_decay: decay of the momentum's schedule.
         **kwargs: as in `Optimizer`.
 
     Source:
-        Dozat, Incorporating Nesterov Momentum into Adam, 2016. The schedule's product runs over the updates of all
-        parameters together, not of each by itself: MXNet's way, kept for equal numbers.
+        Dozat, Incorporating Nesterov Momentum into Adam, 2016. As in MXNet, the product of the
+        schedule runs over the updates of all parameters together, not of each parameter separately.
     """
 
     def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999,
@@ -167,11 +167,11 @@ class AdaGrad(_Stepwise):
 
 @register
 class AdaDelta(_Stepwise):
-    """Steps in the units of the weights: no learning rate, but the root mean square of the steps so far.
+    """AdaDelta: scales steps by the root mean square of previous steps instead of a learning rate.
 
     Args:
         rho: decay of the averages of squared gradients and squared steps.
-        epsilon: added to both before the roots.
+        epsilon: added to both averages before the roots.
         **kwargs: as in `Optimizer`.
 
     Source:
@@ -204,7 +204,7 @@ class RMSProp(_Stepwise):
     Args:
         learning_rate: learning rate.
         gamma1: decay of the average of squared gradients.
-        gamma2: momentum, of the centered form only.
+        gamma2: momentum, only of the centered form.
         epsilon: added to the denominator.
         centered: subtract the squared mean (Graves' form) from the mean square.
         clip_weights: bound of the weights' absolute values; None for no bound.
@@ -242,7 +242,7 @@ class FTML(_Stepwise):
     """Follow the moving leader.
 
     Args:
-        beta1, beta2: decay of the averages of the gradient and of its square.
+        beta1, beta2: decay rates of the averages of the gradient and of its square.
         epsilon: added to the denominator.
         **kwargs: as in `Optimizer`.
 
@@ -269,7 +269,7 @@ class FTML(_Stepwise):
 
 @register
 class Ftrl(_Stepwise):
-    """Follow the regularized leader, per coordinate; keeps weights with little evidence at exactly 0.
+    """Follow the regularized leader, per coordinate; sets weights with little evidence to exactly 0.
 
     Args:
         lamda1: L1 strength.
@@ -354,14 +354,14 @@ class _ByNorms(_Listed):
 
 @register
 class LAMB(_ByNorms):
-    """Adam's direction, its length scaled per layer to the norm of the weight.
+    """LAMB: Adam's direction, scaled per layer to the norm of the weight.
 
     Args:
         learning_rate: learning rate.
-        beta1, beta2: decay of the averages of the gradient and of its square.
+        beta1, beta2: decay rates of the averages of the gradient and of its square.
         epsilon: added to the denominator.
         lower_bound, upper_bound: bounds of the weight's norm in the scale; None for no bound.
-        bias_correction: correct the averages for starting at 0.
+        bias_correction: correct the averages for their initialization to 0.
         **kwargs: as in `Optimizer`.
 
     Source:
@@ -387,11 +387,11 @@ class LANS(_ByNorms):
 
     Args:
         learning_rate: learning rate.
-        beta1, beta2: decay of the averages of the gradient and of its square.
+        beta1, beta2: decay rates of the averages of the gradient and of its square.
         epsilon: added to the denominator.
         lower_bound, upper_bound: bounds of the weight's norm in the scale; None for no bound.
-        aggregate_num: how many weights are updated at a time, at most 45.
-        use_fused_step: by one operator; here always.
+        aggregate_num: number of weights to update at a time, at most 45.
+        use_fused_step: use one operator; mxjax always does.
         **kwargs: as in `Optimizer`.
 
     Source:
@@ -452,14 +452,14 @@ class _Corrected(_Listed):
 
 @register
 class AdamW(_Corrected):
-    """Adam with the decay apart from the gradient: weight -= rate * (mean / (sqrt(var) + epsilon) + wd * weight).
+    """Adam with decoupled weight decay: weight -= rate * (mean / (sqrt(var) + epsilon) + wd * weight).
 
     Args:
         learning_rate: learning rate; the rate is lr * sqrt(1 - beta2^t) / (1 - beta1^t).
-        beta1, beta2: decay of the averages of the gradient and of its square.
+        beta1, beta2: decay rates of the averages of the gradient and of its square.
         epsilon: added to the denominator.
-        correct_bias: whether the rate is so corrected, or lr.
-        use_fused_step: False to take the decay from what the weight is after the step.
+        correct_bias: use this corrected rate; otherwise the rate is lr.
+        use_fused_step: False to apply the decay to the weight after the step.
         **kwargs: as in `Optimizer`.
 
     Source:
@@ -485,14 +485,15 @@ class AdamW(_Corrected):
 
 @register
 class AdaBelief(_Corrected):
-    """Adam that divides by how far gradients are from their average: weight -= rate * mean / (sqrt(var) + epsilon).
+    """Adam that divides by the deviation of gradients from their average: weight -= rate * mean /
+    (sqrt(var) + epsilon).
 
     Args:
         learning_rate: learning rate; the rate is lr * sqrt(1 - beta2^t) / (1 - beta1^t).
         beta1, beta2: decay of the averages of the gradient and of its squared distance from that average.
         epsilon: added to the denominator, and to var at each update.
-        correct_bias: whether the rate is so corrected, or lr.
-        use_fused_step: by one operator; here always.
+        correct_bias: use this corrected rate; otherwise the rate is lr.
+        use_fused_step: use one operator; mxjax always does.
         **kwargs: as in `Optimizer`; the decay is added to the gradient.
 
     Source:

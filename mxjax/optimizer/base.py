@@ -1,4 +1,4 @@
-"""What all optimizers share: the registry, learning rates and weight decays by parameter, update counts."""
+"""The base of all optimizers: registry, learning rates and weight decays by parameter, update counts."""
 
 from __future__ import annotations
 
@@ -41,22 +41,23 @@ def _aggregation_size(default: int) -> int:
 
 
 class Optimizer:
-    """Base of all optimizers: changes a weight in place, given its gradient and the optimizer's state for it.
+    """Base of all optimizers, which update a weight in place from its gradient and state.
 
-    A subclass defines `create_state` and `update`; `register` makes it known by name. The gradient used is
-    `clip(rescale_grad * grad, ±clip_gradient)`, the learning rate `lr * lr_mult`, the decay `wd * wd_mult`.
+    Subclasses define `create_state` and `update`; `register` registers them by name. The gradient
+    used is `clip(rescale_grad * grad, ±clip_gradient)`, the learning rate `lr * lr_mult`, the decay
+    `wd * wd_mult`.
 
     Args:
         rescale_grad: factor on every gradient, usually 1 / batch size.
         param_idx2name: the parameters' names by index.
         wd: weight decay. By default it is applied to names ending in "_weight" and "_gamma" only.
         clip_gradient: bound of the rescaled gradient's absolute values; None for no bound.
-        learning_rate: learning rate, 0.01 by default; the start of the schedule where there is one.
+        learning_rate: learning rate, 0.01 by default; with a schedule, its initial rate.
         lr_scheduler: schedule that gives the rate from the number of updates.
-        sym: network whose variables' `__lr_mult__` and `__wd_mult__` are taken over.
-        begin_num_update: number of updates already done.
+        sym: network whose variables provide `__lr_mult__` and `__wd_mult__`.
+        begin_num_update: number of previous updates.
         multi_precision: keep a float32 copy of each 16-bit weight and update that one.
-        param_dict: gluon Parameters by index, asked for their `lr_mult` and `wd_mult`.
+        param_dict: gluon Parameters by index, which provide `lr_mult` and `wd_mult`.
 
     Example:
         >>> class PlainDescent(Optimizer):
@@ -106,7 +107,7 @@ class Optimizer:
 
     @staticmethod
     def register(klass: _Class) -> _Class:
-        """Make an optimizer class known to `create` under its name in lower case; a class decorator."""
+        """Registers an optimizer class for `create` under its lower-case name; a class decorator."""
         if not isinstance(klass, type):
             raise TypeError(f"only a class can be registered as optimizer, got {klass!r}")
         name = klass.__name__.lower()
@@ -119,10 +120,10 @@ class Optimizer:
 
     @staticmethod
     def create_optimizer(name: str, **kwargs: Any) -> Optimizer:
-        """Make an optimizer from its registered name.
+        """Creates an optimizer by its registered name.
 
         Args:
-            name: name, in any case.
+            name: the name; case does not matter.
             **kwargs: its arguments.
 
         Raises:
@@ -138,29 +139,30 @@ class Optimizer:
 
     # ------------------------------------------------------------------ what subclasses define
     def create_state(self, index: Key, weight: NDArray) -> Any:
-        """The optimizer's state for a parameter: None, an NDArray, or a nest of tuples of them."""
+        """Creates the optimizer's state for a parameter: None, an NDArray, or nested tuples of these."""
         return None
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Change `weight` and `state` in place.
+        """Updates `weight` and `state` in place.
 
         Args:
-            index: the parameter's index; with an `aggregate_num` > 0 also a list, as are the others then.
+            index: the parameter's index. With `aggregate_num` > 0 it may be a list; then all
+                arguments are lists.
             weight, grad: NDArrays of equal shape.
-            state: what `create_state` returned for it.
+            state: result of `create_state` for this parameter.
         """
         raise NotImplementedError(f"{type(self).__name__} must define update")
 
     # ------------------------------------------------------------------ 16-bit weights
     def create_state_multi_precision(self, index: Key, weight: NDArray) -> Any:
-        """As `create_state`; for a 16-bit weight under `multi_precision` (float32 copy, its state)."""
+        """Like `create_state`; for a 16-bit weight under `multi_precision`, returns (float32 copy, its state)."""
         if self._uses_master(weight):
             master = weight.astype("float32")
             return master, self.create_state(index, master)
         return self.create_state(index, weight)
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """As `update`, with a state that `create_state_multi_precision` returned. Listed weights have one dtype."""
+        """Like `update`, with a state of `create_state_multi_precision`. Weights in a list must have the same dtype."""
         listed = _is_list(index)
         rows = list(zip(weight, grad, state, strict=True)) if listed else [(weight, grad, state)]
         if not (self.multi_precision and _is_half(rows[0][0])):
@@ -189,18 +191,18 @@ class Optimizer:
         return self.lr if self.lr_scheduler is None else self.lr_scheduler(self.num_update)
 
     def set_learning_rate(self, lr: float) -> None:
-        """Set the learning rate.
+        """Sets the learning rate.
 
         Raises:
-            UserWarning: there is a schedule, which decides instead.
+            UserWarning: the optimizer has a schedule, which determines the learning rate.
         """
         if self.lr_scheduler is not None:
-            raise UserWarning("the optimizer has an lr_scheduler, which decides the learning rate; "
+            raise UserWarning("the optimizer has an lr_scheduler, which determines the learning rate; "
                               "set_learning_rate works only without one")
         self.lr = lr
 
     def set_lr_scale(self, args_lrscale: object) -> None:
-        """Replaced by `set_lr_mult`; always raises."""
+        """Removed in favour of `set_lr_mult`; always raises."""
         raise DeprecationWarning("set_lr_scale was replaced by set_lr_mult")
 
     def _multipliers(self, key: str, given: dict[Any, float]) -> dict[Any, float]:
@@ -209,21 +211,21 @@ class Optimizer:
         return {**{n: float(attrs[n][key]) for n in names if key in attrs.get(n, ())}, **given}
 
     def set_lr_mult(self, args_lr_mult: dict[Any, float]) -> None:
-        """Set factors on the learning rate.
+        """Sets factors of the learning rate.
 
         Args:
-            args_lr_mult: factor by parameter name or index; 1 for those not named.
+            args_lr_mult: factors by parameter name or index; 1 for all others.
         """
         self.lr_mult = self._multipliers("__lr_mult__", args_lr_mult)
 
     _decayed: ClassVar[tuple[str, ...]] = ("_weight", "_gamma")  # endings of names that decay by default
 
     def set_wd_mult(self, args_wd_mult: dict[Any, float]) -> None:
-        """Set factors on the weight decay.
+        """Sets factors of the weight decay.
 
         Args:
-            args_wd_mult: factor by parameter name or index. Of those not named, weights and gammas get 1,
-                the others 0.
+            args_wd_mult: factors by parameter name or index. Of the parameters that are not named,
+                weights and gammas get 1, all others 0.
         """
         self.wd_mult = {n: 0.0 for n in self.idx2name.values() if not n.endswith(self._decayed)}
         self.wd_mult.update(self._multipliers("__wd_mult__", args_wd_mult))
@@ -270,7 +272,7 @@ class Optimizer:
                 self.num_update = counts[one]
 
     def resume_training(self) -> None:
-        """Has the training go on where this optimizer is, which was loaded: NumPy computes the rest of its first steps.
+        """Continues training from a loaded optimizer: NumPy computes the remainder of its first steps.
         """
         training.resume(self.num_update, self._first_steps)
 

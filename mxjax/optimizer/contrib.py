@@ -1,4 +1,4 @@
-"""Optimizers beside the main ones."""
+"""Contributed optimizers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class GroupAdaGrad(_Stepwise):
         **kwargs: as in `Optimizer`; weight decay is not supported.
 
     Raises:
-        ValueError: a weight that is no matrix, or weight decay.
+        ValueError: the weight is not a matrix, or weight decay is set.
 
     Source:
         MXNet's operator contrib.group_adagrad_update.

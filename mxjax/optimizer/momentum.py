@@ -1,4 +1,4 @@
-"""Descent with or without momentum: SGD and what is made from it."""
+"""Gradient descent with or without momentum: SGD and its variants."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class SGD(_Aggregated):
 
 @register
 class ccSGD(SGD):  # noqa: N801  MXNet's name
-    """The old name of `SGD`."""
+    """Deprecated name of `SGD`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -196,7 +196,7 @@ class NAG(_Momentum):
 
 @register
 class Signum(_Stepwise):
-    """Descent by the sign of the gradient or, with momentum, by the sign of the momentum.
+    """Descends along the sign of the gradient or, with momentum, of the momentum.
 
     Args:
         learning_rate: learning rate.
@@ -283,17 +283,17 @@ class LARS(_Aggregated):
 
 @register
 class LBSGD(_Momentum):
-    """SGD for large batches: gradients are summed over `batch_scale` batches, the rate is warmed up.
+    """SGD for large batches: sums gradients over `batch_scale` batches and warms up the learning rate.
 
     Args:
         momentum, multi_precision: as in `SGD`.
-        warmup_strategy: how the rate's multiplier rises to `batch_scale`: "linear", "power2", "sqrt"; or "lars"
-            for a multiplier from the norms of weight and gradient.
+        warmup_strategy: growth of the rate's multiplier to `batch_scale`: "linear", "power2" or
+            "sqrt"; or "lars" for a multiplier from the norms of weight and gradient.
         warmup_epochs: epochs of the warm-up.
         batch_scale: number of batches between two updates.
         updates_per_epoch: updates in an epoch.
         begin_epoch: first epoch.
-        num_epochs: kept for MXNet's sake; has no effect there either.
+        num_epochs: ignored, as in MXNet.
         **kwargs: as in `Optimizer`.
 
     Source:
@@ -354,7 +354,8 @@ class LBSGD(_Momentum):
 
 @register
 class DCASGD(_Stepwise):
-    """Asynchronous SGD that compensates a gradient's delay by lamda * grad² * (weight - weight it was taken at).
+    """Asynchronous SGD that compensates a gradient's delay by lamda * grad² * (weight - weight at
+    which it was computed).
 
     Args:
         momentum: factor of the momentum; 0 for none.

@@ -1,4 +1,4 @@
-"""Any optax transformation as an optimizer."""
+"""Wraps optax transformations as optimizers."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ __all__ = ["Optax"]
 
 @register
 class Optax(Optimizer):
-    """Updates by an optax gradient transformation.
+    """Updates weights with an optax gradient transformation.
 
-    weight += learning_rate * lr_mult * tx.update(clip(rescale_grad * grad) + wd * weight). The transformation sees
-    the parameters of one call as a dict by name, so that global norms mean what they mean in optax; that is all
-    parameters of a device, except where a kvstore updates them one at a time. States are made one parameter at a
-    time: masks and labels must be functions of the parameters, not fixed trees.
+    weight += learning_rate * lr_mult * tx.update(clip(rescale_grad * grad) + wd * weight). The
+    transformation receives the parameters of one call as a dict by name, so global norms are those
+    of optax. A call contains all parameters of a device, unless a kvstore updates them one at a
+    time. States are created one parameter at a time, so masks and labels must be functions of the
+    parameters, not fixed trees.
 
     Args:
-        tx: the transformation, with its own learning rate in it (`optax.adamw(1e-3)`).
-        learning_rate: factor on its updates, which an `lr_scheduler` may vary.
+        tx: the transformation, including its learning rate (`optax.adamw(1e-3)`).
+        learning_rate: factor of its updates, which an `lr_scheduler` may vary.
         **kwargs: as in `Optimizer`.
 
     Example:
@@ -55,7 +56,7 @@ class Optax(Optimizer):
         return str(self.idx2name.get(index, index))
 
     def create_state(self, index: Key, weight: NDArray) -> tuple[NDArray, ...]:
-        """The leaves of the transformation's state for this parameter alone."""
+        """Returns the leaves of the transformation's state for this parameter."""
         with jax.enable_x64(weight._chunk.wide):
             leaves = jax.tree.leaves(self.tx.init({self._key(index): weight._read()}))
             return tuple(wrap(jnp.atleast_1d(leaf), weight.context) for leaf in leaves)  # files have no shape ()
@@ -87,7 +88,7 @@ def _kernel(tx: Any, names: tuple[str, ...], specs: tuple[tuple[tuple[int, ...],
               for name, (shape, dtype) in zip(names, specs, strict=True)}
 
     def paths(some: tuple[str, ...]) -> tuple[dict[Any, tuple[int, ...]], Any]:
-        """Shapes of the state's leaves by path, and its structure."""
+        """Returns the shapes of the state's leaves by path, and its structure."""
         with jax.enable_x64(any(dtype == "float64" for _, dtype in specs)):
             state = jax.eval_shape(tx.init, {name: params[name] for name in some})
         result, structure = jax.tree_util.tree_flatten_with_path(state)

@@ -1,4 +1,4 @@
-"""All optimizers under the path that MXNet keeps them at, those of the level's MXNet."""
+"""All optimizers of the current API level, under MXNet's module path."""
 
 from .. import level
 from ..ndarray import abs as NDabs  # noqa: N812  one of MXNet's names here

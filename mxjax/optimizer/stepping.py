@@ -1,4 +1,4 @@
-"""`Optimizer` as MXNet 2 has it: weights come in lists, and a step is one formula or one fused operator."""
+"""`Optimizer` of MXNet 2: weights are passed in lists, and a step is one formula or one fused operator."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ __all__ = ["Optimizer"]
 
 
 class Optimizer(base.Optimizer):
-    """Base of all optimizers: changes weights in place, given their gradients and states.
+    """Base of all optimizers, which update weights in place from their gradients and states.
 
-    A subclass defines `create_state` and `step`, and `fused_step` where operators do it at once.
+    Subclasses define `create_state` and `step`, and `fused_step` if fused operators exist.
 
     Args:
         rescale_grad: factor on every gradient, usually 1 / batch size.
         param_idx2name: the parameters' names by index.
         wd: weight decay.
         clip_gradient: bound of the rescaled gradient's absolute values; None for no bound.
-        learning_rate: learning rate, 0.01 by default; the start of the schedule where there is one.
+        learning_rate: learning rate, 0.01 by default; with a schedule, its initial rate.
         lr_scheduler: schedule that gives the rate from the number of updates.
-        sym: network whose variables' `__lr_mult__` and `__wd_mult__` are taken over.
-        begin_num_update: number of updates already done.
+        sym: network whose variables provide `__lr_mult__` and `__wd_mult__`.
+        begin_num_update: number of previous updates.
         multi_precision: keep a float32 copy of each 16-bit weight and update that one.
-        param_dict: gluon Parameters by index, asked for their `lr_mult` and `wd_mult`.
-        aggregate_num: how many weights `update` gets at a time, 1 by default.
+        param_dict: gluon Parameters by index, which provide `lr_mult` and `wd_mult`.
+        aggregate_num: number of weights per `update`, 1 by default.
         use_fused_step: call `fused_step` instead of `step`.
 
     Example:
@@ -64,40 +64,42 @@ class Optimizer(base.Optimizer):
 
     def step(self, indices: Sequence[Any], weights: Sequence[NDArray], grads: Sequence[NDArray],
              states: Sequence[Any]) -> None:
-        """Changes weights and states by the optimizer's formula.
+        """Updates weights and states by the optimizer's formula.
 
         Args:
             indices: the parameters' indices.
-            weights, grads: of equal shapes.
-            states: what `create_state` returned for each.
+            weights, grads: arrays of equal shapes.
+            states: results of `create_state`.
         """
         raise NotImplementedError(f"{type(self).__name__} must define step")
 
     def fused_step(self, indices: Sequence[Any], weights: Sequence[NDArray], grads: Sequence[NDArray],
                    states: Sequence[Any]) -> None:
-        """Changes weights and states by fused operators; arguments as in `step`."""
-        raise NotImplementedError(f"{type(self).__name__} must define fused_step, or be made with use_fused_step=False")
+        """Updates weights and states by fused operators; arguments as in `step`."""
+        raise NotImplementedError(f"{type(self).__name__} must define fused_step, or be created with "
+                                  f"use_fused_step=False")
 
     def update(  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet 2's names
             self, indices: Sequence[Any], weights: Sequence[NDArray], grads: Sequence[NDArray],
             states: Sequence[Any]) -> None:
-        """Calls `fused_step` or `step`, as `use_fused_step` says.
+        """Calls `fused_step` or `step`, depending on `use_fused_step`.
 
         Args:
             indices, weights, grads, states: as in `step`.
 
         Raises:
-            TypeError: what is given is no list.
+            TypeError: an argument is not a list.
         """
         if not _is_list(indices):
-            raise TypeError(f"{type(self).__name__}.update takes lists of indices, weights, gradients and states, got "
+            raise TypeError(f"{type(self).__name__}.update expects lists of indices, weights, gradients and states, "
+                            f"got "
                             f"{type(indices).__name__} as indices")
         (self.fused_step if self.use_fused_step else self.step)(indices, weights, grads, states)
 
     def update_multi_precision(  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet 2's names
             self, indices: Sequence[Any], weights: Sequence[NDArray], grads: Sequence[NDArray],
             states: Sequence[Any]) -> None:
-        """As `update`, with states that `create_state_multi_precision` returned."""
+        """Like `update`, with states of `create_state_multi_precision`."""
         half = [self.multi_precision and _is_half(weight) for weight in weights]
         precise = [state[0] if is_half else weight
                    for is_half, weight, state in zip(half, weights, states, strict=True)]
@@ -117,7 +119,7 @@ class Optimizer(base.Optimizer):
 
 
 class ByStep(Optimizer):
-    """An optimizer defined by `_step`, a formula for one weight, and `_operator`, the operator that is the same."""
+    """An optimizer defined by `_step`, a formula for one weight, and `_operator`, the equivalent operator."""
 
     lazy_update: bool  # of those whose operators know of row-sparse gradients
 
@@ -134,7 +136,7 @@ class ByStep(Optimizer):
 
     def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
         """The operator that updates a weight, and its parameters but lr and wd; abstract: not all have one."""
-        raise NotImplementedError(f"{type(self).__name__} has no fused step: make it with use_fused_step=False")
+        raise NotImplementedError(f"{type(self).__name__} has no fused step: create it with use_fused_step=False")
 
     def fused_step(self, indices: Sequence[Any], weights: Sequence[NDArray], grads: Sequence[NDArray],
                    states: Sequence[Any]) -> None:
@@ -160,7 +162,7 @@ class ByStep(Optimizer):
 
 
 def zeros(weight: NDArray, stype: str = "default", dtype: DTypeLike | None = None) -> NDArray:
-    """A state of zeros in the shape of a weight."""
+    """Creates a state of zeros with the shape of a weight."""
     dtype = dtype or weight.dtype
     if stype == "default":
         return nd.NDArray(zeros_later(weight.shape, weight.context, dtype)._chunk)

@@ -182,7 +182,8 @@ class LARS(_Momentum):
 
 
 class DCASGD(ByStep):
-    """Asynchronous SGD that compensates a gradient's delay by lamda * grad² * (weight - weight it was taken at).
+    """Asynchronous SGD that compensates a gradient's delay by lamda * grad² * (weight - weight at
+    which it was computed).
 
     Zheng et al., 2017.
 
@@ -231,7 +232,7 @@ class SGLD(ByStep):
 
 
 class Signum(ByStep):
-    """Descent by the sign of the gradient or, with momentum, by the sign of the momentum (Bernstein et al., 2018).
+    """Descends along the sign of the gradient or, with momentum, of the momentum (Bernstein et al., 2018).
 
     Args:
         learning_rate: learning rate.
@@ -293,7 +294,7 @@ class Adam(_TwoMoments):
 
     Args:
         learning_rate: learning rate.
-        beta1, beta2: decay of the averages of the gradient and of its square.
+        beta1, beta2: decay rates of the averages of the gradient and of its square.
         epsilon: added to the denominator.
         lazy_update: for row-sparse gradients, touch only the rows they have.
         use_fused_step, **kwargs: as in `Optimizer`; the decay is added to the clipped gradient.
@@ -326,7 +327,7 @@ class Adam(_TwoMoments):
 
 
 class Adamax(_TwoMoments):
-    """Adam with the largest gradient so far in place of the root mean square (Kingma & Ba, 2015, section 7).
+    """Adam with the infinity norm of past gradients instead of the root mean square (Kingma & Ba, 2015, section 7).
 
     Args:
         learning_rate: learning rate.
@@ -356,7 +357,7 @@ class Nadam(_TwoMoments):
 
     Args:
         learning_rate: learning rate.
-        beta1, beta2: decay of the averages of the gradient and of its square.
+        beta1, beta2: decay rates of the averages of the gradient and of its square.
         epsilon: added to the denominator.
         schedule_decay: decay of the momentum's schedule.
         use_fused_step, **kwargs: as in `Optimizer`.
@@ -396,7 +397,7 @@ class AdaGrad(ByStep):
         use_fused_step, **kwargs: as in `Optimizer`; only row-sparse gradients have a fused step.
 
     Raises:
-        DeprecationWarning: for epsilon by its old name, eps.
+        DeprecationWarning: epsilon is passed under its old name, eps.
     """
 
     def __init__(self, learning_rate: float = 0.01, epsilon: float = 1e-6, use_fused_step: bool = True,
@@ -434,7 +435,7 @@ class GroupAdaGrad(AdaGrad):
         learning_rate, epsilon, use_fused_step, **kwargs: as in `AdaGrad`; weight decay is not supported.
 
     Raises:
-        AssertionError: a weight that is no matrix, or weight decay.
+        AssertionError: the weight is not a matrix, or weight decay is set.
     """
 
     def __init__(self, learning_rate: float = 0.01, epsilon: float = 1e-6, use_fused_step: bool = True,
@@ -464,14 +465,14 @@ class GroupAdaGrad(AdaGrad):
 
 
 class AdaDelta(ByStep):
-    """Steps in the units of the weights: grad times the root mean square of the steps over that of the gradients.
+    """AdaDelta: grad times the root mean square of the steps divided by that of the gradients.
 
     Zeiler, 2012.
 
     Args:
         learning_rate: factor of the steps.
         rho: decay of the averages of squared gradients and squared steps.
-        epsilon: added to both before the roots.
+        epsilon: added to both averages before the roots.
         use_fused_step, **kwargs: as in `Optimizer`.
     """
 
@@ -500,14 +501,14 @@ class RMSProp(ByStep):
     Args:
         learning_rate: learning rate.
         rho: decay of the average of squared gradients.
-        momentum: factor of the momentum, of the centered form only.
+        momentum: factor of the momentum, only of the centered form.
         epsilon: added to the denominator.
         centered: subtract the squared mean from the mean square.
         clip_weights: bound of the weights' absolute values; None for no bound.
         use_fused_step, **kwargs: as in `Optimizer`.
 
     Raises:
-        DeprecationWarning: for rho and momentum by their old names, gamma1 and gamma2.
+        DeprecationWarning: rho or momentum is passed under its old name, gamma1 or gamma2.
     """
 
     def __init__(self, learning_rate: float = 0.001, rho: float = 0.9, momentum: float = 0.9, epsilon: float = 1e-8,
@@ -554,7 +555,7 @@ class FTML(ByStep):
 
     Args:
         learning_rate: learning rate.
-        beta1, beta2: decay of the averages of the gradient and of its square.
+        beta1, beta2: decay rates of the averages of the gradient and of its square.
         epsilon: added to the denominator.
         use_fused_step, **kwargs: as in `Optimizer`.
     """
@@ -590,7 +591,7 @@ class FTML(ByStep):
 
 
 class Ftrl(ByStep):
-    """Follow the regularized leader, per coordinate; keeps weights with little evidence at exactly 0.
+    """Follow the regularized leader, per coordinate; sets weights with little evidence to exactly 0.
 
     McMahan et al., Ad Click Prediction, 2013.
 
@@ -687,15 +688,15 @@ class _ByNorms(_Listed):
 
 
 class LAMB(_ByNorms, adaptive.LAMB):  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet 2's names
-    """Adam's direction, its length scaled per layer to the norm of the weight (You et al., 2020).
+    """LAMB: Adam's direction, scaled per layer to the norm of the weight (You et al., 2020).
 
     Args:
         learning_rate: learning rate.
-        beta1, beta2: decay of the averages of the gradient and of its square.
+        beta1, beta2: decay rates of the averages of the gradient and of its square.
         epsilon: added to the denominator.
         lower_bound, upper_bound: bounds of the weight's norm in the scale; None for no bound.
-        bias_correction: correct the averages for starting at 0.
-        aggregate_num: how many weights are updated at a time, at most 45.
+        bias_correction: correct the averages for their initialization to 0.
+        aggregate_num: number of weights to update at a time, at most 45.
         use_fused_step, **kwargs: as in `Optimizer`.
     """
 
@@ -754,15 +755,16 @@ class _Corrected(_Listed):
 
 
 class AdamW(_Corrected, adaptive.AdamW):  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet 2's names
-    """Adam with the decay apart from the gradient: weight -= rate * (mean / (sqrt(var) + epsilon) + wd * weight).
+    """Adam with decoupled weight decay: weight -= rate * (mean / (sqrt(var) + epsilon) + wd * weight).
 
-    Loshchilov & Hutter, 2019. Without the fused step the decay is of the weight after the step.
+    Loshchilov & Hutter, 2019. Without the fused step, the decay applies to the weight after the
+    step.
 
     Args:
         learning_rate: learning rate; the rate is lr * sqrt(1 - beta2^t) / (1 - beta1^t).
-        beta1, beta2: decay of the averages of the gradient and of its square.
+        beta1, beta2: decay rates of the averages of the gradient and of its square.
         epsilon: added to the denominator.
-        correct_bias: whether the rate is so corrected, or lr.
+        correct_bias: use this corrected rate; otherwise the rate is lr.
         use_fused_step, **kwargs: as in `Optimizer`.
     """
 
@@ -784,7 +786,8 @@ class AdamW(_Corrected, adaptive.AdamW):  # pyright: ignore[reportIncompatibleMe
 
 
 class AdaBelief(_Corrected, adaptive.AdaBelief):  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet 2's names
-    """Adam that divides by how far gradients are from their average: weight -= rate * mean / (sqrt(var) + epsilon).
+    """Adam that divides by the deviation of gradients from their average: weight -= rate * mean /
+    (sqrt(var) + epsilon).
 
     Zhuang et al., 2020.
 
@@ -792,7 +795,7 @@ class AdaBelief(_Corrected, adaptive.AdaBelief):  # pyright: ignore[reportIncomp
         learning_rate: learning rate; the rate is lr * sqrt(1 - beta2^t) / (1 - beta1^t).
         beta1, beta2: decay of the averages of the gradient and of its squared distance from that average.
         epsilon: added to the denominator, and to var at each update.
-        correct_bias: whether the rate is so corrected, or lr.
+        correct_bias: use this corrected rate; otherwise the rate is lr.
         use_fused_step, **kwargs: as in `Optimizer`; the decay is added to the gradient before it is clipped.
     """
 
@@ -814,7 +817,7 @@ class AdaBelief(_Corrected, adaptive.AdaBelief):  # pyright: ignore[reportIncomp
 
 
 class Test(ByStep):
-    """Plain descent, with a state that does nothing, for tests.
+    """Plain descent with an unused state, for tests.
 
     Args:
         **kwargs: as in `Optimizer`.
@@ -833,7 +836,7 @@ class Test(ByStep):
 
 
 def register_all() -> None:
-    """Makes these the optimizers that names stand for, each in the module where MXNet 2 keeps it."""
+    """Registers these optimizers under their names, each in its module of MXNet 2."""
     Optimizer.opt_registry.clear()
     places = {"AdamW": "adamW", "GroupAdaGrad": "contrib", "Test": "optimizer"}
     for name in __all__:

@@ -1,4 +1,4 @@
-"""An optimizer so simple that tests can foresee what it does."""
+"""A simple optimizer with predictable results, for tests."""
 
 from __future__ import annotations
 

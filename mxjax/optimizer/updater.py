@@ -27,10 +27,10 @@ __all__ = ["Updater", "get_updater"]
 
 
 class Updater:
-    """Updates weights by index, making each one's state at its first update.
+    """Updates weights by index, and creates a weight's state at its first update.
 
     Args:
-        optimizer: what updates.
+        optimizer: the optimizer.
 
     Example:
         >>> import mxjax as mx
@@ -50,7 +50,7 @@ class Updater:
 
     @property
     def aggregate_updates(self) -> bool:
-        """Returns whether the optimizer takes several parameters at a time."""
+        """Returns whether the optimizer updates several parameters at a time."""
         return self.optimizer.aggregate_num > self.optimizer._takes_lists
 
     @overload
@@ -60,7 +60,7 @@ class Updater:
     def __call__(self, index: Key, grad: NDArray, weight: NDArray) -> None: ...
 
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:
-        """Update one weight, or a list of them on one context.
+        """Updates one weight, or a list of weights on one context.
 
         Args:
             index: the parameter's index or name, or a list.
@@ -147,11 +147,11 @@ class Updater:
             self.states_synced[key] = True
 
     def sync_state_context(self, state: object, context: Context) -> Any:
-        """A state with its arrays on a context.
+        """Copies the arrays of a state to a context.
 
         Args:
-            state: array or a nest of tuples and lists of them.
-            context: where to.
+            state: an array, or nested tuples and lists of arrays.
+            context: the context.
         """
         if isinstance(state, NDArray):
             return state.as_in_context(context)
@@ -160,24 +160,24 @@ class Updater:
         return state
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
-        """All states in MXNet's format (its Updater reads it), with the optimizer itself if asked for."""
+        """Returns all states in MXNet's format, which its Updater reads; with `dump_optimizer` also the optimizer."""
         return _dump((self.states, self.optimizer) if dump_optimizer else self.states)
 
     def write_states(self, file: IO[bytes]) -> None:
-        """Writes what `get_states(dump_optimizer=True)` returns to an open file, one array after the other."""
+        """Writes the result of `get_states(dump_optimizer=True)` to an open file, one array after another."""
         _write((self.states, self.optimizer), file)
 
     def set_states(self, states: bytes) -> None:
-        """Take over what `get_states` returned, here or in MXNet.
+        """Loads the result of `get_states`, of mxjax or MXNet.
 
         Raises:
-            MXNetError: the bytes are damaged, or hold other things than optimizer states.
+            MXNetError: the bytes are corrupt or contain something other than optimizer states.
         """
         loaded, optimizer = _load(states), None
         if isinstance(loaded, tuple) and len(loaded) == 2:
             loaded, optimizer = loaded
             if not isinstance(optimizer, Optimizer):
-                raise MXNetError(f"optimizer states: expected an optimizer beside them, got {type(optimizer).__name__}")
+                raise MXNetError(f"optimizer states: expected states and an optimizer, got {type(optimizer).__name__}")
         if not isinstance(loaded, dict):
             raise MXNetError(f"optimizer states: expected a dict by parameter, got {type(loaded).__name__}")
         for key, state in loaded.items():
@@ -196,7 +196,7 @@ def _classic(array: NDArray) -> NDArray:
 
 
 def get_updater(optimizer: Optimizer) -> Updater:
-    """An `Updater` of the optimizer: a function `update(index, grad, weight)`."""
+    """Returns an `Updater` of the optimizer, a function `update(index, grad, weight)`."""
     return Updater(optimizer)
 
 

@@ -1,4 +1,4 @@
-"""What programs will need and do on accelerators, whether they are here or not (docs/design/0022)."""
+"""Plans: estimates of memory and time of programs on accelerators that this machine may lack (docs/design/0022)."""
 
 from .estimate import Group, Plan, make_plan
 from .program import abstract

@@ -1,11 +1,13 @@
-"""Compiles an exported program for devices that are not here: a process of its own, so that JAX finds no others.
+"""Compiles an exported program for devices that this machine lacks, in a separate process, where
+JAX finds no other devices.
 
     python -m mxjax.plan._compile REQUEST RESULT
 
-REQUEST (JSON): `program`, a file of `jax.export`; `platform`; `topology`, its description; `donate`; `mesh`, lengths of
-the mesh's axes by name; `arguments` and `results`, how each lies on it; `follows`, which result has the layout that
-XLA chooses for an argument; `options`, XLA's.
-RESULT gets the sizes of memory and the program's text, or what is missing.
+REQUEST (JSON): `program`, a file of `jax.export`; `platform`; `topology`, its description;
+`donate`; `mesh`, lengths of the mesh axes by name; `arguments` and `results`, their shardings;
+`follows`, indices of results with the layout that XLA chooses for an argument; `options`, options
+of XLA. RESULT receives the memory sizes and the text of the program, or the name of a missing
+package.
 """
 
 import json
@@ -16,7 +18,7 @@ from typing import Any
 
 
 def main(request: str, result: str) -> None:
-    """Does what a request says."""
+    """Runs a request."""
     given = json.loads(Path(request).read_text(encoding="utf-8"))
     import numpy as np
     from jax import export, jit, tree

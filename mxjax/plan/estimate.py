@@ -1,4 +1,4 @@
-"""What a program will do on devices: a `Plan`, which prints as a table."""
+"""`Plan`: memory and time of a program on devices, printed as a table."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ __all__ = ["Group", "Plan", "make_plan"]
 
 _USABLE = 0.92  # of a device's memory: the runtime and fragmentation have the rest
 _NOTES = {
-    "cuda": "kernels of cuDNN and cuBLAS are chosen on the device, by trying them; their speed is not known here",
-    "tpu": "bandwidths are those of the data sheet; how well copies overlap with computation is not known here",
+    "cuda": "kernels of cuDNN and cuBLAS are selected on the device by autotuning; their speed is unknown here",
+    "tpu": "bandwidths are from the data sheet; the overlap of copies with computation is unknown here",
 }
 
 
 @dataclass(frozen=True)
 class Group:
-    """Arguments of a program that are of one kind.
+    """A group of similar arguments of a program.
 
     Attributes:
-        name: what they are: "parameters", "optimizer states", "inputs" ...
-        arguments: their shapes and dtypes, of all devices together.
-        kept: whether the program overwrites them with what they become.
-        split: whether devices share each of them along its first axis.
-        specs: for each the mesh axes along which its axes are split, where that is not all.
+        name: "parameters", "optimizer states", "inputs" ...
+        arguments: global shapes and dtypes, over all devices.
+        kept: whether the program overwrites them with their new values.
+        split: whether each of them is split over the devices along its first axis.
+        specs: for each argument, the mesh axes over which its axes are split, if the split is more
+            complex.
     """
 
     name: str
@@ -47,22 +48,23 @@ class Group:
 
 @dataclass
 class Plan:
-    """The memory and time that a program takes on devices; `str` of it is a table, `to_json` for other programs.
+    """Memory and time of a program on devices. `str` formats it as a table, `to_json` for other programs.
 
     Attributes:
-        model: what it computes, in words.
+        model: description of the computation.
         on: the devices.
-        devices: how many there are.
+        devices: number of devices.
         batch: length of the first input along its first axis, over all devices.
-        memory: bytes of each device: of every kind of argument, "results", "temporaries", "program", "total",
-            "available".
+        memory: bytes per device: of each group of arguments, "results", "temporaries", "program",
+            "total", "available".
         flops: floating point operations of all devices together.
         moved: bytes that one device's launches read and write.
-        launches: how many kernels, library calls and copies a device starts.
-        collectives: {kind: (how many, bytes that a device sends)}.
-        seconds: of "compute", "memory" and "network", each as if it were alone, by the data sheet.
-        compiled: seconds that the compilation took.
-        notes: what the compiler cannot know.
+        launches: number of kernels, library calls and copies that a device starts.
+        collectives: {kind: (number, bytes that a device sends)}.
+        seconds: time of "compute", "memory" and "network", each by itself, according to the data
+            sheet.
+        compiled: seconds of the compilation.
+        notes: limitations of the estimate.
     """
 
     model: str
@@ -80,21 +82,21 @@ class Plan:
 
     @property
     def fits(self) -> bool:
-        """Returns whether it fits into a device's memory."""
+        """Returns whether the program fits in a device's memory."""
         return self.memory["total"] <= self.memory["available"]
 
     @property
     def bound(self) -> str:
-        """Returns the resource that takes the time: "compute", "memory" or "network"."""
+        """Returns the bottleneck: "compute", "memory" or "network"."""
         return max(self.seconds, key=self.seconds.__getitem__)
 
     @property
     def step(self) -> float:
-        """Seconds of a step at least: of what bounds it."""
+        """Returns a lower bound of the seconds of a step: the time of its bottleneck."""
         return self.seconds[self.bound]
 
     def to_json(self) -> str:
-        """All attributes, and what follows from them, as JSON."""
+        """Returns all attributes and derived values as JSON."""
         return json.dumps({**dataclasses.asdict(self), "fits": self.fits, "bound": self.bound, "step": self.step},
                           indent=1)
 
@@ -103,15 +105,15 @@ class Plan:
                 ("devices", f"{self.on}, {self.devices} of them" if self.devices > 1 else self.on)]
         rows += [(name, f"{_bytes(size):>12}") for name, size in self.memory.items()
                  if name not in ("total", "available")]
-        rows += [("memory of a device", f"{_bytes(self.memory['total']):>12} of {_bytes(self.memory['available'])}: "
+        rows += [("memory per device", f"{_bytes(self.memory['total']):>12} of {_bytes(self.memory['available'])}: "
                   f"{'fits' if self.fits else 'DOES NOT FIT'}"), ("", ""),
-                 ("operations", f"{self.flops / 1e12:.4g} T"), ("moved by a device", _bytes(self.moved)),
+                 ("operations", f"{self.flops / 1e12:.4g} T"), ("moved per device", _bytes(self.moved)),
                  ("launches", str(self.launches))]
         rows += [(name, f"{count}, {_bytes(size)}") for name, (count, size) in self.collectives.items()]
         rows += [("", "")] + [(name, f"{1000 * value:10.3f} ms") for name, value in self.seconds.items()]
-        rows += [("a step, at least", f"{1000 * self.step:10.3f} ms, bound by {self.bound}")]
+        rows += [("time per step, at least", f"{1000 * self.step:10.3f} ms, bound by {self.bound}")]
         if self.batch and self.step:
-            rows.append(("a second, at most", f"{self.batch / self.step:10.0f} of the batch"))
+            rows.append(("per second, at most", f"{self.batch / self.step:10.0f} of the batch"))
         width = max(len(name) for name, _ in rows)
         lines = [f"{name:{width}}  {value}".rstrip() for name, value in rows]
         return "\n".join([*lines, "", *(f"note: {note}" for note in self.notes)])
@@ -120,25 +122,27 @@ class Plan:
 def make_plan(model: str, function: Callable[..., Any], groups: Sequence[Group], on: str, *,
               batch: int | None = None, wide: bool = False, mesh: Mapping[str, int] | None = None,
               results: Sequence[tuple] = ()) -> Plan:
-    """Compiles a function for devices, and says what it will do there.
+    """Compiles a function for devices and estimates its memory and time.
 
     Args:
-        model: what it computes, in words.
-        function: pure, of the arguments of all groups, one after the other.
-        groups: its arguments.
+        model: description of the computation.
+        function: pure function of the arguments of all groups in order.
+        groups: groups of its arguments.
         on: the devices, see `targets.target`.
-        batch: length of the batch.
-        wide: whether 64-bit numbers stay so.
-        mesh: lengths of the axes that the devices form, by name; the first splits batches. Default: one, "data".
-        results: for each result the mesh axes along which its axes are split; by default none is.
+        batch: batch size.
+        wide: whether to keep 64-bit numbers.
+        mesh: lengths of the mesh axes by name; batches are split over the first. By default one
+            axis, "data".
+        results: for each result the mesh axes over which its axes are split; by default none.
 
     Raises:
-        MXNetError: the devices are unknown, their compiler is missing, or refuses the program; a batch cannot be split.
+        MXNetError: the devices are unknown, their compiler is missing or rejects the program, or a
+            batch cannot be split.
     """
     devices = target(on)
     mesh = dict(mesh or {"data": devices.count})
     if math.prod(mesh.values()) != devices.count:
-        raise MXNetError(f"plan: {on} has {devices.count} devices, not as many as the mesh {mesh}")
+        raise MXNetError(f"plan: {on} has {devices.count} devices, but the mesh {mesh} has another number")
     first, parts = next(iter(mesh.items()))
     arguments, donate, specs, sizes_here = [], [], [], []
     for group in groups:

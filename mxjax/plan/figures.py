@@ -1,4 +1,4 @@
-"""What the text of a compiled program says: launches, bytes that they move, and what devices send each other."""
+"""Statistics from the text of a compiled program: launches, bytes that they move, and collectives."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Instruction(NamedTuple):
         return re.findall(r"%[\w.\-]+", self.rest.split("), ")[0])
 
     def attribute(self, name: str) -> list[str]:
-        """The computations that an attribute names."""
+        """Returns the computations that an attribute names."""
         match = re.search(rf"\b{name}=(\{{[^}}]*\}}|%?[\w.\-]+)", self.rest)
         return re.findall(r"%[\w.\-]+", match[1]) if match else []
 
@@ -62,19 +62,19 @@ class _Cost:
 
 
 def figures(text: str, on_chip: bool = False) -> dict[str, Any]:
-    """Returns the work of a program on each device.
+    """Returns the work of a program per device.
 
-    Loops count as often as they run, where the text tells; of arrays that a launch reads or writes in part, that part
-    counts.
+    Loops are multiplied by their number of iterations, if the text contains it. If a launch reads
+    or writes a part of an array, only that part counts.
 
     Args:
-        text: of the compiled program (`compiled.as_text()`).
-        on_chip: whether arrays of memory space 1 are in a TPU's fast memory, and no traffic.
+        text: text of the compiled program (`compiled.as_text()`).
+        on_chip: whether arrays in memory space 1 are in a TPU's fast memory and cause no traffic.
 
     Returns:
-        `launches`: instructions that start something on the device; `moved`: bytes that these read and write;
-        `collectives`: for each kind how many there are, and bytes of their operands; `kinds`: how many launches of each
-        kind of instruction.
+        `launches`: number of instructions that start work on the device; `moved`: bytes that they
+        read and write; `collectives`: number and operand bytes of each kind; `kinds`: number of
+        launches of each kind of instruction.
     """
     told = _Program(text, on_chip)
     cost = told.cost(told.entry)

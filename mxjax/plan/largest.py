@@ -1,4 +1,4 @@
-"""The largest batch that a device has room for."""
+"""The largest batch that fits in a device's memory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _TRIES = 8  # compilations
 
 
 def largest(plan: Callable[[int], Plan], first: int, unit: int, told: Callable[[Plan], None] | None = None) -> Plan:
-    """The plan of the largest batch that fits, to about 2 %: memory grows nearly linearly with the batch.
+    """Finds the plan of the largest batch that fits, to within about 2 %. Memory grows nearly linearly with the batch.
 
     Args:
-        plan: makes the plan of a batch.
-        first: where to begin.
-        unit: what batches are multiples of.
-        told: is told each plan that was made.
+        plan: function that plans a batch size.
+        first: batch size to start with.
+        unit: batch sizes are multiples of this number.
+        told: function that is called with each plan.
 
     Raises:
         MXNetError: not even a batch of one unit fits.

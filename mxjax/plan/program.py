@@ -1,4 +1,4 @@
-"""Programs compiled for devices that are not here, by XLA's own compilers for them, in a process of their own."""
+"""Compilation of programs for devices that this machine lacks, with XLA's compilers for them, in a separate process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EXTRAS = {"cuda": "'mxjax[cuda12]' or 'mxjax[cuda13]'", "tpu": "'mxjax[plan-tpu
 
 
 def abstract(mesh: Mapping[str, int]) -> AbstractMesh:
-    """A mesh of devices that need not be here."""
+    """Returns an abstract mesh, without physical devices."""
     return AbstractMesh(tuple(mesh.values()), tuple(mesh), axis_types=(AxisType.Auto,) * len(mesh))
 
 
@@ -40,22 +40,24 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
     """Compiles a pure function for devices.
 
     Args:
-        function: of arrays, as `jax.jit` would have it.
-        arguments: shapes and dtypes of its arguments, of all devices together.
+        function: pure function of arrays, as for `jax.jit`.
+        arguments: global shapes and dtypes of its arguments, over all devices.
         on: the devices.
-        donate: positions of arguments whose memory the results may take.
-        mesh: the lengths of the axes that the devices form, by name; default one axis, "data".
-        specs, results: for each argument and result the mesh axes along which its axes are split; by default each
-            device has all of it.
-        wide: whether 64-bit numbers stay so.
-        again: the results are the arguments of the next call, where one has the other's memory, as `Compiled` has it.
-        options: XLA's; default those that `Compiled` has.
+        donate: positions of arguments whose memory the results may reuse.
+        mesh: lengths of the mesh axes by name; by default one axis, "data".
+        specs, results: for each argument and result the mesh axes over which its axes are split; by
+            default they are replicated.
+        wide: whether to keep 64-bit numbers.
+        again: results that reuse an argument's memory are arguments of the next call, as in
+            `Compiled`.
+        options: options of XLA; by default those of `Compiled`.
 
     Returns:
-        `memory` (bytes of a device by kind), `text` of the program, `flops` of all devices, `seconds` of compilation.
+        `memory` (bytes per device by kind), `text` of the program, `flops` of all devices,
+        `seconds` of compilation.
 
     Raises:
-        MXNetError: the compiler's package is missing, or the compiler refuses the program.
+        MXNetError: the compiler's package is missing, or the compiler rejects the program.
     """
     platform = on.device.platform
     mesh = dict(mesh or {"data": on.count})
@@ -92,11 +94,11 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
                               env={**on.environment(), "PYTHONPATH": os.pathsep.join(path)}, capture_output=True,
                               text=True, check=False)
         if not result.exists():
-            raise MXNetError(f"plan: the compiler for {on.name} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+            raise MXNetError(f"plan: the compiler for {on.name} exited with {done.returncode}:\n{done.stderr[-2000:]}")
         value = json.loads(result.read_text(encoding="utf-8"))
     if "missing" in value:
         raise MXNetError(f"plan: there is no compiler for {on.name}: pip install {_EXTRAS[platform]} "
                          f"({value['missing'].splitlines()[0][:300]})")
     if "refused" in value:
-        raise MXNetError(f"plan: XLA's compiler for {on.name} refuses the program: {value['refused'][:1500]}")
+        raise MXNetError(f"plan: XLA's compiler for {on.name} rejects the program: {value['refused'][:1500]}")
     return {**value, "flops": float(flops)}

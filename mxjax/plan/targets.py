@@ -1,7 +1,7 @@
-"""Devices to plan for, whether they are here or not: what they can do, and what their compiler is asked for.
+"""Devices to plan for: their data sheets and the configuration of their compilers.
 
-The figures are those of the vendors' data sheets, dense (without sparsity): rooflines, not measurements. A TPU computes
-a float32 product by six of bfloat16.
+The figures are from the vendors' data sheets, without sparsity: rooflines, not measurements. A TPU
+computes a float32 product with six bfloat16 products.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ class Device:
     """A kind of accelerator.
 
     Attributes:
-        platform: what JAX calls it: "cuda" or "tpu".
-        memory: bytes of a device.
-        bandwidth: of its memory, in bytes a second.
-        flops: floating point operations a second of its matrix units, by dtype of the operands as they are computed.
-        link: to its neighbours, all links together and one direction, in bytes a second.
-        source: where the figures are from.
-        chip: what the compiler is told of a GPU, in XLA's text form; of a TPU, the environment of its compiler.
+        platform: JAX's name of the platform: "cuda" or "tpu".
+        memory: bytes of a device's memory.
+        bandwidth: memory bandwidth in bytes per second.
+        flops: floating point operations per second of its matrix units, by dtype of the operands.
+        link: bandwidth of all links to its neighbours together in one direction, in bytes per
+            second.
+        source: source of the figures.
+        chip: description of a GPU for the compiler, in XLA's text format; for a TPU, environment
+            variables of its compiler.
     """
 
     platform: str
@@ -95,12 +97,12 @@ DEVICES: dict[str, Device] = {
 
 @dataclass(frozen=True)
 class Target:
-    """Devices of a kind, as they are wired.
+    """Several devices of a kind and their topology.
 
     Attributes:
-        name: as it was asked for: "h100", "h100x8", "v5e:4x4".
-        device: their kind.
-        shape: how many there are along each of their axes.
+        name: the requested name: "h100", "h100x8", "v5e:4x4".
+        device: kind of the devices.
+        shape: number of devices along each axis of the topology.
     """
 
     name: str
@@ -109,7 +111,7 @@ class Target:
 
     @property
     def count(self) -> int:
-        """Returns how many devices there are."""
+        """Returns the number of devices."""
         return math.prod(self.shape)
 
     @property
@@ -129,7 +131,7 @@ class Target:
         return {"topology_name": self.topology}
 
     def environment(self) -> dict[str, str]:
-        """Variables of a process that has no device, and believes what it is told of one."""
+        """Returns environment variables for a process without devices that compiles for these ones."""
         chip = {name: value for name, value in self.device.chip.items() if name != "config"}
         quiet = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "-1", "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1",
                  "TF_CPP_MIN_LOG_LEVEL": "2"}
@@ -137,7 +139,7 @@ class Target:
 
 
 def target(on: str) -> Target:
-    """The devices that a name means.
+    """Returns the devices for a name.
 
     Args:
         on: "h100", "a100", "l4", also several ("h100x8"); "v5e:1x1" ... "v5e:16x16", "v6e:2x2" ...
@@ -154,6 +156,6 @@ def target(on: str) -> Target:
     counts = [int(n) for n in ((result[2] or result[3] or "1").split("x") if result else ())]
     if result is None or device is None or min(counts) < 1 or \
             bool(result[3]) != (device.platform == "tpu") and (result[2] or result[3]):
-        raise MXNetError(f"plan: on={on!r} is no device that is known: {', '.join(DEVICES)}; several GPUs as h100x8, "
-                         "TPUs with their topology, as v5e:4x4")
+        raise MXNetError(f"plan: on={on!r} is not a known device; known: {', '.join(DEVICES)}; for several GPUs use "
+                         "e.g. h100x8, for TPUs their topology, e.g. v5e:4x4")
     return Target(on, device, tuple(counts))

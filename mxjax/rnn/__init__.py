@@ -1,4 +1,4 @@
-"""Recurrent networks made of symbols (`mx.rnn`)."""
+"""Symbolic recurrent networks (`mx.rnn`)."""
 
 from . import io, rnn, rnn_cell
 from .io import *

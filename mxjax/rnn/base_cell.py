@@ -1,4 +1,4 @@
-"""What the cells of `mx.rnn` share: parameters, states, unrolling, and the arithmetic of RNN, LSTM and GRU."""
+"""The base of the cells of `mx.rnn`: parameters, states, unrolling, and the arithmetic of RNN, LSTM and GRU."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def _normalize_sequence(length: int | None, inputs: Symbol | Sequence[Symbol], l
             if length is None:
                 raise ValueError("unroll needs length, the number of steps, to split one symbol")
             if len(inputs.list_outputs()) != 1:
-                raise ValueError("unroll takes no group of symbols; pass list(group), or one symbol to be split")
+                raise ValueError("unroll does not accept a group of symbols; pass list(group), or one symbol to split")
             inputs = list(symbol.split(inputs, axis=in_axis, num_outputs=length,
                                        squeeze_axis=1))  # pyright: ignore[reportArgumentType]  the text in MXNet's files
     else:
         if length is not None and len(inputs) != length:
-            raise Unfit(f"unroll over {length} steps was given {len(inputs)} inputs")
+            raise Unfit(f"unroll over {length} steps got {len(inputs)} inputs")
         if merge is True:
             inputs = symbol.Concat(*(symbol.expand_dims(one, axis=axis) for one in inputs), dim=axis)
             in_axis = axis
@@ -54,7 +54,7 @@ class RNNParams:
     """Variables by name, for cells that share weights.
 
     Args:
-        prefix: put before each name.
+        prefix: prefix of all names.
     """
 
     def __init__(self, prefix: str = "") -> None:
@@ -62,7 +62,7 @@ class RNNParams:
         self._params: dict[str, Symbol] = {}
 
     def get(self, name: str, **kwargs: Any) -> Symbol:
-        """The variable of a name, made at the first call with the given arguments."""
+        """Returns the variable of a name; the first call creates it with the given arguments."""
         name = self._prefix + name
         if name not in self._params:
             self._params[name] = symbol.Variable(name, **kwargs)
@@ -70,10 +70,10 @@ class RNNParams:
 
 
 class BaseRNNCell:
-    """Base of all cells: `cell(inputs, states)` -> (output, new states), for one time step.
+    """Base of all cells: `cell(inputs, states)` returns (output, new states) of one time step.
 
     Args:
-        prefix: beginning of the names of parameters and nodes.
+        prefix: prefix of the names of parameters and nodes.
         params: parameters shared with other cells.
     """
 
@@ -87,20 +87,18 @@ class BaseRNNCell:
         self.reset()
 
     def reset(self) -> None:
-        """Start counting time steps and states anew, before the cell is used for another graph."""
+        """Resets the counters of time steps and states, before the cell is used for another graph."""
         self._init_counter = -1
         self._counter = -1
         for cell in getattr(self, "_cells", ()):
             cell.reset()
 
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """One time step.
-
-        Args:
+        """Runs one time step. Args:
             inputs: (batch, ...).
-            states: as `begin_state` or the step before returned them.
+            states: states returned by `begin_state` or the previous step.
         """
-        raise NotImplementedError(f"{type(self).__name__} cannot be stepped; use unroll")
+        raise NotImplementedError(f"{type(self).__name__} cannot run single steps; use unroll")
 
     @property
     def params(self) -> RNNParams:
@@ -115,7 +113,7 @@ class BaseRNNCell:
 
     @property
     def state_shape(self) -> list[tuple[int, ...]]:
-        """Shape of each state; 0 for the batch."""
+        """Shape of each state, with 0 for the batch."""
         return [info["shape"] for info in self.state_info]
 
     @property
@@ -128,11 +126,10 @@ class BaseRNNCell:
             raise RuntimeError("this cell belongs to a modifier cell (such as ZoneoutCell); use that one")
 
     def begin_state(self, func: Callable[..., Symbol] = symbol.zeros, **kwargs: Any) -> list[Symbol]:
-        """First states.
-
-        Args:
-            func: makes a symbol of name, shape and layout: `symbol.zeros`, `symbol.Variable`, ...
-            **kwargs: further arguments of it.
+        """Creates the initial states. Args:
+            func: function that creates a symbol from name, shape and layout: `symbol.zeros`,
+                `symbol.Variable`, ...
+            **kwargs: further arguments of `func`.
         """
         self._check_unmodified()
         states = []
@@ -142,7 +139,7 @@ class BaseRNNCell:
         return states
 
     def unpack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
-        """Arrays by name, with this cell's packed weights replaced by one for each gate."""
+        """Returns arrays by name, with this cell's packed weights split by gate."""
         args = dict(args)
         for group in ("i2h", "h2h") if self._gate_names else ():
             for kind in ("weight", "bias"):
@@ -152,7 +149,7 @@ class BaseRNNCell:
         return args
 
     def pack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
-        """The inverse of `unpack_weights`."""
+        """Inverse of `unpack_weights`."""
         args = dict(args)
         for group in ("i2h", "h2h") if self._gate_names else ():
             for kind in ("weight", "bias"):
@@ -165,14 +162,14 @@ class BaseRNNCell:
 
     def unroll(self, length: int, inputs: Symbol | Sequence[Symbol], begin_state: list[Symbol] | None = None,
                layout: str = "NTC", merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
-        """Apply the cell to a sequence.
+        """Applies the cell to a sequence.
 
         Args:
             length: number of steps.
-            inputs: a symbol for all steps, or a list of one for each.
-            begin_state: first states; zeros by default.
-            layout: a letter for each axis of a merged sequence; "T" is time.
-            merge_outputs: True for one symbol, False for a list, None for what comes naturally.
+            inputs: a symbol for all steps, or a list with one symbol per step.
+            begin_state: initial states; zeros by default.
+            layout: one letter per axis of a merged sequence; "T" is time.
+            merge_outputs: True for one symbol, False for a list, None for either.
 
         Returns:
             Outputs, and the states after the last step.

@@ -1,4 +1,4 @@
-"""Cells whose projections are convolutions."""
+"""Convolutional cells."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ class BaseConvRNNCell(_GatedCell):
     """Base of the convolutional cells.
 
     Args:
-        input_shape: shape of an input, with the batch.
+        input_shape: shape of an input, including the batch axis.
         num_hidden: channels of output and states.
-        h2h_kernel, h2h_dilate: of the state's convolution, which keeps height and width; odd kernels.
-        i2h_kernel, i2h_stride, i2h_pad, i2h_dilate: of the input's convolution.
+        h2h_kernel, h2h_dilate: kernel and dilation of the state's convolution, which preserves
+            height and width; kernels must be odd.
+        i2h_kernel, i2h_stride, i2h_pad, i2h_dilate: arguments of the input's convolution.
         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer: initializers.
         activation: name of an activation, or a function of symbols.
-        prefix: beginning of the names of parameters and nodes.
+        prefix: prefix of the names of parameters and nodes.
         params: parameters shared with other cells.
         conv_layout: layout of inputs and states.
 

@@ -1,4 +1,4 @@
-"""Sentences as numbers, in batches of equal length."""
+"""Encoding of sentences as numbers, and batches of similar length."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ __all__ = ["BucketSentenceIter", "encode_sentences"]
 def encode_sentences(sentences: Sequence[Sequence[str]], vocab: dict[str, int] | None = None,
                      invalid_label: int = -1, invalid_key: str = "\n", start_label: int = 0,
                      unknown_token: str | None = None) -> tuple[list[list[int]], dict[str, int]]:
-    """Words to numbers.
+    """Encodes words as numbers.
 
     Args:
         sentences: lists of words.
-        vocab: numbers by word; None makes a vocabulary of the words met.
-        invalid_label: number that stands for no word; not given to any.
+        vocab: numbers by word; None: build a vocabulary from the sentences.
+        invalid_label: number that is not assigned to any word.
         invalid_key: key of that number in a new vocabulary.
-        start_label: first number to give.
-        unknown_token: word that stands for all that are not in `vocab`.
+        start_label: first number to assign.
+        unknown_token: word that represents all words that are not in `vocab`.
 
     Returns:
         The sentences as lists of numbers, and the vocabulary.
 
     Raises:
-        ValueError: an unknown word, with a given vocabulary and no `unknown_token`.
+        ValueError: a word is not in the given vocabulary and there is no `unknown_token`.
 
     Example:
         >>> encode_sentences([["a", "b"], ["b"]])[0]
@@ -61,19 +61,20 @@ def encode_sentences(sentences: Sequence[Sequence[str]], vocab: dict[str, int] |
 
 
 class BucketSentenceIter(DataIter):
-    """Batches of sentences, each of a bucket of similar lengths; labels are the words one step ahead.
+    """Iterates over batches of sentences from buckets of similar lengths; the labels are the next words.
 
     Args:
         sentences: lists of numbers.
         batch_size: sentences in a batch.
-        buckets: lengths that sentences are filled up to; by default those of at least `batch_size` sentences.
-        invalid_label: what they are filled up with.
+        buckets: lengths to which sentences are padded; by default the lengths of at least
+            `batch_size` sentences.
+        invalid_label: padding value.
         data_name, label_name: names of data and label.
-        dtype: of both.
+        dtype: dtype of both.
         layout: "NT" for (batch, time), "TN" for (time, batch).
 
     Raises:
-        ValueError: another layout, or no bucket.
+        ValueError: unknown layout, or no buckets.
     """
 
     def __init__(self, sentences: Sequence[Sequence[int]], batch_size: int, buckets: list[int] | None = None,
@@ -98,7 +99,7 @@ class BucketSentenceIter(DataIter):
         print(f"WARNING: discarded {discarded} sentences longer than the largest bucket.")  # as MXNet does, also for 0
         self.buckets = [length for length in lengths if filled[length]]
         if not self.buckets:
-            raise ValueError(f"no length has {batch_size} sentences; give buckets")
+            raise ValueError(f"no length has {batch_size} sentences; pass buckets")
         self.data = [np.asarray(filled[length]) for length in self.buckets]
         self.data_name = data_name
         self.label_name = label_name
@@ -118,7 +119,7 @@ class BucketSentenceIter(DataIter):
         return DataDesc(name, shape, layout=self.layout)
 
     def reset(self) -> None:
-        """Start from the beginning, in a new order."""
+        """Restarts from the beginning in a new order."""
         self.curr_idx = 0
         random.shuffle(self.idx)
         self.nddata, self.ndlabel = [], []

@@ -1,4 +1,5 @@
-"""Checkpoints of networks with cells: weights are saved gate by gate, so that fused and single cells can share them."""
+"""Checkpoints of networks with cells. Weights are saved gate by gate, so that fused and unfused
+cells can share them."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ __all__ = ["rnn_unroll", "save_rnn_checkpoint", "load_rnn_checkpoint", "do_rnn_c
 def rnn_unroll(cell: BaseRNNCell, length: int, inputs: Symbol | Sequence[Symbol] | None = None,
                begin_state: list[Symbol] | None = None, input_prefix: str = "",
                layout: str = "NTC") -> tuple[Any, list[Symbol]]:
-    """The old form of `cell.unroll`; without inputs it makes variables named `<input_prefix>t<i>_data`."""
+    """Deprecated form of `cell.unroll`; without inputs it creates variables named `<input_prefix>t<i>_data`."""
     warnings.warn("rnn_unroll is deprecated; call cell.unroll", DeprecationWarning, stacklevel=2)
     if inputs is None:
         inputs = [sym.Variable(f"{input_prefix}t{i}_data") for i in range(length)]
@@ -34,7 +35,7 @@ def _as_list(cells: BaseRNNCell | list[BaseRNNCell]) -> list[BaseRNNCell]:
 
 def save_rnn_checkpoint(cells: BaseRNNCell | list[BaseRNNCell], prefix: str, epoch: int, symbol: Symbol,
                         arg_params: dict[str, NDArray], aux_params: dict[str, NDArray]) -> None:
-    """As `mx.model.save_checkpoint`, with the cells' weights unpacked.
+    """Saves a checkpoint like `mx.model.save_checkpoint`, with the cells' weights unpacked.
 
     Args:
         cells: the network's cell or cells.
@@ -47,7 +48,8 @@ def save_rnn_checkpoint(cells: BaseRNNCell | list[BaseRNNCell], prefix: str, epo
 
 def load_rnn_checkpoint(cells: BaseRNNCell | list[BaseRNNCell], prefix: str,
                         epoch: int) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
-    """Returns a checkpoint of `save_rnn_checkpoint`: (symbol, arg_params, aux_params), the cells' weights packed."""
+    """Loads a checkpoint of `save_rnn_checkpoint`: returns (symbol, arg_params, aux_params) with
+    the cells' weights packed."""
     symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
     with reading(f"{prefix}-{epoch:04d}.params", "the weights of these cells"):
         for cell in _as_list(cells):
@@ -56,7 +58,7 @@ def load_rnn_checkpoint(cells: BaseRNNCell | list[BaseRNNCell], prefix: str,
 
 
 def do_rnn_checkpoint(cells: BaseRNNCell | list[BaseRNNCell], prefix: str, period: int = 1) -> Callable[..., None]:
-    """An epoch-end callback that saves by `save_rnn_checkpoint` every `period` epochs."""
+    """Creates an epoch-end callback that calls `save_rnn_checkpoint` every `period` epochs."""
     period = max(1, int(period))
 
     def callback(iter_no: int, sym: Any = None, arg: Any = None, aux: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""Recurrent cells made of symbols: the older sibling of `mx.gluon.rnn`."""
+"""Symbolic recurrent cells, the predecessors of `mx.gluon.rnn`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class RNNCell(_RNNArithmetic, _DenseCell):
     Args:
         num_hidden: size of output and state.
         activation: name of an activation, or a function of symbols.
-        prefix: beginning of the names of parameters and nodes.
+        prefix: prefix of the names of parameters and nodes.
         params: parameters shared with other cells.
     """
 
@@ -70,9 +70,9 @@ class LSTMCell(_LSTMArithmetic, _DenseCell):
 
     Args:
         num_hidden: size of output and states.
-        prefix: beginning of the names of parameters and nodes.
+        prefix: prefix of the names of parameters and nodes.
         params: parameters shared with other cells.
-        forget_bias: first value of the forget gate's bias.
+        forget_bias: initial value of the forget gate's bias.
 
     Source:
         Hochreiter & Schmidhuber, 1997.
@@ -84,11 +84,11 @@ class LSTMCell(_LSTMArithmetic, _DenseCell):
 
 
 class GRUCell(_GRUArithmetic, _DenseCell):
-    """A gated recurrent unit, in the variant that cuDNN computes.
+    """A gated recurrent unit, in cuDNN's variant.
 
     Args:
         num_hidden: size of output and state.
-        prefix: beginning of the names of parameters and nodes.
+        prefix: prefix of the names of parameters and nodes.
         params: parameters shared with other cells.
 
     Source:
@@ -108,11 +108,11 @@ class FusedRNNCell(BaseRNNCell):
         num_hidden: size of outputs and states, per direction.
         num_layers: number of layers.
         mode: "rnn_relu", "rnn_tanh", "lstm" or "gru".
-        bidirectional: also run backward in time; outputs are put together.
+        bidirectional: also run backward in time and concatenate the outputs.
         dropout: probability of dropping an output between layers.
         get_next_state: whether `unroll` returns the last states.
-        forget_bias: first value of the forget gates' biases.
-        prefix: beginning of the names of parameters and nodes; the mode by default.
+        forget_bias: initial value of the forget gates' biases.
+        prefix: prefix of the names of parameters and nodes; the mode by default.
         params: parameters shared with other cells.
     """
 
@@ -173,7 +173,8 @@ class FusedRNNCell(BaseRNNCell):
         return _normalize_sequence(length, outputs, layout, merge_outputs)[0], last
 
     def unfuse(self) -> SequentialRNNCell:
-        """The same network of single cells; `unpack_weights`, then their `pack_weights`, converts parameters."""
+        """Returns the same network as a stack of single cells. To convert parameters, call
+        `unpack_weights` and then the stack's `pack_weights`."""
         make = {"rnn_relu": lambda prefix: RNNCell(self._num_hidden, "relu", prefix),
                 "rnn_tanh": lambda prefix: RNNCell(self._num_hidden, "tanh", prefix),
                 "lstm": lambda prefix: LSTMCell(self._num_hidden, prefix),
@@ -199,7 +200,7 @@ class _CompositeCell(BaseRNNCell):
     def _take(self, cell: BaseRNNCell) -> None:
         if self._override_cell_params:
             if not cell._own_params:
-                raise ValueError(f"either {type(self).__name__} or its cells may be given params, not both")
+                raise ValueError(f"either {type(self).__name__} or its cells may have params, not both")
             cell.params._params.update(self.params._params)
         self.params._params.update(cell.params._params)
         self._cells.append(cell)
@@ -233,7 +234,7 @@ class _CompositeCell(BaseRNNCell):
 
 
 class SequentialRNNCell(_CompositeCell):
-    """Cells one on top of the other.
+    """Stacks cells.
 
     Args:
         params: parameters shared with other cells.
@@ -243,7 +244,7 @@ class SequentialRNNCell(_CompositeCell):
         super().__init__("", params)
 
     def add(self, cell: BaseRNNCell) -> None:
-        """Put a cell on top."""
+        """Appends a cell."""
         self._take(cell)
 
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
@@ -266,12 +267,12 @@ class SequentialRNNCell(_CompositeCell):
 
 
 class BidirectionalCell(_CompositeCell):
-    """Two cells, one of which reads the sequence backward; their outputs are put together. Only for `unroll`.
+    """Runs one cell forward and one backward and concatenates their outputs. Supports only `unroll`.
 
     Args:
-        l_cell, r_cell: the cells that read forward and backward.
+        l_cell, r_cell: the forward and the backward cell.
         params: parameters shared with other cells.
-        output_prefix: beginning of the outputs' names.
+        output_prefix: prefix of the outputs' names.
     """
 
     def __init__(self, l_cell: BaseRNNCell, r_cell: BaseRNNCell, params: RNNParams | None = None,
@@ -283,7 +284,7 @@ class BidirectionalCell(_CompositeCell):
 
     def unroll(self, length: int, inputs: Symbol | Sequence[Symbol], begin_state: list[Symbol] | None = None,
                layout: str = "NTC", merge_outputs: bool | None = None) -> tuple[Any, list[Any]]:
-        """As in `BaseRNNCell`; the last states are a pair of lists, of the forward and the backward cell."""
+        """Like `unroll` of `BaseRNNCell`; the last states are a pair of lists, of the forward and the backward cell."""
         self.reset()
         inputs, axis = _normalize_sequence(length, inputs, layout, False)
         states = self.begin_state() if begin_state is None else begin_state
@@ -304,12 +305,12 @@ class BidirectionalCell(_CompositeCell):
 
 
 class DropoutCell(BaseRNNCell):
-    """Dropout of its input; has no states.
+    """Applies dropout to its input; it has no states.
 
     Args:
         dropout: probability of dropping a value.
-        prefix: kept for uniformity; the cell has no parameters.
-        params: the same.
+        prefix: ignored, because the cell has no parameters.
+        params: ignored.
     """
 
     def __init__(self, dropout: float, prefix: str = "dropout_", params: RNNParams | None = None) -> None:
@@ -335,10 +336,10 @@ class DropoutCell(BaseRNNCell):
 
 
 class ModifierCell(BaseRNNCell):
-    """Base of cells that change what another cell does, using its parameters and states.
+    """Base of cells that modify another cell and use its parameters and states.
 
     Args:
-        base_cell: that cell; from now on used through this one only.
+        base_cell: the other cell, which must no longer be used directly.
     """
 
     def __init__(self, base_cell: BaseRNNCell) -> None:
@@ -362,7 +363,7 @@ class ModifierCell(BaseRNNCell):
 
     def begin_state(  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet's name of the argument
             self, init_sym: Callable[..., Symbol] = symbol.zeros, **kwargs: Any) -> list[Symbol]:
-        """First states; `init_sym` (or `func`) as `func` in `BaseRNNCell`."""
+        """Creates the initial states; `init_sym` (or `func`) is the `func` of `BaseRNNCell`."""
         self._check_unmodified()
         self.base_cell._modified = False
         states = self.base_cell.begin_state(**{"func": init_sym, **kwargs})
@@ -377,10 +378,10 @@ class ModifierCell(BaseRNNCell):
 
 
 class ZoneoutCell(ModifierCell):
-    """Lets outputs and states at random keep the values of the step before.
+    """Randomly keeps values of the previous step in outputs and states.
 
     Args:
-        base_cell: the cell; one that can be stepped.
+        base_cell: the cell; it must support single steps.
         zoneout_outputs, zoneout_states: probabilities of keeping a value.
 
     Source:
@@ -390,8 +391,8 @@ class ZoneoutCell(ModifierCell):
     def __init__(self, base_cell: BaseRNNCell, zoneout_outputs: float = 0.0, zoneout_states: float = 0.0) -> None:
         inner = base_cell._cells if isinstance(base_cell, SequentialRNNCell) else [base_cell]
         if any(isinstance(cell, FusedRNNCell | BidirectionalCell) for cell in inner):
-            raise Unfit("ZoneoutCell needs a cell that can be stepped: unfuse a FusedRNNCell, put the ZoneoutCell "
-                        "around the cells in a BidirectionalCell")
+            raise Unfit("ZoneoutCell needs a cell that can run single steps: unfuse a FusedRNNCell, or apply "
+                        "ZoneoutCell to the cells in a BidirectionalCell")
         super().__init__(base_cell)
         self.zoneout_outputs = zoneout_outputs
         self.zoneout_states = zoneout_states
@@ -416,7 +417,7 @@ class ResidualCell(ModifierCell):
     """Adds the input to the output.
 
     Args:
-        base_cell: the cell; its output has the input's size.
+        base_cell: the cell; its output must have the input's size.
 
     Source:
         Wu et al., Google's Neural Machine Translation System, 2016.

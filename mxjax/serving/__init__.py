@@ -1,4 +1,4 @@
-"""Models as services: requests are put together in batches of sizes that are compiled before. See README.md."""
+"""Model serving, which groups requests into batches of precompiled sizes. See README.md."""
 
 from .batching import Batcher, Overloaded, TooLate
 from .handler import Handler, is_handler

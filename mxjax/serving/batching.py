@@ -1,4 +1,4 @@
-"""Requests put together in batches, with limits; knows no models and no protocols."""
+"""Batching of requests with limits, independent of models and protocols."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Arrays = dict[str, np.ndarray]
 
 
 class Overloaded(MXNetError):
-    """So many requests wait that another one is refused."""
+    """A request was rejected because too many requests are waiting."""
 
     code = "service-busy"
 
 
 class TooLate(MXNetError):
-    """A request waited for longer than it may."""
+    """A request waited too long."""
 
     code = "service-busy"
 
@@ -40,20 +40,22 @@ class _Request:
 
 
 class Batcher:
-    """Runs a function on batches made of requests that arrive at about the same time.
+    """Runs a function on batches of requests that arrive at about the same time.
 
-    Requests whose arrays differ in more than their first axis never share a batch. Where a batch fails, each of its
-    requests runs by itself, so that a bad one harms no other.
+    Requests whose arrays differ in more than their first axis never share a batch. If a batch
+    fails, each of its requests runs separately, so that a bad one does not affect the others.
 
     Args:
-        run: function(inputs by name) -> outputs by name, NumPy arrays with a first axis of the same length; called by
-            one thread.
-        max_batch: most rows of a batch that is put together; a larger request runs in pieces.
-        max_delay: seconds that the first request of a batch waits for others while nothing runs.
-        queue_size: most requests that wait.
-        timeout: seconds after which a request is given up.
-        sizes: numbers of rows to fill batches up to, e.g. those that are compiled; () leaves batches as they are.
-        on_batch: function(rows, requests, rows filled up) called after each batch, for metrics.
+        run: function that maps inputs by name to outputs by name, NumPy arrays with a first axis of
+            the same length. Only one thread calls it.
+        max_batch: maximum number of rows in a batch; larger requests run in pieces.
+        max_delay: seconds that the first request of a batch waits for others while the function is
+            idle.
+        queue_size: maximum number of waiting requests.
+        timeout: seconds after which a request is abandoned.
+        sizes: numbers of rows to which batches are padded, e.g. the compiled ones; (): no padding.
+        on_batch: function(rows, requests, rows with padding) that is called after each batch, for
+            metrics.
 
     Example:
         >>> batcher = Batcher(lambda inputs: {"y": inputs["x"] * 2})
@@ -81,7 +83,7 @@ class Batcher:
 
     @property
     def waiting(self) -> int:
-        """The number of requests that wait."""
+        """The number of waiting requests."""
         return len(self._waiting)
 
     async def submit(self, inputs: Arrays) -> Arrays:
@@ -92,18 +94,18 @@ class Batcher:
 
         Raises:
             ValueError: the arrays' first axes differ.
-            Overloaded: too many requests wait, or no more are taken.
-            TooLate: the answer took longer than `timeout`.
+            Overloaded: too many requests are waiting, or the batcher is draining.
+            TooLate: the reply took longer than `timeout`.
         """
         lengths = {a.shape[0] for a in inputs.values() if a.ndim}
         if len(lengths) != 1 or not all(a.ndim for a in inputs.values()):
-            raise ValueError(f"the inputs' first axis must have one length, that of the batch; got shapes "
+            raise ValueError(f"the first axes of the inputs must have the same length, the batch size; got shapes "
                              f"{ {name: a.shape for name, a in inputs.items()} }")
         rows = lengths.pop()
         if self._closed:
-            raise Overloaded("the service is about to end and takes no more requests")
+            raise Overloaded("the service is shutting down and does not accept new requests")
         if len(self._waiting) >= self.queue_size:
-            raise Overloaded(f"{len(self._waiting)} requests wait already")
+            raise Overloaded(f"{len(self._waiting)} requests are already waiting")
         loop = asyncio.get_running_loop()
         request = _Request(inputs, rows, loop.create_future())
         self._waiting.append(request)
@@ -115,18 +117,18 @@ class Batcher:
         try:
             return await asyncio.wait_for(request.answer, self.timeout)
         except TimeoutError:
-            raise TooLate(f"no answer within {self.timeout:g} s") from None
+            raise TooLate(f"no reply within {self.timeout:g} s") from None
         finally:
             self._open -= 1
 
     async def drain(self) -> None:
-        """Takes no more requests, and returns when those that wait are answered."""
+        """Rejects new requests and returns when the waiting ones are answered."""
         self._closed = True
         while self._open:
             await asyncio.sleep(0.01)
 
     def close(self) -> None:
-        """Ends the worker thread; what waits is not answered any more."""
+        """Stops the worker thread; waiting requests are not answered."""
         self._closed = True
         self._worker.shutdown(wait=False, cancel_futures=True)
 
@@ -205,6 +207,6 @@ class Batcher:
         for name, array in outputs.items():
             if array.shape[:1] != (size,):
                 raise MXNetError(f"output {name} has the shape {array.shape} for a batch of {size}: its first axis is "
-                                 "not that of the batch; serve this model with a batch size of 1 (--max-batch 1)")
+                                 "not the batch axis; serve this model with a batch size of 1 (--max-batch 1)")
         self._on_batch(rows, requests, size - rows)
         return {name: array[:rows] for name, array in outputs.items()}

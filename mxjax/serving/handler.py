@@ -1,4 +1,4 @@
-"""Files with the functions of SageMaker's MXNet containers, as models of whole requests."""
+"""Models defined by files with the functions of SageMaker's MXNet containers, which handle whole requests."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ JSON, CSV, NPY = "application/json", "text/csv", "application/x-npy"
 
 
 class UnknownType(MXNetError):
-    """A request's content is of a type that the model does not read or write."""
+    """The model does not support the content type of a request or reply."""
 
 
 class Handler:
     """A file with `model_fn(model_dir)` that answers the requests of `/invocations`.
 
-    It may have `transform_fn(model, content, content_type, accept)`, or some of `input_fn(content, content_type)`,
-    `predict_fn(data, model)` and `output_fn(prediction, accept)`. An answer is the content, or (content, its type).
-    Without them JSON, CSV and NumPy's files become an array, which is handed to the model, and back. `import mxnet`
-    means mxjax in the file.
-
-    name: what the service calls it.
+    It may define `transform_fn(model, content, content_type, accept)`, or some of
+    `input_fn(content, content_type)`, `predict_fn(data, model)` and `output_fn(prediction,
+    accept)`. A reply is the content, or (content, its type). By default JSON, CSV and NumPy files
+    are converted to an array for the model, and the result is converted back. `import mxnet`
+    imports mxjax in the file. name: name of the model in the service.
 
     Args:
-        path: the file; `model_dir` is its folder, or the one above a folder `code`.
-        name: default the file's name.
+        path: the file; `model_dir` is its directory, or the parent if that directory is named
+            `code`.
+        name: by default the name of the file.
 
     Raises:
         MXNetError: the file cannot be loaded, or has no `model_fn`.
@@ -77,15 +77,15 @@ class Handler:
         """Answers a request.
 
         Args:
-            content: body of the request; the functions get text of JSON and CSV.
+            content: body of the request; the functions receive JSON and CSV as text.
             content_type: its type.
-            accept: type of the answer.
+            accept: content type of the reply.
 
         Returns:
             (content, its type).
 
         Raises:
-            UnknownType: a type that the functions used here do not know.
+            UnknownType: the functions do not support a content type.
         """
         given = content.decode() if _plain(content_type) in (JSON, CSV) else content
         if hasattr(self._code, "transform_fn"):
@@ -103,7 +103,7 @@ class Handler:
         return getattr(self._code, name, default)
 
     def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Answers requests in the form of a `Batcher`: a row for each, of content, type and accepted type."""
+        """Answers requests of a `Batcher`, with one row of content, type and accepted type per request."""
         answers = [self.transform(*row) for row in inputs["request"]]
         made = np.empty((len(answers), 2), object)
         made[:] = answers
@@ -111,13 +111,13 @@ class Handler:
 
 
 def is_handler(source: str) -> bool:
-    """Tells whether a model's source is a file with SageMaker's functions.
+    """Returns whether a model's source is a file with SageMaker's functions.
 
     Args:
-        source: any form of a model. Nothing is run.
+        source: any form of a model. Its code is not executed.
 
     Returns:
-        Whether it is a `.py` file that defines `model_fn`, or imports it.
+        True if it is a `.py` file that defines or imports `model_fn`.
 
     Example:
         >>> is_handler("lenet:10")
@@ -144,7 +144,7 @@ def _read(content: Any, content_type: str) -> NDArray:
         if kind == NPY:
             return array(np.load(io.BytesIO(content), allow_pickle=False))
     except (ValueError, TypeError, EOFError, OSError) as error:
-        raise ValueError(f"the request is no array in {content_type}: {error}") from None
+        raise ValueError(f"the request is not an array in {content_type}: {error}") from None
     raise UnknownType(f"the type of a request must be {JSON}, {CSV} or {NPY}, got {content_type}")
 
 
@@ -169,5 +169,5 @@ def _write(prediction: NDArray, accept: str) -> tuple[bytes, str]:
     elif kind == NPY:
         np.save(stream, value)
     else:
-        raise UnknownType(f"the type of an answer must be {JSON}, {CSV} or {NPY}, asked for {accept}")
+        raise UnknownType(f"the type of a reply must be {JSON}, {CSV} or {NPY}, asked for {accept}")
     return stream.getvalue(), kind

@@ -1,4 +1,4 @@
-"""Saved models as functions of NumPy arrays, with what a client wants to know of them."""
+"""Saved models as functions of NumPy arrays, with their metadata for clients."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ __all__ = ["Served", "module_of", "versions_of"]
 
 
 def versions_of(source: str) -> dict[str, str]:
-    """Finds the versions of a model, as Triton's model repositories keep them: `MODEL/1/...`, `MODEL/2/...`.
+    """Finds the versions of a model in the layout of Triton's model repositories: `MODEL/1/...`, `MODEL/2/...`.
 
     Args:
-        source: a folder with numbered folders, or any other form of a model.
+        source: a directory with numbered subdirectories, or any other form of a model.
 
     Returns:
         Sources by version, the newest last; a model without versions has the version "".
 
     Raises:
-        MXNetError: a version's folder has neither a graph nor one `.py` file.
+        MXNetError: a version's directory contains neither a graph nor a single `.py` file.
 
     Example:
         >>> versions_of("models/lenet")  # doctest: +SKIP
@@ -48,32 +48,35 @@ def versions_of(source: str) -> dict[str, str]:
 def _of_folder(folder: str) -> str:
     files = [name for name in os.listdir(folder) if name.endswith(".py")] if os.path.isdir(folder) else []
     if len(files) > 1:
-        raise MXNetError(f"the folder {folder} must have one .py file at most, it has {', '.join(sorted(files))}")
+        raise MXNetError(f"the directory {folder} may contain only one .py file, it contains "
+                         f"{', '.join(sorted(files))}")
     return os.path.join(folder, files[0]) if files else folder
 
 
 class Served:
-    """A model that answers requests: a graph with its parameters, and what is done before and behind it.
+    """A model that answers requests: a graph with its parameters, and optional pre- and postprocessing.
 
-    name: what clients call it; version: a number, or ""; input_names, output_names: in their order; shapes: of an
-    input, with -1 where any length fits, as far as they are known; dtypes: of the inputs.
+    name: its name for clients; version: a number, or ""; input_names, output_names: names in order;
+    shapes: known shapes of inputs, with -1 for any length; dtypes: dtypes of the inputs.
 
     Args:
-        source: `PREFIX:EPOCH`, `PREFIX` (the newest epoch), a `-symbol.json` file (with the newest epoch beside it), a
-            folder with one, or a `.py` file with a class `Model`.
-        name: default the file's name.
-        ctx: where it runs.
-        shapes: shapes of inputs by name with a batch length of 1, e.g. {"data": (1, 3, 224, 224)}; needed to compile
-            before the first request.
-        dtypes: dtypes of inputs by name, default float32.
-        version: which of several models of this name it is.
+        source: `PREFIX:EPOCH`, `PREFIX` (the newest epoch), a `-symbol.json` file (with the newest
+            epoch in its directory), a directory with such a file, or a `.py` file with a class
+            `Model`.
+        name: by default the name of the file.
+        ctx: context on which it runs.
+        shapes: shapes of inputs by name with batch size 1, e.g. {"data": (1, 3, 224, 224)};
+            required to compile before the first request.
+        dtypes: dtypes of inputs by name; by default float32.
+        version: version among several models of this name.
         shared: whether `shapes` and `dtypes` may name inputs of other models.
 
-    A `.py` file's class `Model` may have `preprocess(inputs)` and `postprocess(outputs)`, dictionaries of NumPy arrays
-    to such, and either an attribute `source` (one of the forms above, relative to the file) or `predict(inputs)`.
+    The class `Model` of a `.py` file may define `preprocess(inputs)` and `postprocess(outputs)`,
+    which map dictionaries of NumPy arrays to dictionaries of NumPy arrays. It must have either an
+    attribute `source` (one of the forms above, relative to the file) or a method `predict(inputs)`.
 
     Raises:
-        MXNetError: there is no such model, or it lacks what is said above.
+        MXNetError: there is no such model, or it lacks a required part.
 
     Example:
         >>> model = mxjax.serving.Served("lenet:10", shapes={"data": (1, 1, 28, 28)})  # doctest: +SKIP
@@ -113,7 +116,7 @@ class Served:
     def _load(self, source: str, shared: bool) -> None:
         _, graph, path = find_model(source)
         if graph is None:
-            raise MXNetError(f"there is no such model: {path} has parameters alone")
+            raise MXNetError(f"there is no such model: {path} has only parameters")
         symbol = load_symbol(graph)
         try:
             params = load_named_params(path) if path else {}
@@ -124,7 +127,7 @@ class Served:
         self.input_names = [n for n in free if n not in labels]
         unknown = [n for n in self.shapes if n not in self.input_names]
         if unknown and not shared:
-            raise MXNetError(f"{self.name}: there is no input {', '.join(unknown)}; there are "
+            raise MXNetError(f"{self.name}: unknown input {', '.join(unknown)}; known: "
                              f"{', '.join(self.input_names)}")
         self.output_names = symbol.list_outputs()
         self._symbol, self._labels = symbol, labels
@@ -135,13 +138,13 @@ class Served:
     # ------------------------------------------------------------ what clients ask
     @property
     def inputs(self) -> list[dict[str, Any]]:
-        """Name, dtype and shape of each input; -1 is any length, [-1] a shape that is not known."""
+        """Returns name, dtype and shape of each input; -1 is any length, [-1] an unknown shape."""
         return [{"name": n, "dtype": self.dtypes.get(n, np.dtype("float32")),
                  "shape": [-1, *self.shapes[n][1:]] if n in self.shapes else [-1]} for n in self.input_names]
 
     @property
     def outputs(self) -> list[dict[str, Any]]:
-        """The same of each output."""
+        """Returns name, dtype and shape of each output."""
         shapes: Sequence[Any] = [None] * len(self.output_names)
         if self._graph is not None and self.shapes:
             known = {n: v.shape for n, v in self._values.items()}
@@ -151,10 +154,10 @@ class Served:
                                                                                       strict=True)]
 
     def checked(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The inputs in the model's dtypes.
+        """Checks the inputs and converts them to the model's dtypes.
 
         Raises:
-            ValueError: one is missing, unknown, or of a shape or dtype that does not fit.
+            ValueError: an input is missing or unknown, or its shape or dtype does not fit.
         """
         names = self.input_names
         missing, unknown = [n for n in names if n not in inputs], [n for n in inputs if names and n not in names]
@@ -207,10 +210,10 @@ class Served:
         return array(value, self._ctx, self.dtypes.get(name, "float32"))
 
     def warm(self, sizes: Sequence[int]) -> None:
-        """Compiles the model for batches of these lengths, by running it on zeros.
+        """Compiles the model for these batch sizes by running it on zeros.
 
         Raises:
-            MXNetError: the shapes of the inputs are not known.
+            MXNetError: the shapes of the inputs are unknown.
         """
         lacking = [n for n in self.input_names if n not in self.shapes]
         if lacking:
@@ -221,7 +224,7 @@ class Served:
 
 
 def module_of(path: str) -> ModuleType:
-    """Runs a file of Python; returns its module.
+    """Runs a Python file and returns its module.
 
     Raises:
         MXNetError: there is no such file, or it is not a Python file.

@@ -60,13 +60,13 @@ add_to_grpc = _grpc_services.add_GRPCInferenceServiceServicer_to_server
 sys.modules.setdefault(_messages.ServerLiveRequest.__module__, _messages)
 _log = logging.getLogger("mxjax.serving")
 _WHICH = ["model", "version"]
-_ROWS = Histogram("mxjax_batch_rows", "rows of a batch, without those it is filled up with", _WHICH,
+_ROWS = Histogram("mxjax_batch_rows", "rows of a batch, without padding", _WHICH,
                   buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256))
 _REQUESTS = Histogram("mxjax_batch_requests", "requests of a batch", _WHICH, buckets=(1, 2, 4, 8, 16, 32, 64, 128))
-_FILLED = Counter("mxjax_filled_rows", "rows that batches were filled up with", _WHICH)
+_FILLED = Counter("mxjax_filled_rows", "padding rows in batches", _WHICH)
 _WAITING = Gauge("mxjax_waiting_requests", "requests that wait", _WHICH)
-_REFUSED = Counter("mxjax_refused_requests", "requests refused or given up", [*_WHICH, "why"])
-_COMPILED = Gauge("mxjax_compiled_forms", "forms of inputs that have been compiled", _WHICH)
+_REFUSED = Counter("mxjax_refused_requests", "requests rejected or abandoned", [*_WHICH, "why"])
+_COMPILED = Gauge("mxjax_compiled_forms", "compiled input shapes and dtypes", _WHICH)
 # the version that the request at hand asks for: kserve's endpoints know no versions
 _VERSION: contextvars.ContextVar[str] = contextvars.ContextVar("version", default="")
 
@@ -75,9 +75,10 @@ _VERSION: contextvars.ContextVar[str] = contextvars.ContextVar("version", defaul
 class Limits:
     """The limits of requests.
 
-    warm: batch sizes to compile before a model is ready, and to fill batches up to; () compiles at requests.
+    warm: batch sizes to compile before a model is ready, to which batches are padded; (): compile
+        on request.
     max_batch, max_delay, queue_size, timeout: see `Batcher`.
-    max_bytes: of a request.
+    max_bytes: maximum size of a request.
     """
 
     warm: Sequence[int] = (1, 2, 4, 8, 16, 32)
@@ -89,7 +90,7 @@ class Limits:
 
     @property
     def sizes(self) -> list[int]:
-        """Those sizes of `warm` that a batch may have."""
+        """Returns the sizes of `warm` that a batch may have."""
         return [size for size in self.warm if size <= self.max_batch]
 
 
@@ -161,7 +162,7 @@ class _Model(kserve.Model):
         _log.info("%s is ready", self.name)
 
     def load(self) -> bool:
-        """Refuses a request that comes before the model is warm; kserve would take it for a wish to load it."""
+        """Rejects requests that arrive before the model is warm; kserve would treat them as requests to load it."""
         if not self.ready:
             raise ModelNotReady(self.name, "It is being compiled.")
         return True
@@ -176,7 +177,7 @@ class _Model(kserve.Model):
 
     async def predict(self, payload: Any, headers: dict[str, str] | None = None,
                       response_headers: dict[str, str] | None = None) -> Any:
-        """Answers a request of the protocol's version 2, or of version 1 (`instances`)."""
+        """Answers a request of version 2 of the protocol, or of version 1 (`instances`)."""
         over_grpc = isinstance(payload, InferRequest) and bool(payload.from_grpc)
         try:
             inputs = self.served.checked(_arrays(payload, self.served.input_names))
@@ -203,7 +204,7 @@ class _Repository(kserve.ModelRepository):
         self.versions: dict[str, dict[str, _Model]] = {}
 
     def add(self, model: _Model) -> None:
-        """Adds a model, as the newest of its name."""
+        """Adds a model as the newest version of its name."""
         self.versions.setdefault(model.name, {})[model.served.version] = model
         model.measure()
 
@@ -221,10 +222,10 @@ class _Repository(kserve.ModelRepository):
         return {name: list(versions.values())[-1] for name, versions in self.versions.items()}
 
     def get_model(self, name: str) -> _Model | None:
-        """Returns the model that the request at hand means, None where there is none of this name.
+        """Returns the model for the current request, or None if there is none of this name.
 
         Raises:
-            ModelNotFound: it has no such version.
+            ModelNotFound: the model has no such version.
         """
         version = _VERSION.get()
         if not version or name not in self.versions:
@@ -245,11 +246,11 @@ class _Plane(DataPlane):
 
     @property
     def models(self) -> list[_Model | _Handler]:
-        """Returns everything that is served now."""
+        """Returns all models that are currently served."""
         return [*(m for versions in self.model_registry.versions.values() for m in versions.values()), *self._handlers]
 
     async def ready(self) -> bool:
-        """Says whether requests should come here."""
+        """Returns whether the service accepts requests."""
         return not self.ending and all(model.ready for model in self.models)
 
     async def model_metadata(self, model_name: str) -> dict[str, Any]:
@@ -259,9 +260,10 @@ class _Plane(DataPlane):
 
     def decode_inference_request(self, body: bytes | dict[str, Any], headers: Mapping[str, str],
                                  model_name: str) -> InferRequest:
-        """Returns a request that has been read.
+        """Returns a request that is already parsed.
 
-        Binary tensors stay bytes. kserve makes a list of Python numbers of them, which takes 7 ms for 50 KB.
+        Binary tensors stay bytes. kserve would convert them to a list of Python numbers, which
+        takes 7 ms for 50 KB.
         """
         try:
             if isinstance(body, bytes):
@@ -272,7 +274,7 @@ class _Plane(DataPlane):
 
 
 class NotAllowed(MXNetError):
-    """A request wants to load or unload a model, which this service does not do."""
+    """A request to load or unload a model was rejected because the service does not allow it."""
 
 
 class _Extension(ModelRepositoryExtension):
@@ -290,7 +292,7 @@ class _Extension(ModelRepositoryExtension):
         self._plane, self._loaders, self._limits, self._one = plane, loaders, limits, asyncio.Lock()
 
     async def index(self, filter_ready: bool | None = False) -> list[dict[str, str]]:
-        """Returns name, version and state of each model, of those that are unloaded as well."""
+        """Returns name, version and state of each model, including unloaded ones."""
         versions = self._model_registry.versions
         made = [{"name": name, "version": version, "state": "READY" if model.ready else "LOADING", "reason": ""}
                 for name, models in versions.items() for version, model in models.items()]
@@ -302,7 +304,7 @@ class _Extension(ModelRepositoryExtension):
         """Reads a model's files again, and switches requests to the new versions once they are compiled.
 
         Raises:
-            NotAllowed: models are not to be loaded.
+            NotAllowed: the service does not allow loading.
             ModelNotFound: there is no such model.
             InvalidInput: its files cannot be read or served. The previous versions stay.
         """
@@ -323,7 +325,7 @@ class _Extension(ModelRepositoryExtension):
         """Removes a model, and returns when its last request is answered.
 
         Raises:
-            NotAllowed: models are not to be unloaded.
+            NotAllowed: the service does not allow unloading.
             ModelNotFound: there is no such model.
         """
         self._loader(model_name)
@@ -332,7 +334,7 @@ class _Extension(ModelRepositoryExtension):
 
     def _loader(self, name: str) -> Callable[[], Sequence[Served]]:
         if self._loaders is None:
-            raise NotAllowed("this service loads and unloads no models: start it with --allow-load")
+            raise NotAllowed("this service does not load or unload models: start it with --allow-load")
         if self._plane.ending:
             raise ServerNotReady()
         if name not in self._loaders:
@@ -362,13 +364,14 @@ class _Extension(ModelRepositoryExtension):
         return {"name": model_name, "unload": True}
 
     def add_to(self, routes: FastAPI) -> None:
-        """Adds its endpoints to an application, before kserve's, which know no index and read no request."""
+        """Adds its endpoints to an application before those of kserve, which lack the index and
+        ignore the request body."""
         routes.add_api_route("/v2/repository/index", self.http_index, methods=["GET", "POST"])
         routes.add_api_route("/v2/repository/models/{model_name}/load", self.http_load, methods=["POST"])
         routes.add_api_route("/v2/repository/models/{model_name}/unload", self.http_unload, methods=["POST"])
 
 
-_NO_PARAMETERS = "a model is loaded as the command line says; a request to load it has no parameters"
+_NO_PARAMETERS = "models are loaded as configured on the command line; a load request must not have parameters"
 
 
 async def _said(request: Request) -> dict[str, Any]:
@@ -387,7 +390,7 @@ def _with_bytes(body: bytes, headers: Mapping[str, str], model_name: str) -> Inf
     length = headers.get("inference-header-content-length", "")
     if not length.isdigit() or int(length) > len(body):
         raise InvalidInput(f"a request that is not JSON needs the header Inference-Header-Content-Length, the length "
-                           f"of its part in JSON, at most {len(body)}; got {length!r}")
+                           f"of its JSON part, at most {len(body)}; got {length!r}")
     said, begin, inputs = json.loads(body[:int(length)]), int(length), []
     for one in said["inputs"]:
         parameters = one.get("parameters") or {}
@@ -396,7 +399,7 @@ def _with_bytes(body: bytes, headers: Mapping[str, str], model_name: str) -> Inf
         if size is not None:
             content = body[begin:begin + size]
             if size < 0 or len(content) < size:
-                raise InvalidInput(f"input {tensor.name} has {len(content)} bytes of {size}")
+                raise InvalidInput(f"input {tensor.name} has {len(content)} bytes, expected {size}")
             tensor.set_data_from_numpy(np.frombuffer(content, to_np_dtype(tensor.datatype)).reshape(tensor.shape))
             begin += size
         inputs.append(tensor)
@@ -508,7 +511,7 @@ class _Edge:
         headers = dict(scope["headers"])
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > self._most:
-            await JSONResponse({"error": f"a request may have {self._most} bytes"}, 413)(scope, receive, send)
+            await JSONResponse({"error": f"a request may have at most {self._most} bytes"}, 413)(scope, receive, send)
             return
         if b"inference-header-content-length" not in headers and headers.get(b"content-type", _FORM).startswith(_FORM):
             scope["headers"] = list({**headers, b"content-type": b"application/json"}.items())
@@ -519,7 +522,7 @@ class _Edge:
             message = await receive()
             read += len(message.get("body", b""))
             if read > self._most:
-                raise InvalidInput(f"a request may have {self._most} bytes")
+                raise InvalidInput(f"a request may have at most {self._most} bytes")
             return message
 
         async def answered(message: Message) -> None:
@@ -562,14 +565,15 @@ class _Context:
 
 
 class Application:
-    """Models behind the protocol over HTTP, for a server to run; a process has one.
+    """An application that serves models over HTTP. A process can have only one.
 
-    app: the ASGI application; plane: what answers, over gRPC, too.
+    app: the ASGI application; plane: answers the requests, also over gRPC.
 
     Args:
-        models: what is served; of several versions of a model the newest last.
-        limits: how requests are treated.
-        loaders: by name, functions that load the versions of a model; clients may then load and unload these models.
+        models: models to serve; the newest version of a model must be last.
+        limits: limits of requests.
+        loaders: functions that load the versions of a model, by name. Clients may load and unload
+            these models.
     """
 
     def __init__(self, models: Sequence[Served | Handler], limits: Limits,
@@ -598,39 +602,39 @@ class Application:
 
     @property
     def servicer(self) -> _Servicer:
-        """Returns the answers over gRPC, for a server that reports exceptions as statuses."""
+        """Returns the gRPC servicer, for a server that reports exceptions as statuses."""
         return _Servicer(self.plane, self.extension)
 
     async def answer_grpc(self, method: str, request: Any, context: Any) -> Any:
-        """Answers a request over gRPC that something else than a server of `grpc` has taken.
+        """Answers a gRPC request that was received by something other than a `grpc` server.
 
         Args:
             method: one of `GRPC_METHODS`.
-            request: the method's message.
-            context: it has `invocation_metadata`, `set_code` and `set_details`.
+            request: message of the method.
+            context: object with `invocation_metadata`, `set_code` and `set_details`.
 
         Raises:
-            MXNetError: the request is refused; the context says why.
+            MXNetError: the request is rejected; the context contains the reason.
         """
         context = _Context(context)
         try:
             if request.ByteSize() > self._limits.max_bytes:
-                raise ResourceExhausted(f"a request may have {self._limits.max_bytes} bytes")
+                raise ResourceExhausted(f"a request may have at most {self._limits.max_bytes} bytes")
             return await getattr(self.servicer, method)(request, context)
         except Exception as error:
             await ExceptionToStatusInterceptor().handle_exception(error, request, context, method)
 
     def warm(self) -> None:
-        """Compiles all models; it is ready afterwards."""
+        """Compiles all models; afterwards the application is ready."""
         for model in self.plane.models:
             model.warm()
 
     async def drain(self) -> None:
-        """Returns when all requests are answered; there are no new ones."""
+        """Rejects new requests and returns when all others are answered."""
         await asyncio.gather(*(model.batcher.drain() for model in self.plane.models))
 
     def close(self) -> None:
-        """Ends the threads."""
+        """Stops the threads."""
         for model in self.plane.models:
             model.batcher.close()
 
@@ -638,16 +642,18 @@ class Application:
 def serve(models: Sequence[Served | Handler], limits: Limits, *, host: str = "127.0.0.1", port: int = 8080,
           grpc_port: int | None = 8081, linger: float = 1.0, grace: int = 30,
           loaders: Mapping[str, Callable[[], Sequence[Served]]] | None = None) -> None:
-    """Serves models until SIGTERM or SIGINT; requests that are there then are answered.
+    """Serves models until SIGTERM or SIGINT; pending requests are still answered.
 
     Args:
-        models: what is served; of several versions of a model the newest last.
-        limits: how requests are treated.
-        host: address to listen at.
+        models: models to serve; the newest version of a model must be last.
+        limits: limits of requests.
+        host: address to listen on.
         port, grpc_port: ports of HTTP and gRPC; None: no gRPC.
-        linger: seconds from SIGTERM, when the service says that it is not ready, to the end of new connections.
-        grace: seconds that requests get to be answered at the end.
-        loaders: by name, functions that load the versions of a model; clients may then load and unload these models.
+        linger: seconds between SIGTERM, when the service reports that it is not ready, and the end
+            of new connections.
+        grace: seconds to answer the remaining requests at the end.
+        loaders: functions that load the versions of a model, by name. Clients may load and unload
+            these models.
     """
     asyncio.run(_serve(models, limits, loaders, host, port, grpc_port, linger, grace))
 

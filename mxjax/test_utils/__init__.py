@@ -1,7 +1,7 @@
-"""Tools for tests of programs: comparisons, numeric gradients, random arrays, data sets.
+"""Testing tools: comparisons, numeric gradients, random arrays, data sets.
 
-Programs say `from mxnet.test_utils import *` and then use the modules that MXNet's own `test_utils` imports, so these
-names are here too.
+Programs use `from mxnet.test_utils import *` and then rely on the modules that MXNet's own
+`test_utils` imports, so these names are also available here.
 """
 # ruff: noqa: F401
 import bz2

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 def random_arrays(*shapes: tuple[int, ...]) -> Any:
-    """Arrays of normal numbers: one for one shape, else a list."""
+    """Draws arrays from the normal distribution: one array for one shape, otherwise a list."""
     arrays = [np.array(rnd.randn(), default_dtype()) if not s else rnd.randn(*s).astype(default_dtype())
               for s in shapes]
     return arrays[0] if len(arrays) == 1 else arrays
 
 
 def random_uniform_arrays(*shapes: tuple[int, ...], **kwargs: Any) -> list[np.ndarray]:
-    """Arrays of numbers uniform on [low, high) (0, 1) of a dtype (float32)."""
+    """Draws arrays from the uniform distribution on [low, high), by default [0, 1), of a dtype (by default float32)."""
     low, high = kwargs.pop("low", 0.0), kwargs.pop("high", 1.0)
     dtype = kwargs.pop("dtype", default_dtype())
     if kwargs:
@@ -38,7 +38,7 @@ def random_uniform_arrays(*shapes: tuple[int, ...], **kwargs: Any) -> list[np.nd
 
 
 def random_sample(population: Iterable[Any], k: int) -> list:
-    """`k` of the elements, in their order."""
+    """Draws `k` of the elements, in their original order."""
     population = list(population)
     chosen = sorted(_python_random.sample(range(len(population)), k))
     return [population[i] for i in chosen]
@@ -71,7 +71,7 @@ def _density(density: float | None) -> float:
 
 
 def shuffle_csr_column_indices(csr: Any) -> None:
-    """Puts each row's stored values of a SciPy csr matrix in random order, in place."""
+    """Shuffles the stored values of each row of a SciPy csr matrix in place."""
     for row in range(len(csr.indptr) - 1):
         part = slice(csr.indptr[row], csr.indptr[row + 1])
         order = np.random.permutation(part.stop - part.start)
@@ -83,16 +83,16 @@ def rand_sparse_ndarray(shape: tuple, stype: str, density: float | None = None, 
                         distribution: str | None = None, data_init: float | None = None,
                         rsp_indices: ArrayLike | None = None, modifier_func: Callable | None = None,
                         shuffle_csr_indices: bool = False, ctx: Context | None = None) -> tuple:
-    """A random sparse array and its parts.
+    """Draws a random sparse array; returns it and its parts.
 
     Args:
         shape, dtype, ctx: as elsewhere.
         stype: "csr" or "row_sparse".
-        density: share of stored values (rows); random where None.
+        density: fraction of stored values (rows); None: random.
         distribution: "uniform", or for csr "powerlaw".
         data_init: value of all stored elements.
         rsp_indices: the stored rows.
-        modifier_func: applied to each stored value.
+        modifier_func: function to apply to each stored value.
         shuffle_csr_indices: leave column indices unsorted.
     """
     ctx = ctx or default_context()
@@ -142,7 +142,7 @@ def rand_sparse_ndarray(shape: tuple, stype: str, density: float | None = None, 
 def rand_ndarray(shape: tuple, stype: str = "default", density: float | None = None, dtype: DTypeLike | None = None,
                  modifier_func: Callable | None = None, shuffle_csr_indices: bool = False,
                  distribution: str | None = None, ctx: Context | None = None) -> NDArray:
-    """A random array of any storage type; arguments as in `rand_sparse_ndarray`."""
+    """Draws a random array of any storage type; arguments as in `rand_sparse_ndarray`."""
     if stype == "default":
         return nd.array(random_arrays(shape), dtype=dtype, ctx=ctx or default_context())
     return rand_sparse_ndarray(shape, stype, density, dtype, distribution, None, None, modifier_func,
@@ -152,7 +152,7 @@ def rand_ndarray(shape: tuple, stype: str = "default", density: float | None = N
 def create_sparse_array(shape: tuple, stype: str, data_init: float | None = None, rsp_indices: ArrayLike | None = None,
                         dtype: DTypeLike | None = None, modifier_func: Callable | None = None, density: float = 0.5,
                         shuffle_csr_indices: bool = False) -> NDArray:
-    """A sparse array with the given rows or density; arguments as in `rand_sparse_ndarray`."""
+    """Creates a sparse array with the given rows or density; arguments as in `rand_sparse_ndarray`."""
     if stype == "row_sparse" and rsp_indices is not None:
         rsp_indices = np.asarray(rsp_indices, dtype=np.int64)
         if len(rsp_indices) > shape[0]:
@@ -164,7 +164,7 @@ def create_sparse_array(shape: tuple, stype: str, data_init: float | None = None
 def create_sparse_array_zd(shape: tuple, stype: str, density: float, data_init: float | None = None,
                            rsp_indices: ArrayLike | None = None, dtype: DTypeLike | None = None,
                            modifier_func: Callable | None = None, shuffle_csr_indices: bool = False) -> NDArray:
-    """`create_sparse_array` that may have no stored values at all."""
+    """Like `create_sparse_array`, but the array may have no stored values."""
     if stype == "row_sparse" and rsp_indices is None:
         density = 0.0 if density is None else density
     return create_sparse_array(shape, stype, data_init, rsp_indices, dtype, modifier_func, density,
@@ -172,22 +172,22 @@ def create_sparse_array_zd(shape: tuple, stype: str, density: float, data_init: 
 
 
 def create_2d_tensor(rows: int, columns: int, dtype: DTypeLike = np.int64) -> NDArray:
-    """A (rows, columns) array whose rows are filled with their number."""
+    """Creates a (rows, columns) array whose rows are filled with their index."""
     return nd.array(np.arange(rows).reshape(rows, 1).repeat(columns, axis=1), dtype=dtype)
 
 
 def create_2d_np_tensor(rows: int, columns: int, dtype: DTypeLike = np.int64) -> Any:
-    """As `create_2d_tensor`, an `mx.np.ndarray`."""
+    """Like `create_2d_tensor`, as an `mx.np.ndarray`."""
     return create_2d_tensor(rows, columns, dtype).as_np_ndarray()
 
 
 def create_vector(size: int, dtype: DTypeLike = np.int64) -> NDArray:
-    """0, 1, ... size - 1."""
+    """Creates the vector 0, 1, ... size - 1."""
     return nd.arange(0, size, dtype=dtype)
 
 
 def assign_each(the_input: ArrayLike, function: Callable | None) -> Any:
-    """A copy with `function` applied to each element."""
+    """Returns a copy with `function` applied to each element."""
     if function is None:
         return np.array(the_input)
     return np.vectorize(function, otypes=[np.asarray(the_input).dtype])(the_input) if np.size(the_input) \
@@ -195,7 +195,7 @@ def assign_each(the_input: ArrayLike, function: Callable | None) -> Any:
 
 
 def assign_each2(input1: ArrayLike, input2: ArrayLike, function: Callable | None) -> Any:
-    """A copy of `input1` with function(element, element of input2) for each element."""
+    """Returns function(element of input1, element of input2) for each element."""
     if function is None:
         return np.array(input1)
     return np.vectorize(function, otypes=[np.asarray(input1).dtype])(input1, input2) if np.size(input1) \
@@ -209,7 +209,7 @@ def new_matrix_with_real_eigvals_2d(n: int) -> np.ndarray:
 
 
 def new_matrix_with_real_eigvals_nd(shape: tuple) -> np.ndarray:
-    """`new_matrix_with_real_eigvals_2d` over leading axes."""
+    """Like `new_matrix_with_real_eigvals_2d`, over leading axes."""
     return _stacked(shape, new_matrix_with_real_eigvals_2d)
 
 
@@ -225,7 +225,7 @@ def new_sym_matrix_with_real_eigvals_2d(n: int) -> np.ndarray:
 
 
 def new_sym_matrix_with_real_eigvals_nd(shape: tuple) -> np.ndarray:
-    """`new_sym_matrix_with_real_eigvals_2d` over leading axes."""
+    """Like `new_sym_matrix_with_real_eigvals_2d`, over leading axes."""
     return _stacked(shape, new_sym_matrix_with_real_eigvals_2d)
 
 
@@ -235,18 +235,18 @@ def _stacked(shape: tuple, make: Callable[[int], np.ndarray]) -> np.ndarray:
 
 
 def get_identity_mat(size: int) -> np.ndarray:
-    """The identity."""
+    """Returns the identity matrix."""
     return np.identity(size)
 
 
 def get_identity_mat_batch(size: int) -> np.ndarray:
-    """Two identities, stacked."""
+    """Returns two stacked identity matrices."""
     return np.stack([np.identity(size)] * 2)
 
 
 def np_reduce(dat: np.ndarray, axis: int | Sequence[int] | None, keepdims: bool,
               numpy_reduce_func: Callable) -> np.ndarray:
-    """A NumPy reduction over several axes."""
+    """Applies a NumPy reduction over several axes."""
     axes = (axis,) if isinstance(axis, int) else tuple(range(dat.ndim)) if axis is None else tuple(axis)
     result = dat
     for a in sorted((a % dat.ndim for a in axes), reverse=True):
@@ -257,7 +257,7 @@ def np_reduce(dat: np.ndarray, axis: int | Sequence[int] | None, keepdims: bool,
 
 
 def collapse_sum_like(a: np.ndarray, shape: tuple) -> np.ndarray:
-    """Sums an array down to a shape it was broadcast from."""
+    """Sums an array to the shape from which it was broadcast."""
     extra = a.ndim - len(shape)
     a = a.sum(axis=tuple(range(extra))) if extra else a
     axes = tuple(i for i, (n, m) in enumerate(zip(a.shape, shape, strict=True)) if n != m)

@@ -40,14 +40,14 @@ def same(a: ArrayLike, b: ArrayLike) -> bool:
 
 
 def checkShapes(a: Any, b: Any) -> None:  # noqa: N802
-    """Raises AssertionError where shapes differ."""
+    """Raises AssertionError if shapes differ."""
     if a.shape != b.shape:
         raise AssertionError(f"a.shape = {a.shape} and b.shape = {b.shape} are not equal")
 
 
 def almost_equal(a: ArrayLike, b: ArrayLike, rtol: float | None = None, atol: float | None = None,
                  equal_nan: bool = False, use_broadcast: bool = True) -> bool:
-    """Returns whether two arrays are equal within tolerances (those of float64 where None)."""
+    """Returns whether two arrays are equal within tolerances (None: those of float64)."""
     a, b = _numpy(a), _numpy(b)
     rtol, atol = get_rtol(rtol), get_atol(atol)
     if not use_broadcast:
@@ -57,7 +57,7 @@ def almost_equal(a: ArrayLike, b: ArrayLike, rtol: float | None = None, atol: fl
 
 def locationError(a: np.ndarray, b: np.ndarray, index: tuple, names: Sequence[str],  # noqa: N802
                   maxError: bool = False) -> str:  # noqa: N803
-    """A text saying what two arrays hold at an index."""
+    """Returns a message with the values of two arrays at an index."""
     kind = "maximum " if maxError else ""
     return f"Location of {kind}error: {index}, {names[0]}={a[index]:.8f}, {names[1]}={b[index]:.8f}"
 
@@ -76,15 +76,15 @@ def _plainly_close(x: np.ndarray, y: np.ndarray, rtol: float, atol: float) -> bo
 def assert_almost_equal(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Tolerance = None,
                         names: tuple[str, str] = ("a", "b"), equal_nan: bool = False, use_broadcast: bool = True,
                         mismatches: tuple[int, int] = (10, 10)) -> None:
-    """Raises AssertionError where two arrays differ by more than atol + rtol |b|.
+    """Raises AssertionError if two arrays differ by more than atol + rtol |b|.
 
     Args:
         a, b: NDArrays, NumPy arrays or numbers.
         rtol, atol: numbers, dictionaries by dtype, or None for the defaults by dtype.
-        names: what to call them in the message.
+        names: their names in the message.
         equal_nan: NaNs are equal.
         use_broadcast: shapes may differ as in broadcasting.
-        mismatches: how many differing elements the message shows, of each kind.
+        mismatches: number of differing elements of each kind to show in the message.
     """
     first, second = _numpy(a), _numpy(b)
     if not use_broadcast:
@@ -108,14 +108,14 @@ def assert_almost_equal(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol
 
 
 def assert_allclose(a: ArrayLike, b: ArrayLike, rtol: float = 1e-07, atol: float = 0, equal_nan: bool = True) -> None:
-    """`assert_almost_equal` with NumPy's defaults."""
+    """Like `assert_almost_equal`, with NumPy's defaults."""
     assert_almost_equal(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
 def assert_almost_equal_with_err(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Tolerance = None,
                                  etol: float | None = None, names: tuple[str, str] = ("a", "b"),
                                  equal_nan: bool = False, mismatches: tuple[int, int] = (10, 10)) -> None:
-    """`assert_almost_equal` that lets a share `etol` of the elements be off."""
+    """Like `assert_almost_equal`, but a fraction `etol` of the elements may differ."""
     etol = get_etol(etol)
     if etol <= 0:
         assert_almost_equal(a, b, rtol, atol, names, equal_nan, mismatches=mismatches)
@@ -129,7 +129,7 @@ def assert_almost_equal_with_err(a: ArrayLike, b: ArrayLike, rtol: Tolerance = N
 
 def assert_almost_equal_ignore_nan(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Tolerance = None,
                                    names: tuple[str, str] = ("a", "b")) -> None:
-    """`assert_almost_equal` of the elements that are NaN in neither."""
+    """Like `assert_almost_equal`, for the elements that are NaN in neither array."""
     x, y = np.array(_comparable(a)), np.array(_comparable(b))
     nan = np.isnan(x) | np.isnan(y)
     x[nan] = y[nan] = 0
@@ -147,7 +147,7 @@ def assert_exception(f: Callable, exception_type: type[BaseException], *args: An
 
 def compare_ndarray_tuple(t1: Sequence[Any] | NDArray | None, t2: Sequence[Any] | NDArray | None,
                           rtol: Tolerance = None, atol: Tolerance = None) -> None:
-    """`assert_almost_equal` through nested tuples; None is skipped."""
+    """Applies `assert_almost_equal` to nested tuples; None is skipped."""
     if t1 is None or t2 is None:
         return
     if isinstance(t1, tuple):
@@ -160,14 +160,14 @@ def compare_ndarray_tuple(t1: Sequence[Any] | NDArray | None, t2: Sequence[Any] 
 def compare_optimizer(opt1: Optimizer, opt2: Optimizer, shape: Any, dtype: DTypeLike,
                       w_stype: str = "default", g_stype: str = "default", rtol: float = 1e-4, atol: float = 1e-5,
                       compare_states: bool = True, ntensors: int = 1) -> None:
-    """Checks that two optimizers change weights (and states) alike."""
+    """Checks that two optimizers update weights (and states) identically."""
     _compare_optimizers(opt1, opt2, shape, dtype, None, w_stype, g_stype, rtol, atol, compare_states, ntensors)
 
 
 def compare_optimizer_noise_seeded(opt1: Optimizer, opt2: Optimizer, shapes: list[tuple[int, ...]], dtype: DTypeLike,
                                    noise_seed: int, w_stype: str = "default", g_stype: str = "default",
                                    rtol: float = 1e-4, atol: float = 1e-5, compare_states: bool = True) -> None:
-    """As `compare_optimizer`, for optimizers that draw: the seed is set before either updates."""
+    """Like `compare_optimizer`, for optimizers that draw random numbers: sets the seed before each update."""
     _compare_optimizers(opt1, opt2, shapes, dtype, noise_seed, w_stype, g_stype, rtol, atol, compare_states, 1)
 
 
@@ -229,10 +229,9 @@ def same_array(array1: NDArray, array2: NDArray) -> bool:
 
 
 def same_symbol_structure(sym1: Symbol, sym2: Symbol) -> bool:
-    """Returns whether two graphs have the same operators, one after the other as in their files, as far as the shorter
-    goes.
+    """Returns whether two graphs have the same operators in the order of their files, up to the end of the shorter one.
 
-    Parameters, connections, names, and casts of mixed precision between operators do not count.
+    Parameters, connections, names, and casts of mixed precision between operators are ignored.
     """
     first, second = ([node["op"] for node in json.loads(sym.tojson())["nodes"]] for sym in (sym1, sym2))
     return all(map(operator.eq, first, second))

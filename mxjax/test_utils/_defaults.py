@@ -1,4 +1,4 @@
-"""Contexts, dtypes and tolerances that tests take when none is given."""
+"""Default contexts, dtypes and tolerances of tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def default_context() -> Context:
-    """The context tests run on: the environment's MXNET_TEST_DEFAULT_CTX, else the current context."""
+    """Returns the context for tests: MXNET_TEST_DEFAULT_CTX, otherwise the current context."""
     text = settings.TEST_DEFAULT_CTX()
     if text:
         kind, _, number = text.partition("(")
@@ -34,26 +34,26 @@ default_device, set_default_device = default_context, takes_device(set_default_c
 
 
 def default_dtype() -> type:
-    """float32."""
+    """Returns float32."""
     return np.float32
 
 
 def default_rtols() -> dict[np.dtype, float]:
-    """Relative tolerances by dtype."""
+    """Returns the default relative tolerances by dtype."""
     return {np.dtype(np.float16): 1e-2, np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-5, np.dtype(np.bool_): 0,
             np.dtype(np.int8): 0, np.dtype(np.uint8): 0, np.dtype(np.int32): 0, np.dtype(np.uint32): 0,
             np.dtype(np.int64): 0, np.dtype(np.uint64): 0, np_dtype("bfloat16"): 1e-2}
 
 
 def default_atols() -> dict[np.dtype, float]:
-    """Absolute tolerances by dtype."""
+    """Returns the default absolute tolerances by dtype."""
     return {np.dtype(np.float16): 1e-1, np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-20, np.dtype(np.bool_): 0,
             np.dtype(np.int8): 0, np.dtype(np.uint8): 0, np.dtype(np.int32): 0, np.dtype(np.uint32): 0,
             np.dtype(np.int64): 0, np.dtype(np.uint64): 0, np_dtype("bfloat16"): 1e-1}
 
 
 def default_numeric_eps() -> dict[np.dtype, float]:
-    """Steps of finite differences by dtype: powers of two, so that they are exact."""
+    """Returns the steps of finite differences by dtype. They are powers of two, which are exact."""
     return {np.dtype(np.float16): 1 / 2**6, np.dtype(np.float32): 1 / 2**9, np.dtype(np.float64): 1 / 2**14}
 
 
@@ -61,12 +61,12 @@ Tolerance: TypeAlias = float | Mapping[np.dtype, float] | None  # a number, by d
 
 
 def effective_dtype(dat: Any) -> np.dtype:
-    """The dtype that says how exact a value is (TF32 on GPUs is left to JAX's own settings)."""
+    """Returns the dtype that determines the precision of a value (JAX's settings control TF32 on GPUs)."""
     return np.dtype(getattr(dat, "dtype", np.dtype(type(dat))))
 
 
 def get_tolerance(dat: Any, tol: Any, default_tol: dict) -> float:
-    """`tol` as a number: as given, or by dtype, or the default for the value's dtype."""
+    """Returns `tol` as a number: as given, by dtype, or the default for the value's dtype."""
     if isinstance(tol, numbers.Number):
         return cast(float, tol)
     dtype = effective_dtype(dat)
@@ -75,21 +75,21 @@ def get_tolerance(dat: Any, tol: Any, default_tol: dict) -> float:
 
 def get_tols(x: Any, y: Any, rtol: Tolerance,
              atol: Tolerance) -> tuple[float, float]:
-    """(rtol, atol) for comparing x and y: the larger of what each asks for."""
+    """Returns (rtol, atol) for a comparison of x and y: the larger tolerances of the two."""
     return (max(get_tolerance(v, rtol, default_rtols()) for v in (x, y)),
             max(get_tolerance(v, atol, default_atols()) for v in (x, y)))
 
 
 def get_atol(atol: float | None = None, dtype: DTypeLike = np.dtype(np.float64)) -> float:
-    """`atol`, or the default for a dtype."""
+    """Returns `atol`, or the default for a dtype."""
     return default_atols()[np.dtype(dtype)] if atol is None else atol
 
 
 def get_rtol(rtol: float | None = None, dtype: DTypeLike = np.dtype(np.float64)) -> float:
-    """`rtol`, or the default for a dtype."""
+    """Returns `rtol`, or the default for a dtype."""
     return default_rtols()[np.dtype(dtype)] if rtol is None else rtol
 
 
 def get_etol(etol: float | None = None) -> float:
-    """`etol`, the share of elements that may be off; default 0."""
+    """Returns `etol`, the fraction of elements that may differ; by default 0."""
     return 0 if etol is None else etol

@@ -16,14 +16,14 @@ from ..io import MNISTIter
 
 def download(url: str, fname: str | None = None, dirname: str | None = None, overwrite: bool = False,
              retries: int = 5) -> str:
-    """Downloads a file (also file:// URLs) unless it is there; returns its path.
+    """Downloads a file (also file:// URLs) unless it exists; returns its path.
 
     Args:
-        url: where it is.
-        fname: its name here; default the URL's last part.
-        dirname: folder; default the current one.
-        overwrite: download in any case.
-        retries: how often to try.
+        url: URL of the file.
+        fname: local name; by default the last part of the URL.
+        dirname: directory; by default the current one.
+        overwrite: download even if the file exists.
+        retries: number of attempts.
 
     Raises:
         OSError: all attempts failed.
@@ -44,7 +44,7 @@ def download_model(model_name: str, dst_dir: str = "./", meta_info: dict | None 
 
 
 def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
-    """Downloads a zip archive into a folder and unpacks it there, unless it is there."""
+    """Downloads a zip archive to a directory and unpacks it there, unless it exists."""
     path = os.path.join(data_dir, data_origin_name)
     if not os.path.exists(path):
         download(url, dirname=data_dir, overwrite=False)
@@ -52,7 +52,7 @@ def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
 
 
 def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str) -> None:
-    """Downloads a bz2 file into a folder and unpacks it as `data_name`, unless it is there."""
+    """Downloads a bz2 file to a directory and unpacks it as `data_name`, unless it exists."""
     import bz2
     target, packed = os.path.join(data_dir, data_name), os.path.join(data_dir, data_origin_name)
     if not os.path.exists(target):
@@ -80,7 +80,8 @@ def _idx(path: str) -> np.ndarray:
 def get_mnist(path: str = "data") -> dict[str, np.ndarray]:
     """Returns MNIST as {train_data, train_label, test_data, test_label}; images (n, 1, 28, 28) in [0, 1].
 
-    Files in this folder, or in `path`, are used where they are; else they are downloaded here.
+    Files in the current directory or in `path` are used directly; missing files are downloaded to
+    the current directory.
     """
     arrays = []
     for name in _MNIST_FILES:
@@ -95,26 +96,26 @@ def get_mnist(path: str = "data") -> dict[str, np.ndarray]:
 
 
 def get_mnist_pkl() -> None:
-    """Puts mnist.pkl.gz into ./data, unless it is there."""
+    """Downloads mnist.pkl.gz to ./data, unless it exists."""
     if not os.path.exists("data/mnist.pkl.gz"):
         download("http://deeplearning.net/data/mnist/mnist.pkl.gz", dirname="data")
 
 
 def get_mnist_ubyte(path: str = "data") -> None:
-    """Puts MNIST's four files into the folder `path`, unless they are there."""
+    """Downloads the four files of MNIST to the directory `path`, unless they exist."""
     if not all(os.path.exists(os.path.join(path, n)) for n in _MNIST_FILES):
         get_zip_data(path, "http://data.mxnet.io/mxnet/data/mnist.zip", "mnist.zip")
 
 
 def get_cifar10(path: str = "data") -> None:
-    """Puts CIFAR-10's record files into the folder `path`/cifar, unless they are there."""
+    """Downloads the record files of CIFAR-10 to the directory `path`/cifar, unless they exist."""
     if not all(os.path.exists(os.path.join(path, "cifar", n)) for n in ("train.rec", "test.rec")):
         get_zip_data(path, "http://data.mxnet.io/mxnet/data/cifar10.zip", "cifar10.zip")
 
 
 def get_mnist_iterator(batch_size: int, input_shape: tuple, num_parts: int = 1, part_index: int = 0,
                        path: str = "data") -> tuple:
-    """Returns (training, validation) iterators over MNIST's files in the folder `path`."""
+    """Returns (training, validation) iterators over MNIST's files in the directory `path`."""
     get_mnist_ubyte(path)
     flat = len(input_shape) != 3
     paths = [os.path.join(path, n) for n in _MNIST_FILES]
@@ -123,10 +124,10 @@ def get_mnist_iterator(batch_size: int, input_shape: tuple, num_parts: int = 1, 
 
 
 def get_im2rec_path(home_env: str = "MXNET_HOME") -> str:
-    """The path of an `im2rec.py` script: below the environment's `home_env`.
+    """Returns the path of an `im2rec.py` script below the directory in the environment variable `home_env`.
 
     Raises:
-        OSError: there is none.
+        OSError: there is no such script.
     """
     home = os.environ.get(home_env)
     path = os.path.join(home, "tools", "im2rec.py") if home else ""

@@ -8,19 +8,19 @@ import numpy as np
 
 
 def gen_buckets_probs_with_ppf(ppf: Callable[[float], float], nbuckets: int) -> tuple[list, list]:
-    """Buckets of equal probability, by the inverse of the cumulative distribution."""
+    """Returns buckets of equal probability from the inverse of the cumulative distribution function."""
     edges = [ppf(i / nbuckets) for i in range(nbuckets + 1)]
     return list(zip(edges[:-1], edges[1:], strict=True)), [1.0 / nbuckets] * nbuckets
 
 
 def mean_check(generator: Callable, mu: float, sigma: float, nsamples: int = 1000000) -> bool:
-    """Returns whether the mean of samples lies where the central limit theorem has it 997 times in 1000."""
+    """Returns whether the mean of samples is within the central limit theorem's 99.7 % interval."""
     samples = np.array(generator(nsamples))
     return bool(mu - 3 * sigma / np.sqrt(nsamples) < samples.mean() < mu + 3 * sigma / np.sqrt(nsamples))
 
 
 def var_check(generator: Callable, sigma: float, nsamples: int = 1000000) -> bool:
-    """Returns whether the variance of samples lies within its expected spread."""
+    """Returns whether the variance of samples is within its expected range."""
     samples = np.array(generator(nsamples))
     spread = 5 * np.sqrt(2 * sigma**4 / (nsamples - 1))
     return bool(sigma**2 - spread < samples.var(ddof=1) < sigma**2 + spread)
@@ -28,13 +28,13 @@ def var_check(generator: Callable, sigma: float, nsamples: int = 1000000) -> boo
 
 def chi_square_check(generator: Callable, buckets: Sequence, probs: Sequence[float],
                      nsamples: int = 1000000) -> tuple[float, np.ndarray, np.ndarray]:
-    """(p-value, observed counts, expected counts) of a chi-square test of samples.
+    """Returns (p-value, observed counts, expected counts) of a chi-square test of samples.
 
     Args:
-        generator: generator(n) -> n samples.
+        generator: function generator(n) that returns n samples.
         buckets: values, or (low, high) pairs.
         probs: their probabilities.
-        nsamples: how many to draw.
+        nsamples: number of samples to draw.
     """
     import scipy.stats as stats
     if not buckets:
@@ -53,7 +53,7 @@ def chi_square_check(generator: Callable, buckets: Sequence, probs: Sequence[flo
 
 def verify_generator(generator: Callable, buckets: Sequence, probs: Sequence[float], nsamples: int = 1000000,
                      nrepeat: int = 5, success_rate: float = 0.2, alpha: float = 0.05) -> list[float]:
-    """p-values of repeated chi-square tests.
+    """Returns the p-values of repeated chi-square tests.
 
     Raises:
         AssertionError: fewer than `success_rate` of them exceed `alpha`.

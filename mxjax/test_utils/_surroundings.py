@@ -49,7 +49,7 @@ def environment(*args: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def discard_stderr() -> Iterator[None]:
-    """A `with` scope in which nothing reaches stderr, native code included."""
+    """A `with` scope that discards stderr, including that of native code."""
     sys.stderr.flush()
     saved = os.dup(2)
     with open(os.devnull, "w") as sink:
@@ -76,7 +76,7 @@ class _Described(Protocol):
 
 
 class DummyIter(DataIter):
-    """An iterator that gives a real one's first batch for ever, to time everything but the data."""
+    """An iterator that repeats the first batch of another iterator forever, to exclude data loading from timings."""
 
     def __init__(self, real_iter: _Described) -> None:
         super().__init__()
@@ -89,12 +89,12 @@ class DummyIter(DataIter):
         return self
 
     def next(self) -> Any:
-        """The batch."""
+        """Returns the batch."""
         return self.the_batch
 
 
 def list_gpus() -> range:
-    """Numbers of the GPUs that JAX sees."""
+    """Returns the indices of the GPUs that JAX sees."""
     return range(num_gpus())
 
 
@@ -115,5 +115,5 @@ def is_op_runnable() -> bool:
 
 
 def has_tvm_ops() -> bool:
-    """Returns whether operators compiled by TVM are there: no, XLA compiles them all."""
+    """Returns False, because XLA compiles all operators instead of TVM."""
     return False

@@ -1,4 +1,4 @@
-"""Symbols run, differentiated and compared with what is expected."""
+"""Running and differentiating symbols, and comparisons with expected values."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _by_name(what: str, names: list[str], values: Named, ctx: Context,
     if not isinstance(values, dict):
         values = dict(zip(names, values, strict=False))
     elif set(values) != set(names):
-        raise ValueError(f"the symbol's {what} are {names}, given are {list(values)}")
+        raise ValueError(f"the symbol's {what} are {names}, got {list(values)}")
     return {name: _placed(value, ctx, dtype) for name, value in values.items()}
 
 
@@ -73,7 +73,8 @@ def _aux(symbol: Symbol, states: Named | None, ctx: Context,
 def numeric_grad(executor: Executor, location: dict[str, NDArray], aux_states: dict[str, NDArray] | None = None,
                  eps: float = 1e-4, use_forward_train: bool = True,
                  dtype: DTypeLike = np.float32) -> dict[str, np.ndarray]:
-    """Gradients of the sum of an executor's first output by central differences, summed after subtracting.
+    """Computes gradients of the sum of an executor's first output by central differences, which are
+    summed after the subtraction.
 
     Args:
         executor: bound executor.
@@ -146,15 +147,16 @@ def check_numeric_gradient(sym: Symbol, location: Named,
                            grad_nodes: Sequence[str] | dict[str, str] | None = None, use_forward_train: bool = True,
                            ctx: Context | None = None, grad_stype_dict: dict | None = None,
                            dtype: DTypeLike = np.float32) -> None:
-    """Compares a symbol's gradients with finite differences, along a random projection of its output.
+    """Compares a symbol's gradients with finite differences of a random projection of its output.
 
     Args:
         sym: symbol with one output.
         location: NumPy arrays of the arguments, a list or a dictionary.
-        aux_states: of the auxiliary states.
+        aux_states: NumPy arrays of the auxiliary states.
         numeric_eps: step.
         rtol, atol: tolerances.
-        grad_nodes: names of the arguments to check (or a dictionary of their grad_req); default all.
+        grad_nodes: names of the arguments to check (or a dictionary of their grad_req); by default
+            all.
         use_forward_train: run in training mode.
         ctx: context.
         grad_stype_dict: storage types of gradients by name.
@@ -219,7 +221,7 @@ def check_symbolic_forward(sym: Symbol, location: Named,
         location: NumPy arrays of the arguments, a list or a dictionary.
         expected: the outputs, a list or a dictionary by output name.
         rtol, atol, equal_nan: tolerances.
-        aux_states: of the auxiliary states.
+        aux_states: NumPy arrays of the auxiliary states.
         ctx, dtype: context and dtype of the arrays.
 
     Raises:
@@ -300,12 +302,12 @@ def check_symbolic_backward(sym: Symbol, location: Named,
 
 def check_speed(sym: Symbol, location: dict | None = None, ctx: Context | None = None, N: int = 20,  # noqa: N803
                 grad_req: GradReq | None = None, typ: str = "whole", **kwargs: Any) -> float:
-    """Seconds of one run of a symbol, the mean of N.
+    """Returns the mean seconds of N runs of a symbol.
 
     Args:
-        sym, location, ctx, grad_req: as in `check_symbolic_backward`; random arguments of the shapes in kwargs where
-            location is None.
-        N: runs.
+        sym, location, ctx, grad_req: as in `check_symbolic_backward`; random arguments of the
+            shapes in kwargs if location is None.
+        N: number of runs.
         typ: "whole" (forward and backward) or "forward".
     """
     ctx = ctx or default_context()
@@ -370,17 +372,18 @@ def check_consistency(sym: Symbol | Sequence[Symbol], ctx_list: Sequence[dict], 
     """Checks that a symbol computes the same on several contexts and dtypes.
 
     Args:
-        sym: a symbol, or one for each context.
+        sym: a symbol, or one per context.
         ctx_list: dictionaries with "ctx", shapes by name, and "type_dict".
-        scale: of the random arguments.
-        grad_req: of all arguments; "null" compares the forward only.
+        scale: scale of the random arguments.
+        grad_req: grad_req of all arguments; "null" compares only the forward pass.
         arg_params, aux_params: values instead of random ones.
-        rtol, atol: tolerances (by dtype where None).
-        raise_on_err: raise at the first difference, else print it.
-        ground_truth: arrays to compare with, as returned; default those of the most exact dtype.
+        rtol, atol: tolerances (None: by dtype).
+        raise_on_err: raise at the first difference; otherwise print it.
+        ground_truth: arrays to compare with, as returned by this function; by default those of the
+            most precise dtype.
         equal_nan: NaNs are equal.
         use_uniform: uniform instead of normal arguments.
-        rand_type: dtype the random arguments are drawn in.
+        rand_type: dtype in which the random arguments are drawn.
 
     Returns:
         The ground truth: arrays by name.
@@ -426,7 +429,7 @@ def check_consistency(sym: Symbol | Sequence[Symbol], ctx_list: Sequence[dict], 
 
 def check_gluon_hybridize_consistency(net_builder: Callable, data_l: Sequence[Any], numpy_func: Callable | None = None,
                                       test_grad: bool = True, rtol: float = 1e-4, atol: float = 1e-4) -> None:
-    """Checks that a Gluon network computes the same hybridized and not."""
+    """Checks that a Gluon network computes the same values with and without hybridization."""
     saved: dict[str, np.ndarray] = {}
     first_out: np.ndarray | None = None
     first_grads: list[np.ndarray] = []

@@ -562,7 +562,7 @@ def main(before: str, *after: str) -> None:
                     np.testing.assert_allclose(got, expected, 2e-4, 2e-5)
             except Exception as error:
                 outcome, note = "differs", f"{type(error).__name__}: {str(error)[:600]}"
-        elif outcome == "refused" and "forked off" not in note:
+        elif outcome == "refused" and "was forked" not in note:
             outcome = "differs"
         print(json.dumps([name, outcome, note]), flush=True)
     os._exit(0)  # daemon threads are at work

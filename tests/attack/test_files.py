@@ -55,7 +55,7 @@ _SCALAR = b"\x80\x02}K\x00cnumpy.core.multiarray\nscalar\n%sU\x08AAAAAAAA\x86Rs.
 
 STATES = [
     ("an object's address", _SCALAR % (_DTYPE % b"O8"), "dtype 'O8'"),
-    ("a dtype turned into objects", _SCALAR % (_DTYPE % b"f8" + _DTYPE_STATE % (b"|", 63)), "no plain number's"),
+    ("a dtype turned into objects", _SCALAR % (_DTYPE % b"f8" + _DTYPE_STATE % (b"|", 63)), "that of plain numbers"),
     ("a dtype with fields", _SCALAR % (_DTYPE % b"V8" + _DTYPE_STATE % (b"|", 0)), "dtype 'V8'"),
     ("a number that is too short", _SCALAR.replace(b"U\x08AAAAAAAA", b"U\x01A") % (
         _DTYPE % b"f8" + _DTYPE_STATE % (b"<", 0)), "do not fit"),
@@ -68,8 +68,8 @@ STATES = [
     ("100,000 lists in each other", b"\x80\x03}K\x00" + b"]" * 100000 + b"a" * 99999 + b"s.", "nested more than 100"),
     ("100,000 tuples in each other", b"\x80\x03}K\x00N" + b"\x85" * 100000 + b"s.", "nested more than 100"),
     ("2^60 values by sharing", b"\x80\x03}K\x00Nq\x000" + b"h\x00h\x00\x86q\x000" * 60 + b"h\x00s.",
-     "share each other"),
-    ("2^60 values by doubling", b"\x80\x03}K\x00N" + b"2\x86" * 60 + b"s.", "DUP is not admitted"),
+     "share references"),
+    ("2^60 values by doubling", b"\x80\x03}K\x00N" + b"2\x86" * 60 + b"s.", "DUP is not allowed"),
     ("a list in itself", b"\x80\x03}K\x00]q\x00h\x00as.", "contains itself"),
     ("more than can be counted", b"\x80\x03}" + b"N0" * (3 << 20) + b".", "instructions"),
     ("a class as a value", b"\x80\x03}K\x00cmxnet.optimizer.optimizer\nSGD\ns.", "stands for a value"),
@@ -78,8 +78,8 @@ STATES = [
     ("keys that collide", b"\x80\x03}(" + b"".join(
         b"\x8a\x0c" + ((2 ** 61 - 1) * k).to_bytes(12, "little") + b"N" for k in range(1, 9)) + b"u.",
      "neither a name"),
-    ("a function", pickle.dumps({0: print}, 2), "__builtin__.print is not admitted"),
-    ("a class of the library", b"\x80\x03}K\x00cmxjax.recordio\nMXRecordIO\nX\x01\x00\x00\x00x\x85Rs.", "not admitted"),
+    ("a function", pickle.dumps({0: print}, 2), "__builtin__.print is not allowed"),
+    ("a class of the library", b"\x80\x03}K\x00cmxjax.recordio\nMXRecordIO\nX\x01\x00\x00\x00x\x85Rs.", "not allowed"),
     ("text as a state", pickle.dumps({0: ("x",)}, 2), "type str"),
     ("nothing", b"", ""), ("one byte", b"\x80", ""), ("no end", b"\x80\x03}", ""),
 ]
@@ -300,7 +300,7 @@ def test_states_name_their_file(tally, tmp_path):
     store.set_optimizer(mx.optimizer.SGD())
     for read in (lambda: mx.gluon.Trainer(net.collect_params(), "sgd", kvstore=None).load_states(str(path)),
                  lambda: store.load_optimizer_states(str(path))):
-        refused(tally, "states", read, "bad.states: optimizer states: os.system is not admitted")
+        refused(tally, "states", read, "bad.states: optimizer states: os.system is not allowed")
 
 
 def test_models_of_nonsense(tally, tmp_path):

@@ -325,10 +325,10 @@ def _bad_requests():
     """(what the error says, header, arrays): requests in good form that a server must refuse."""
     small, wide = np.zeros(3, "f"), np.zeros((100, 11), "f")
     push = {"op": "push", "key": 0, "form": "dense", "seen": 0}
-    yield "knows no request '__init__'", {"op": "__init__"}, []
-    yield "knows no request '_do_pull'", {"op": "_do_pull"}, []
-    yield "knows no request 'None'", {}, []
-    yield "knows no request", {"op": ["pull"]}, []
+    yield "unknown request '__init__'", {"op": "__init__"}, []
+    yield "unknown request '_do_pull'", {"op": "_do_pull"}, []
+    yield "unknown request 'None'", {}, []
+    yield "unknown request", {"op": ["pull"]}, []
     yield "field 'key' is 'None', a NoneType", {"op": "pull"}, []
     yield "field 'key'", {"op": "pull", "key": [1]}, []
     yield "field 'key'", {"op": "pull", "key": {"a": 1}}, []
@@ -342,7 +342,7 @@ def _bad_requests():
     yield "the stored one has", push, []
     yield "unknown form 'odd'", push | {"form": "odd"}, [small]
     yield "field 'seen'", push | {"seen": "now"}, [wide]
-    yield "nobody has said how", push | {"form": "packed"}, [np.zeros(250, np.uint8)]
+    yield "gradient compression has not been set", push | {"form": "packed"}, [np.zeros(250, np.uint8)]
     yield "unexpected arrays", push | {"form": "rows"}, [small]
     yield "unexpected arrays", push | {"form": "rows"}, [np.zeros((2, 10), "f"), np.zeros(3, np.int64)]
     yield "unexpected arrays", push | {"form": "rows"}, [np.zeros((2, 10), "f"), np.zeros(2, "f")]
@@ -483,8 +483,8 @@ def test_no_job_without_a_secret(tally, tmp_path):
     (tmp_path / "open").write_text(SECRET)
     (tmp_path / "open").chmod(0o644)
     cases = (({}, "needs a secret that only its processes know"),
-             ({"MXJAX_CLUSTER_TOKEN_FILE": str(tmp_path / "open")}, "others than its owner may use it"),
-             ({"MXJAX_CLUSTER_TOKEN": "short"}, "a secret has 16 to"))
+             ({"MXJAX_CLUSTER_TOKEN_FILE": str(tmp_path / "open")}, "users other than its owner can access it"),
+             ({"MXJAX_CLUSTER_TOKEN": "short"}, "a secret must have 16 to"))
     started = [subprocess.Popen(
         [sys.executable, "-m", "mxjax.kvstore_server"], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         env=_environment(DMLC_ROLE="scheduler", DMLC_PS_ROOT_URI="192.0.2.1", DMLC_PS_ROOT_PORT="9",
@@ -493,5 +493,5 @@ def test_no_job_without_a_secret(tally, tmp_path):
         output = popen.communicate(timeout=100)[0]
         right = popen.returncode == 1 and message in output and "Traceback" not in output
         tally.count("refused" if right else "differs", output)
-    with pytest.raises(mx.MXNetError, match="needs the secret"):
+    with pytest.raises(mx.MXNetError, match="requires the secret"):
         door.Door(["127.0.0.1"], 0, b"", "server", lambda channel: None, 1)

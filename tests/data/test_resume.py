@@ -209,7 +209,7 @@ def test_samplers_without_a_state_are_named(options, name):
     loader = data.DataLoader(range(9), **options)
     assert list(loader)  # all the same
     for function in (loader.state_dict, lambda: loader.load_state_dict({})):
-        with pytest.raises(TypeError, match=rf"^{name} has no state_dict\(\)"):
+        with pytest.raises(TypeError, match=rf"^{name} does not define state_dict\(\)"):
             function()
 
 
@@ -407,7 +407,7 @@ def test_states_of_other_files(records):
 
 @pytest.mark.parametrize("damage,words", [
     ({"position": 10}, "position .* 9 at most; got 10"), ({"position": -1}, "got -1"), ({"position": "x"}, "got 'x'"),
-    ({"drawn_by": "abc"}, "generator is damaged"), ({"drawn_by": [0] * 9}, "each number from 0 to 8 once")])
+    ({"drawn_by": "abc"}, "state is corrupt"), ({"drawn_by": [0] * 9}, "each number from 0 to 8 once")])
 def test_damaged_states(damage, words):
     sampler = data.RandomSampler(9)
     next(iter(sampler))

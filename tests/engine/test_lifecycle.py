@@ -73,7 +73,7 @@ def test_function_without_end_is_reported_at_exit():
         eng.push(lambda run_ctx: None, (x,), name="waiter")
         """, MXJAX_ENGINE_EXIT_TIMEOUT="0.3")
     assert code == 0 and seconds < 30
-    assert err == "mxjax engine: given up 0.3 s after the program's end: sleeper, waiter\n"
+    assert err == "mxjax engine: abandoned 0.3 s after the end of the program: sleeper, waiter\n"
 
 
 def test_errors_nobody_waited_for_are_reported_at_exit():
@@ -83,7 +83,7 @@ def test_errors_nobody_waited_for_are_reported_at_exit():
         eng.push(broken, (), (x,))
         """)
     assert code == 0
-    assert err == "mxjax engine: errors that no wait has raised: broken: ValueError('no such page')\n"
+    assert err == "mxjax engine: errors that were never raised by a wait: broken: ValueError('no such page')\n"
 
 
 def test_error_in_the_main_thread_keeps_its_exit_status():
@@ -140,5 +140,5 @@ def test_fork_with_work_that_does_not_end():
         print(x.version, y.version)
         """, MXJAX_ENGINE_EXIT_TIMEOUT="0.2")
     assert (code, err) == (0, "")
-    left = "had not finished when this process was forked off [mxjax explain forked-process]"
+    left = "had not finished when this process was forked [mxjax explain forked-process]"
     assert out.split("\n") == [f"engine: slow {left}", f"engine: after {left}", "works", "1 1", ""]

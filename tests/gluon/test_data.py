@@ -99,7 +99,7 @@ def test_batches_compile_nothing(compiles):
 
 
 def test_samples_that_form_no_array():
-    with pytest.raises(TypeError, match="NoneType cannot be put into an array.*batchify_fn"):
+    with pytest.raises(TypeError, match="NoneType cannot be converted to an array.*batchify_fn"):
         next(iter(data.DataLoader([{"a": None}], 1)))
     with pytest.raises(TypeError, match=r"sample 1 of the batch has the keys \['b'\], the first one has \['a'\]"):
         next(iter(data.DataLoader([{"a": 1}, {"b": 1}], 2)))

@@ -53,7 +53,7 @@ def test_streams(options):
     assert rounds(data.DataLoader(Numbers(5), 2, last_batch="discard", **options)) == [[0, 1], [2, 3]]
     assert rounds(data.DataLoader(Numbers(4), 2, auto_reload=True, **options)) == [[0, 1], [2, 3]]
     assert rounds(data.DataLoader(Numbers(0), 2, **options)) == []
-    with pytest.raises(TypeError, match="does not tell how many batches"):
+    with pytest.raises(TypeError, match="does not know its number of batches"):
         len(loader)
 
 
@@ -90,7 +90,7 @@ def test_what_a_stream_cannot_do():
         data.DataLoader(Numbers(3))
     once = data.DataLoader((i for i in range(3)), 2)
     assert rounds(once) == [[0, 1], [2]]
-    with pytest.raises(TypeError, match="generator is an iterator, which gives its samples once"):
+    with pytest.raises(TypeError, match="generator is an iterator, which can be consumed only once"):
         list(once)
 
 
@@ -142,7 +142,7 @@ def test_missing_numbers_lists_and_names():
     for series in (pandas.Series(lists), polars.Series(lists), arrow.array(lists)):
         assert data.ArrayDataset(series)[1].tolist() == [3, 4]
         assert mx.io.NDArrayIter({"x": series}, batch_size=2).provide_data[0].shape == (2, 2)
-    with pytest.raises(ValueError, match="columns of one name"):
+    with pytest.raises(ValueError, match="several columns have the same name"):
         mx.io.NDArrayIter(pandas.DataFrame([[1, 2]], columns=["a", "a"]))
     with pytest.raises(TypeError, match="collect"):
         data.ArrayDataset(polars.LazyFrame({"a": [1]}))

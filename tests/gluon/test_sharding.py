@@ -172,7 +172,7 @@ def test_rules_that_do_not_fit_are_refused(spec, what):
 
 def test_mistakes():
     mesh = jax.make_mesh((1,), ("data",))
-    for more, what in (({"sharding": "fsdp"}, "need a mesh"), ({"mesh": mesh, "sharding": "some"}, "sharding must be"),
+    for more, what in (({"sharding": "fsdp"}, "a mesh"), ({"mesh": mesh, "sharding": "some"}, "sharding must be"),
                        ({"mesh": mesh, "axis": "model"}, "no axis 'model'"), ({"clip_norm": 0}, "must be positive")):
         with pytest.raises(ValueError, match=what):
             step(**more)

@@ -95,5 +95,5 @@ def test_mistakes():
         step.run(DATA, LABEL)
     for inputs in ((mx.nd.array(DATA), mx.nd.array(LABEL[:2])), (mx.nd.array(DATA[:0]), mx.nd.array(LABEL[:0])),
                    (mx.nd.ones(3), mx.nd.ones(3))):
-        with pytest.raises(MXNetError, match=r"each input has the shape \(steps, batch, ...\)"):
+        with pytest.raises(MXNetError, match=r"each input must have the shape \(steps, batch, ...\)"):
             step.run(*inputs)

@@ -126,7 +126,7 @@ def test_wrong_arguments():
     trainer = gluon.Trainer([sparse], "sgd", update_on_kvstore=False)
     with pytest.raises(ValueError, match="sparse weights"):
         trainer.step(1)
-    with pytest.raises(RuntimeError, match="more than one"):
+    with pytest.raises(RuntimeError, match="supports only one"):
         gluon.Trainer([sparse], "sgd")
 
 

@@ -53,7 +53,7 @@ def test_selection_and_descriptions():
     for augmenter in chain:
         out, label = augmenter(out, label)
     assert out.shape == (12, 16, 3) and out.dtype == np.float32 and label.shape[1] == 5
-    with pytest.raises(AssertionError, match="one length"):
+    with pytest.raises(AssertionError, match="the same length"):
         mx.image.CreateMultiRandCropAugmenter([0.1, 0.2], max_attempts=[1, 2, 3])
     with pytest.warns(UserWarning, match="does nothing"):
         mx.image.DetRandomCropAug(area_range=(2, 1))

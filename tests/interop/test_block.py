@@ -55,7 +55,7 @@ def test_structures_and_mistakes():
         def hybrid_forward(self, F, x, pair):
             return [x + pair[0], (x * pair[1],)]
     block = Two()
-    with pytest.raises(MXNetError, match="give examples"):
+    with pytest.raises(MXNetError, match="pass example inputs"):
         block.to_jax()
     one = mx.nd.ones((2,))
     apply, params, aux = block.to_jax(one, [one, one])

@@ -111,7 +111,7 @@ def test_a_block_as_an_nnx_module():
 
 
 def test_mistakes():
-    with pytest.raises(TypeError, match="FlaxBlock takes"):
+    with pytest.raises(TypeError, match="FlaxBlock expects"):
         interop.FlaxBlock(object())
     with pytest.raises(MXNetError, match="example inputs"):
         interop.FlaxBlock(Net())

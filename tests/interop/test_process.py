@@ -265,7 +265,7 @@ try:
 except RuntimeError as error:
     print(error)
 """)
-    assert "imported already" in done.stdout, done.stderr[-3000:]
+    assert "already imported" in done.stdout, done.stderr[-3000:]
 
 
 @pytest.mark.parametrize("wanted", [True, False])

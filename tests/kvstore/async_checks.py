@@ -34,7 +34,7 @@ def check_a_push_before_the_optimizer_is_an_error():
     try:
         store.pull(3, mx.nd.zeros(shape))
     except mx.MXNetError as error:
-        assert "set_optimizer must come before push" in str(error)
+        assert "call set_optimizer before push" in str(error)
     else:
         raise AssertionError("nothing was raised")
     assert (_pulled(3) == 5).all()  # it is told once

@@ -22,7 +22,7 @@ def test_the_job_ends_well(job):
 def test_a_workers_death_is_no_reason_to_end_and_servers_may_be_threads():
     status, output = launch("-n", 2, "--keep-going", "async_death.py")
     assert status == 128 + 9, output
-    assert "[0] mxjax: worker 0: worker 1" in output and "the others go on" in output, output
+    assert "[0] mxjax: worker 0: worker 1" in output and "the others continue" in output, output
     assert "[0] goes on: 1 dead, value 3.0" in output, output
 
 

@@ -109,7 +109,7 @@ def test_workers_join_at_their_first_store(tmp_path):
 
 def test_joining_after_the_first_array_is_explained(tmp_path):
     for status, output in _slurm(tmp_path, "late"):
-        assert status != 0 and "JAX must not have started its devices" in output, output
+        assert status != 0 and "JAX must not have initialized its devices" in output, output
 
 
 def test_the_death_of_worker_0_is_told_in_one_message(tmp_path):

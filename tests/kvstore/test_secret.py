@@ -58,7 +58,7 @@ def test_processes_of_one_machine_agree_on_one():
 def test_files_that_others_may_use_are_refused(home, mode):
     path = secret.make()
     os.chmod(path, mode)
-    with pytest.raises(mx.MXNetError, match=f"others than its owner may use it .mode {mode:04o}"):
+    with pytest.raises(mx.MXNetError, match=f"users other than its owner can access it .mode {mode:04o}"):
         secret.find(local=True)
 
 
@@ -68,7 +68,7 @@ def test_other_files_are_refused(home, monkeypatch):
     (home / "short").write_text("guess me")
     (home / "theirs").touch(0o600)
     for name, message in (("none", "No such file"), ("pipe", "not a file"),
-                          ("short", "16 to 4096 characters, this one 8")):
+                          ("short", "16 to 4096 characters, this one has 8")):
         monkeypatch.setenv("MXJAX_CLUSTER_TOKEN_FILE", str(home / name))
         with pytest.raises(mx.MXNetError, match=message):
             secret.find(local=True)
@@ -77,5 +77,5 @@ def test_other_files_are_refused(home, monkeypatch):
     with pytest.raises(mx.MXNetError, match=r"belongs to user \d+, not to this one \(4711\)"):
         secret.find(local=True)
     monkeypatch.setenv("MXJAX_CLUSTER_TOKEN", "guess me")
-    with pytest.raises(mx.MXNetError, match="MXJAX_CLUSTER_TOKEN: a secret has 16"):
+    with pytest.raises(mx.MXNetError, match="MXJAX_CLUSTER_TOKEN: a secret must have 16"):
         secret.find(local=True)

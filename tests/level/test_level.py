@@ -51,7 +51,7 @@ def test_run_command(tmp_path):
 
 def test_one_level_for_a_process():
     status, output = run("import mxjax as mx; mx.gluon.nn.Dense; mx.interop.install_mxnet_alias(api=2)")
-    assert status == 1 and "this process speaks MXNet 1.9.1 since mxjax.gluon was loaded" in output, output
+    assert status == 1 and "this process uses MXNet 1.9.1 since mxjax.gluon was loaded" in output, output
 
 
 def test_a_level_chosen_late_changes_what_was_called_before():
@@ -91,5 +91,5 @@ except AttributeError as error:
     print(error)
 """, MXJAX_API="2")
     assert status == 0
-    assert output.count("is of MXNet 1.x, and this process speaks MXNet 2") == 3, output
+    assert output.count("belongs to MXNet 1.x, but this process uses MXNet 2") == 3, output
     assert "mx.gluon stands for it" in output and "MXJAX_API=1" in output

@@ -442,7 +442,7 @@ def test_storage_types_along_a_chain_and_in_graphs():
 
 
 def test_storage_types_have_to_agree():
-    with pytest.raises(MXNetError, match="takes dense inputs only"):
+    with pytest.raises(MXNetError, match="accepts only dense inputs"):
         mx.nd.Custom(SQUARE.tostype("csr"), op_type="test_scale")
     x = SQUARE.tostype("csr")
     x.attach_grad()

@@ -315,7 +315,7 @@ def test_only_what_the_command_line_names_is_loaded(server):
         assert server.ask("POST", "/v2/repository/models/changing/load", body)[0] == 400
     with pytest.raises(Exception, match="NOT_FOUND"):
         over_grpc.load_model("other")
-    with pytest.raises(Exception, match="INVALID_ARGUMENT.*has no parameters"):
+    with pytest.raises(Exception, match="INVALID_ARGUMENT.*must not have parameters"):
         over_grpc.load_model("changing", config="{}")
     over_grpc.close()
 

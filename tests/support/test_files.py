@@ -352,7 +352,7 @@ def test_archives_are_unpacked_within_their_folder(tmp_path):
         if name == "sub/a":
             unpack(packed, folder)
         else:
-            with pytest.raises(OSError, match="the name '../a' leads out of the folder .*packed"):
+            with pytest.raises(OSError, match="the name '../a' points outside the directory .*packed"):
                 unpack(packed, folder)
     assert (folder / "sub" / "a").read_bytes() == b"content"
     with tarfile.open(packed, "w:gz") as archive:

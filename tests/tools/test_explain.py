@@ -65,7 +65,7 @@ def test_errors_keep_what_they_hold():
 
 
 @pytest.mark.parametrize("message,code", [
-    ("gpu(0) is not there: JAX sees 0 gpu device(s); where the machine has one, pip install 'mxjax[cuda12]'",
+    ("gpu(0) is not available: JAX sees 0 gpu device(s); where the machine has one, pip install 'mxjax[cuda12]'",
      "device-missing"),
     ("images need OpenCV: pip install 'mxjax[image]'", "package-missing"),
     ("plan: there is no compiler for h100: pip install 'mxjax[cuda12]'", "compiler-missing"),

@@ -218,7 +218,7 @@ def test_a_secret_for_other_launchers(tmp_path, monkeypatch, capsys):
     assert path.parent.stat().st_mode & 0o777 == 0o700 and len(path.read_text().strip()) == 64
     with pytest.raises(SystemExit):
         main(["launch", "--make-token"])
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def test_a_server_or_scheduler_script_serves_and_ends(tmp_path):

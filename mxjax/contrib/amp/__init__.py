@@ -1,4 +1,4 @@
-"""`mx.contrib.amp`: mixed precision, while training (`init`) and for trained models (`convert_model`, ...)."""
+"""`mx.contrib.amp`: automatic mixed precision, for training (`init`) and for trained models (`convert_model`, ...)."""
 
 from . import amp, lists, loss_scaler
 from .amp import *

@@ -1,4 +1,4 @@
-"""What an operator's inputs are cast to: in a graph (`convert`), while one is composed, and in calls (`install`)."""
+"""The casts of operator inputs: in a graph (`convert`), and in imperative calls and new symbols (`install`)."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ class Policy:
                         for name in _tables.canonical(names)}
 
     def wanted(self, op: registry.Op, params: dict[str, Any]) -> str | None:
-        """A dtype, "widest", or None for what takes what comes."""
+        """Returns the dtype of an operator's inputs, "widest", or None to leave them unchanged."""
         return "float32" if self.on_condition(op, params) else self._dtypes.get(op.name)
 
     def on_condition(self, op: registry.Op, params: dict[str, Any]) -> bool:
-        """Returns whether it is in float32 for these parameters alone."""
+        """Returns whether an operator runs in float32 because of these parameters."""
         return any(str(params.get(p)) in values for p, values in self.conditional.get(op.name, ()))
 
 
 # ---------------------------------------------------------------- a whole graph
 def convert(outputs: Sequence[Entry], policy: Policy, excluded: Collection[str],
             data: Collection[str] | None = None) -> list[Entry]:
-    """Returns a float32 graph with casts where MXNet puts them; its outputs are float32.
+    """Returns a float32 graph with the same casts as in MXNet; its outputs are float32.
 
     Args:
         outputs: the graph's outputs.
-        policy: which operators take which dtype.
+        policy: dtypes of the operators.
         excluded: nodes that run in float32.
-        data: names of the inputs that are no parameters, where parameters are given in the dtype in which they are
-            used; None: all are float32.
+        data: names of the inputs that are not parameters, if parameters are passed in the dtype in
+            which they are used. None: all are float32.
     """
     conversion = _Conversion(policy, excluded, data)
     twins = rewrite(outputs, conversion.rule)
@@ -75,14 +75,14 @@ class _Conversion:
         self._known: dict[str, dict[tuple[int, int], Entry]] = {policy.target: {}, "float32": {}}
 
     def cast(self, entry: Entry, twin: Entry, dtype: str) -> Entry:
-        """Returns the cast of an entry, whose new form is `twin`; there is one for each dtype."""
+        """Returns the cast of an entry, whose new form is `twin`; there is one cast per dtype."""
         known, key = self._known[dtype], (id(entry[0]), entry[1])
         if key not in known:
             known[key] = made("amp_cast", f"{_name(entry)}_amp_cast_{dtype}", [twin], dtype=dtype), 0
         return known[key]
 
     def rule(self, node: Node, twins: list[Entry]) -> list[Entry] | None:
-        """Returns the new entries for the outputs of a node with these inputs; None: the node stays."""
+        """Returns the new entries for the outputs of a node with these inputs; None to keep the node."""
         if node.op is None:
             return None
         inputs: list[Entry] = twins
@@ -151,7 +151,8 @@ def _told(node: Node, first: str) -> tuple[list[str | None], list[str | None]]:
 
 
 def in_their_dtypes(outputs: Sequence[Entry], target: str, types: dict[tuple[int, int], str | None]) -> None:
-    """Notes in `types` of a converted graph what unknown inputs are: what they are cast to, if that is one dtype."""
+    """Adds the dtypes of unknown inputs of a converted graph to `types`: the dtype to which they
+    are cast, if it is unique."""
     seen: dict[int, str] = {}
     for node in topological(outputs):
         if node.op is None or node.op.name not in ("amp_cast", "amp_multicast"):
@@ -219,7 +220,7 @@ def _called(policy: Policy, scaler: Any) -> Callable[..., _Call]:
 
 
 def install(policy: Policy, scaler: Any) -> None:
-    """Has imperative calls and new symbols follow the policy."""
+    """Applies the policy to imperative calls and new symbols."""
     calling.on_call, symbol._on_compose = _called(policy, scaler), _composed(policy)
 
 

@@ -1,8 +1,9 @@
-"""Which operators run in which precision, by their registered names; aliases follow from the registry.
+"""The precision of each operator, by registered name; aliases follow from the registry.
 
-LOW: products and convolutions, where 16 bits are fast and safe. FP32: what loses too much in 16 bits. WIDEST: what
-needs all inputs in one dtype and takes the widest. The others take what comes. bfloat16 is kept to fewer operators, as
-in MXNet.
+LOW: matrix products and convolutions, where 16 bits are fast and safe. FP32: operators that lose
+too much precision in 16 bits. WIDEST: operators that need all inputs in one dtype and use the
+widest. All others run in the dtype of their inputs. Fewer operators run in bfloat16 than in
+float16, as in MXNet.
 """
 
 from __future__ import annotations
@@ -71,10 +72,10 @@ _BF16_NOT_WIDEST = {"Concat", "broadcast_mul", *(n for n in _WIDEST if "interlea
 
 
 def table(dtype: str, kind: str) -> list[str]:
-    """Registered names for a 16-bit dtype: kind "low", "fp32", "widest", or "both" (all others).
+    """Returns the registered names of a kind for a 16-bit dtype: "low", "fp32", "widest", or "both" (all others).
 
     Raises:
-        AssertionError: another dtype.
+        AssertionError: unknown dtype.
     """
     name = dtype_name(dtype)
     if name not in TARGETS:
@@ -92,10 +93,10 @@ def table(dtype: str, kind: str) -> list[str]:
 
 
 def canonical(names: Iterable[str]) -> set[str]:
-    """Registered names out of names and aliases; unknown ones are left out."""
+    """Converts names and aliases to registered names, and drops unknown ones."""
     return {op.name for op in map(registry.find, names) if op is not None}
 
 
 def spelled(names: Iterable[str]) -> list[str]:
-    """Names with all their aliases."""
+    """Returns names with all their aliases."""
     return [spelling for name in names if (op := registry.find(name)) for spelling in (op.name, *op.aliases)]

@@ -50,37 +50,37 @@ def __getattr__(name: str) -> Any:
 
 # ---------------------------------------------------------------- lists
 def list_lp16_ops(target_dtype: str) -> list[str]:
-    """Operators that run in the 16-bit dtype."""
+    """Returns the operators that run in the 16-bit dtype."""
     return _tables.spelled(_tables.table(target_dtype, "low"))
 
 
 def list_fp32_ops(target_dtype: str) -> list[str]:
-    """Operators that run in float32."""
+    """Returns the operators that run in float32."""
     return _tables.spelled(_tables.table(target_dtype, "fp32"))
 
 
 def list_lp16_fp32_ops(target_dtype: str) -> list[str]:
-    """Operators that run in the dtype of their inputs."""
+    """Returns the operators that run in the dtype of their inputs."""
     return _tables.spelled(_tables.table(target_dtype, "both"))
 
 
 def list_conditional_fp32_ops(target_dtype: str) -> list[tuple[str, str, list[str]]]:
-    """Operators that run in float32 for some values of a parameter: (operator, parameter, values)."""
+    """Returns the operators that run in float32 for some values of a parameter: (operator, parameter, values)."""
     return list(_tables.CONDITIONAL)
 
 
 def list_widest_type_cast(target_dtype: str) -> list[str]:
-    """Operators that run in the widest dtype of their inputs."""
+    """Returns the operators that run in the widest dtype of their inputs."""
     return _tables.spelled(_tables.table(target_dtype, "widest"))
 
 
 def list_loss_output_functions(target_dtype: str) -> list[str]:
-    """Operators that make the gradient of a loss themselves."""
+    """Returns the operators that compute the gradient of a loss themselves."""
     return list(_tables.LOSSES)
 
 
 def list_lp16_use_fp32_params(target_dtype: str) -> dict[str, list[str]] | None:
-    """Inputs that stay float32 by operator, with bfloat16; None with float16."""
+    """Returns the inputs that stay float32 with bfloat16, by operator; None with float16."""
     return dict(_tables.FP32_INPUTS) if dtype_name(target_dtype) == "bfloat16" else None
 
 
@@ -89,7 +89,7 @@ def _policy(target_dtype: DTypeLike, low: Sequence[str] | None, fp32: Sequence[s
     """The default lists, or those given instead.
 
     Raises:
-        AssertionError: another dtype, or an operator in two lists.
+        AssertionError: unknown dtype, or an operator in two lists.
     """
     target = dtype_name(target_dtype)
     chosen = {"target_dtype_ops": _tables.table(target, "low") if low is None else low,
@@ -109,7 +109,7 @@ def _policy(target_dtype: DTypeLike, low: Sequence[str] | None, fp32: Sequence[s
 
 # ---------------------------------------------------------------- training
 def warn_if_model_exists() -> None:
-    """Logs a warning where a caller has a block in a variable: it was made before `init`."""
+    """Logs a warning if a caller's variable contains a block that was created before `init`."""
     frame = inspect.currentframe()
     while frame is not None:
         for name, value in frame.f_locals.items():
@@ -123,16 +123,17 @@ def warn_if_model_exists() -> None:
 def init(target_dtype: str = "float16", target_precision_ops: Sequence[str] | None = None,
          conditional_fp32_ops: _Conditional | None = None, fp32_ops: Sequence[str] | None = None,
          layout_optimization: bool = False) -> None:
-    """Has operators cast their inputs by lists, from now on; call it before models are made.
+    """Makes operators cast their inputs according to lists. Call it before creating models.
 
     Args:
         target_dtype: "float16" or "bfloat16".
         target_precision_ops, fp32_ops: operators for that dtype and for float32, instead of the default ones.
         conditional_fp32_ops: (operator, parameter, values): float32 for these values.
-        layout_optimization: of MXNet 2; changes nothing: layouts are XLA's choice anyway.
+        layout_optimization: ignored, because XLA chooses layouts; accepted for compatibility with
+            MXNet 2.
 
     Raises:
-        AssertionError: another dtype, or an operator in two lists.
+        AssertionError: unknown dtype, or an operator in two lists.
 
     Example:
         amp.init()
@@ -163,11 +164,11 @@ def _trainer(trainer: object) -> Trainer:
 
 
 def init_trainer(optimizer_or_trainer: Trainer) -> None:
-    """Gives a trainer dynamic loss scaling: steps with overflowing gradients are left out.
+    """Enables dynamic loss scaling in a trainer: it skips steps with overflowing gradients.
 
     Raises:
         AssertionError: `init` has not been called.
-        TypeError: it is no Trainer.
+        TypeError: it is not a Trainer.
     """
     if _state["scaler"] is None:
         raise AssertionError("AMP not initialized, did you forget to call amp.init()?")
@@ -181,7 +182,7 @@ def init_trainer(optimizer_or_trainer: Trainer) -> None:
 
 @contextmanager
 def scale_loss(loss: NDArray | Sequence[NDArray], optimizer_or_trainer: Trainer) -> Iterator[Any]:
-    """The loss, or list of losses, times the loss scale; the trainer divides the gradients by it.
+    """Multiplies the loss, or list of losses, by the loss scale; the trainer divides the gradients by it.
 
     Raises:
         AssertionError: `init_trainer` has not been called.
@@ -198,10 +199,10 @@ def scale_loss(loss: NDArray | Sequence[NDArray], optimizer_or_trainer: Trainer)
 
 
 def unscale(optimizer_or_trainer: Trainer) -> None:
-    """Divides the gradients by the loss scale at once, e.g. before they are clipped.
+    """Divides the gradients by the loss scale immediately, e.g. before clipping.
 
     Raises:
-        TypeError: it is no Trainer.
+        TypeError: it is not a Trainer.
     """
     trainer = _trainer(optimizer_or_trainer)
     for param in trainer._params:
@@ -215,19 +216,20 @@ def convert_symbol(sym: Symbol, target_dtype: str = "float16", target_dtype_ops:
                    fp32_ops: Sequence[str] | None = None, conditional_fp32_ops: _Conditional | None = None,
                    excluded_sym_names: Sequence[str] | None = None, data_names: Sequence[str] | None = None,
                    cast_optional_params: bool = False) -> Symbol:
-    """A float32 graph with casts for mixed precision, for inference; its outputs are float32.
+    """Converts a float32 graph to mixed precision for inference; its outputs are float32.
 
     Args:
         sym: the graph.
         target_dtype: "float16" or "bfloat16".
         target_dtype_ops, fp32_ops, conditional_fp32_ops: lists of operators instead of the default ones.
         excluded_sym_names: nodes that stay in float32.
-        data_names: names of the inputs, which are float32; by default those without a dtype of their own. The others
-            are parameters, and get the dtype in which they are used.
-        cast_optional_params: parameters that are only used in 16 bits get that dtype themselves.
+        data_names: names of the inputs, which are float32; by default those without a declared
+            dtype. All others are parameters, and are converted to the dtype in which they are used.
+        cast_optional_params: convert parameters that are only used in 16 bits to that dtype.
 
     Raises:
-        AssertionError: another dtype, or an operator in two lists, or in none of the default ones.
+        AssertionError: unknown dtype, an operator in two lists, or one in none of the default
+            lists.
         MXNetError: an excluded name is not in the graph.
     """
     policy = _policy(target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops)
@@ -271,7 +273,7 @@ def convert_model(sym: Symbol, arg_params: dict[str, NDArray], aux_params: dict[
                   fp32_ops: Sequence[str] | None = None, conditional_fp32_ops: _Conditional | None = None,
                   excluded_sym_names: Sequence[str] | None = None,
                   cast_optional_params: bool = False) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
-    """A checkpoint for mixed precision; arguments and errors as in `convert_symbol`.
+    """Converts a checkpoint to mixed precision; arguments and errors as in `convert_symbol`.
 
     Returns:
         (symbol, arguments, auxiliary states).
@@ -290,14 +292,14 @@ def convert_hybrid_block(block: HybridBlock, target_dtype: str = "float16",
                          conditional_fp32_ops: _Conditional | None = None,
                          excluded_sym_names: Sequence[str] | None = None, ctx: Context = gpu(0),
                          cast_optional_params: bool = False) -> SymbolBlock:
-    """A block for mixed precision, for inference; further arguments as in `convert_symbol`.
+    """Converts a block to mixed precision for inference; further arguments as in `convert_symbol`.
 
     Args:
-        block: hybridized and called once.
-        ctx: where the new block's parameters live.
+        block: a block that has been hybridized and called.
+        ctx: context of the new block's parameters.
 
     Raises:
-        AssertionError: it is no HybridBlock.
+        AssertionError: `block` is not a HybridBlock.
         RuntimeError: it has not been hybridized and called.
     """
     if not isinstance(block, HybridBlock):
@@ -319,10 +321,10 @@ def convert_bucketing_module(bucketing_mod: BucketingModule, target_dtype: str =
                              conditional_fp32_ops: _Conditional | None = None,
                              excluded_sym_names: Sequence[str] | None = None,
                              cast_optional_params: bool = False) -> BucketingModule:
-    """A bucketing module with converted graphs and parameters; further arguments as in `convert_symbol`.
+    """Converts a bucketing module to mixed precision; further arguments as in `convert_symbol`.
 
     Raises:
-        AssertionError: it is no BucketingModule, or has no buckets or parameters.
+        AssertionError: it is not a BucketingModule, or has no buckets or parameters.
     """
     if not isinstance(bucketing_mod, BucketingModule) or not bucketing_mod._buckets or \
             not bucketing_mod.params_initialized:

@@ -1,4 +1,4 @@
-"""Dynamic loss scaling: as large as gradients in 16 bits allow (arXiv:1710.03740)."""
+"""Dynamic loss scaling, with the largest factor that 16-bit gradients allow (arXiv:1710.03740)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["LossScaler"]
 
 
 class LossScaler:
-    """The factor of the loss: halved when a gradient overflows, doubled after 2000 steps without."""
+    """The factor of the loss: halved when a gradient overflows, doubled after 2000 steps without overflow."""
 
     def __init__(self) -> None:
         self._loss_scale = self._next_loss_scale = 2.0**16
@@ -27,7 +27,7 @@ class LossScaler:
         return self._loss_scale
 
     def has_overflow(self, params: Sequence[Parameter]) -> bool:
-        """Returns whether a gradient is not finite; sets the factor for the next step."""
+        """Returns whether a gradient is not finite, and sets the factor for the next step."""
         grads = [p.list_grad()[0] for p in params if p.grad_req != "null"]
         with autograd.pause():
             overflow = bool(grads) and not multi_all_finite(*grads, num_arrays=len(grads)).asnumpy().all()

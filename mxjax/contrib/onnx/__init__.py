@@ -1,4 +1,4 @@
-"""`mx.contrib.onnx`: where MXNet has the import of ONNX files, and first had the export (now `mx.onnx`)."""
+"""`mx.contrib.onnx`: MXNet's module for the import of ONNX files, and originally the export (now `mx.onnx`)."""
 
 from ...onnx import export_model, get_model_metadata, import_model, import_to_gluon
 from . import onnx2mx

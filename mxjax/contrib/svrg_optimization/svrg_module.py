@@ -1,4 +1,4 @@
-"""A module that trains with variance reduced gradients."""
+"""A module that trains with variance-reduced gradients."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ def _gradients(module: Module) -> list[list[NDArray]]:
 class SVRGModule(Module):
     """A Module whose gradients are g(w, batch) - g(v, batch) + g(v, all data). Johnson and Zhang, NIPS 2013.
 
-    v are the parameters as they were when the gradient over all data was last computed, which happens every
+    v are the parameters at the last computation of the gradient over all data, which happens every
     `update_freq` epochs.
 
     Args:
         symbol, data_names, label_names, logger, context, work_load_list, fixed_param_names, state_names, group2ctxs,
             compression_params: as in `Module`.
-        update_freq: after how many epochs to compute the gradient over all data.
+        update_freq: number of epochs between computations of the gradient over all data.
 
     Raises:
-        TypeError: `update_freq` is no int.
+        TypeError: `update_freq` is not an int.
         ValueError: it is not positive.
     """
 
@@ -90,14 +90,14 @@ class SVRGModule(Module):
         self._mod_aux._reset_bind()
 
     def reshape(self, data_shapes: Shapes, label_shapes: Shapes | None = None) -> None:
-        """As `Module.reshape`."""
+        """Like `Module.reshape`."""
         super().reshape(data_shapes, label_shapes=label_shapes)
         self._mod_aux.reshape(data_shapes, label_shapes=label_shapes)
 
     def bind(self, data_shapes: Shapes, label_shapes: Shapes | None = None, for_training: bool = True,
              inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: BaseModule | None = None,
              grad_req: GradReq = "write") -> None:
-        """As `Module.bind`."""
+        """Like `Module.bind`."""
         arguments = (data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, shared_module, grad_req)
         super().bind(*arguments)
         if for_training:
@@ -105,7 +105,7 @@ class SVRGModule(Module):
 
     def init_optimizer(self, kvstore: StoreLike = "local", optimizer: Optimizer | str = "sgd",
                        optimizer_params: Options = (("learning_rate", 0.01),), force_init: bool = False) -> None:
-        """As `Module.init_optimizer`."""
+        """Like `Module.init_optimizer`."""
         params = self.get_params()[0]
         self._param_dict = [{name: nd.zeros(array.shape, ctx=ctx) for name, array in params.items()}
                             for ctx in self._context]
@@ -132,24 +132,24 @@ class SVRGModule(Module):
                           **{"rescale_grad": 1.0 / samples, **params, "param_idx2name": dict(enumerate(numbered))})
 
     def forward(self, data_batch: DataBatch | list[DataBatch], is_train: bool | None = None) -> None:
-        """As `Module.forward`, with both sets of parameters in training."""
+        """Like `Module.forward`, with both sets of parameters in training."""
         super().forward(data_batch, is_train)
         if is_train:
             self._mod_aux.forward(data_batch, is_train)
 
     def backward(self, out_grads: list[NDArray] | None = None) -> None:
-        """As `Module.backward`, for both sets of parameters."""
+        """Like `Module.backward`, for both sets of parameters."""
         super().backward(out_grads)
         if self._mod_aux.binded:
             self._mod_aux.backward(out_grads)
 
     def prepare(self, data_batch: DataBatch, sparse_row_id_fn: RowIds | None = None) -> None:
-        """As `Module.prepare`."""
+        """Like `Module.prepare`."""
         super().prepare(data_batch, sparse_row_id_fn=sparse_row_id_fn)
         self._mod_aux.prepare(data_batch, sparse_row_id_fn=sparse_row_id_fn)
 
     def update(self) -> None:
-        """As `Module.update`, by the variance reduced gradients."""
+        """Like `Module.update`, with the variance-reduced gradients."""
         self._update_svrg_gradients()
         super().update()
 
@@ -169,9 +169,9 @@ class SVRGModule(Module):
         return current
 
     def update_full_grads(self, train_data: DataIter) -> None:
-        """Keeps the current parameters, and computes the mean of their gradients over all batches.
+        """Stores the current parameters and computes the mean of their gradients over all batches.
 
-        As in MXNet the sum begins with the previous mean, not with zero.
+        As in MXNet, the sum starts from the previous mean instead of zero.
         """
         names = _group(self).param_names
         self._mod_aux.set_params(*self.get_params())
@@ -209,7 +209,7 @@ class SVRGModule(Module):
             force_init: bool = False, begin_epoch: int = 0, num_epoch: int | None = None,
             validation_metric: MetricLike | None = None, monitor: Monitor | None = None,
             sparse_row_id_fn: RowIds | None = None) -> None:
-        """As `Module.fit`; computes the gradients over all data every `update_freq` epochs."""
+        """Like `Module.fit`; computes the gradients over all data every `update_freq` epochs."""
         super().fit(train_data, eval_data, eval_metric, epoch_end_callback, batch_end_callback, kvstore, optimizer,
                     optimizer_params, eval_end_callback, eval_batch_end_callback, initializer, arg_params, aux_params,
                     allow_missing, force_rebind, force_init, begin_epoch, num_epoch, validation_metric, monitor,

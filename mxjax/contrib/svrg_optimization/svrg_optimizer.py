@@ -1,4 +1,4 @@
-"""Optimizers of `SVRGModule`: one for the parameters, and an assignment for the gradients over all data."""
+"""Optimizers of `SVRGModule`: one for the parameters, and one that assigns the gradients over all data."""
 
 from __future__ import annotations
 

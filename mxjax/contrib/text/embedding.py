@@ -1,4 +1,4 @@
-"""Vectors of words: from files of one's own, GloVe's and fastText's; several side by side."""
+"""Word embeddings: GloVe, fastText, custom files, and combinations of several."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ ROOT = os.path.join(data_dir(), "embeddings")
 
 
 def register(embedding_cls: type) -> type:
-    """Makes a class of embeddings known to `create`; usable as a decorator."""
+    """Registers a class of embeddings for `create`; usable as a decorator."""
     return registry.get_register_func(_TokenEmbedding, "token embedding")(embedding_cls)
 
 
 def create(embedding_name: str, **kwargs: Any) -> _TokenEmbedding:
-    """An embedding by the name of its class.
+    """Creates an embedding by the name of its class.
 
     Args:
-        embedding_name: e.g. "glove"; upper or lower case.
+        embedding_name: e.g. "glove"; case does not matter.
         kwargs: arguments of the class.
     """
     return registry.get_create_func(_TokenEmbedding, "token embedding")(embedding_name, **kwargs)
 
 
 def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
-    """Names of the files that can be loaded: a list for one class of embeddings, or a dict of lists for all.
+    """Returns the names of available files: a list for one class of embeddings, or a dict of lists for all classes.
 
     Raises:
         KeyError: there is no such class.
@@ -169,15 +169,15 @@ class _TokenEmbedding(Vocabulary):
 
     @property
     def idx_to_vec(self) -> NDArray:
-        """Vectors by the tokens' numbers: (tokens, vec_len)."""
+        """Vectors by token index: (tokens, vec_len)."""
         return self._idx_to_vec
 
     def get_vecs_by_tokens(self, tokens: str | list[str], lower_case_backup: bool = False) -> NDArray:
-        """The vector (vec_len,) of a token, or those (tokens, vec_len) of a list of tokens.
+        """Returns the vector (vec_len,) of a token, or the vectors (tokens, vec_len) of a list of tokens.
 
         Args:
             tokens: a token, or a list.
-            lower_case_backup: look for a token without a number in lower case as well.
+            lower_case_backup: also look up unknown tokens in lower case.
         """
         def index(token: str) -> int:
             if lower_case_backup and token not in self._token_to_idx:
@@ -194,8 +194,8 @@ class _TokenEmbedding(Vocabulary):
             new_vectors: (tokens, vec_len), or (vec_len,) for one token.
 
         Raises:
-            AssertionError: `new_vectors` is no NDArray or has another shape.
-            ValueError: a token has no number.
+            AssertionError: `new_vectors` is not an NDArray or has another shape.
+            ValueError: a token is unknown.
         """
         tokens = tokens if isinstance(tokens, list) else [tokens]
         if not isinstance(new_vectors, NDArray) or new_vectors.ndim != 2 and (new_vectors.ndim, len(tokens)) != (1, 1):
@@ -220,8 +220,9 @@ class GloVe(_TokenEmbedding):
 
     Args:
         pretrained_file_name: one of `get_pretrained_file_names("glove")`.
-        embedding_root: folder that holds the folder "glove" with the files; what is missing is downloaded.
-        init_unknown_vec: function(shape=length) -> vector of the unknown token.
+        embedding_root: directory that contains the directory "glove" with the files; missing files
+            are downloaded.
+        init_unknown_vec: function(shape=length) that returns the vector of the unknown token.
         vocabulary: keep only its tokens.
         kwargs: arguments of `Vocabulary`.
 
@@ -250,7 +251,8 @@ class FastText(_TokenEmbedding):
 
     Args:
         pretrained_file_name: one of `get_pretrained_file_names("fasttext")`.
-        embedding_root: folder that holds the folder "fasttext" with the files; what is missing is downloaded.
+        embedding_root: directory that contains the directory "fasttext" with the files; missing
+            files are downloaded.
         init_unknown_vec, vocabulary, kwargs: as in `GloVe`.
 
     Raises:
@@ -272,17 +274,17 @@ class FastText(_TokenEmbedding):
 
 
 class CustomEmbedding(_TokenEmbedding):
-    """Vectors from a file of one's own: lines of a token and numbers.
+    """Vectors from a custom file, whose lines contain a token and numbers.
 
     Args:
         pretrained_file_path: the file.
-        elem_delim: what stands between token and numbers.
-        encoding: of the file.
+        elem_delim: delimiter between token and numbers.
+        encoding: encoding of the file.
         init_unknown_vec, vocabulary, kwargs: as in `GloVe`.
 
     Raises:
-        ValueError: there is no such file, no vector in it, or something else than numbers.
-        AssertionError: a line has no numbers, or more or fewer than others.
+        ValueError: there is no such file, it contains no vectors, or a value is not a number.
+        AssertionError: a line has no numbers, or another count than other lines.
     """
 
     def __init__(self, pretrained_file_path: str, elem_delim: str = " ", encoding: str = "utf8",
@@ -293,14 +295,14 @@ class CustomEmbedding(_TokenEmbedding):
 
 
 class CompositeEmbedding(_TokenEmbedding):
-    """The vectors of several embeddings, one after the other, for each token of a vocabulary.
+    """Concatenates the vectors of several embeddings for each token of a vocabulary.
 
     Args:
         vocabulary: the tokens.
         token_embeddings: an embedding, or a list.
 
     Raises:
-        AssertionError: an argument is of a wrong kind.
+        AssertionError: an argument has the wrong type.
     """
 
     def __init__(self, vocabulary: Vocabulary, token_embeddings: _TokenEmbedding | list[_TokenEmbedding]) -> None:

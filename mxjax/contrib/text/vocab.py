@@ -1,4 +1,4 @@
-"""Words and their numbers."""
+"""Vocabularies: mappings between words and indices."""
 
 from ..._support.text import UNKNOWN_IDX as UNKNOWN_IDX
 from ..._support.text import Vocabulary

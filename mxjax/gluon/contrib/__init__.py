@@ -1,4 +1,4 @@
-"""Layers, cells, data sets and the estimator that MXNet keeps apart from the rest of Gluon."""
+"""Gluon's contrib package: further layers, cells and data sets, and the estimator."""
 
 from . import cnn, data, estimator, nn, rnn
 

@@ -1,7 +1,7 @@
-"""MXNet's pieces for worker processes of one's own: queues that carry arrays, the loops around them, and the iterator
-over a `multiprocessing` pool that libraries subclass.
+"""MXNet's building blocks for custom worker processes: queues that carry arrays, the loops around
+them, and the iterator over a `multiprocessing` pool that libraries subclass.
 
-The `DataLoader` does not need them; scripts and libraries that start processes themselves do.
+The `DataLoader` does not use them. They serve scripts and libraries that start their own processes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["ConnectionWrapper", "Queue", "SimpleQueue", "fetcher_loop_v1", "rebu
 
 
 def rebuild_ndarray(pid: int, fd: Any, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
-    """An NDArray out of what `reduce_ndarray` gave: who sent it, a descriptor of the memory, shape and dtype."""
+    """Rebuilds an NDArray from the result of `reduce_ndarray`: sender, memory descriptor, shape and dtype."""
     number = fd.detach()
     try:
         memory = mmap.mmap(number, 0)
@@ -48,7 +48,7 @@ def rebuild_ndarray(pid: int, fd: Any, shape: tuple[int, ...], dtype: DTypeLike)
 
 
 def reduce_ndarray(data: NDArray) -> tuple:
-    """Returns how an NDArray is sent to another process, by shared memory: (function, its arguments)."""
+    """Reduces an NDArray to (function, arguments) for another process, through shared memory."""
     values = data.asnumpy()
     with transport._memory() as file:
         file.write(values.data if values.size else b"\0")
@@ -57,17 +57,17 @@ def reduce_ndarray(data: NDArray) -> tuple:
 
 
 def rebuild_np_ndarray(pid: int, fd: Any, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
-    """An mx.np.ndarray out of what `reduce_np_ndarray` gave."""
+    """Rebuilds an mx.np.ndarray from the result of `reduce_np_ndarray`."""
     return rebuild_ndarray(pid, fd, shape, dtype).as_np_ndarray()
 
 
 def reduce_np_ndarray(data: ndarray) -> tuple:
-    """As `reduce_ndarray`, for mx.np.ndarrays."""
+    """Like `reduce_ndarray`, for mx.np.ndarrays."""
     return rebuild_np_ndarray, reduce_ndarray(data)[1]
 
 
 class ConnectionWrapper:
-    """A connection whose `send` and `recv` take arrays; otherwise the connection it is given.
+    """Wraps a connection so that `send` and `recv` also transfer arrays.
 
     Args:
         conn: a `multiprocessing.connection.Connection`.
@@ -83,7 +83,7 @@ class ConnectionWrapper:
         self._conn.send_bytes(out.getvalue())
 
     def recv(self) -> Any:
-        """The next object."""
+        """Receives an object."""
         return pickle.loads(self._conn.recv_bytes())
 
     def __getattr__(self, name: str) -> Any:
@@ -91,14 +91,14 @@ class ConnectionWrapper:
 
 
 class Queue(multiprocessing.queues.Queue):
-    """A queue between processes that carries arrays; arguments as `multiprocessing.Queue`."""
+    """A queue between processes that also carries arrays; arguments as in `multiprocessing.Queue`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, ctx=multiprocessing.get_context(), **kwargs)
 
 
 class SimpleQueue(multiprocessing.queues.SimpleQueue):
-    """A queue between processes that carries arrays; arguments as `multiprocessing.SimpleQueue`."""
+    """A queue between processes that also carries arrays; arguments as in `multiprocessing.SimpleQueue`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, ctx=multiprocessing.get_context(), **kwargs)
@@ -117,7 +117,7 @@ def _as_in_context(data: object, ctx: Context) -> Any:
 
 
 def worker_loop_v1(dataset: Indexed, key_queue: Any, data_queue: Any, batchify_fn: Callable) -> None:
-    """Loads batches: takes (number, indices) from a queue, puts (number, batch) into another; (None, None) ends it."""
+    """Loads batches: reads (number, indices) from a queue and writes (number, batch) to another, until (None, None)."""
     while (task := key_queue.get())[0] is not None:
         number, indices = task
         data_queue.put((number, batchify_fn([dataset[i] for i in indices])))
@@ -125,7 +125,7 @@ def worker_loop_v1(dataset: Indexed, key_queue: Any, data_queue: Any, batchify_f
 
 def fetcher_loop_v1(data_queue: Any, data_buffer: dict[int, Any], pin_memory: bool = False, pin_device_id: int = 0,
                     data_buffer_lock: threading.Lock | None = None) -> None:
-    """Takes (number, batch) from a queue and stores the batches by number; (None, None) ends it."""
+    """Reads (number, batch) from a queue and stores the batches by number, until (None, None)."""
     ctx = cpu_pinned(pin_device_id) if pin_memory else cpu()
     lock = data_buffer_lock or threading.Lock()
     while (item := data_queue.get())[0] is not None:

@@ -1,4 +1,4 @@
-"""Which samplers have a state."""
+"""Samplers whose position can be saved and restored."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def _without(sampler: object) -> Any:
 
 
 def has_state(sampler: object) -> bool:
-    """Returns whether a sampler, and the one within it, has `state_dict` and `load_state_dict`."""
+    """Returns whether a sampler and the sampler within it have `state_dict` and `load_state_dict`."""
     return _without(sampler) is None
 
 
 def need_state(sampler: Any) -> Resumable:
-    """Returns the sampler; raises TypeError where it, or the one within it, has no state, and names that."""
+    """Returns the sampler; raises a TypeError that names it if it, or the sampler within it, has no state."""
     result = _without(sampler)
     if result is not None:
-        raise TypeError(f"{type(result).__name__} has no state_dict() and load_state_dict() for its own order, so what "
-                        "uses it cannot be resumed: define both, or use a sampler of gluon.data")
+        raise TypeError(f"{type(result).__name__} does not define state_dict() and load_state_dict() for its order, so "
+                        "a loader that uses it cannot be resumed: define both, or use a sampler of gluon.data")
     return sampler

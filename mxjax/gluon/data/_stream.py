@@ -1,4 +1,4 @@
-"""Data sets that give their samples in an order of their own, without numbers: streams."""
+"""Iterable data sets (streams), which yield samples in their own order, without indices."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["End", "Stream", "StreamBatchify", "StreamBatches", "is_stream"]
 
 
 class End:
-    """Mark behind the last sample of a stream, and behind its last batch."""
+    """Marks the end of a stream's samples and of its batches."""
 
 
 def is_stream(dataset: object) -> bool:
-    """Returns whether a data set can only be iterated over, as WebDataset, grain and Hugging Face have them."""
+    """Returns whether a data set can only be iterated over, like those of WebDataset, grain and Hugging Face."""
     if not hasattr(dataset, "__iter__"):
         return False
     if any(kind.__name__ == "IterableDataset" for kind in type(dataset).__mro__):  # some inherit an idle __getitem__
@@ -26,10 +26,10 @@ def is_stream(dataset: object) -> bool:
 
 
 class Stream:
-    """A stream's samples by number, where the numbers go up; any other number begins anew and passes over those before.
+    """Provides a stream's samples by ascending index; a smaller index restarts the stream and skips to it.
 
     Args:
-        dataset: gives a new iterator over the same samples each time it is asked.
+        dataset: iterable that can be iterated over repeatedly.
     """
 
     def __init__(self, dataset: Iterable[Any]) -> None:
@@ -45,8 +45,8 @@ class Stream:
         if samples is None or number == 0 or number != self._next:
             begun = iter(self._dataset)
             if begun is self._dataset and samples is not None:
-                raise TypeError(f"{type(begun).__name__} is an iterator, which gives its samples once: give the "
-                                "DataLoader an object whose __iter__ begins anew")
+                raise TypeError(f"{type(begun).__name__} is an iterator, which can be consumed only once: pass the "
+                                "DataLoader an object whose __iter__ starts again")
             samples = self._samples = itertools.islice(begun, number, None)
         self._next = -1  # where it raises: what has failed must not look like the end
         sample = next(samples, End())
@@ -55,11 +55,11 @@ class Stream:
 
 
 class StreamBatchify:
-    """A function that makes batches, for samples some of which are behind the end.
+    """Batchify function for samples of which some may lie beyond the end of the stream.
 
     Args:
         batchify: the function.
-        size: samples in a whole batch.
+        size: samples in a full batch.
         last_batch: "keep" or "discard".
     """
 
@@ -72,10 +72,10 @@ class StreamBatchify:
 
 
 class StreamBatches(Sampler):
-    """Batches of ever higher numbers; whoever takes them says when a stream has ended.
+    """Yields batches of ascending indices until the consumer calls `finish` at the end of the stream.
 
     Args:
-        batch_size: numbers in a batch.
+        batch_size: indices in a batch.
     """
 
     def __init__(self, batch_size: int) -> None:
@@ -94,21 +94,21 @@ class StreamBatches(Sampler):
             yield list(range(first, self._position))
 
     def __len__(self) -> int:
-        raise TypeError("a data set that can only be iterated over does not tell how many batches it has")
+        raise TypeError("a data set that can only be iterated over does not know its number of batches")
 
     def finish(self) -> None:
-        """The next iteration is of a new round."""
+        """Makes the next iteration start a new epoch."""
         self._position = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns how many samples of the round were given out."""
+        """Returns the number of samples consumed in this epoch."""
         return {"kind": "stream", "batch_size": self.size, "position": self._position}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Have the next iteration go on from where `state_dict` was called.
+        """Makes the next iteration continue from where `state_dict` was called.
 
         Raises:
-            ValueError: it is of something else, or of another batch size.
+            ValueError: the state belongs to another kind of sampler or another batch size.
         """
         check_state("stream", state, {"kind": "stream", "batch_size": self.size}, ("position",))
         self._position = check_count("stream", "position", state["position"], 2 ** 62)

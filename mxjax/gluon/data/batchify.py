@@ -1,6 +1,7 @@
-"""`mx.gluon.data.batchify`: functions that make a batch of samples, for a `DataLoader`'s `batchify_fn`.
+"""`mx.gluon.data.batchify`: functions that combine samples into a batch, for the `batchify_fn` of a `DataLoader`.
 
-`use_shared_mem` is MXNet's and changes nothing here: loaders move batches from their processes themselves.
+`use_shared_mem` is accepted for compatibility and ignored: loaders always move batches through
+shared memory.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = ["Append", "AsList", "Group", "Pad", "Stack"]
 
 
 class Stack:
-    """Puts samples of one shape together along a new first axis; tuples and lists part by part.
+    """Stacks samples of the same shape along a new first axis; tuples and lists element by element.
 
     Args:
         use_shared_mem: see above.
@@ -46,12 +47,12 @@ class Stack:
 
 
 class Pad:
-    """Puts samples of several sizes together along a new first axis, each padded to the largest size of each axis.
+    """Stacks samples of different sizes along a new first axis, each padded to the largest size of each axis.
 
     Args:
-        val: what to pad with; 0 by default.
-        dtype: of the batch; the samples' by default.
-        round_to: sizes are rounded up to multiples of it.
+        val: padding value; 0 by default.
+        dtype: dtype of the batch; by default that of the samples.
+        round_to: round sizes up to a multiple of this number.
         use_shared_mem: see above.
 
     Example:
@@ -70,7 +71,7 @@ class Pad:
 
     def __call__(self, data: Sequence[Any]) -> Any:
         if not isinstance(data[0], nd.NDArray | np.ndarray | list):
-            raise NotImplementedError(f"Pad takes arrays or lists, got samples of type {type(data[0]).__name__}; for "
+            raise NotImplementedError(f"Pad expects arrays or lists, got samples of type {type(data[0]).__name__}; for "
                                       "samples of several parts use Group(Pad(), Pad(), ...)")
         if isinstance(data[0], nd.NDArray) and not self._warned:
             self._warned = True
@@ -89,11 +90,11 @@ class Pad:
 
 
 class Append:
-    """Makes a list of arrays, one for each sample.
+    """Collects the samples in a list of arrays.
 
     Args:
-        expand: give each an axis of length 1 for the batch.
-        batch_axis: where that axis is.
+        expand: add a batch axis of length 1 to each array.
+        batch_axis: position of that axis.
         use_shared_mem: see above.
 
     Example:
@@ -111,14 +112,14 @@ class Append:
 
 
 class Group:
-    """Makes a batch of each part of the samples, by a function of its own.
+    """Applies a separate batchify function to each part of the samples.
 
     Args:
-        fn: the first part's function, or a list of all.
-        *args: the other parts' functions.
+        fn: function of the first part, or a list of all functions.
+        *args: functions of the other parts.
 
     Raises:
-        AssertionError: something is not a function, or samples have another number of parts.
+        AssertionError: an argument is not a function, or the samples have another number of parts.
 
     Example:
         >>> both = mx.gluon.data.batchify.Group(mx.gluon.data.batchify.Stack(), mx.gluon.data.batchify.Pad())
@@ -130,7 +131,7 @@ class Group:
                  *args: Callable[[Sequence[Any]], Any]) -> None:
         if isinstance(fn, list | tuple):
             if args:
-                raise AssertionError("Group takes functions one by one or as a list, not both")
+                raise AssertionError("Group accepts functions as separate arguments or as a list, not both")
             given: tuple[Any, ...] = tuple(fn)
         else:
             given = (fn, *args)
@@ -150,7 +151,7 @@ class Group:
 
 
 class AsList:
-    """Leaves the samples as they are, in a list."""
+    """Returns the samples unchanged, in a list."""
 
     def __call__(self, data: Sequence[Any]) -> list[Any]:
         return list(data)

@@ -1,4 +1,5 @@
-"""The `DataLoader`: batches of a data set's samples, loaded here, by worker threads or by worker processes."""
+"""The `DataLoader`: batches of a data set's samples, loaded in this thread, in worker threads or in
+worker processes."""
 
 from __future__ import annotations
 
@@ -48,21 +49,23 @@ __all__ = ["ConnectionWrapper", "DataLoader", "DataLoaderV1", "Queue", "SimpleQu
 
 
 def default_batchify_fn(data: Sequence[Any]) -> Any:
-    """A batch of samples: arrays stacked along a new first axis; samples of several parts part by part.
+    """Combines samples into a batch: stacks arrays along a new first axis, samples of several parts part by part.
 
     Args:
-        data: samples: NDArrays, tuples, or numbers and whatever else NumPy makes arrays of. Dicts make a dict of
-            batches, named tuples one of their kind, texts and bytes a list.
+        data: samples: NDArrays, tuples, numbers, or anything that NumPy converts to arrays. Dicts
+            become a dict of batches, named tuples a named tuple of the same class, strings and
+            bytes a list.
 
     Raises:
-        TypeError: NumPy makes no array of numbers of them, or dicts have different keys.
+        TypeError: NumPy cannot convert the samples to an array of numbers, or dicts have different
+            keys.
     """
     first = data[0]
     if isinstance(first, Mapping):
         for number, sample in enumerate(data):
             if sample.keys() != first.keys():
                 raise TypeError(f"sample {number} of the batch has the keys {list(sample)}, the first one has "
-                                f"{list(first)}: give the DataLoader a batchify_fn")
+                                f"{list(first)}: pass the DataLoader a batchify_fn")
         return {name: default_batchify_fn([sample[name] for sample in data]) for name in first}
     if isinstance(first, str | bytes):
         return list(data)
@@ -77,8 +80,8 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
         return _from_host(np.stack([np.asarray(sample._read()) for sample in data]), first.context, type(first))
     values = np.asarray(data)
     if values.dtype.kind not in "biufV":
-        raise TypeError(f"samples of type {type(first).__name__} cannot be put into an array (dtype {values.dtype}); "
-                        "give the DataLoader a batchify_fn")
+        raise TypeError(f"samples of type {type(first).__name__} cannot be converted to an array (dtype "
+                        f"{values.dtype}); pass the DataLoader a batchify_fn")
     return _from_host(values, current_context(), _array_class())
 
 
@@ -103,18 +106,18 @@ class _Progress:
         return getattr(self._sampler, "_changes", 0)
 
     def begin(self) -> Iterator[Any]:
-        """The order of a new round."""
+        """Returns the order of a new epoch."""
         self._began = self._changes()
         order = iter(self._sampler)
         self.state = self.now()
         return order
 
     def now(self) -> Any:
-        """The sampler's state at this moment; False where it has none."""
+        """Returns the sampler's current state; False if it has none."""
         return self._has_state and self._sampler.state_dict()
 
     def is_stale(self) -> bool:
-        """Returns whether the sampler was told of another round since this one was begun."""
+        """Returns whether the sampler was set to another epoch since this one began."""
         return self.state is not None and self._began != self._changes()
 
 
@@ -170,7 +173,7 @@ class _BatchesAhead(_Batches):
             batch = self._pool.get(number, loader._timeout)
         except multiprocessing.TimeoutError:
             raise multiprocessing.TimeoutError(
-                f"a DataLoader worker {self._pool.kind} gave no batch within {loader._timeout} seconds: the "
+                f"a DataLoader worker {self._pool.kind} returned no batch within {loader._timeout} seconds: the "
                 "data set or its transforms are slow (raise timeout=) or hang") from None
         if isinstance(batch, End):
             for number, _ in self._pending:
@@ -188,35 +191,39 @@ class _BatchesAhead(_Batches):
 
 
 class DataLoader:
-    """Gives the samples of a data set in batches.
+    """Iterates over a data set in batches.
 
     Args:
-        dataset: a Dataset, or anything with a length and items; or what can only be iterated over, again each round
-            (WebDataset, grain's IterDataset, Hugging Face's IterableDataset). That has its own order, one worker at
-            most, and no number of batches; it is resumed by passing over what was handed out.
+        dataset: a Dataset, or anything with `__len__` and `__getitem__`. Or an iterable data set
+            (WebDataset, grain's IterDataset, Hugging Face's IterableDataset), which has its own
+            order, at most one worker and no known number of batches. Resuming it skips the samples
+            that were consumed.
         batch_size: samples in a batch.
-        shuffle: take them in an order drawn anew each round.
+        shuffle: draw a new order each epoch.
         sampler: the order, instead of `shuffle`.
         last_batch: "keep", "discard" or "rollover", as in `BatchSampler`.
-        batch_sampler: gives the batches' indices, instead of the four arguments above.
+        batch_sampler: yields the indices of the batches; replaces the four arguments above.
         batchify_fn: function(list of samples) -> batch; default `default_batchify_fn`.
-        num_workers: workers that load batches ahead of time; 0: batches are loaded when they are asked for.
-        pin_memory: put the arrays on the context `cpu_pinned(pin_device_id)`.
-        pin_device_id: its number.
-        prefetch: how many batches to load ahead; default 2 for each worker.
-        thread_pool: the workers are threads. By default they are processes: started afresh, or forked from this one
-            where the data set cannot be sent; each has a copy of it, and batches come back through shared memory.
+        num_workers: number of workers that load batches ahead of time; 0: batches are loaded on
+            demand.
+        pin_memory: place the arrays on the context `cpu_pinned(pin_device_id)`.
+        pin_device_id: device id of that context.
+        prefetch: number of batches to load ahead; by default 2 per worker.
+        thread_pool: use threads as workers. By default workers are new processes, or forks of this
+            one if the data set cannot be pickled. Each process has a copy of the data set and
+            returns batches through shared memory.
         timeout: seconds to wait for a batch.
-        auto_reload: begin to load the next round's first batches at a round's end (and at once).
-        try_nopython: of MXNet 2, whether C++ may load. Here Python loads, but with workers, as from C++, NumPy arrays
-            and lists come in float32 unless this is False. It means nothing at level 1.
+        auto_reload: prefetch the next epoch's first batches now and at the end of each epoch.
+        try_nopython: MXNet 2's switch for its C++ loader. mxjax always loads in Python. As with the
+            C++ loader, workers convert NumPy arrays and lists to float32 unless this is False.
+            Ignored at level 1.
 
     Raises:
-        ValueError: arguments exclude each other, or one is missing.
+        ValueError: arguments conflict, or one is missing.
         AssertionError: `timeout` is not positive.
 
-    While iterating, what the data set raises is raised here, with the worker's traceback as its cause; a worker that
-    dies gives an MXNetError, one that is too slow a `multiprocessing.TimeoutError`.
+    The iterator re-raises errors of the data set, with the worker's traceback as the cause. It
+    raises MXNetError if a worker dies, and `multiprocessing.TimeoutError` if one is too slow.
 
     Example:
         >>> [batch.asnumpy().tolist() for batch in DataLoader([1, 2, 3], batch_size=2)]
@@ -287,7 +294,7 @@ class DataLoader:
         return len(self._batch_sampler)
 
     def refresh(self) -> None:
-        """Begin to load the next round's first batches."""
+        """Starts to load the next epoch's first batches."""
         self._iter = self._begun()
 
     def _begun(self) -> _Batches:
@@ -295,20 +302,22 @@ class DataLoader:
         return _Batches(self) if self._worker_pool is None else _BatchesAhead(self, self._worker_pool)
 
     def clean(self) -> None:
-        """Forget what was loaded ahead for the next round."""
+        """Discards the batches that were prefetched for the next epoch."""
         self._iter = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns where the round stands: after the batches that were handed out, whatever workers have loaded ahead.
+        """Returns the position in the epoch: after the last batch returned, regardless of prefetched batches.
 
-        What the data set's transforms draw at random is not part of it, and workers' generators start anew with each
-        DataLoader: batches are the same bit for bit where a sample follows from its index.
+        The state does not include the random numbers of the data set's transforms, and each
+        DataLoader seeds its workers anew. Resumed batches are identical bit for bit if a sample
+        depends only on its index.
 
         Returns:
-            The data set's length and the samplers' states: numbers, texts and lists, which JSON can hold.
+            The data set's length and the samplers' states, as JSON-compatible numbers, strings and
+            lists.
 
         Raises:
-            TypeError: a sampler has no `state_dict`; names it.
+            TypeError: a sampler has no `state_dict`; the message names it.
 
         Example:
             >>> loader = DataLoader([1, 2, 3, 4], batch_size=2, shuffle=True)
@@ -327,15 +336,17 @@ class DataLoader:
         return {**self._settings(), "sampler": sampler.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Have the next iteration give the batches that were left when `state_dict` was called; then rounds as ever.
+        """Makes the next iteration return the batches that were left when `state_dict` was called.
+        Later epochs are complete.
 
         Args:
-            state: what `state_dict` returned, of a loader with the same data set and settings; `num_workers` and what
-                else does not change the batches may differ.
+            state: result of `state_dict` of a loader with the same data set and settings. Settings
+                that do not change the batches, such as `num_workers`, may differ.
 
         Raises:
-            TypeError: a sampler has no `load_state_dict`; names it.
-            ValueError: the state is of another length or other settings; says what differs.
+            TypeError: a sampler has no `load_state_dict`; the message names it.
+            ValueError: the state belongs to another length or other settings; the message says what
+                differs.
         """
         sampler = need_state(self._batch_sampler)
         check_state("DataLoader", state, self._settings(), ("sampler",))
@@ -379,7 +390,7 @@ def _stream_batches(dataset: Iterable[Any], batch_size: int | None, shuffle: boo
 
 
 class DataLoaderV1(DataLoader):
-    """The first version's name and arguments; see `DataLoader`."""
+    """The name and arguments of the first version; see `DataLoader`."""
 
     def __init__(self, dataset: Indexed | Iterable[Any], batch_size: int | None = None, shuffle: bool = False,
                  sampler: Sampler | None = None, last_batch: str | None = None, batch_sampler: Sampler | None = None,

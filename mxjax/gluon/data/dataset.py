@@ -1,4 +1,4 @@
-"""Data sets: samples by number, and data sets made from other ones."""
+"""Data sets with indexed samples, and data sets derived from others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ __all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]
 
 
 class Dataset:
-    """Base of data sets: a subclass defines `__getitem__`, by number, and `__len__`. Arrays and lists will also do."""
+    """Base of data sets. Subclasses define `__getitem__`, by index, and `__len__`. Arrays and lists
+    also work as data sets."""
 
     def __getitem__(self, idx: int) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define __getitem__")
@@ -30,11 +31,12 @@ class Dataset:
         raise NotImplementedError(f"{type(self).__name__} must define __len__")
 
     def filter(self, fn: Callable[[Any], bool]) -> Dataset:
-        """The samples for which `fn(sample)` is true; found out at once, fetched again when used."""
+        """Returns the samples for which `fn(sample)` is true. `fn` runs immediately; the samples
+        are fetched again when used."""
         return _SampledDataset(self, FilterSampler(fn, self))
 
     def shard(self, num_shards: int, index: int) -> Dataset:
-        """One of `num_shards` parts of (nearly) equal length.
+        """Returns one of `num_shards` parts of (nearly) equal length.
 
         Raises:
             AssertionError: `index` is not in [0, num_shards).
@@ -45,36 +47,36 @@ class Dataset:
         return _SampledDataset(self, SequentialSampler(least + (index < longer), least * index + min(index, longer)))
 
     def take(self, count: int | None) -> Dataset:
-        """The first `count` samples, or all where there are fewer or `count` is None."""
+        """Returns the first `count` samples, or all if there are fewer or `count` is None."""
         return _SampledDataset(self, SequentialSampler(len(self) if count is None else min(count, len(self))))
 
     def sample(self, sampler: Sampler) -> Dataset:
-        """The samples that a sampler chooses, in its order.
+        """Returns the samples that a sampler selects, in its order.
 
         Raises:
-            TypeError: it is no Sampler.
+            TypeError: `sampler` is not a Sampler.
         """
         if not isinstance(sampler, Sampler):
             raise TypeError(f"sampler must be a gluon.data.Sampler, got {type(sampler).__name__}")
         return _SampledDataset(self, sampler)
 
     def transform(self, fn: Callable, lazy: bool = True) -> Dataset:
-        """The samples after a function.
+        """Applies a function to each sample.
 
         Args:
-            fn: function of a sample, or of its parts where samples are tuples.
-            lazy: call it whenever a sample is fetched, not once for all now.
+            fn: function of a sample, or of its elements if samples are tuples.
+            lazy: call it whenever a sample is fetched; otherwise on all samples now.
         """
         transformed = _LazyTransformDataset(self, fn)
         return transformed if lazy else SimpleDataset([transformed[i] for i in range(len(transformed))])
 
     def transform_first(self, fn: Callable, lazy: bool = True) -> Dataset:
-        """The samples with a function applied to their first part; arguments as in `transform`."""
+        """Applies a function to the first element of each sample; arguments as in `transform`."""
         return self.transform(_TransformFirst(fn), lazy)
 
 
 class SimpleDataset(Dataset):
-    """A data set out of anything with a length and items.
+    """Wraps anything with `__len__` and `__getitem__` as a data set.
 
     Args:
         data: list, array, ...
@@ -127,14 +129,14 @@ class _SampledDataset(Dataset):
 
 
 class ArrayDataset(Dataset):
-    """Data sets side by side: sample i is (x1[i], x2[i], ...), or x1[i] where there is only one.
+    """Combines arrays of equal length: sample i is (x1[i], x2[i], ...), or x1[i] if there is only one.
 
     Args:
-        args: arrays, lists or data sets of equal length; series of pandas, polars or Arrow, by position; frames, each
-            column of which is one part, in their order.
+        args: arrays, lists or data sets of equal length; pandas, polars or Arrow series, read by
+            position; data frames, each column of which becomes one element, in order.
 
     Raises:
-        AssertionError: there is none, or their lengths differ.
+        AssertionError: there are no arrays, or their lengths differ.
 
     Example:
         >>> ArrayDataset([1, 2], ["a", "b"])[1]
@@ -174,13 +176,13 @@ def _parts(data: object) -> list[Any]:
 
 
 def in_float32(dataset: object) -> Any:
-    """Returns a data set whose NumPy arrays and lists are in float32; NDArrays keep their dtype.
+    """Returns a data set whose NumPy arrays and lists are float32; NDArrays keep their dtype.
 
-    MXNet 2's loader in C++ reads data sets like this one.
+    This matches MXNet 2's C++ loader.
 
     Returns:
-        The new data set, or None where that loader cannot read `dataset`: it has no arrays of numbers, or functions
-        that are no hybrid blocks.
+        The new data set, or None if that loader cannot read `dataset`, because it contains no
+        numeric arrays or its functions are not hybrid blocks.
     """
     if isinstance(dataset, ArrayDataset):
         parts = [in_float32(part) if isinstance(part, Dataset) else _numbers(part) for part in dataset._data]
@@ -215,7 +217,7 @@ class RecordFileDataset(Dataset):
     """The records of a record file, as bytes.
 
     Args:
-        filename: path of the ".rec" file; its index, ".idx", must be beside it.
+        filename: path of the ".rec" file; its ".idx" index must be in the same directory.
 
     Raises:
         MXNetError: as `recordio.MXIndexedRecordIO`.

@@ -1,4 +1,4 @@
-"""A sampler for jobs of several processes."""
+"""A sampler for distributed jobs."""
 
 from __future__ import annotations
 
@@ -16,28 +16,30 @@ __all__ = ["DistributedSampler"]
 
 
 class DistributedSampler(_Resumable):
-    """One process's part of the indices 0 ... length - 1: all processes together take each of them once in a round.
+    """Samples one process's part of the indices 0 ... length - 1, so that all processes together
+    cover each index once per epoch.
 
-    The order follows from `seed` and the round's number alone, so all processes draw the same one without asking each
-    other; number i of it belongs to the part i modulo `num_parts`. Rounds are numbered from 0 as they are begun, or by
-    `set_epoch`.
+    The order depends only on `seed` and the epoch's number, so all processes draw the same order
+    without communication. Its element i belongs to part i modulo `num_parts`. Epochs are counted
+    from 0, or numbered by `set_epoch`.
 
     Args:
-        length: how many samples there are.
-        num_parts: how many parts; default: the number of processes in this job.
-        part_index: which part; default: this process's rank.
-        shuffle: another order each round; else ascending.
-        seed: of the orders; the same in all processes.
-        last: what becomes of a remainder if `num_parts` does not divide `length`. "keep": each index once, some parts
-            are longer by one. Then some processes may have one batch more than others, or a shorter last one;
-            synchronous training (a "dist_sync" store, a `TrainStep` over several processes) would wait for batches
-            that never come, or refuse them. "pad": the round's first indices are taken again, so that all parts have
-            the same length and as many batches. "drop": fewer than `num_parts` indices are left out, others each
-            round if they are shuffled.
+        length: number of samples.
+        num_parts: number of parts; by default the number of processes in this job.
+        part_index: index of the part; by default this process's rank.
+        shuffle: draw a new order each epoch; otherwise the order is ascending.
+        seed: seed of the orders; must be the same in all processes.
+        last: treatment of the remainder if `num_parts` does not divide `length`. "keep": each index
+            occurs once and some parts are longer by one. Some processes may then have one batch
+            more than others, or a shorter last one. Synchronous training (a "dist_sync" store, a
+            `TrainStep` over several processes) would wait forever for the missing batches, or
+            reject the short ones. "pad": the epoch's first indices are repeated, so that all parts
+            have the same length and as many batches. "drop": fewer than `num_parts` indices are
+            left out, different ones each epoch if they are shuffled.
 
     Raises:
-        ValueError: `last` is another word, there is no such part, or a number is negative.
-        MXNetError: the default is asked for in a process of a job that it has not joined yet.
+        ValueError: unknown `last`, `part_index` out of range, or a negative number.
+        MXNetError: the defaults are needed, but this process has not joined its job yet.
 
     Example:
         >>> parts = [DistributedSampler(7, 3, i, shuffle=False) for i in range(3)]
@@ -51,7 +53,7 @@ class DistributedSampler(_Resumable):
     def __init__(self, length: int, num_parts: int | None = None, part_index: int | None = None, shuffle: bool = True,
                  seed: int = 0, last: str = "keep") -> None:
         if (num_parts is None) != (part_index is None):
-            raise ValueError("num_parts and part_index are given together or not at all, got "
+            raise ValueError("num_parts and part_index must be passed together, got "
                              f"{num_parts} and {part_index}")
         if num_parts is None or part_index is None:
             num_parts, part_index = _place()
@@ -67,9 +69,9 @@ class DistributedSampler(_Resumable):
         self._changes = 0  # calls of set_epoch: a DataLoader that has begun a round ahead drops it then
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which number the next round has; without this they are counted.
+        """Sets the number of the next epoch; without it, epochs are counted.
 
-        Right after `load_state_dict` the number of the resumed round leaves its position as it is.
+        Directly after `load_state_dict`, setting the resumed epoch's own number keeps the position.
 
         Args:
             epoch: 0 or more; the same in all processes.
@@ -130,5 +132,5 @@ def _place() -> tuple[int, int]:
     place = cluster.find_place()
     if place is not None and place.size > 1:  # without a word each of them would read everything
         raise MXNetError(f"{place.source}'s variables say that this process is one of {place.size}, but it has not "
-                         "joined them: call mx.kv.join() first, or give num_parts and part_index")
+                         "joined the job: call mx.kv.join() first, or pass num_parts and part_index")
     return 1, 0

@@ -1,4 +1,4 @@
-"""Samplers: the order in which a data set's samples are taken, and how they are grouped into batches."""
+"""Samplers, which determine the order of a data set's samples and group them into batches."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ __all__ = ["BatchSampler", "FilterSampler", "IntervalSampler", "RandomSampler", 
 
 
 class Sampler:
-    """Base of samplers: a subclass defines `__iter__`, over indices of samples, and `__len__`.
+    """Base of samplers. Subclasses define `__iter__`, over indices of samples, and `__len__`.
 
-    For `DataLoader.state_dict()` it also defines `state_dict`, which says after each index where the round stands, and
-    `load_state_dict`, after which the next iteration goes on from there.
+    For `DataLoader.state_dict()` they also define `state_dict`, which returns the position in the
+    epoch after each index, and `load_state_dict`, after which the next iteration continues from
+    there.
     """
 
     def __iter__(self) -> Iterator[Any]:
@@ -77,23 +78,24 @@ class _Resumable(Sampler, abc.ABC):
         self._running = False
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns where the round stands that was begun last.
+        """Returns the position in the current epoch.
 
         Returns:
-            Numbers and texts; JSON can hold them.
+            JSON-compatible numbers and strings.
         """
         return {"kind": type(self).__name__, **self._settings(),
                 **(self._this_round() if self._running else self._next_round()),
                 "position": self._position if self._running else 0}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Have the next iteration go on from where `state_dict` was called; further ones begin new rounds.
+        """Makes the next iteration continue from where `state_dict` was called; later ones start new epochs.
 
         Args:
-            state: what `state_dict` returned.
+            state: result of `state_dict`.
 
         Raises:
-            ValueError: it is of another kind of sampler, another length or other settings; says what differs.
+            ValueError: the state belongs to another kind of sampler, another length or other
+                settings; the message says what differs.
         """
         name = type(self).__name__
         check_state(name, state, {"kind": name, **self._settings()}, (*self._next_round(), "position"))
@@ -103,7 +105,7 @@ class _Resumable(Sampler, abc.ABC):
 
 
 class SequentialSampler(_Resumable):
-    """The indices start, start + 1, ..., start + length - 1.
+    """Samples the indices start, start + 1, ..., start + length - 1.
 
     Args:
         length: how many.
@@ -124,11 +126,12 @@ class SequentialSampler(_Resumable):
 
 
 class RandomSampler(_Resumable):
-    """The indices 0 ... length - 1 in an order drawn anew each time (from `numpy.random`).
+    """Samples the indices 0 ... length - 1 in a new random order each epoch, drawn from `numpy.random`.
 
-    A state holds the round's order, by the generator's state before it was drawn. Later rounds are drawn from
-    `numpy.random` as ever: `numpy.random.get_state()` and `set_state` are the script's to call, or take a
-    `DistributedSampler`, whose orders follow from its seed.
+    A saved state reproduces the epoch's order from the generator's state before the draw. Later
+    epochs use the current state of `numpy.random`: save it with `numpy.random.get_state()` and
+    restore it with `set_state`, or use a `DistributedSampler`, whose orders depend only on its
+    seed.
 
     Args:
         length: how many.
@@ -172,7 +175,7 @@ class RandomSampler(_Resumable):
             key = np.frombuffer(bytes.fromhex(state["drawn_by"]), "<u4")
             random.set_state(("MT19937", key, state["drawn_at"], 0, 0.0))
         except (TypeError, ValueError) as error:
-            raise ValueError(f"RandomSampler: this state's generator is damaged: {error}") from error
+            raise ValueError(f"RandomSampler: the generator state in this state is corrupt: {error}") from error
         self._drawn_by = random.get_state(legacy=False)
         self._indices = np.arange(self._length)
         random.shuffle(self._indices)
@@ -183,7 +186,7 @@ class RandomSampler(_Resumable):
 
 
 class FilterSampler(_Resumable):
-    """The indices of those samples for which a function is true; it is asked once, when the sampler is made.
+    """Samples the indices for which a function is true; the function runs once, when the sampler is created.
 
     Args:
         fn: function(sample) -> bool.
@@ -207,13 +210,13 @@ class BatchSampler(Sampler):
     """Groups a sampler's indices into lists.
 
     Args:
-        sampler: the indices.
+        sampler: sampler of the indices.
         batch_size: length of a list.
-        last_batch: what becomes of indices that do not fill a list: "keep" them as a shorter one, "discard" them, or
-            "rollover": they begin the next round.
+        last_batch: treatment of the last indices if they do not fill a list. "keep": a shorter
+            list. "discard": they are dropped. "rollover": they start the next epoch.
 
     Raises:
-        ValueError: when used: another `last_batch`.
+        ValueError: on iteration, if `last_batch` is unknown.
 
     Example:
         >>> list(BatchSampler(SequentialSampler(5), 2, "keep"))
@@ -268,10 +271,10 @@ class BatchSampler(Sampler):
         return {"kind": type(self).__name__, "batch_size": self._batch_size, "last_batch": self._last_batch}
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns where the round stands that was begun last.
+        """Returns the position in the current epoch.
 
         Returns:
-            Plain numbers, texts and lists, with the sampler's own state as "sampler"; JSON can hold them.
+            JSON-compatible numbers, strings and lists, with the state of `sampler` under "sampler".
 
         Raises:
             TypeError: the sampler has no state.
@@ -281,14 +284,15 @@ class BatchSampler(Sampler):
                 "sampler": need_state(self._sampler).state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Have the next iteration go on from where `state_dict` was called; further ones begin new rounds.
+        """Makes the next iteration continue from where `state_dict` was called; later ones start new epochs.
 
         Args:
-            state: what `state_dict` returned.
+            state: result of `state_dict`.
 
         Raises:
             TypeError: the sampler has no state.
-            ValueError: the state is of other settings, or of another sampler; says what differs.
+            ValueError: the state belongs to other settings or another sampler; the message says
+                what differs.
         """
         need_state(self)
         check_state(type(self).__name__, state, self._settings(), ("kept", "over", "sampler"))
@@ -297,12 +301,12 @@ class BatchSampler(Sampler):
 
 
 class IntervalSampler(Sampler):
-    """The indices 0, interval, 2 * interval, ... below `length`.
+    """Samples the indices 0, interval, 2 * interval, ... below `length`.
 
     Args:
-        length: the indices' bound.
+        length: upper bound of the indices.
         interval: step.
-        rollover: begin again at 1, 2, ..., until all indices have been given.
+        rollover: start again at 1, 2, ..., until all indices have been sampled.
 
     Raises:
         AssertionError: `interval` is greater than `length`.

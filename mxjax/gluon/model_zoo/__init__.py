@@ -1,4 +1,4 @@
-"""Networks of the literature, and where their trained parameters are kept."""
+"""Networks from the literature and their pretrained parameters."""
 
 from . import model_store, vision
 

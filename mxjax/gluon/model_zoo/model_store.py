@@ -1,4 +1,4 @@
-"""Trained parameters: kept in a local folder, checked by their hash, downloaded where they are missing."""
+"""Pretrained parameters: cached in a local directory, verified by their hash, downloaded if missing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _model_sha1 = {
 
 
 def short_hash(name: str) -> str:
-    """The first 8 digits of the SHA-1 of a model's parameter file, which are part of its name.
+    """Returns the first 8 digits of the SHA-1 of a model's parameter file, which are part of its name.
 
     Raises:
         ValueError: there are no trained parameters for it.
@@ -64,15 +64,16 @@ def short_hash(name: str) -> str:
 
 
 def get_model_file(name: str, root: str = os.path.join(data_dir(), "models")) -> str:
-    """Path of a model's parameter file.
+    """Returns the path of a model's parameter file; downloads the file if necessary.
 
     Args:
         name: the model, e.g. "resnet18_v1".
-        root: folder that holds such files, "NAME-HASH.params"; a file that is missing, or whose content is not what
-            it should be, is downloaded from MXNET_GLUON_REPO.
+        root: directory of the files "NAME-HASH.params". A file that is missing or whose hash does
+            not match is downloaded from MXNET_GLUON_REPO.
 
     Raises:
-        ValueError: there are no trained parameters for the model, or what was downloaded has another hash.
+        ValueError: there are no pretrained parameters for the model, or the download has another
+            hash.
         OSError: the download failed.
     """
     stem = f"{name}-{short_hash(name)}"
@@ -91,9 +92,9 @@ def get_model_file(name: str, root: str = os.path.join(data_dir(), "models")) ->
             archive = download(url, os.path.join(folder, stem + ".zip"))
         except OSError as error:
             raise OSError(
-                f"the trained parameters of {name} could not be downloaded. Without a network, put the file "
-                f"{stem}.params (SHA-1 {_model_sha1[name]}) into {root}, or give root= a folder that has it; "
-                f"MXNET_GLUON_REPO names another server, or a folder as file:///...\n{url}: {error}") from error
+                f"the pretrained parameters of {name} could not be downloaded. Without a network, place the file "
+                f"{stem}.params (SHA-1 {_model_sha1[name]}) in {root}, or set root= to a directory that contains it; "
+                f"MXNET_GLUON_REPO selects another server, or a directory as file:///...\n{url}: {error}") from error
         unpack(archive, folder)
         unpacked = os.path.join(folder, stem + ".params")
         if not check_sha1(unpacked, _model_sha1[name]):
@@ -103,7 +104,7 @@ def get_model_file(name: str, root: str = os.path.join(data_dir(), "models")) ->
 
 
 def purge(root: str = os.path.join(data_dir(), "models")) -> None:
-    """Removes all parameter files from a folder."""
+    """Removes all parameter files from a directory."""
     root = os.path.expanduser(root)
     for name in os.listdir(root):
         if name.endswith(".params"):

@@ -34,7 +34,7 @@ class Activation(HybridBlock):
         return self._act_type
 
     def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
-        """The function of x."""
+        """Applies the function to x."""
         return F.Activation(x, act_type=self._act_type, name="fwd")
 
     def __repr__(self) -> str:
@@ -62,7 +62,7 @@ class LeakyReLU(HybridBlock):
         self._alpha = alpha
 
     def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
-        """The function of x."""
+        """Applies the function to x."""
         return F.LeakyReLU(x, act_type="leaky", slope=self._alpha, name="fwd")
 
     def __repr__(self) -> str:
@@ -74,7 +74,7 @@ class PReLU(HybridBlock):
 
     Args:
         alpha_initializer: initializer of the slope.
-        in_channels: number of slopes: 1, or one for each channel (axis 1).
+        in_channels: number of slopes: 1, or one per channel (axis 1).
 
     Example:
         >>> layer = mx.gluon.nn.PReLU()
@@ -90,7 +90,7 @@ class PReLU(HybridBlock):
             self.alpha = self._make_parameter("alpha", shape=(in_channels,), init=alpha_initializer)
 
     def hybrid_forward(self, F: ModuleType, x: Tensor, alpha: Tensor) -> Any:  # noqa: N803
-        """The function of x."""
+        """Applies the function to x."""
         return F.LeakyReLU(x, gamma=alpha, act_type="prelu", name="fwd")
 
 
@@ -98,7 +98,7 @@ class ELU(HybridBlock):
     """x where x >= 0, else alpha * (exp(x) - 1). Clevert et al., 2016, arXiv:1511.07289.
 
     Args:
-        alpha: what the negative side goes to, negated.
+        alpha: the function approaches -alpha for large negative x.
 
     Example:
         >>> mx.gluon.nn.ELU()(mx.nd.array([-1, 2])).asnumpy().round(2)
@@ -110,7 +110,7 @@ class ELU(HybridBlock):
         self._alpha = alpha
 
     def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
-        """The function of x."""
+        """Applies the function to x."""
         return F.LeakyReLU(x, act_type="elu", slope=self._alpha)
 
 
@@ -126,12 +126,13 @@ class SELU(HybridBlock):
         super().__init__(**kwargs)
 
     def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
-        """The function of x."""
+        """Applies the function to x."""
         return F.LeakyReLU(x, act_type="selu", name="fwd")
 
 
 class GELU(HybridBlock):
-    """x times the normal distribution function of x. Hendrycks and Gimpel, 2016, arXiv:1606.08415.
+    """x times the cumulative distribution function of the normal distribution at x. Hendrycks and
+    Gimpel, 2016, arXiv:1606.08415.
 
     Example:
         >>> mx.gluon.nn.GELU()(mx.nd.array([-1, 2])).asnumpy().round(2)
@@ -142,12 +143,12 @@ class GELU(HybridBlock):
         super().__init__(**kwargs)
 
     def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
-        """The function of x."""
+        """Applies the function to x."""
         return F.LeakyReLU(x, act_type="gelu", name="fwd")
 
 
 class SiLU(HybridBlock):
-    """x * sigmoid(x): `Swish` whose beta is 1. Elfwing et al., 2017, arXiv:1702.03118.
+    """x * sigmoid(x): `Swish` with beta 1. Elfwing et al., 2017, arXiv:1702.03118.
 
     Example:
         >>> mx.gluon.nn.SiLU()(mx.nd.array([-1, 2])).asnumpy().round(2)
@@ -158,7 +159,7 @@ class SiLU(HybridBlock):
         super().__init__(**kwargs)
 
     def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
-        """The function of x."""
+        """Applies the function to x."""
         return x * F.sigmoid(x, name="fwd")
 
 
@@ -166,7 +167,7 @@ class Swish(HybridBlock):
     """x * sigmoid(beta * x). Ramachandran et al., 2017, arXiv:1710.05941.
 
     Args:
-        beta: factor inside the sigmoid.
+        beta: factor of x inside the sigmoid.
 
     Example:
         >>> mx.gluon.nn.Swish()(mx.nd.array([-1, 2])).asnumpy().round(2)
@@ -178,5 +179,5 @@ class Swish(HybridBlock):
         self._beta = beta
 
     def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
-        """The function of x."""
+        """Applies the function to x."""
         return x * F.sigmoid(self._beta * x, name="fwd")

@@ -44,13 +44,13 @@ class _Stack(Block):
         super().__init__(prefix=prefix, params=params)
 
     def add(self, *blocks: Block) -> None:
-        """Puts blocks on top."""
+        """Appends blocks."""
         for block in blocks:
             self.register_child(block)
 
     def _run(self, x: object, *args: Any) -> Any:
         if args:
-            raise TypeError(f"{type(self).__name__} takes one input, got {1 + len(args)}")
+            raise TypeError(f"{type(self).__name__} expects one input, got {1 + len(args)}")
         for block in self._child_blocks():
             x = block(x)
         return x
@@ -85,7 +85,7 @@ class _Stack(Block):
 
 
 class Sequential(_Stack, Block):
-    """Blocks that run one after the other.
+    """Stacks blocks that run in sequence.
 
     Example:
         >>> net = mx.gluon.nn.Sequential()
@@ -96,11 +96,11 @@ class Sequential(_Stack, Block):
 
     @any_arguments
     def forward(self, x: Tensor, *args: Any) -> Any:
-        """The last block's output; in MXNet 2 blocks may take and give several arrays."""
+        """Returns the last block's output. In MXNet 2, blocks may accept and return several arrays."""
         return self._run(x, *args)
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
-        """Hybridizes the blocks, each by itself."""
+        """Hybridizes each block separately."""
         if self._children and all(isinstance(child, HybridBlock) for child in self._child_blocks()):
             warnings.warn(f"All children of this Sequential layer '{self._name}' are HybridBlocks. Consider using "
                           "HybridSequential for the best performance.", stacklevel=2)
@@ -108,7 +108,7 @@ class Sequential(_Stack, Block):
 
 
 class HybridSequential(_Stack, HybridBlock):
-    """HybridBlocks that run one after the other, and are hybridized together.
+    """Stacks HybridBlocks that run in sequence and are hybridized together.
 
     Example:
         >>> net = mx.gluon.nn.HybridSequential()
@@ -123,15 +123,16 @@ class HybridSequential(_Stack, HybridBlock):
 
     @any_arguments
     def hybrid_forward(self, F: ModuleType, x: Tensor, *args: Any) -> Any:  # noqa: N803
-        """The last block's output; in MXNet 2 blocks may take and give several arrays."""
+        """Returns the last block's output. In MXNet 2, blocks may accept and return several arrays."""
         return self._run(x, *args)
 
 
 class Lambda(Block):
-    """A function as a block.
+    """Wraps a function as a block.
 
     Args:
-        function: function of NDArrays, or the name of one in `mx.nd` (in MXNet 2 in `mx.np` or `mx.npx`).
+        function: function of NDArrays, or the name of one in `mx.nd` (in MXNet 2, `mx.np` or
+            `mx.npx`).
         prefix: see `Block`.
 
     Raises:
@@ -158,7 +159,7 @@ class Lambda(Block):
             raise ValueError(f"Unrecognized function in lambda: {function} of type {type(function)}")
 
     def forward(self, *args: Any) -> Any:
-        """The function of the inputs."""
+        """Applies the function to the inputs."""
         return self._func_impl(*args)
 
     def __repr__(self) -> str:
@@ -166,15 +167,15 @@ class Lambda(Block):
 
 
 class HybridLambda(HybridBlock):
-    """A function as a hybrid block.
+    """Wraps a function as a hybrid block.
 
     Args:
-        function: function of (F, inputs ...), in MXNet 2 of (inputs ...), or the name of one that `mx.nd` and `mx.sym`
-            both have (in MXNet 2 `mx.np` or `mx.npx`).
+        function: function of (F, inputs ...), in MXNet 2 of (inputs ...), or the name of a function
+            that both `mx.nd` and `mx.sym` define (in MXNet 2, `mx.np` or `mx.npx`).
         prefix: see `Block`.
 
     Raises:
-        AssertionError: they have no such function.
+        AssertionError: there is no function of this name.
         ValueError: it is neither name nor function.
 
     Example:
@@ -196,7 +197,7 @@ class HybridLambda(HybridBlock):
             raise ValueError(f"Unrecognized function in lambda: {function} of type {type(function)}")
 
     def hybrid_forward(self, F: ModuleType, x: Tensor, *args: Any) -> Any:  # noqa: N803
-        """The function of the inputs."""
+        """Applies the function to the inputs."""
         return self._func(x, *args) if _LEVEL == 2 else self._func(F, x, *args)
 
     def __repr__(self) -> str:
@@ -219,11 +220,11 @@ class Dense(HybridBlock):
         units: length of the output.
         activation: name of the activation function; None: linear.
         use_bias: whether there is a bias.
-        flatten: x: (batch, ...) is flattened to (batch, in_units) -> (batch, units); otherwise only the last axis of
-            x is transformed.
+        flatten: flatten x from (batch, ...) to (batch, in_units), so that the output is (batch,
+            units); otherwise only the last axis of x is transformed.
         dtype: type of the parameters.
         weight_initializer, bias_initializer: initializers.
-        in_units: length of the input; 0: known at the first call.
+        in_units: length of the input; 0: inferred at the first call.
 
     Example:
         >>> layer = mx.gluon.nn.Dense(2, in_units=3, weight_initializer="ones")
@@ -245,7 +246,7 @@ class Dense(HybridBlock):
             self.act = None if activation is None else Activation(activation, **named(activation + "_"))
 
     def hybrid_forward(self, F: ModuleType, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:  # noqa: N803
-        """The layer's output."""
+        """Computes the layer's output."""
         out = F.FullyConnected(x, weight, bias, no_bias=bias is None, num_hidden=self._units, flatten=self._flatten,
                                name="fwd")
         return out if self.act is None else self.act(out)
@@ -260,7 +261,7 @@ class Dropout(HybridBlock):
 
     Args:
         rate: probability of zero; the others are scaled by 1 / (1 - rate).
-        axes: axes along which all values share one decision.
+        axes: axes along which all values are dropped or kept together.
 
     Example:
         >>> layer = mx.gluon.nn.Dropout(0.2)
@@ -278,7 +279,7 @@ class Dropout(HybridBlock):
         self._rate, self._axes = rate, axes
 
     def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
-        """x with values dropped."""
+        """Drops values of x."""
         if self._rate > 0:
             return F.Dropout(x, p=self._rate, axes=self._axes, name="fwd", cudnn_off=False)
         return F.identity(x)
@@ -288,14 +289,14 @@ class Dropout(HybridBlock):
 
 
 class Embedding(HybridBlock):
-    """Vectors by number: (any shape) of numbers -> (any shape, output_dim).
+    """Maps indices to vectors: (any shape) -> (any shape, output_dim).
 
     Args:
-        input_dim: how many vectors there are.
-        output_dim: their length.
-        dtype: their type.
+        input_dim: number of vectors.
+        output_dim: length of a vector.
+        dtype: dtype of the vectors.
         weight_initializer: initializer of the vectors.
-        sparse_grad: have a row_sparse gradient.
+        sparse_grad: use a row_sparse gradient.
 
     Example:
         >>> layer = mx.gluon.nn.Embedding(5, 3)
@@ -313,7 +314,7 @@ class Embedding(HybridBlock):
             grad_stype="row_sparse" if sparse_grad else "default")
 
     def hybrid_forward(self, F: ModuleType, x: Tensor, weight: Tensor) -> Any:  # noqa: N803
-        """The vectors."""
+        """Returns the vectors."""
         return F.Embedding(x, weight, name="fwd", **self._kwargs)
 
     def __repr__(self) -> str:
@@ -321,7 +322,7 @@ class Embedding(HybridBlock):
 
 
 class Flatten(HybridBlock):
-    """(batch, a, b, ...) -> (batch, a * b * ...).
+    """Flattens all axes but the first: (batch, a, b, ...) -> (batch, a * b * ...).
 
     Example:
         >>> mx.gluon.nn.Flatten()(mx.nd.ones((2, 3, 4))).shape
@@ -332,7 +333,7 @@ class Flatten(HybridBlock):
         super().__init__(**kwargs)
 
     def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
-        """x in two dimensions."""
+        """Flattens x to two dimensions."""
         return F.flatten(x)
 
     def __repr__(self) -> str:
@@ -352,7 +353,7 @@ class _Norm(HybridBlock):
                                allow_deferred_init=True, **options)
 
     def infer_shape(self, *args: Any) -> None:
-        """Works out the parameters' shapes from inputs."""
+        """Infers the parameters' shapes from inputs."""
         if _LEVEL == 1:
             super().infer_shape(*args)
             return
@@ -391,12 +392,13 @@ class _BatchNorm(_Norm):
                                       differentiable=False)
 
     def cast(self, dtype: DTypeLike) -> None:
-        """Converts the parameters to another dtype; where that has 16 bits, too few for statistics, to float32."""
+        """Converts the parameters to another dtype. For 16-bit dtypes they become float32, because
+        16 bits are too few for statistics."""
         super().cast("float32" if np_dtype(dtype).name in ("float16", "bfloat16") else dtype)
 
     def hybrid_forward(self, F: ModuleType, x: Tensor, gamma: Tensor, beta: Tensor, running_mean: Tensor,  # noqa: N803
                        running_var: Tensor) -> Any:
-        """x, normalized."""
+        """Normalizes x."""
         operator = getattr(F.contrib if self._operator == "BatchNormWithReLU" else F, self._operator)
         return operator(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
@@ -407,17 +409,18 @@ class _BatchNorm(_Norm):
 class BatchNorm(_BatchNorm):
     """Batch normalization. Ioffe and Szegedy, 2015, arXiv:1502.03167.
 
-    Training mode uses the batch's mean and variance for each channel and updates running ones; prediction uses those.
+    Training mode uses the batch's mean and variance per channel and updates the running statistics;
+    prediction uses the running statistics.
 
     Args:
         axis: the channels' axis.
-        momentum: how much of the running statistics stays at each update.
+        momentum: weight of the previous running statistics at each update.
         epsilon: added to the variance.
         center: learn an offset (beta).
         scale: learn a scale (gamma).
-        use_global_stats: use the running statistics in training too.
+        use_global_stats: use the running statistics in training, too.
         beta_initializer, gamma_initializer, running_mean_initializer, running_variance_initializer: initializers.
-        in_channels: number of channels; 0: known at the first call.
+        in_channels: number of channels; 0: inferred at the first call.
 
     Example:
         >>> layer = mx.gluon.nn.BatchNorm()
@@ -452,7 +455,7 @@ class InstanceNorm(_Norm):
         epsilon: added to the variance.
         center, scale: learn an offset (beta), a scale (gamma).
         beta_initializer, gamma_initializer: initializers.
-        in_channels: number of channels; 0: known at the first call.
+        in_channels: number of channels; 0: inferred at the first call.
 
     Example:
         >>> layer = mx.gluon.nn.InstanceNorm()
@@ -472,7 +475,7 @@ class InstanceNorm(_Norm):
         self.beta = self._make("beta", in_channels, beta_initializer, center)
 
     def hybrid_forward(self, F: ModuleType, x: Tensor, gamma: Tensor, beta: Tensor) -> Any:  # noqa: N803
-        """x, normalized."""
+        """Normalizes x."""
         if self._axis == 1:
             return F.InstanceNorm(x, gamma, beta, name="fwd", eps=self._epsilon)
         moved = F.InstanceNorm(x.swapaxes(1, self._axis), gamma, beta, name="fwd", eps=self._epsilon)
@@ -487,7 +490,7 @@ class LayerNorm(_Norm):
         epsilon: added to the variance.
         center, scale: learn an offset (beta), a scale (gamma).
         beta_initializer, gamma_initializer: initializers.
-        in_channels: length of the axis; 0: known at the first call.
+        in_channels: length of the axis; 0: inferred at the first call.
         prefix, params: see `Block`.
 
     Example:
@@ -508,7 +511,7 @@ class LayerNorm(_Norm):
         self.beta = self._make("beta", in_channels, beta_initializer, center)
 
     def hybrid_forward(self, F: ModuleType, data: Tensor, gamma: Tensor, beta: Tensor) -> Any:  # noqa: N803
-        """data, normalized."""
+        """Normalizes data."""
         return F.LayerNorm(data, gamma=gamma, beta=beta, axis=self._axis, eps=self._epsilon)
 
 
@@ -516,12 +519,12 @@ class GroupNorm(_Norm):
     """Normalizes groups of channels of each example. Wu and He, 2018, arXiv:1803.08494.
 
     Args:
-        num_groups: how many groups the channels (axis 1) are in.
+        num_groups: number of groups of channels (axis 1).
         epsilon: added to the variance.
-        center, scale: learn an offset (beta), a scale (gamma), one for each group.
+        center, scale: learn an offset (beta), a scale (gamma), one per group.
         beta_initializer, gamma_initializer: initializers.
         prefix, params: see `Block`.
-        in_channels: length of the channels' axis, in MXNet 2; 0: known at the first call.
+        in_channels: length of the channels' axis, in MXNet 2; 0: inferred at the first call.
 
     Example:
         >>> layer = mx.gluon.nn.GroupNorm(num_groups=2)
@@ -541,7 +544,7 @@ class GroupNorm(_Norm):
         self.beta = self._make("beta", size, beta_initializer, center)
 
     def hybrid_forward(self, F: ModuleType, data: Tensor, gamma: Tensor, beta: Tensor) -> Any:  # noqa: N803
-        """data, normalized."""
+        """Normalizes data."""
         return F.GroupNorm(data, gamma=gamma, beta=beta, num_groups=self._num_groups, eps=self._epsilon)
 
     def _shown_channels(self) -> str:

@@ -1,4 +1,4 @@
-"""Layers side by side, embeddings with sparse gradients, batch normalization over devices, pixel shuffling."""
+"""Concurrent layers, embeddings with sparse gradients, synchronized batch normalization, pixel shuffle."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Concatenate", "Concurrent", "HybridConcatenate", "HybridConcurrent",
 
 
 class Concurrent(Sequential):
-    """Gives its input to all its blocks and concatenates their outputs.
+    """Runs all its blocks on the same input and concatenates their outputs.
 
     Args:
         axis: along which to concatenate.
@@ -44,7 +44,7 @@ class Concurrent(Sequential):
         self.axis = axis
 
     def forward(self, x: Tensor) -> Any:
-        """The outputs in one array."""
+        """Returns the concatenated outputs."""
         return nd.concat(*[block(x) for block in self._child_blocks()], dim=self.axis)
 
 
@@ -69,12 +69,12 @@ class HybridConcurrent(HybridSequential):
         self.axis = axis
 
     def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
-        """The outputs in one array."""
+        """Returns the concatenated outputs."""
         return F.concat(*[block(x) for block in self._child_blocks()], dim=self.axis)
 
 
 class Concatenate(Concurrent):
-    """`Concurrent` by its name in MXNet 2; arguments as there.
+    """MXNet 2's name of `Concurrent`; same arguments.
 
     Example:
         >>> both = Concatenate(axis=0)
@@ -85,11 +85,11 @@ class Concatenate(Concurrent):
 
 
 class HybridConcatenate(HybridConcurrent):
-    """`HybridConcurrent` by its name in MXNet 2; arguments as there."""
+    """MXNet 2's name of `HybridConcurrent`; same arguments."""
 
 
 class Identity(HybridBlock):
-    """Gives back its input.
+    """Returns its input unchanged.
 
     Args:
         prefix, params: see `Block`.
@@ -103,12 +103,12 @@ class Identity(HybridBlock):
         super().__init__(prefix=prefix, params=params)
 
     def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
-        """x."""
+        """Returns x."""
         return x
 
 
 class SparseEmbedding(Block):
-    """Vectors for indices, from a row_sparse weight of which only the rows in use are fetched and changed.
+    """Maps indices to vectors of a row_sparse weight, of which only the rows in use are fetched and updated.
 
     Args:
         input_dim: number of indices.
@@ -133,7 +133,7 @@ class SparseEmbedding(Block):
             stype="row_sparse")
 
     def forward(self, x: NDArray) -> Any:
-        """Vectors of the indices x: shape x.shape + (output_dim,)."""
+        """Returns the vectors of the indices x, shape x.shape + (output_dim,)."""
         return nd.Embedding(x, self.weight.row_sparse_data(x), name="fwd", **self._kwargs)
 
     def __repr__(self) -> str:
@@ -141,10 +141,10 @@ class SparseEmbedding(Block):
 
 
 class SyncBatchNorm(BatchNorm):
-    """Batch normalization whose statistics are those of the batch on all devices. Zhang et al., arXiv:1803.08904.
+    """Batch normalization with statistics of the batch on all devices. Zhang et al., arXiv:1803.08904.
 
     Args:
-        in_channels: number of channels; 0: known at the first call.
+        in_channels: number of channels; 0: inferred at the first call.
         num_devices: number of devices; by default the number of GPUs.
         momentum, epsilon, center, scale, use_global_stats, beta_initializer, gamma_initializer,
             running_mean_initializer, running_variance_initializer: as in `nn.BatchNorm`.
@@ -166,7 +166,7 @@ class SyncBatchNorm(BatchNorm):
         super().__init__(1, momentum, epsilon, center, scale, use_global_stats, beta_initializer, gamma_initializer,
                          running_mean_initializer, running_variance_initializer, in_channels, **kwargs)
         if num_devices is None:
-            warnings.warn("Caution using SyncBatchNorm: if not using all the GPUs, please mannually set num_devices",
+            warnings.warn("Caution using SyncBatchNorm: if not using all the GPUs, please manually set num_devices",
                           UserWarning, stacklevel=2)
             num_devices = max(context.num_gpus(), 1)
         self._kwargs = {"eps": epsilon, "momentum": momentum, "fix_gamma": not scale,
@@ -174,7 +174,7 @@ class SyncBatchNorm(BatchNorm):
 
     def hybrid_forward(self, F: ModuleType, x: Tensor, gamma: Tensor, beta: Tensor, running_mean: Tensor,  # noqa: N803
                        running_var: Tensor) -> Any:
-        """x, normalized."""
+        """Normalizes x."""
         return F.contrib.SyncBatchNorm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
 
@@ -191,7 +191,7 @@ class _PixelShuffle(HybridBlock):
         self._factors = tuple(map(int, factors))
 
     def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
-        """x, rearranged."""
+        """Rearranges x."""
         rank = self._rank
         x = F.reshape(x, (0, -4, -1, math.prod(self._factors)) + (0,) * rank)
         for i, factor in enumerate(self._factors[:-1]):  # (batch, channels, factors ..., sizes ...)
@@ -205,10 +205,10 @@ class _PixelShuffle(HybridBlock):
 
 
 class PixelShuffle1D(_PixelShuffle):
-    """(batch, channels * factor, width) -> (batch, channels, width * factor).
+    """Rearranges (batch, channels * factor, width) to (batch, channels, width * factor).
 
     Args:
-        factor: how much longer.
+        factor: upscaling factor.
 
     Example:
         >>> PixelShuffle1D(2)(mx.nd.zeros((1, 8, 3))).shape
@@ -222,7 +222,8 @@ class PixelShuffle1D(_PixelShuffle):
 
 
 class PixelShuffle2D(_PixelShuffle):
-    """(batch, channels * f1 * f2, height, width) -> (batch, channels, height * f1, width * f2). arXiv:1609.05158.
+    """Rearranges (batch, channels * f1 * f2, height, width) to (batch, channels, height * f1, width
+    * f2). Shi et al., 2016, arXiv:1609.05158.
 
     Args:
         factor: (f1, f2), or a number for both.
@@ -237,7 +238,7 @@ class PixelShuffle2D(_PixelShuffle):
 
 
 class PixelShuffle3D(_PixelShuffle):
-    """As `PixelShuffle2D`, over three axes.
+    """Like `PixelShuffle2D`, over three axes.
 
     Args:
         factor: (f1, f2, f3), or a number for all.

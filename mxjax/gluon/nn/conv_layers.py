@@ -71,7 +71,7 @@ class _Conv(HybridBlock):
         return "conv"
 
     def hybrid_forward(self, F: ModuleType, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:  # noqa: N803
-        """The layer's output."""
+        """Computes the layer's output."""
         inputs = (x, weight) if bias is None else (x, weight, bias)
         out = getattr(F, self._op_name)(*inputs, name="fwd", **self._kwargs)
         return out if self.act is None else self.act(out)
@@ -93,13 +93,14 @@ class Conv1D(_Conv):
 
     Args:
         channels: number of output channels.
-        kernel_size, strides, padding, dilation: the window's size, steps, zeros added at both ends, and spacing.
-        groups: the channels are convolved in that many separate groups.
+        kernel_size, strides, padding, dilation: size of the window, step, zero padding at both
+            ends, and spacing.
+        groups: number of separate groups of channels.
         layout: "NCW".
         activation: name of an activation function that follows.
         use_bias: add a bias.
         weight_initializer, bias_initializer: initializers.
-        in_channels: number of input channels; 0: known at the first call.
+        in_channels: number of input channels; 0: inferred at the first call.
 
     Example:
         >>> layer = mx.gluon.nn.Conv1D(1, kernel_size=2, weight_initializer="ones")
@@ -173,7 +174,7 @@ class _Transpose(_Conv):
 class Conv1DTranspose(_Transpose):
     """Transposed convolution over one axis: x (batch, channels, width), layout "NCW".
 
-    Arguments as in `Conv1D`, and output_padding: how much longer the output is at one end.
+    Arguments as in `Conv1D`, and output_padding: additional length of the output at one end.
 
     Example:
         >>> layer = mx.gluon.nn.Conv1DTranspose(1, kernel_size=2, strides=2, weight_initializer="ones")
@@ -257,7 +258,7 @@ class _Pooling(HybridBlock):
         return "pool"
 
     def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
-        """x, pooled."""
+        """Pools x."""
         return F.Pooling(x, name="fwd", **self._kwargs)
 
     def __repr__(self) -> str:
@@ -272,9 +273,10 @@ class MaxPool1D(_Pooling):
     """The largest value in each window of one axis.
 
     Args:
-        pool_size, strides, padding: the window's size, steps (None: the size) and padding at both ends.
+        pool_size, strides, padding: size of the window, step (None: the size) and padding at both
+            ends.
         layout: order of the axes: "NCW" or "NWC".
-        ceil_mode: round the output's length up, not down.
+        ceil_mode: round the output's length up instead of down.
 
     Example:
         >>> mx.gluon.nn.MaxPool1D()(mx.nd.array([[[1, 2, 4, 3]]])).asnumpy()
@@ -317,7 +319,7 @@ class AvgPool1D(_Pooling):
 
     Args:
         pool_size, strides, padding, layout, ceil_mode: as in `MaxPool1D`.
-        count_include_pad: the padding's zeros count in the mean.
+        count_include_pad: include the padding's zeros in the mean.
 
     Example:
         >>> mx.gluon.nn.AvgPool1D()(mx.nd.array([[[1, 2, 4, 3]]])).asnumpy()
@@ -433,10 +435,10 @@ class GlobalAvgPool3D(_Pooling):
 
 
 class ReflectionPad2D(HybridBlock):
-    """Pads height and width of (batch, channels, height, width) by their mirror images.
+    """Pads height and width of (batch, channels, height, width) by reflection.
 
     Args:
-        padding: a number for all four sides, or 8 numbers: before and after, for each axis.
+        padding: one number for all four sides, or 8 numbers: before and after each axis.
 
     Raises:
         AssertionError: it is neither.
@@ -454,9 +456,9 @@ class ReflectionPad2D(HybridBlock):
         if isinstance(padding, numeric_types):
             padding = (0, 0, 0, 0, padding, padding, padding, padding)
         if len(padding) != 8:
-            raise AssertionError(f"padding must be a number or 8 of them, got {padding!r}")
+            raise AssertionError(f"padding must be one number or 8 numbers, got {padding!r}")
         self._padding = padding
 
     def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
-        """x, padded."""
+        """Pads x."""
         return F.pad(x, mode="reflect", pad_width=self._padding)

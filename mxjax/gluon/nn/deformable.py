@@ -1,4 +1,4 @@
-"""Deformable convolutions: the window's points are where a second convolution says."""
+"""Deformable convolutions, whose sampling points a second convolution computes."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 
 
 class DeformableConvolution(HybridBlock):
-    """Convolution whose window's points are moved by learned offsets. Dai et al., 2017, arXiv:1703.06211.
+    """Convolution whose sampling points are shifted by learned offsets. Dai et al., 2017, arXiv:1703.06211.
 
     Args:
         channels: number of output channels.
         kernel_size, strides, padding, dilation, groups: as in `nn.Conv2D`, for both convolutions.
-        num_deformable_group: the input's channels are in that many groups with offsets of their own.
+        num_deformable_group: number of groups of input channels with separate offsets.
         layout: "NCHW" or "NHWC".
         use_bias: add a bias.
-        in_channels: number of input channels; 0: known at the first call.
+        in_channels: number of input channels; 0: inferred at the first call.
         activation: name of an activation function that follows.
         weight_initializer, bias_initializer: initializers.
-        offset_weight_initializer, offset_bias_initializer: initializers of the convolution that gives the offsets.
-        offset_use_bias: whether that one has a bias.
-        op_name: kept for MXNet's sake.
+        offset_weight_initializer, offset_bias_initializer: initializers of the convolution that
+            computes the offsets.
+        offset_use_bias: whether that convolution has a bias.
+        op_name: accepted for compatibility with MXNet.
         adj: further options of both operators.
         prefix, params: see `Block`.
     """
@@ -90,7 +91,7 @@ class DeformableConvolution(HybridBlock):
 
     def hybrid_forward(self, F: ModuleType, x: Tensor, offset_weight: Tensor, deformable_conv_weight: Tensor,  # noqa: N803
                        offset_bias: Tensor | None = None, deformable_conv_bias: Tensor | None = None) -> Any:
-        """The layer's output."""
+        """Computes the layer's output."""
         inputs = (x, offset_weight) if offset_bias is None else (x, offset_weight, offset_bias)
         offset = F.Convolution(*inputs, cudnn_off=True, **self._kwargs_offset)
         weights = {"weight": deformable_conv_weight}
@@ -111,9 +112,9 @@ class DeformableConvolution(HybridBlock):
 
 
 class ModulatedDeformableConvolution(DeformableConvolution):
-    """`DeformableConvolution` whose points have learned weights as well. Zhu et al., 2018, arXiv:1811.11168.
+    """`DeformableConvolution` whose points also have learned weights. Zhu et al., 2018, arXiv:1811.11168.
 
-    Arguments as there.
+    Same arguments as `DeformableConvolution`.
     """
 
     _per_point = 3

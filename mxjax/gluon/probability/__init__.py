@@ -1,4 +1,4 @@
-"""`mx.gluon.probability`: distributions, transformations, divergences, blocks with losses of their own."""
+"""`mx.gluon.probability`: distributions, transformations, divergences, and blocks with internal losses."""
 
 import re as _re
 

@@ -1,4 +1,4 @@
-"""Sets that values must be in: `check` gives the value back, or raises ValueError."""
+"""Constraints on values: `check` returns the value or raises ValueError."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["Boolean", "Cat", "Constraint", "GreaterThan", "GreaterThanEq", "Half
 
 
 class Constraint:
-    """Base of all constraints: a subclass defines `_holds` and `_expected`."""
+    """Base of all constraints. Subclasses define `_holds` and `_expected`."""
 
     _expected = ""  # of a value, in messages
 
     def check(self, value: Value) -> Any:
-        """The value.
+        """Returns the value if it satisfies the constraint.
 
         Raises:
-            ValueError: it is not in the set; for an array when the result is read.
+            ValueError: it does not. For an array, the error is raised when the result is read.
         """
         return constraint_check()(self._holds(value), f"Constraint violated: {self._told()}") * value
 
@@ -42,7 +42,7 @@ class _Dependent(Constraint):
     """A set that depends on a distribution's parameters: only an instance knows it."""
 
     def check(self, value: Value) -> Any:
-        raise ValueError("Cannot validate dependent constraint: ask a distribution for its support")
+        raise ValueError("Cannot validate a dependent constraint: use the support of a distribution")
 
 
 class dependent_property(property, _Dependent):  # noqa: N801  MXNet's name
@@ -94,20 +94,20 @@ class _Bounded(Constraint):
 
 
 class Interval(_Bounded):
-    """Numbers between two bounds, which belong to it."""
+    """Numbers between two bounds, both inclusive."""
 
     def __init__(self, lower_bound: Value, upper_bound: Value) -> None:
         self._lower_bound, self._upper_bound = lower_bound, upper_bound
 
 
 class OpenInterval(Interval):
-    """Numbers between two bounds, which do not belong to it."""
+    """Numbers between two bounds, both exclusive."""
 
     _with_bounds = (False, False)
 
 
 class HalfOpenInterval(Interval):
-    """Numbers between two bounds, of which the lower belongs to it."""
+    """Numbers between two bounds, of which only the lower is inclusive."""
 
     _with_bounds = (True, False)
 
@@ -120,82 +120,82 @@ class UnitInterval(Interval):
 
 
 class IntegerInterval(Interval):
-    """Integers between two bounds, which belong to it."""
+    """Integers between two bounds, both inclusive."""
 
     _integer = True
 
 
 class IntegerOpenInterval(OpenInterval):
-    """Integers between two bounds, which do not belong to it."""
+    """Integers between two bounds, both exclusive."""
 
     _integer = True
 
 
 class IntegerHalfOpenInterval(HalfOpenInterval):
-    """Integers between two bounds, of which the lower belongs to it."""
+    """Integers between two bounds, of which only the lower is inclusive."""
 
     _integer = True
 
 
 class GreaterThanEq(_Bounded):
-    """Numbers from a bound on."""
+    """Numbers greater than or equal to a bound."""
 
     def __init__(self, lower_bound: Value) -> None:
         self._lower_bound = lower_bound
 
 
 class GreaterThan(GreaterThanEq):
-    """Numbers above a bound."""
+    """Numbers greater than a bound."""
 
     _with_bounds = (False, True)
 
 
 class LessThanEq(_Bounded):
-    """Numbers up to a bound."""
+    """Numbers less than or equal to a bound."""
 
     def __init__(self, upper_bound: Value) -> None:
         self._upper_bound = upper_bound
 
 
 class LessThan(LessThanEq):
-    """Numbers below a bound."""
+    """Numbers less than a bound."""
 
     _with_bounds = (True, False)
 
 
 class IntegerGreaterThanEq(GreaterThanEq):
-    """Integers from a bound on."""
+    """Integers greater than or equal to a bound."""
 
     _integer = True
 
 
 class IntegerGreaterThan(GreaterThan):
-    """Integers above a bound."""
+    """Integers greater than a bound."""
 
     _integer = True
 
 
 class IntegerLessThanEq(LessThanEq):
-    """Integers up to a bound."""
+    """Integers less than or equal to a bound."""
 
     _integer = True
 
 
 class IntegerLessThan(LessThan):
-    """Integers below a bound."""
+    """Integers less than a bound."""
 
     _integer = True
 
 
 class Positive(GreaterThan):
-    """Numbers above 0."""
+    """Positive numbers."""
 
     def __init__(self) -> None:
         super().__init__(0)
 
 
 class NonNegative(GreaterThanEq):
-    """Numbers from 0 on."""
+    """Nonnegative numbers."""
 
     def __init__(self) -> None:
         super().__init__(0)
@@ -216,7 +216,7 @@ class NonNegativeInteger(IntegerGreaterThanEq):
 
 
 class Simplex(Constraint):
-    """Vectors of numbers from 0 on, whose sum is 1, along the last axis."""
+    """Vectors of nonnegative numbers with sum 1, along the last axis."""
 
     _expected = "numbers >= 0 that sum up to 1 along the last axis"
 
@@ -253,11 +253,11 @@ class PositiveDefinite(Constraint):
 
 
 class Cat(Constraint):
-    """Constraints of an array's parts along an axis, each of some length.
+    """Separate constraints for consecutive parts of an array along an axis.
 
     Args:
         constraint_seq: the constraints.
-        axis: along which the parts follow each other.
+        axis: axis of the parts.
         lengths: the parts' lengths; 1 by default.
     """
 
@@ -278,11 +278,11 @@ class Cat(Constraint):
 
 
 class Stack(Constraint):
-    """Constraints of an array's slices along an axis, one for each.
+    """Separate constraints for the slices of an array along an axis.
 
     Args:
         constraint_seq: the constraints.
-        axis: along which the slices are.
+        axis: axis of the slices.
     """
 
     def __init__(self, constraint_seq: Sequence[Constraint], axis: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""Distributions of numbers."""
+"""Continuous distributions of numbers."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Cauchy(_NoMoments, _LocScale):
     """The Cauchy distribution, which has neither mean nor variance.
 
     Args:
-        loc, scale: median, and half the distance of the quartiles.
+        loc, scale: median, and half the interquartile range.
         validate_args: as in `Distribution`.
     """
 
@@ -147,10 +147,10 @@ class Cauchy(_NoMoments, _LocScale):
 
 
 class Gumbel(_LocScale):
-    """The distribution of largest values: cdf exp(-exp(-(value - loc) / scale)).
+    """The Gumbel distribution of maxima: cdf exp(-exp(-(value - loc) / scale)).
 
     Args:
-        loc, scale: mode and stretch.
+        loc, scale: mode and scale.
         validate_args: as in `Distribution`.
     """
 
@@ -414,7 +414,7 @@ class StudentT(_LocScale):
 
     Args:
         df: degrees of freedom.
-        loc, scale: mode and stretch.
+        loc, scale: mode and scale.
         validate_args: as in `Distribution`.
     """
 
@@ -470,7 +470,7 @@ class _Half(TransformedDistribution[_LocScale]):
 
     @property
     def loc(self) -> Any:
-        """0, where the distribution begins."""
+        """0, the lower bound of the support."""
         return self._base_dist.loc
 
     def _log_prob(self, value: Value) -> Any:
@@ -562,7 +562,7 @@ class Weibull(TransformedDistribution[Exponential]):
     """The Weibull distribution: P(x > value) = exp(-(value / scale)^concentration).
 
     Args:
-        concentration, scale: exponent and stretch.
+        concentration, scale: exponent and scale.
         validate_args: as in `Distribution`.
     """
 
@@ -617,11 +617,12 @@ class _LogitRelaxedBernoulli(_ByProb):
 
 
 class RelaxedBernoulli(TransformedDistribution[_LogitRelaxedBernoulli]):
-    """A Bernoulli variable made continuous, so that samples have gradients. Maddison et al., 2017, arXiv:1611.00712.
+    """A continuous relaxation of the Bernoulli distribution, whose samples have gradients. Maddison
+    et al., 2017, arXiv:1611.00712.
 
     Args:
-        T: temperature; at 0 it would be a Bernoulli variable.
-        prob, logit: of 1; one of them.
+        T: temperature; the limit 0 is the Bernoulli distribution.
+        prob, logit: probability or logit of 1; specify one of them.
         validate_args: as in `Distribution`.
     """
 

@@ -51,7 +51,7 @@ class Bernoulli(_ByProb, ExponentialFamily):
     """0 or 1.
 
     Args:
-        prob, logit: of 1; one of them.
+        prob, logit: probability or logit of 1; specify one of them.
         validate_args: as in `Distribution`.
     """
 
@@ -82,10 +82,10 @@ class Bernoulli(_ByProb, ExponentialFamily):
 
 
 class Geometric(_ByProb):
-    """The number of failures before the first success.
+    """The geometric distribution: the number of failures before the first success.
 
     Args:
-        prob, logit: of a success; one of them.
+        prob, logit: probability or logit of a success; specify one of them.
         validate_args: as in `Distribution`.
     """
 
@@ -117,11 +117,11 @@ class Geometric(_ByProb):
 
 
 class Binomial(_ByProb):
-    """The number of successes among n trials.
+    """The binomial distribution: the number of successes among n trials.
 
     Args:
-        n: a number.
-        prob, logit: of a success; one of them.
+        n: number of trials.
+        prob, logit: probability or logit of a success; specify one of them.
         validate_args: as in `Distribution`.
     """
 
@@ -154,13 +154,15 @@ class Binomial(_ByProb):
 
 
 class NegativeBinomial(_ByProb):
-    """The number of failures before the n-th success; where samples and moments count, of successes before failures.
+    """The negative binomial distribution. Its log_prob counts failures before the n-th success; its
+    samples and moments count successes before the n-th failure.
 
-    MXNet's log_prob takes `prob` for that of a success; its mean, variance and samples take it for that of a failure.
+    In MXNet's log_prob `prob` is the probability of a success; in its mean, variance and samples it
+    is that of a failure.
 
     Args:
-        n: how many, an array or a number.
-        prob, logit: see above; one of them.
+        n: an array or a number.
+        prob, logit: see above; specify one of them.
         validate_args: as in `Distribution`.
     """
 
@@ -246,11 +248,11 @@ class _ByClasses(_ByProb):
 
 
 class Categorical(_ByClasses):
-    """A class's number.
+    """The categorical distribution of class indices.
 
     Args:
         num_events: number of classes.
-        prob, logit: (..., classes); one of them.
+        prob, logit: (..., classes); specify one of them.
         validate_args: as in `Distribution`.
 
     Example:
@@ -285,7 +287,7 @@ class Categorical(_ByClasses):
 
 
 class OneHotCategorical(_ByClasses):
-    """A class as a vector that has 1 in its place; arguments as in `Categorical`."""
+    """The categorical distribution of one-hot vectors; arguments as in `Categorical`."""
 
     has_enumerate_support = True
 
@@ -316,11 +318,11 @@ class OneHotCategorical(_ByClasses):
 
 
 class Multinomial(_ByClasses):
-    """The counts of each class in a number of draws.
+    """The multinomial distribution: the counts of each class in a number of draws.
 
     Args:
         num_events: number of classes.
-        prob, logit: (..., classes); one of them.
+        prob, logit: (..., classes); specify one of them.
         total_count: number of draws.
         validate_args: as in `Distribution`.
     """

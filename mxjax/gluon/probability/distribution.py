@@ -1,4 +1,4 @@
-"""`Distribution`, and distributions made of others."""
+"""`Distribution`, and distributions derived from others."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ Base = TypeVar("Base", bound="Distribution")
 class Distribution:
     """Base of all distributions, over batches: parameters are arrays, symbols or numbers, and broadcast.
 
-    A subclass names its parameters in `arg_constraints` and defines `_log_prob`, `sample`, and what else it has in
-    closed form: `_cdf`, `icdf`, `mean`, `variance`, `entropy`. The rest raises NotImplementedError.
+    Subclasses declare their parameters in `arg_constraints` and define `_log_prob`, `sample` and
+    those of `_cdf`, `icdf`, `mean`, `variance` and `entropy` that have a closed form. The others
+    raise NotImplementedError.
 
     Args:
-        event_dim: how many axes, the last ones, are one value.
-        validate_args: check parameters now, and values in `log_prob` and `cdf`; None for the default, which
-            `set_default_validate_args` sets.
+        event_dim: number of trailing axes that form one value.
+        validate_args: check the parameters now, and values in `log_prob` and `cdf`. None: the
+            default, which `set_default_validate_args` sets.
 
     Attributes:
-        has_grad: whether samples have gradients with regard to the parameters.
+        has_grad: whether samples are differentiable with respect to the parameters.
     """
 
     has_grad = False
@@ -45,7 +46,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Set whether distributions check their arguments where they are not told."""
+        """Sets whether distributions check their arguments by default."""
         if value not in (True, False):
             raise ValueError(f"expected True or False, got {value!r}")
         Distribution._validate_args = value
@@ -71,17 +72,17 @@ class Distribution:
         shapes = []
         for name, value in self._given().items():
             if isinstance(value, Symbol):
-                raise NotImplementedError(f"{type(self).__name__}: the shape of a symbol's batch is not known; give "
-                                          "sample the whole size")
+                raise NotImplementedError(f"{type(self).__name__}: the batch shape of a symbol is unknown; pass the "
+                                          "whole size to sample")
             shape = () if _is_number(value) else value.shape
             shapes.append(shape[:len(shape) - self._param_dims.get(name, 0)])
         return numpy.broadcast_shapes(*shapes)
 
     def broadcast_to(self, batch_shape: Sequence[int]) -> Distribution:
-        """The distribution with parameters of another shape.
+        """Returns the distribution with its parameters broadcast to another shape.
 
         Args:
-            batch_shape: their shape, but for axes that are one value.
+            batch_shape: shape of the parameters, without the event axes.
         """
         new = copy.copy(self)
         for name in self.arg_constraints:  # what was computed of them
@@ -95,7 +96,7 @@ class Distribution:
 
     # ------------------------------------------------------------------ what distributions have
     def log_prob(self, value: Value) -> Any:
-        """The logarithm of the density, or of the probability, at a value."""
+        """Returns the logarithm of the density, or of the probability, at a value."""
         if self._validate_args:
             value = self._validate_samples(value)
         return self._log_prob(value)
@@ -104,11 +105,11 @@ class Distribution:
         raise NotImplementedError(f"{type(self).__name__} has no log_prob")
 
     def pdf(self, value: Value) -> Any:
-        """The density, or the probability, at a value."""
+        """Returns the density, or the probability, at a value."""
         return np.exp(self.log_prob(value))
 
     def cdf(self, value: Value) -> Any:
-        """The probability of what is not greater than a value."""
+        """Returns the probability of values less than or equal to a value."""
         if self._validate_args:
             value = self._validate_samples(value)
         return self._cdf(value)
@@ -117,28 +118,28 @@ class Distribution:
         raise NotImplementedError(f"{type(self).__name__} has no cdf")
 
     def icdf(self, value: Value) -> Any:
-        """The inverse of `cdf`."""
+        """Returns the inverse of `cdf`."""
         raise NotImplementedError(f"{type(self).__name__} has no icdf")
 
     def sample(self, size: Shape = None) -> Any:
-        """Draws.
+        """Draws samples.
 
         Args:
-            size: the result's whole shape, but for axes that are one value; by default that of the parameters.
+            size: shape of the result, without the event axes; by default that of the parameters.
         """
         raise NotImplementedError(f"{type(self).__name__} cannot be sampled")
 
     def sample_n(self, size: Shape = None) -> Any:
-        """Draws for each of the parameters.
+        """Draws samples for each set of parameters.
 
         Args:
-            size: an int or a tuple, which comes before the parameters' shape.
+            size: an int or a tuple; the parameters' shape is appended to it.
         """
         return self.sample(_shape(size) + self._batch_shape)
 
     def enumerate_support(self) -> Any:
-        """All values there are, along a new first axis."""
-        raise NotImplementedError(f"{type(self).__name__}: there are too many values")
+        """Returns all possible values along a new first axis."""
+        raise NotImplementedError(f"{type(self).__name__}: there are too many values to enumerate")
 
     @property
     def mean(self) -> Any:
@@ -156,11 +157,11 @@ class Distribution:
         return np.sqrt(self.variance)
 
     def entropy(self) -> Any:
-        """The mean of -log_prob."""
+        """Returns the mean of -log_prob."""
         raise NotImplementedError(f"{type(self).__name__} has no entropy")
 
     def perplexity(self) -> Any:
-        """exp(entropy)."""
+        """Returns exp(entropy)."""
         return np.exp(self.entropy())
 
     def _validate_samples(self, value: Value) -> Any:
@@ -215,16 +216,16 @@ def _event_dim(distribution: Distribution) -> int:
         TypeError: the distribution does not tell.
     """
     if distribution.event_dim is None:
-        raise TypeError(f"{type(distribution).__name__} has no event_dim: give it to Distribution.__init__")
+        raise TypeError(f"{type(distribution).__name__} has no event_dim: pass it to Distribution.__init__")
     return distribution.event_dim
 
 
 class Independent(Distribution):
-    """A distribution of arrays: axes of a distribution's batch become part of the value.
+    """A distribution in which batch axes of another one become event axes.
 
     Args:
         base_distribution: the distribution.
-        reinterpreted_batch_ndims: how many axes, the last ones.
+        reinterpreted_batch_ndims: number of trailing batch axes to convert.
         validate_args: as in `Distribution`.
     """
 
@@ -246,12 +247,12 @@ class Independent(Distribution):
 
     @property
     def has_enumerate_support(self) -> bool:  # type: ignore[override]
-        """Returns whether all values can be told."""
+        """True if all values can be enumerated."""
         return self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
 
     @dependent_property
     def support(self) -> Any:  # type: ignore[override]
-        """The base distribution's."""
+        """Support of the base distribution."""
         return self.base_dist.support
 
     @property
@@ -282,7 +283,7 @@ class TransformedDistribution(Distribution, Generic[Base]):
 
     Args:
         base_dist: the variable's distribution.
-        transforms: a transformation, or a list of them, the first one first.
+        transforms: a transformation, or a list of transformations in the order of application.
         validate_args: as in `Distribution`.
     """
 

@@ -1,4 +1,4 @@
-"""Kullback-Leibler divergences: the mean, under p, of how much more likely a value is under p than under q."""
+"""Kullback-Leibler divergences: the mean of log p(x) - log q(x) under p."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ _lgamma, _digamma = gammaln(), digamma()
 
 
 def register_kl(typeP: type, typeQ: type) -> Callable[[_Formula], _Formula]:  # noqa: N803  MXNet's names
-    """Register a function `kl(p, q)` for two classes of distributions; a decorator.
+    """Registers a function `kl(p, q)` for two classes of distributions; a decorator.
 
     Raises:
-        TypeError: the function takes another number of arguments.
-        ValueError: there is one already.
+        TypeError: the function does not have two arguments.
+        ValueError: the pair of classes already has a function.
     """
     def decorate(func: _Formula) -> _Formula:
         if func.__code__.co_argcount != 2:
-            raise TypeError(f"a KL divergence takes two arguments, {func.__name__} takes {func.__code__.co_argcount}")
+            raise TypeError(f"a KL divergence must have two arguments, {func.__name__} has {func.__code__.co_argcount}")
         if (typeP, typeQ) in _formulas:
-            raise ValueError(f"there is a KL divergence of {typeP.__name__} and {typeQ.__name__} already")
+            raise ValueError(f"a KL divergence of {typeP.__name__} and {typeQ.__name__} is already registered")
         _formulas[typeP, typeQ] = func
         return func
     return decorate
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Any:
-    """The KL divergence of two distributions, by a formula.
+    """Returns the KL divergence of two distributions in closed form.
 
     Raises:
-        NotImplementedError: there is none for their classes.
+        NotImplementedError: there is no formula for their classes.
 
     Example:
         >>> one, two = (mx.gluon.probability.Normal(mx.np.array(x), 1.0) for x in (0.0, 2.0))
@@ -56,11 +56,11 @@ def kl_divergence(p: Distribution, q: Distribution) -> Any:
 
 
 def empirical_kl(p: Distribution, q: Distribution, n_samples: int = 1) -> Any:
-    """The KL divergence of two distributions, by samples.
+    """Estimates the KL divergence of two distributions from samples.
 
     Args:
         p, q: the distributions.
-        n_samples: how many.
+        n_samples: number of samples.
     """
     samples = p.sample_n(n_samples)
     return (p.log_prob(samples) - q.log_prob(samples)).mean(axis=0)

@@ -67,7 +67,8 @@ class MultivariateNormal(Distribution):
 
     Args:
         loc: (..., n), the mean.
-        cov, precision, scale_tril: (..., n, n): the covariance, its inverse, or its Cholesky factor; one of them.
+        cov, precision, scale_tril: (..., n, n), the covariance, its inverse, or its Cholesky
+            factor; specify one of them.
         validate_args: as in `Distribution`.
     """
 
@@ -82,8 +83,8 @@ class MultivariateNormal(Distribution):
         matrices = {"cov": cov, "precision": precision, "scale_tril": scale_tril}
         given = {name: value for name, value in matrices.items() if value is not None}
         if len(given) != 1:
-            raise ValueError("MultivariateNormal takes exactly one of `cov`, `precision` and `scale_tril`, "
-                             f"got {', '.join(given) or 'none'}")
+            raise ValueError("MultivariateNormal requires exactly one of `cov`, `precision` and `scale_tril`, got "
+                             "{', '.join(given) or 'none'}")
         self.loc = loc
         self._matrix = next(iter(given))
         setattr(self, self._matrix, given[self._matrix])
@@ -143,12 +144,12 @@ def _times(matrix: Value, vector: Value) -> Any:
 
 
 class RelaxedOneHotCategorical(TransformedDistribution[_LogRelaxed]):
-    """A one-hot class made continuous, so that samples have gradients. Jang et al., 2017, arXiv:1611.01144.
+    """A continuous relaxation of one-hot vectors, whose samples have gradients. Jang et al., 2017, arXiv:1611.01144.
 
     Args:
-        T: temperature; at 0 it would be a one-hot vector.
+        T: temperature; the limit 0 is a one-hot vector.
         num_events: number of classes.
-        prob, logit: (..., classes); one of them.
+        prob, logit: (..., classes); specify one of them.
         validate_args: as in `Distribution`.
     """
 

@@ -1,4 +1,4 @@
-"""Blocks that have losses of their own, such as the divergence of a variable's distribution from its prior."""
+"""Blocks with internal losses, such as the divergence of a variable's distribution from its prior."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["StochasticBlock", "StochasticSequential"]
 
 
 class StochasticBlock(HybridBlock):
-    """A block whose forward pass may add losses; `losses` has those of the last call.
+    """A block whose forward pass may add losses; `losses` returns those of the last call.
 
     Its `forward` or `hybrid_forward` must be decorated with `StochasticBlock.collectLoss`.
 
@@ -37,12 +37,12 @@ class StochasticBlock(HybridBlock):
         self._losscache: list[Any] = []
 
     def add_loss(self, loss: object) -> None:
-        """Add a loss, in the forward pass."""
+        """Adds a loss during the forward pass."""
         self._losscache.append(loss)
 
     @staticmethod
     def collectLoss(func: Callable[..., Any]) -> Callable[..., Any]:  # noqa: N802  MXNet's name
-        """A decorator of the forward pass, which returns the losses, too."""
+        """Decorates the forward pass so that it also returns the losses."""
         @wraps(func)
         def inner(self: StochasticBlock, *args: Any, **kwargs: Any) -> Any:
             self._losscache = []
@@ -65,16 +65,16 @@ class StochasticBlock(HybridBlock):
 
 
 class StochasticSequential(StochasticBlock):
-    """Blocks one after the other, whose losses are lists of those of each that has any."""
+    """Runs blocks in sequence; `losses` is a list with the losses of each block that has any."""
 
     def add(self, *blocks: Block) -> None:
-        """Add blocks at the end."""
+        """Appends blocks."""
         for block in blocks:
             self.register_child(block)
 
     @StochasticBlock.collectLoss
     def forward(self, x: object, *args: object) -> Any:
-        """The last block's output."""
+        """Returns the last block's output."""
         for block in self._child_blocks():
             out = block(x, *args)
             x, args = (out[0], tuple(out[1:])) if isinstance(out, tuple | list) else (out, ())

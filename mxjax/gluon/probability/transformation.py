@@ -18,11 +18,11 @@ __all__ = ["AbsTransform", "AffineTransform", "ComposeTransform", "ExpTransform"
 
 
 class Transformation:
-    """A function y = t(x). A subclass defines `_forward_compute`, `_inverse_compute`, `log_det_jacobian`, `sign`.
+    """A function y = t(x). Subclasses define `_forward_compute`, `_inverse_compute`, `log_det_jacobian` and `sign`.
 
     Attributes:
         bijective: whether there is one x for each y.
-        event_dim: how many axes, the last ones, are one value.
+        event_dim: number of trailing axes that form one value.
     """
 
     bijective = False
@@ -30,7 +30,7 @@ class Transformation:
 
     @property
     def sign(self) -> Any:
-        """1 for a function that increases, -1 for one that decreases."""
+        """1 for an increasing function, -1 for a decreasing one."""
         raise NotImplementedError(f"{type(self).__name__} has no sign")
 
     @property
@@ -51,7 +51,7 @@ class Transformation:
         raise NotImplementedError(f"{type(self).__name__} has no inverse")
 
     def log_det_jacobian(self, x: Value, y: Value) -> Any:
-        """The logarithm of the derivative's absolute determinant at x, where y = t(x)."""
+        """Returns the logarithm of the absolute determinant of the Jacobian at x, where y = t(x)."""
         raise NotImplementedError(f"{type(self).__name__} has no log_det_jacobian")
 
 
@@ -79,17 +79,17 @@ class _Inverse(Transformation):
 
 
 class TransformBlock(Transformation, HybridBlock):
-    """A transformation with parameters: a block that defines a transformation's methods."""
+    """A transformation with parameters: a block that defines the methods of a transformation."""
 
     def __call__(self, x: Value) -> Any:
         return HybridBlock.__call__(self, x)
 
 
 class ComposeTransform(Transformation):
-    """Transformations one after the other.
+    """Composes transformations.
 
     Args:
-        parts: the transformations, the first one first.
+        parts: the transformations in the order of application.
     """
 
     def __init__(self, parts: Sequence[Transformation]) -> None:
@@ -147,7 +147,7 @@ class AffineTransform(Transformation):
 
     Args:
         loc, scale: arrays or numbers.
-        event_dim: how many axes are one value.
+        event_dim: number of trailing axes that form one value.
     """
 
     bijective = True
@@ -205,7 +205,7 @@ class SigmoidTransform(_Increasing):
 
 
 class SoftmaxTransform(Transformation):
-    """The softmax along the last axis; its inverse is one of many."""
+    """The softmax along the last axis; it is not injective, and `inv` returns one of the inverses."""
 
     event_dim = 1
 
@@ -217,7 +217,7 @@ class SoftmaxTransform(Transformation):
 
 
 class AbsTransform(Transformation):
-    """abs(x); its inverse is the positive one of two."""
+    """abs(x); `inv` returns the positive one of the two inverses."""
 
     def _forward_compute(self, x: Value) -> Any:
         return np.abs(x)
@@ -227,7 +227,7 @@ class AbsTransform(Transformation):
 
 
 class domain_map:  # noqa: N801  MXNet's name
-    """A table of transformations from all real numbers to constraints' sets.
+    """A registry of transformations from the real numbers to the sets of constraints.
 
     Example:
         >>> float(biject_to(Positive())(mx.np.array(0.0)))
@@ -239,16 +239,16 @@ class domain_map:  # noqa: N801  MXNet's name
 
     def register(self, constraint: Constraint | type[Constraint],
                  factory: Callable[[Any], Transformation] | None = None) -> Any:
-        """Register a function that makes a transformation of a constraint; without one, a decorator.
+        """Registers a function that creates the transformation for a constraint; without a function, a decorator.
 
         Raises:
-            TypeError: `constraint` is neither a class of constraints nor one of them.
+            TypeError: `constraint` is neither a constraint nor a class of constraints.
         """
         if factory is None:
             return lambda factory: self.register(constraint, factory)
         kind = type(constraint) if isinstance(constraint, Constraint) else constraint
         if not (isinstance(kind, type) and issubclass(kind, Constraint)):
-            raise TypeError(f"expected a constraint or a class of them, got {constraint!r}")
+            raise TypeError(f"expected a constraint or a class of constraints, got {constraint!r}")
         self._storage[kind] = factory
         return factory
 

@@ -1,4 +1,4 @@
-"""Functions for arrays, symbols and numbers; what probabilities and logits make of each other."""
+"""Functions for arrays, symbols and numbers; conversions between probabilities and logits."""
 
 from __future__ import annotations
 
@@ -53,9 +53,10 @@ def _is_number(x: object) -> bool:
 
 
 def constraint_check() -> Callable[[Any, str], Any]:
-    """Returns `check(condition, message)`, which gives 1 where a condition is true, else raises ValueError.
+    """Returns `check(condition, message)`, which returns 1 if a condition is true and otherwise raises ValueError.
 
-    The condition is a bool or an array of them; an array's error comes when the result is read.
+    The condition is a bool or an array of bools. For an array, the error is raised when the result
+    is read.
     """
     def check(condition: object, err_msg: str) -> Any:
         if isinstance(condition, bool | numpy.bool_):
@@ -95,10 +96,10 @@ def erfinv() -> Callable[[Any], Any]:
 
 
 def sample_n_shape_converter(size: Shape) -> Any:
-    """A size that the batch's shape follows, as operators that take one are told so: with -2 before it.
+    """Converts a sample size to the form of operators that append the batch shape to it: with -2 in front.
 
     Args:
-        size: an int or a tuple; None and () say one sample.
+        size: an int or a tuple; None and () mean one sample.
     """
     if size is None or size == ():
         return None
@@ -110,7 +111,7 @@ def _shape(size: Shape) -> tuple[int, ...]:
 
 
 def sum_right_most(x: Value, ndim: int) -> Any:
-    """The sum over the last `ndim` axes."""
+    """Returns the sum over the last `ndim` axes."""
     return np.sum(x, axis=tuple(range(-ndim, 0))) if ndim else x
 
 
@@ -125,18 +126,19 @@ def _softplus(x: Value) -> Any:
 
 
 def prob2logit(prob: Value, binary: bool = True) -> Any:
-    """Probabilities as logits.
+    """Converts probabilities to logits.
 
     Args:
-        prob: probabilities of 1, or of each class along the last axis.
-        binary: which of the two; a class's logit is its probability's logarithm.
+        prob: probabilities of 1 (`binary`), or of each class along the last axis.
+        binary: whether there are only 0 and 1. Otherwise a class's logit is the logarithm of its
+            probability.
     """
     prob = _clip_prob(prob)
     return np.log(prob) - np.log1p(-prob) if binary else np.log(prob)
 
 
 def logit2prob(logit: Value, binary: bool = True) -> Any:
-    """Logits as probabilities: by a sigmoid, or a softmax along the last axis; arguments as in `prob2logit`."""
+    """Converts logits to probabilities, by a sigmoid or a softmax along the last axis; arguments as in `prob2logit`."""
     if not binary:
         return npx.softmax(logit)
     return 1 / (1 + math.exp(-logit)) if _is_number(logit) else npx.sigmoid(logit)

@@ -1,4 +1,4 @@
-"""Recurrent cells, which are stepped or unrolled, and layers on the fused RNN operator."""
+"""Recurrent cells, which run step by step or unrolled, and layers on the fused RNN operator."""
 
 from ..._namespace import lend as _lend
 from . import rnn_cell as _rnn_cell

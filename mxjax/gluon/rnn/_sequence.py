@@ -1,4 +1,4 @@
-"""Sequences as one array with a time axis, or as a list of arrays, one for each step."""
+"""Conversions of sequences between one array with a time axis and a list of arrays, one per step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Formatted", "begin_state", "format_sequence", "mask", "reverse"]
 
 
 class Formatted(NamedTuple):
-    """A sequence in the form asked for; axis: of time; F: `mx.nd` or `mx.sym`; batch_size: 0 for symbols."""
+    """A sequence in the requested form. axis: the time axis; F: `mx.nd` or `mx.sym`; batch_size: 0 for symbols."""
 
     data: Any
     axis: int
@@ -31,16 +31,16 @@ class Formatted(NamedTuple):
 
 def format_sequence(length: int | None, inputs: Tensor | Sequence[Tensor], layout: str,
                     merge: bool | None) -> Formatted:
-    """A sequence merged into one array (`merge` True), split into a list (False) or as it is (None).
+    """Merges a sequence into one array (`merge` True), splits it into a list (False) or leaves it unchanged (None).
 
     Args:
-        length: number of steps; None: what there is.
+        length: number of steps; None: that of the inputs.
         inputs: one array, or a list.
         layout: order of the array's axes: "NTC" or "TNC".
-        merge: the form wanted.
+        merge: the requested form.
 
     Raises:
-        AssertionError: there are no inputs, or not that many.
+        AssertionError: there are no inputs, or not `length` of them.
     """
     if inputs is None:
         raise AssertionError("unroll(inputs=None) has been deprecated. Please create input variables outside unroll.")
@@ -78,14 +78,14 @@ def _steps(F: ModuleType, data: Tensor, count: int, axis: int) -> list[Any]:  # 
 
 def mask(F: ModuleType, data: Tensor | Sequence[Tensor], length: int, valid_length: Tensor, axis: int,  # noqa: N803
          merge: bool) -> Any:
-    """The sequence with zeros behind the valid lengths."""
+    """Sets a sequence to zero beyond the valid lengths."""
     merged = data if isinstance(data, tensor_types) else F.stack(*data, axis=axis)
     merged = F.SequenceMask(merged, sequence_length=valid_length, use_sequence_length=True, axis=axis)
     return merged if merge else _steps(F, merged, length, axis)
 
 
 def reverse(sequence: Sequence[Tensor], length: int, valid_length: Tensor | None = None) -> list[Any]:
-    """A list of steps backwards, each example within its valid length."""
+    """Reverses a list of steps, each example within its valid length."""
     if valid_length is None:
         return list(reversed(sequence))
     F = _namespace(sequence[0])  # noqa: N806
@@ -95,7 +95,7 @@ def reverse(sequence: Sequence[Tensor], length: int, valid_length: Tensor | None
 
 def begin_state(cell: RecurrentCell, F: ModuleType, given: Sequence[Tensor] | None,  # noqa: N803
                 inputs: Tensor | Sequence[Tensor], batch_size: int) -> Sequence[Any]:
-    """The given states, or the cell's own at the beginning, where the inputs are."""
+    """Returns the given states, or the cell's initial states on the inputs' context."""
     if given is not None:
         return given
     first = inputs if isinstance(inputs, tensor_types) else inputs[0]

@@ -1,6 +1,6 @@
-"""Recurrent cells with convolutions in place of products. Shi et al., 2015, arXiv:1506.04214.
+"""Convolutional recurrent cells. Shi et al., 2015, arXiv:1506.04214.
 
-Three kinds of cell, each in one, two and three dimensions.
+There are three kinds of cells, each in one, two and three dimensions.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _ConvCell(HybridRecurrentCell):
 
     def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor], i2h_weight: Tensor,  # noqa: N803
                        h2h_weight: Tensor, i2h_bias: Tensor, h2h_bias: Tensor) -> tuple[Any, Sequence[Any]]:
-        """One step: (output, new states)."""
+        """Runs one step; returns (output, new states)."""
         t = f"t{self._counter}_"
         i2h = F.Convolution(data=inputs, weight=i2h_weight, bias=i2h_bias, name=t + "i2h", **self._i2h)
         h2h = F.Convolution(data=states[0], weight=h2h_weight, bias=h2h_bias, name=t + "h2h", **self._h2h)
@@ -150,7 +150,7 @@ def _of_rank(name: str, kind: type[_ConvCell], rank: int) -> type:
     document = f"""{kind.__doc__} With convolutions in {rank} dimension{'s' * (rank > 1)}.
 
     Args:
-        input_shape: an input's shape without the batch, e.g. {("(C, W)", "(C, H, W)", "(C, D, H, W)")[rank - 1]}.
+        input_shape: shape of an input without the batch axis, e.g. {("(C, W)", "(C, H, W)", "(C, D, H, W)")[rank - 1]}.
         hidden_channels: channels of a state.
         i2h_kernel, i2h_pad, i2h_dilate: kernel, padding and dilation of the input's convolution.
         h2h_kernel, h2h_dilate: kernel (odd sizes) and dilation of the state's convolution.

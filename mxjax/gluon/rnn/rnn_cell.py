@@ -49,7 +49,7 @@ class RecurrentCell(Block):
         return self._child_blocks()  # pyright: ignore[reportReturnType]  a cell's children are cells
 
     def reset(self) -> None:
-        """Begins a new sequence: the counters in the operators' names start again."""
+        """Starts a new sequence and resets the counters in the operators' names."""
         self._init_counter = self._counter = -1
         for cell in self._cells():
             cell.reset()
@@ -64,11 +64,11 @@ class RecurrentCell(Block):
                                  "directly. Call the modifier cell instead.")
 
     def begin_state(self, batch_size: int = 0, func: Callable = nd.zeros, **kwargs: Any) -> list[Any]:
-        """States to begin with.
+        """Returns initial states.
 
         Args:
-            batch_size: size of the batch; 0 in symbols: known later.
-            func: makes a state from name, shape and `kwargs`, e.g. `mx.sym.zeros`.
+            batch_size: size of the batch; 0 for symbols whose batch size is unknown.
+            func: function that creates a state from name, shape and `kwargs`, e.g. `mx.sym.zeros`.
             kwargs: further arguments of `func`.
 
         Raises:
@@ -93,12 +93,14 @@ class RecurrentCell(Block):
 
         Args:
             length: number of steps.
-            inputs: one array with the axes in `layout`, or a list of arrays (batch, ...), one for each step.
-            begin_state: states to begin with; by default `begin_state()`.
+            inputs: one array with the axes in `layout`, or a list of arrays (batch, ...), one per
+                step.
+            begin_state: initial states; by default `begin_state()`.
             layout: "NTC" or "TNC": batch, time, channels.
-            merge_outputs: outputs as one array (True) or as a list (False); None: as they come.
-            valid_length: (batch,) length of each example; what is behind gets zero outputs, and the states are those
-                of the last valid step.
+            merge_outputs: return the outputs as one array (True), as a list (False), or in either
+                form (None).
+            valid_length: (batch,) length of each example. Outputs beyond it are zero, and the
+                returned states are those of the last valid step.
 
         Returns:
             (outputs, states after the last step).
@@ -128,7 +130,7 @@ class RecurrentCell(Block):
         return activation(inputs, **kwargs)
 
     def forward(self, inputs: Tensor, states: Sequence[Tensor]) -> tuple[Any, Sequence[Any]]:
-        """One step: (output, new states)."""
+        """Runs one step; returns (output, new states)."""
         self._counter += 1
         return super().forward(inputs, states)
 
@@ -144,10 +146,11 @@ class HybridRecurrentCell(RecurrentCell, HybridBlock):
         super().__init__(prefix=prefix, params=params)
 
     def infer_shape(self, *args: Any) -> None:
-        """Works out the parameters' shapes from (inputs, states), or as in MXNet 2.
+        """Infers the parameters' shapes from (inputs, states), or from the arguments of MXNet 2.
 
         Args:
-            args: inputs of the cell; or the number of the layer, its input and whether it is bidirectional.
+            args: inputs of the cell; or the layer's index, its input and whether it is
+                bidirectional.
         """
         if isinstance(args[0], int):
             self._infer_from(*args)
@@ -160,7 +163,7 @@ class HybridRecurrentCell(RecurrentCell, HybridBlock):
                 cell.infer_shape(layer, inputs, bidirectional)
 
     def hybrid_forward(self, F: ModuleType, x: Tensor, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
-        """One step: (output, new states)."""
+        """Runs one step; returns (output, new states)."""
         raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward")
 
 
@@ -210,7 +213,7 @@ class RNNCell(_GatedCell):
         hidden_size: length of the state.
         activation: name of the activation function, or a block or function.
         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer: initializers.
-        input_size: length of the input; 0: known at the first call.
+        input_size: length of the input; 0: inferred at the first call.
         prefix, params: see `Block`.
 
     Example:
@@ -238,7 +241,7 @@ class RNNCell(_GatedCell):
 
     def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor], i2h_weight: Tensor,  # noqa: N803
                        h2h_weight: Tensor, i2h_bias: Tensor, h2h_bias: Tensor) -> tuple[Any, Sequence[Any]]:
-        """One step: (output, new states)."""
+        """Runs one step; returns (output, new states)."""
         i2h, h2h, t = self._project(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
         total = F.elemwise_add(i2h, h2h, name=t + "plus0")
         output = self._get_activation(F, total, self._activation, name=t + "out")
@@ -253,7 +256,7 @@ class LSTMCell(_GatedCell):
     Args:
         hidden_size: length of the states.
         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer: initializers.
-        input_size: length of the input; 0: known at the first call.
+        input_size: length of the input; 0: inferred at the first call.
         prefix, params: see `Block`.
         activation: function of candidate and cell, see `RNNCell`.
         recurrent_activation: function of the gates.
@@ -284,7 +287,7 @@ class LSTMCell(_GatedCell):
 
     def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor], i2h_weight: Tensor,  # noqa: N803
                        h2h_weight: Tensor, i2h_bias: Tensor, h2h_bias: Tensor) -> tuple[Any, Sequence[Any]]:
-        """One step: (output, new states)."""
+        """Runs one step; returns (output, new states)."""
         i2h, h2h, t = self._project(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
         parts = F.SliceChannel(F.elemwise_add(i2h, h2h, name=t + "plus0"), num_outputs=4, name=t + "slice")
         kinds = [self._recurrent_activation, self._recurrent_activation, self._activation, self._recurrent_activation]
@@ -305,7 +308,7 @@ class GRUCell(_GatedCell):
     Args:
         hidden_size: length of the state.
         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer: initializers.
-        input_size: length of the input; 0: known at the first call.
+        input_size: length of the input; 0: inferred at the first call.
         prefix, params: see `Block`.
         activation: function of the candidate, see `RNNCell`.
         recurrent_activation: function of the gates.
@@ -340,7 +343,7 @@ class GRUCell(_GatedCell):
 
     def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor], i2h_weight: Tensor,  # noqa: N803
                        h2h_weight: Tensor, i2h_bias: Tensor, h2h_bias: Tensor) -> tuple[Any, Sequence[Any]]:
-        """One step: (output, new states)."""
+        """Runs one step; returns (output, new states)."""
         i2h, h2h, t = self._project(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
         from_input = F.SliceChannel(i2h, num_outputs=3, name=t + "i2h_slice")
         from_state = F.SliceChannel(h2h, num_outputs=3, name=t + "h2h_slice")
@@ -365,7 +368,7 @@ class _Combined(RecurrentCell):
 
     @any_arguments
     def begin_state(self, **kwargs: Any) -> list[Any]:
-        """States to begin with; arguments as in `RecurrentCell.begin_state`."""
+        """Returns initial states; arguments as in `RecurrentCell.begin_state`."""
         self._check_not_modified()
         return [state for cell in self._cells() for state in cell.begin_state(**kwargs)]
 
@@ -379,10 +382,10 @@ class _Combined(RecurrentCell):
 
 
 class _Stack(_Combined):
-    """Cells on top of each other."""
+    """Stacks cells."""
 
     def infer_shape(self, *args: Any) -> None:
-        """Works out the parameters' shapes; in MXNet 2 from (any number, the inputs, whether it is bidirectional)."""
+        """Infers the parameters' shapes; in MXNet 2 from (any number, inputs, whether it is bidirectional)."""
         if isinstance(args[0], int):
             for layer, cell in enumerate(self._cells()):
                 cast(HybridRecurrentCell, cell).infer_shape(layer, args[1], False)
@@ -397,7 +400,7 @@ class _Stack(_Combined):
         return f"{type(self).__name__}(\n{rows}\n)"
 
     def add(self, cell: RecurrentCell) -> None:
-        """Puts a cell on top."""
+        """Appends a cell."""
         self.register_child(cell)
 
     def __getitem__(self, i: int) -> RecurrentCell:
@@ -407,10 +410,10 @@ class _Stack(_Combined):
         return len(self._children)
 
     def __call__(self, inputs: Tensor, states: Sequence[Tensor]) -> tuple[Any, Sequence[Any]]:
-        """One step: (output, new states)."""
+        """Runs one step; returns (output, new states)."""
         self._counter += 1
         if any(isinstance(cell, BidirectionalCell) for cell in self._child_blocks()):
-            raise AssertionError("a BidirectionalCell cannot be stepped; use unroll")
+            raise AssertionError("a BidirectionalCell cannot run single steps; use unroll")
         after: list[Any] = []
         for cell, own in self._with_states(states):
             inputs, own = cell(inputs, own)
@@ -420,7 +423,7 @@ class _Stack(_Combined):
     def unroll(self, length: int, inputs: Tensor | Sequence[Tensor], begin_state: Sequence[Tensor] | None = None,
                layout: str = "NTC", merge_outputs: bool | None = None,
                valid_length: Tensor | None = None) -> tuple[Any, Sequence[Any]]:
-        """Runs the cells over a sequence, one cell after the other; see `RecurrentCell.unroll`."""
+        """Runs the cells over a sequence, one cell after another; see `RecurrentCell.unroll`."""
         self.reset()
         inputs, _, F, batch_size = format_sequence(length, inputs, layout, None)  # noqa: N806
         states = _begin_state(self, F, begin_state, inputs, batch_size)
@@ -434,7 +437,7 @@ class _Stack(_Combined):
 
 
 class SequentialRNNCell(_Stack, RecurrentCell):
-    """Cells on top of each other.
+    """Stacks cells.
 
     Args:
         prefix, params: see `Block`.
@@ -450,12 +453,12 @@ class SequentialRNNCell(_Stack, RecurrentCell):
     """
 
     def hybrid_forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Not there: `HybridSequentialRNNCell` can be hybridized."""
+        """Not supported; `HybridSequentialRNNCell` can be hybridized."""
         raise NotImplementedError("SequentialRNNCell cannot be hybridized; HybridSequentialRNNCell can")
 
 
 class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):
-    """Hybrid cells on top of each other.
+    """Stacks hybrid cells.
 
     Args:
         prefix, params: see `Block`.
@@ -471,16 +474,16 @@ class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):
     """
 
     def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor]) -> tuple[Any, Sequence[Any]]:  # noqa: N803
-        """One step: (output, new states)."""
+        """Runs one step; returns (output, new states)."""
         return self(inputs, states)
 
 
 class BidirectionalCell(_Combined, HybridRecurrentCell):
-    """Two cells, one of which runs backwards; their outputs are joined. Only for `unroll`.
+    """Runs one cell forwards and one backwards and concatenates their outputs. Supports only `unroll`.
 
     Args:
-        l_cell, r_cell: the cells that run forwards and backwards.
-        output_prefix: begins the names of the outputs.
+        l_cell, r_cell: the forward and the backward cell.
+        output_prefix: prefix of the outputs' names.
 
     Example:
         >>> cell = mx.gluon.rnn.BidirectionalCell(mx.gluon.rnn.RNNCell(3), mx.gluon.rnn.RNNCell(3))
@@ -500,7 +503,7 @@ class BidirectionalCell(_Combined, HybridRecurrentCell):
         super()._infer_from(layer, inputs, True)
 
     def __call__(self, inputs: Tensor, states: Sequence[Tensor]) -> Any:
-        """Raises NotImplementedError: there is no single step."""
+        """Raises NotImplementedError, because a bidirectional cell cannot run single steps."""
         raise NotImplementedError("Bidirectional cannot be stepped. Please use unroll")
 
     def __repr__(self) -> str:
@@ -558,14 +561,14 @@ class DropoutCell(HybridRecurrentCell):
         return f"{type(self).__name__}(rate={self._rate}, axes={self._axes})"
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
-        """There are no states."""
+        """The empty list, because there are no states."""
         return []
 
     def _alias(self) -> str:
         return "dropout"
 
     def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor]) -> tuple[Any, Any]:  # noqa: N803
-        """(inputs with values dropped, the states given)."""
+        """Returns (inputs with dropped values, unchanged states)."""
         if self._rate > 0:
             inputs = F.Dropout(data=inputs, p=self._rate, axes=self._axes, name=f"t{self._counter}_fwd")
         return inputs, states
@@ -573,7 +576,7 @@ class DropoutCell(HybridRecurrentCell):
     def unroll(self, length: int, inputs: Tensor | Sequence[Tensor], begin_state: Sequence[Tensor] | None = None,
                layout: str = "NTC", merge_outputs: bool | None = None,
                valid_length: Tensor | None = None) -> tuple[Any, Sequence[Any]]:
-        """A whole sequence in one call where it is one array; see `RecurrentCell.unroll`."""
+        """Processes a sequence that is one array in a single call; see `RecurrentCell.unroll`."""
         self.reset()
         inputs, _, F, _ = format_sequence(length, inputs, layout, merge_outputs)  # noqa: N806
         if isinstance(inputs, tensor_types):
@@ -583,13 +586,13 @@ class DropoutCell(HybridRecurrentCell):
 
 # -------------------------------------------------------------------- modifiers
 class ModifierCell(HybridRecurrentCell):
-    """Base of cells that change what another cell does; that one must not be called any more.
+    """Base of cells that modify another cell, which must no longer be called itself.
 
     Args:
         base_cell: the cell.
 
     Raises:
-        AssertionError: it has been modified already.
+        AssertionError: the cell is already modified.
     """
 
     def __init__(self, base_cell: RecurrentCell) -> None:
@@ -610,13 +613,13 @@ class ModifierCell(HybridRecurrentCell):
 
     @any_arguments
     def begin_state(self, func: Callable = symbol.zeros, **kwargs: Any) -> list[Any]:
-        """The base cell's states to begin with; arguments as in `RecurrentCell.begin_state`."""
+        """Returns the base cell's initial states; arguments as in `RecurrentCell.begin_state`."""
         self._check_not_modified()
         with _Released(self.base_cell):
             return self.base_cell.begin_state(func=func, **kwargs)
 
     def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor]) -> tuple[Any, Sequence[Any]]:  # noqa: N803
-        """One step: (output, new states)."""
+        """Runs one step; returns (output, new states)."""
         raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward")
 
     def __repr__(self) -> str:
@@ -637,11 +640,12 @@ class _Released:
 
 
 class ZoneoutCell(ModifierCell):
-    """Keeps values of the step before, at random. Krueger et al., 2017, arXiv:1606.01305.
+    """Randomly keeps values of the previous step. Krueger et al., 2017, arXiv:1606.01305.
 
     Args:
         base_cell: the cell; not a bidirectional one.
-        zoneout_outputs, zoneout_states: probabilities that an output's, a state's value stays.
+        zoneout_outputs, zoneout_states: probabilities of keeping the previous value of an output,
+            of a state.
 
     Raises:
         AssertionError: the cell is bidirectional.
@@ -670,12 +674,12 @@ class ZoneoutCell(ModifierCell):
         return "zoneout"
 
     def reset(self) -> None:
-        """Begins a new sequence."""
+        """Starts a new sequence."""
         super().reset()
         self._prev_output = None
 
     def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor]) -> tuple[Any, Sequence[Any]]:  # noqa: N803
-        """One step: (output, new states)."""
+        """Runs one step; returns (output, new states)."""
         def zoned(rate: float, new: Tensor, old: Tensor) -> Any:
             return F.where(F.Dropout(F.ones_like(new), p=rate), new, old) if rate else new
         output, after = self.base_cell(inputs, states)
@@ -688,7 +692,7 @@ class ResidualCell(ModifierCell):
     """Adds the input to the output. He et al., 2015, arXiv:1512.03385.
 
     Args:
-        base_cell: the cell; its output has the input's shape.
+        base_cell: the cell; its output must have the input's shape.
 
     Example:
         >>> cell = mx.gluon.rnn.ResidualCell(mx.gluon.rnn.RNNCell(4, i2h_weight_initializer="zeros"))
@@ -703,14 +707,14 @@ class ResidualCell(ModifierCell):
         super().__init__(base_cell)
 
     def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor]) -> tuple[Any, Sequence[Any]]:  # noqa: N803
-        """One step: (output, new states)."""
+        """Runs one step; returns (output, new states)."""
         output, states = self.base_cell(inputs, states)
         return F.elemwise_add(output, inputs, name=f"t{self._counter}_fwd"), states
 
     def unroll(self, length: int, inputs: Tensor | Sequence[Tensor], begin_state: Sequence[Tensor] | None = None,
                layout: str = "NTC", merge_outputs: bool | None = None,
                valid_length: Tensor | None = None) -> tuple[Any, Sequence[Any]]:
-        """Runs the base cell over a sequence and adds that; see `RecurrentCell.unroll`."""
+        """Runs the base cell over a sequence and adds the inputs; see `RecurrentCell.unroll`."""
         self.reset()
         with _Released(self.base_cell):
             outputs, states = self.base_cell.unroll(length, inputs=inputs, begin_state=begin_state, layout=layout,

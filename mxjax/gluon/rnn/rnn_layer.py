@@ -74,7 +74,7 @@ class _RNNLayer(HybridBlock):
             input_size = length * self._dir
 
     def infer_shape(self, *args: Any) -> None:
-        """Works out the parameters' shapes from inputs."""
+        """Infers the parameters' shapes from inputs."""
         if _LEVEL == 1:
             super().infer_shape(*args)
             return
@@ -134,7 +134,7 @@ class _RNNLayer(HybridBlock):
                  "dtype": self._dtype} for length in self._state_lengths()]
 
     def begin_state(self, batch_size: int = 0, func: Callable = nd.zeros, **kwargs: Any) -> list[Any]:
-        """States to begin with; arguments as in `RecurrentCell.begin_state`."""
+        """Returns initial states; arguments as in `RecurrentCell.begin_state`."""
         if _LEVEL == 2:
             func = zeros if func is nd.zeros else func
             return [func(shape=info["shape"], **{"dtype": info["dtype"], **kwargs})
@@ -165,7 +165,7 @@ class _RNNLayer(HybridBlock):
         return stack
 
     def cast(self, dtype: DTypeLike) -> None:
-        """Converts the parameters, and states made from now on, to another dtype."""
+        """Converts the parameters, and states created later, to another dtype."""
         super().cast(dtype)
         self._dtype = dtype
 
@@ -175,11 +175,12 @@ class _RNNLayer(HybridBlock):
 
         Args:
             inputs: (time, batch, input_size), or with layout "NTC" (batch, time, input_size).
-            states: state or list of states to begin with; by default zeros.
-            sequence_length: (batch,) length of each example, where the layer was made with use_sequence_length.
+            states: initial state or list of states; by default zeros.
+            sequence_length: (batch,) length of each example, if the layer was created with
+                use_sequence_length.
 
         Returns:
-            The outputs, or where states were given (outputs, list of states).
+            The outputs, or (outputs, list of states) if states were passed.
         """
         if self.skip_states not in (None, states is None):
             self._clear_cached_op()  # a graph has the states among its outputs, or has not
@@ -195,7 +196,7 @@ class _RNNLayer(HybridBlock):
 
     def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor],  # noqa: N803
                        sequence_length: Tensor | None = None, **kwargs: Any) -> Any:
-        """The outputs, and the states unless there were none.
+        """Returns the outputs, and also the states if states were passed.
 
         Raises:
             ValueError: a state has the wrong shape.
@@ -222,15 +223,15 @@ class RNN(_RNNLayer):
 
     Args:
         hidden_size: length of the state.
-        num_layers: number of layers on top of each other.
+        num_layers: number of stacked layers.
         activation: "relu" or "tanh".
         layout: order of the axes of inputs and outputs: "TNC" or "NTC".
         dropout: rate of dropout between the layers.
-        bidirectional: run in both directions and join the outputs.
+        bidirectional: run in both directions and concatenate the outputs.
         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer: initializers.
-        input_size: length of the input; 0: known at the first call.
+        input_size: length of the input; 0: inferred at the first call.
         dtype: type of parameters and states.
-        kwargs: use_sequence_length (take lengths of the examples), prefix and params.
+        kwargs: use_sequence_length (accept lengths of the examples), prefix and params.
 
     Example:
         >>> layer = mx.gluon.rnn.RNN(3, layout="NTC")
@@ -255,11 +256,13 @@ class LSTM(_RNNLayer):
     Args:
         hidden_size, num_layers, layout, dropout, bidirectional, input_size: as in `RNN`.
         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer: initializers.
-        projection_size: length the outputs are projected to. Sak et al., 2014, arXiv:1402.1128.
+        projection_size: length to which the outputs are projected. Sak et al., 2014,
+            arXiv:1402.1128.
         h2r_weight_initializer: initializer of the projection.
-        state_clip_min, state_clip_max, state_clip_nan: bounds of the cell state's values, and whether NaN passes.
+        state_clip_min, state_clip_max, state_clip_nan: bounds of the cell state, and whether NaN is
+            clipped, too.
         dtype: type of parameters and states.
-        kwargs: use_sequence_length (take lengths of the examples), prefix and params.
+        kwargs: use_sequence_length (accept lengths of the examples), prefix and params.
 
     Example:
         >>> layer = mx.gluon.rnn.LSTM(100, 3)

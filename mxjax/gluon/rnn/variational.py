@@ -1,4 +1,4 @@
-"""Cells with dropout that stays the same over time, and with projected states; unrolling as one loop."""
+"""Cells with variational dropout and with projected states; unrolling as one loop."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ class VariationalDropoutCell(ModifierCell):
 
     Args:
         base_cell: the cell.
-        drop_inputs, drop_states, drop_outputs: parts of inputs, (first) states and outputs that are dropped.
+        drop_inputs, drop_states, drop_outputs: dropout rates of the inputs, the first state and the
+            outputs.
 
     Raises:
-        AssertionError: state dropout of bidirectional cells.
+        AssertionError: dropout of the states of a bidirectional cell.
 
     Example:
         >>> cell = mx.gluon.contrib.rnn.VariationalDropoutCell(mx.gluon.rnn.RNNCell(3), drop_inputs=0.5)
@@ -43,8 +44,8 @@ class VariationalDropoutCell(ModifierCell):
         stacked = isinstance(base_cell, SequentialRNNCell) and any(
             isinstance(cell, BidirectionalCell) for cell in base_cell._child_blocks())
         if drop_states and (stacked or isinstance(base_cell, BidirectionalCell)):
-            raise AssertionError("bidirectional cells do not support variational state dropout; put "
-                                 "VariationalDropoutCell around the cells underneath instead")
+            raise AssertionError("bidirectional cells do not support variational state dropout; apply "
+                                 "VariationalDropoutCell to the cells underneath instead")
         super().__init__(base_cell)
         self.drop_inputs, self.drop_states, self.drop_outputs = drop_inputs, drop_states, drop_outputs
 
@@ -52,7 +53,7 @@ class VariationalDropoutCell(ModifierCell):
         return "vardrop"
 
     def reset(self) -> None:
-        """Begins a new sequence, with new masks."""
+        """Starts a new sequence with new masks."""
         super().reset()
         self.drop_inputs_mask = self.drop_states_mask = self.drop_outputs_mask = None
 
@@ -67,7 +68,7 @@ class VariationalDropoutCell(ModifierCell):
         return value * getattr(self, held)
 
     def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor]) -> tuple[Any, Sequence[Any]]:  # noqa: N803
-        """One step: (output, new states)."""
+        """Runs one step; returns (output, new states)."""
         states = [self._drop(F, "states", states[0]), *states[1:]]
         output, states = self.base_cell(self._drop(F, "inputs", inputs), states)
         return self._drop(F, "outputs", output), states
@@ -106,7 +107,7 @@ class LSTMPCell(HybridRecurrentCell):
         projection_size: length of the output.
         i2h_weight_initializer, h2h_weight_initializer, h2r_weight_initializer, i2h_bias_initializer,
             h2h_bias_initializer: initializers.
-        input_size: length of the input; 0: known at the first call.
+        input_size: length of the input; 0: inferred at the first call.
         prefix, params: see `Block`.
 
     Example:
@@ -148,7 +149,7 @@ class LSTMPCell(HybridRecurrentCell):
     def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor], i2h_weight: Tensor,  # noqa: N803
                        h2h_weight: Tensor, h2r_weight: Tensor, i2h_bias: Tensor,
                        h2h_bias: Tensor) -> tuple[Any, Sequence[Any]]:
-        """One step: (output, new states)."""
+        """Runs one step; returns (output, new states)."""
         t, rows = f"t{self._counter}_", 4 * self._hidden_size
         i2h = F.FullyConnected(inputs, i2h_weight, i2h_bias, num_hidden=rows, name=t + "i2h")
         h2h = F.FullyConnected(states[0], h2h_weight, h2h_bias, num_hidden=rows, name=t + "h2h")
@@ -165,13 +166,13 @@ class LSTMPCell(HybridRecurrentCell):
 def dynamic_unroll(cell: RecurrentCell, inputs: Tensor | Sequence[Tensor], begin_state: list[Any],
                    drop_inputs: float = 0, drop_outputs: float = 0, layout: str = "TNC",
                    valid_length: Tensor | None = None) -> tuple[Any, Sequence[Any]]:
-    """Runs a cell over a sequence by one loop operator, not by a copy of the cell for each step.
+    """Runs a cell over a sequence with one loop operator instead of a copy of the cell per step.
 
     Args:
         cell: the cell.
         inputs: the sequence: one array with the axes in `layout`, or a list of arrays.
-        begin_state: states to begin with.
-        drop_inputs, drop_outputs: parts of inputs and outputs that are dropped, by one mask for all steps.
+        begin_state: initial states.
+        drop_inputs, drop_outputs: dropout rates of inputs and outputs, with one mask for all steps.
         layout: "TNC" (faster) or "NTC".
         valid_length: (batch,) length of each example, as in `RecurrentCell.unroll`.
 

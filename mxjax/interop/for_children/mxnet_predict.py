@@ -1,4 +1,4 @@
-"""`import mxnet_predict`, MXNet's interface for inference only, where the `mxnet` beside this file is found."""
+"""`import mxnet_predict`, MXNet's inference-only interface, for processes that find the `mxnet` next to this file."""
 
 import sys
 

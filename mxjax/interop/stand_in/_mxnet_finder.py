@@ -1,7 +1,8 @@
-"""Finds the `mxnet` beside this file; `_mxnet_finder.pth` has every Python of the environment import it at its start.
+"""Finds the `mxnet` next to this file; `_mxnet_finder.pth` makes every Python of the environment import it on startup.
 
-That package replaces itself while it is imported; threads that import `mxnet.x` at this moment find its folder empty.
-Here `mxnet` is mxjax from the beginning. Nothing of mxjax is loaded before somebody imports it.
+That package replaces itself during its import, and threads that import `mxnet.x` meanwhile would
+find its directory empty. With this finder `mxnet` is mxjax from the beginning. mxjax is not loaded
+before its first import.
 """
 
 import importlib.machinery
@@ -17,7 +18,7 @@ class _Loader:
         mxjax.interop.install_mxnet_alias()
         result = next(filter(None, (f.find_spec("mxnet", None) for f in sys.meta_path if f is not _Finder)))
         if result.loader is None:
-            raise ImportError("mxnet was found, but not what loads it", name="mxnet")
+            raise ImportError("mxnet was found, but its loader was not", name="mxnet")
         self._loader = result.loader
         return self._loader.create_module(result)
 
@@ -28,7 +29,7 @@ class _Loader:
 class _Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        """Finds `mxnet` where the search would come to the package beside this file, and mxjax is installed."""
+        """Finds `mxnet` if the search would reach the package next to this file and mxjax is installed."""
         result = importlib.machinery.PathFinder.find_spec(name, path) if name == "mxnet" else None
         if result is None or result.origin != _ITS_FILE or importlib.machinery.PathFinder.find_spec("mxjax") is None:
             return None  # without mxjax the package says what to install

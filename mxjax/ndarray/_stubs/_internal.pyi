@@ -1421,7 +1421,7 @@ def _np_transpose(
     """The axes in another order (None: reversed)."""
 
 def _npi_Custom(*data: NDArray | Sequence[NDArray], **kwargs: Any) -> NDArray | list[NDArray]:
-    """A custom operator: the property class registered as `op_type`, with further arguments passed to it."""
+    """Runs the custom operator registered as `op_type`; further arguments are passed to its property class."""
 
 def _npi_abs(x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Absolute value, element by element."""

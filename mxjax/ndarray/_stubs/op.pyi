@@ -137,7 +137,7 @@ def Crop(
     """A part of the images: of height and width `h_w`, or of those of the second input."""
 
 def Custom(*data: NDArray | Sequence[NDArray], **kwargs: Any) -> NDArray | list[NDArray]:
-    """A custom operator: the property class registered as `op_type`, with further arguments passed to it."""
+    """Runs the custom operator registered as `op_type`; further arguments are passed to its property class."""
 
 def Deconvolution(
     data: NDArray | None = ..., weight: NDArray | None = ..., bias: NDArray | None = ...,

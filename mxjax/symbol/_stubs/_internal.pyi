@@ -1423,7 +1423,7 @@ def _np_transpose(
     """The axes in another order (None: reversed)."""
 
 def _npi_Custom(*data: Symbol | Sequence[Symbol], **kwargs: Any) -> Symbol:
-    """A custom operator: the property class registered as `op_type`, with further arguments passed to it."""
+    """Runs the custom operator registered as `op_type`; further arguments are passed to its property class."""
 
 def _npi_abs(
     x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,

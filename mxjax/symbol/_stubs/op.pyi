@@ -138,7 +138,7 @@ def Crop(
     """A part of the images: of height and width `h_w`, or of those of the second input."""
 
 def Custom(*data: Symbol | Sequence[Symbol], **kwargs: Any) -> Symbol:
-    """A custom operator: the property class registered as `op_type`, with further arguments passed to it."""
+    """Runs the custom operator registered as `op_type`; further arguments are passed to its property class."""
 
 def Deconvolution(
     data: Symbol | None = ..., weight: Symbol | None = ..., bias: Symbol | None = ...,

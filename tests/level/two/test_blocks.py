@@ -67,7 +67,7 @@ def test_children_are_called_as_weak_references_are(x):
 def test_old_members_say_what_to_use():
     net = nn.Dense(2)
     for member in ("prefix", "name", "name_scope", "save_params"):
-        with pytest.raises(AttributeError, match="is of MXNet 1.x"):
+        with pytest.raises(AttributeError, match="belongs to MXNet 1.x"):
             getattr(net, member)
     with pytest.raises(TypeError, match="have no prefix"):
         nn.Dense(2, prefix="a_")

@@ -1,3 +1,3 @@
-"""The modules in which MXNet keeps the import of ONNX files."""
+"""The import of ONNX files, under MXNet's module names."""
 
 from . import import_model, import_onnx, import_to_gluon

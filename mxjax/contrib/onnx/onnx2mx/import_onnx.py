@@ -14,7 +14,7 @@ __all__ = ["GraphProto"]
 
 
 class GraphProto:
-    """Imports an ONNX graph; `arg_dict`, `aux_dict`, `model_metadata` and `opset_version` are those of the last one."""
+    """Imports ONNX graphs; `arg_dict`, `aux_dict`, `model_metadata` and `opset_version` belong to the last one."""
 
     def __init__(self) -> None:
         self.arg_dict: dict[str, NDArray] = {}
@@ -23,15 +23,15 @@ class GraphProto:
         self.opset_version = 0
 
     def from_onnx(self, graph: object, opset_version: int) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
-        """(symbol, arguments, auxiliary states) of an `onnx.GraphProto`; errors as in `import_model`."""
+        """Returns (symbol, arguments, auxiliary states) of an `onnx.GraphProto`; errors as in `import_model`."""
         self.opset_version, self.model_metadata = opset_version, described(graph)
         symbol, self.arg_dict, self.aux_dict = graph_to_symbol(graph, opset_version)
         return symbol, self.arg_dict, self.aux_dict
 
     def get_graph_metadata(self, graph: object) -> dict[str, list]:
-        """Inputs and outputs of an `onnx.GraphProto`; see `get_model_metadata`."""
+        """Returns inputs and outputs of an `onnx.GraphProto`; see `get_model_metadata`."""
         return described(graph)
 
     def graph_to_gluon(self, graph: object, ctx: Context | Sequence[Context] | None, opset_version: int) -> SymbolBlock:
-        """A block of an `onnx.GraphProto`."""
+        """Converts an `onnx.GraphProto` to a block."""
         return graph_to_block(graph, opset_version, ctx)

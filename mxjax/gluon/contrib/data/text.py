@@ -41,7 +41,7 @@ class _WikiText(dataset._DownloadedDataset):
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The words' numbers."""
+        """Indices of the words."""
         return self._vocab
 
     @property
@@ -85,12 +85,13 @@ class _WikiText(dataset._DownloadedDataset):
 class WikiText2(_WikiText):
     """WikiText-2. Merity et al., 2016, arXiv:1609.07843. Creative Commons Attribution-ShareAlike.
 
-    Each sample is (numbers of `seq_len` words, numbers of the words that follow each); sentences end with "<eos>".
+    Each sample is (indices of `seq_len` words, indices of the words that follow each). Sentences
+    end with "<eos>".
 
     Args:
-        root: folder with the files or their archive; what is missing is downloaded.
+        root: directory of the files or their archive; missing files are downloaded.
         segment: "train", "validation" or "test".
-        vocab: the words' numbers; by default made from the text.
+        vocab: the vocabulary; by default built from the text.
         seq_len: length of a sample.
     """
 
@@ -107,7 +108,7 @@ class WikiText2(_WikiText):
 
 
 class WikiText103(_WikiText):
-    """WikiText-103, fifty times as long as `WikiText2`; arguments as there."""
+    """WikiText-103, fifty times as long as `WikiText2`; same arguments."""
 
     _namespace = "wikitext-103"
     _archive = ("wikitext-103-v1.zip", "0aec09a7537b58d4bb65362fee27650eeaba625a")

@@ -1,4 +1,4 @@
-"""What an estimator does with a batch."""
+"""The processing of a batch by an estimator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Parts = list[NDArray]
 
 
 class BatchProcessor:
-    """Trains and evaluates on a batch; a subclass may do either another way."""
+    """Trains and evaluates on a batch; subclasses can override both."""
 
     def _get_data_and_label(self, batch: Sequence[NDArray], ctx: list, batch_axis: int = 0) -> tuple[Parts, Parts]:
         data, label = (split_and_load(batch[i], ctx_list=ctx, batch_axis=batch_axis) for i in (0, 1))
@@ -34,7 +34,7 @@ class BatchProcessor:
             batch_axis: axis along which the batch is split over the contexts.
 
         Returns:
-            Data, labels, predictions and losses, each a list with an array for each context.
+            Data, labels, predictions and losses, each a list with one array per context.
         """
         data, label = self._get_data_and_label(val_batch, estimator.context, batch_axis)
         pred = [estimator.val_net(x) for x in data]

@@ -48,18 +48,18 @@ class Estimator:
     Args:
         net: the network.
         loss: its loss.
-        train_metrics: metrics of training; by default what suits the loss, and the loss itself.
-        val_metrics: metrics of validation; by default those of training.
-        initializer: initializer of the network, where it is not initialized yet.
-        trainer: default: stochastic gradient descent with learning rate 0.001.
-        context: a context or several; default the first GPU, else the host.
+        train_metrics: training metrics; by default those that suit the loss, and the loss itself.
+        val_metrics: validation metrics; by default the same as for training.
+        initializer: initializer of the network if it is not initialized yet.
+        trainer: the trainer; by default stochastic gradient descent with learning rate 0.001.
+        context: a context or a list of contexts; by default the first GPU, otherwise the CPU.
         val_net: network to validate with; default `net`.
         val_loss: loss to validate with; default `loss`.
-        batch_processor: what is done with a batch; default a `BatchProcessor`.
+        batch_processor: processes the batches; by default a `BatchProcessor`.
 
     Raises:
-        ValueError: an argument is of a wrong kind.
-        AssertionError: a context is not there.
+        ValueError: an argument has the wrong type.
+        AssertionError: a context is not available.
 
     Example:
         >>> estimator = Estimator(net, mx.gluon.loss.L2Loss(), trainer=trainer)  # doctest: +SKIP
@@ -91,7 +91,7 @@ class Estimator:
 
     @property
     def device(self) -> list[Context]:
-        """The contexts, by their name in MXNet 2."""
+        """The contexts, under their name in MXNet 2."""
         return self.context
 
     @device.setter
@@ -175,12 +175,12 @@ class Estimator:
 
     @property
     def train_metrics(self) -> list[EvalMetric]:
-        """The metrics of training."""
+        """The training metrics."""
         return self._train_metrics
 
     @property
     def val_metrics(self) -> list[EvalMetric]:
-        """The metrics of validation."""
+        """The validation metrics."""
         return self._val_metrics
 
     def evaluate(self, val_data: DataLoader, batch_axis: int = 0,
@@ -188,12 +188,12 @@ class Estimator:
         """Evaluates on a data set; the results are in `val_metrics`.
 
         Args:
-            val_data: gives (data, label).
+            val_data: DataLoader that yields (data, label).
             batch_axis: axis along which a batch is split over the contexts.
-            event_handlers: handlers; a MetricHandler and a LoggingHandler are added where there are none.
+            event_handlers: handlers; a MetricHandler and a LoggingHandler are added if missing.
 
         Raises:
-            ValueError: `val_data` is no DataLoader.
+            ValueError: `val_data` is not a DataLoader.
         """
         self._check_loader(val_data)
         for metric in self.val_metrics:
@@ -217,14 +217,15 @@ class Estimator:
         """Trains for a number of epochs or of batches.
 
         Args:
-            train_data, val_data: give (data, label).
-            epochs, batches: how many; one of them.
-            event_handlers: handlers; those for stopping, updating, metrics, validation and logging are added where
-                there are none.
+            train_data, val_data: DataLoaders that yield (data, label).
+            epochs, batches: number of epochs or of batches; specify one of them.
+            event_handlers: handlers; those for stopping, updating, metrics, validation and logging
+                are added if missing.
             batch_axis: axis along which a batch is split over the contexts.
 
         Raises:
-            ValueError: `train_data` is no DataLoader, or not exactly one of `epochs` and `batches` is given.
+            ValueError: `train_data` is not a DataLoader, or not exactly one of `epochs` and
+                `batches` is specified.
         """
         self._check_loader(train_data)
         if (not epochs) == (not batches):

@@ -1,4 +1,4 @@
-"""Event handlers: what an estimator calls when training, an epoch or a batch begins or ends."""
+"""Event handlers, which an estimator calls when training, an epoch or a batch begins or ends."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ class StoppingHandler(TrainBegin, BatchEnd, EpochEnd):
     """Ends training after a number of epochs or batches.
 
     Args:
-        max_epoch, max_batch: how many; the estimator's own count when training begins.
+        max_epoch, max_batch: number of epochs or batches; the estimator's own numbers replace them
+            when training begins.
     """
 
     def __init__(self, max_epoch: int | None = None, max_batch: int | None = None) -> None:
@@ -119,7 +120,8 @@ class MetricHandler(EpochBegin, BatchEnd):
     """Updates metrics after each batch.
 
     Args:
-        metrics: the metrics; those of class `metric.Loss` get the loss, others labels and predictions.
+        metrics: the metrics. Those of class `metric.Loss` are updated with the loss, others with
+            labels and predictions.
         priority: handlers with smaller numbers come first.
     """
 
@@ -143,12 +145,12 @@ class MetricHandler(EpochBegin, BatchEnd):
 
 
 class ValidationHandler(TrainBegin, BatchEnd, EpochEnd):
-    """Validates every so many epochs or batches.
+    """Validates at regular intervals of epochs or batches.
 
     Args:
         val_data: the data.
         eval_fn: function(val_data=, batch_axis=, event_handlers=), such as `Estimator.evaluate`.
-        epoch_period, batch_period: after how many; None: not then.
+        epoch_period, batch_period: number of epochs or batches between validations; None: never.
         priority: handlers with smaller numbers come first.
         event_handlers: handlers for `eval_fn`.
     """
@@ -185,12 +187,12 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
     """Logs progress and metrics to the estimator's logger.
 
     Args:
-        log_interval: "epoch", or after how many batches.
+        log_interval: "epoch", or a number of batches.
         metrics: the metrics to log.
         priority: handlers with smaller numbers come first.
 
     Raises:
-        ValueError: `log_interval` is something else.
+        ValueError: `log_interval` is neither "epoch" nor an integer.
     """
 
     def __init__(self, log_interval: int | str = "epoch", metrics: EvalMetric | list[EvalMetric] | None = None,
@@ -210,7 +212,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         return ", ".join("{}: {:.4f}".format(*metric.get()) for metric in self.metrics)
 
     def train_begin(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
-        """Logs the optimizer, and for how long it will train."""
+        """Logs the optimizer and the length of training."""
         self._start()
         trainer = estimator.trainer
         estimator.logger.info("Training begin: using optimizer %s with current learning rate %.4f ",
@@ -230,7 +232,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         estimator.logger.info(f"{text}{self._values()}".rstrip(", "))
 
     def batch_begin(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
-        """Notes the time."""
+        """Records the time."""
         self.batch_start = time.time()
 
     def batch_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> bool:
@@ -274,8 +276,8 @@ def _better(mode: str, monitor: EvalMetric, handler: str) -> Callable[[Any, Any]
     if mode == "auto":
         name = str(monitor.get()[0]).lower()
         mode = "max" if "acc" in name or "f1" in name else "min"
-        warnings.warn(f"{handler} takes {'greater' if mode == 'max' else 'smaller'} values of {name} for better ones; "
-                      "give mode='min' or mode='max' to say so", stacklevel=4)
+        warnings.warn(f"{handler} takes {'greater' if mode == 'max' else 'smaller'} values of {name} as better; set "
+                      "mode='min' or mode='max' explicitly", stacklevel=4)
     return np.greater if mode == "max" else np.less
 
 
@@ -293,26 +295,29 @@ def _monitored(monitor: EvalMetric) -> tuple[str, float]:
 
 
 class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd, TrainEnd):
-    """Saves parameters and the trainer's states, and after the first batch a hybridized network's graph.
+    """Saves parameters and the trainer's states; after the first batch also the graph of a hybridized network.
 
-    Files: PREFIX-symbol.json; PREFIX-epochEbatchB.params and .states; PREFIX-best.params and .states. Of a `TrainStep`:
-    folders PREFIX and PREFIX-best of its checkpoints instead of the latter.
+    The files are PREFIX-symbol.json, PREFIX-epochEbatchB.params and .states, and PREFIX-best.params
+    and .states. With a `TrainStep`, the directories PREFIX and PREFIX-best of its checkpoints
+    replace the parameters and states.
 
     Args:
-        model_dir: folder, made where need be.
-        model_prefix: what the files' names begin with.
-        monitor: metric that says whether the network has improved.
-        verbose: 1: log each saving.
-        save_best: keep the best parameters too.
+        model_dir: directory; created if it does not exist.
+        model_prefix: prefix of the file names.
+        monitor: metric that tells whether the network has improved.
+        verbose: 1: log each checkpoint.
+        save_best: also save the best parameters.
         mode: whether "max" or "min" of the metric is best; "auto": by its name.
-        epoch_period, batch_period: after how many to save; None: not then.
-        max_checkpoints: older ones than so many are removed.
-        resume_from_checkpoint: when training begins, load the newest checkpoint, and train for what is left.
-        step: a `gluon.TrainStep` of the network and trainer, by whose `save` and `restore` it is done: in parts, while
-            training goes on, and with all that the next steps follow from.
+        epoch_period, batch_period: number of epochs or batches between checkpoints; None: never.
+        max_checkpoints: number of checkpoints to keep; older ones are removed.
+        resume_from_checkpoint: load the newest checkpoint when training begins, and train for the
+            remaining epochs or batches.
+        step: a `gluon.TrainStep` of the network and trainer. The handler then uses its `save` and
+            `restore`, which write shards in the background and include all state needed to resume
+            exactly.
 
     Raises:
-        ValueError: `save_best` without a metric.
+        ValueError: `save_best` is set without a metric to monitor.
     """
 
     def __init__(self, model_dir: str, model_prefix: str = "model", monitor: EvalMetric | None = None,
@@ -335,10 +340,11 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd, TrainEnd):
             self.best = _worst(self.monitor_op)
 
     def train_begin(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
-        """Starts to count; loads the newest checkpoint if it is to resume.
+        """Resets the counters; loads the newest checkpoint when resuming.
 
         Raises:
-            AssertionError: it is to resume, but saves by epochs while training counts batches, or the other way.
+            AssertionError: on resume, checkpoints count epochs and training counts batches, or vice
+                versa.
             ValueError: there is nothing left to train.
         """
         self.current_epoch = self.current_batch = 0
@@ -370,16 +376,16 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd, TrainEnd):
         return False
 
     def train_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> None:
-        """Waits for what a step still writes."""
+        """Waits for the checkpoint that a step still writes."""
         if self.step is not None:
             self.step.wait()
 
     def state_dict(self) -> dict[str, int]:
-        """Epoch and batch of the checkpoint that is being saved."""
+        """Returns epoch and batch of the checkpoint that is being saved."""
         return {"epoch": self._saved[0], "batch": self._saved[1]}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Takes them over as what has been trained."""
+        """Restores epoch and batch as the training progress."""
         self.trained_epoch, self.trained_batch = state["epoch"], state["batch"]
 
     def _path(self, name: str) -> str:
@@ -480,17 +486,17 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd, TrainEnd):
 
 
 class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
-    """Ends training when a metric does not improve any more.
+    """Stops training when a metric has stopped improving.
 
     Args:
         monitor: the metric.
         min_delta: the smallest change that counts.
-        patience: how many epochs to wait for one.
+        patience: number of epochs to wait for an improvement.
         mode: whether "max" or "min" of the metric is best; "auto": by its name.
-        baseline: value to begin with.
+        baseline: initial value of the metric to improve on.
 
     Raises:
-        ValueError: `monitor` is no single metric.
+        ValueError: `monitor` is not a single metric.
     """
 
     def __init__(self, monitor: EvalMetric, min_delta: float = 0, patience: int = 0, mode: str = "auto",
@@ -544,7 +550,7 @@ class GradientUpdateHandler(BatchEnd):
         self.priority = priority
 
     def batch_end(self, estimator: Estimator, *args: object, **kwargs: Any) -> bool:
-        """One step of the trainer."""
+        """Runs one step of the trainer."""
         loss = kwargs["loss"]
         losses = loss if isinstance(loss, list) else [loss]
         estimator.trainer.step(sum(part.shape[0] for part in losses))

@@ -1,4 +1,4 @@
-"""Layers side by side, embeddings with sparse gradients, batch normalization over devices, pixel shuffling."""
+"""Concurrent layers, embeddings with sparse gradients, synchronized batch normalization, pixel shuffle."""
 
 from ...nn.combining import (
     Concurrent,

@@ -1,4 +1,4 @@
-"""Recurrent cells with convolutions in place of products."""
+"""Convolutional recurrent cells."""
 
 from ...rnn.conv_rnn_cell import (
     Conv1DGRUCell,

@@ -1,4 +1,4 @@
-"""Cells with dropout that stays the same over time, and with projected states; unrolling as one loop."""
+"""Cells with variational dropout and with projected states; unrolling as one loop."""
 
 from ...rnn.variational import LSTMPCell, VariationalDropoutCell, dynamic_unroll
 

@@ -36,12 +36,12 @@ class MNIST(_DownloadedDataset):
     """Handwritten digits, http://yann.lecun.com/exdb/mnist: (image (28, 28, 1) uint8, label int32).
 
     Args:
-        root: folder with the (compressed) files; what is missing there is downloaded.
+        root: directory of the (compressed) files; missing files are downloaded.
         train: the 60000 training samples, or the 10000 test samples.
         transform: function(image, label) applied to each sample.
 
     Raises:
-        MXNetError: a file is damaged.
+        MXNetError: a file is corrupt.
     """
 
     _namespace = "mnist"
@@ -68,13 +68,14 @@ class MNIST(_DownloadedDataset):
         label = self._read(labels, 8).astype(np.int32)
         pixels = self._read(images, 16)
         if len(pixels) != 784 * len(label):
-            raise MXNetError(f"{self._root}: {len(pixels)} pixels are not {len(label)} images of 28 x 28")
+            raise MXNetError(f"{self._root}: {len(pixels)} pixels cannot be {len(label)} images of 28 x 28")
         self._data = _array(pixels.reshape(-1, 28, 28, 1))
         self._label = _array(label) if is_np_array() else label
 
 
 class FashionMNIST(MNIST):
-    """Pictures of clothes in MNIST's form, https://github.com/zalandoresearch/fashion-mnist; arguments as `MNIST`."""
+    """Images of clothes in the format of MNIST, https://github.com/zalandoresearch/fashion-mnist;
+    same arguments as `MNIST`."""
 
     _namespace = "fashion-mnist"
     _files: ClassVar[dict[bool, tuple[_File, _File]]] = {
@@ -89,17 +90,17 @@ class FashionMNIST(MNIST):
 
 
 class CIFAR10(_DownloadedDataset):
-    """Small photographs of 10 kinds of things: (image (32, 32, 3) uint8, label int32).
+    """Small photographs of 10 classes: (image (32, 32, 3) uint8, label int32).
 
     https://www.cs.toronto.edu/~kriz/cifar.html
 
     Args:
-        root: folder with the binary files or their archive; what is missing is downloaded.
+        root: directory of the binary files or their archive; missing files are downloaded.
         train: the 50000 training samples, or the 10000 test samples.
         transform: function(image, label) applied to each sample.
 
     Raises:
-        MXNetError: a file is damaged.
+        MXNetError: a file is corrupt.
     """
 
     _namespace = "cifar10"
@@ -123,7 +124,8 @@ class CIFAR10(_DownloadedDataset):
         with reading(filename, "images"):
             rows = np.fromfile(filename, np.uint8)
         if len(rows) % size:
-            raise MXNetError(f"{filename} is damaged: {len(rows)} bytes are no multiple of {size}, an image's size")
+            raise MXNetError(f"{filename} is corrupt: its {len(rows)} bytes are not a multiple of {size}, the size "
+                             f"of an image")
         rows = rows.reshape(-1, size)
         images = rows[:, self._labels:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
         return images, rows[:, self._label_byte].astype(np.int32)
@@ -143,11 +145,11 @@ class CIFAR10(_DownloadedDataset):
 
 
 class CIFAR100(CIFAR10):
-    """As `CIFAR10`, of 100 kinds of things in 20 groups.
+    """Like `CIFAR10`, with 100 classes in 20 superclasses.
 
     Args:
         root, train, transform: as in `CIFAR10`.
-        fine_label: labels are the kinds, not the groups.
+        fine_label: labels are the classes, not the superclasses.
     """
 
     _namespace = "cifar100"
@@ -167,7 +169,7 @@ class ImageRecordDataset(RecordFileDataset):
     """The images of a record file: (image (height, width, channels) uint8, label).
 
     Args:
-        filename: path of the ".rec" file; its index, ".idx", must be beside it.
+        filename: path of the ".rec" file; its ".idx" index must be in the same directory.
         flag: 1 for colour (RGB), 0 for grey.
         transform: function(image, label) applied to each sample.
     """
@@ -186,15 +188,16 @@ class ImageRecordDataset(RecordFileDataset):
 
 
 class ImageFolderDataset(Dataset):
-    """The images in the sub-folders of a folder: (image (height, width, channels) uint8, number of the sub-folder).
+    """The images in the subdirectories of a directory: (image (height, width, channels) uint8,
+    index of the subdirectory).
 
     Args:
-        root: the folder.
+        root: the directory.
         flag: 1 for colour (RGB), 0 for grey.
         transform: function(image, label) applied to each sample.
 
     Attributes:
-        synsets: names of the sub-folders, in order.
+        synsets: names of the subdirectories, in order.
         items: (path, label) of all images.
     """
 
@@ -231,12 +234,12 @@ class ImageFolderDataset(Dataset):
 
 
 class ImageListDataset(Dataset):
-    """Images that a list names: (image (height, width, channels) uint8, label float32).
+    """Images from a list: (image (height, width, channels) uint8, label float32).
 
     Args:
-        root: folder that the paths begin at.
-        imglist: a file with lines of number, label's values and path, with tabs between; or a list of
-            [label's values ..., path], or [array, path].
+        root: directory to which the paths are relative.
+        imglist: a file whose lines contain index, label values and path, separated by tabs; or a
+            list of [label values ..., path] or [array, path].
         flag: 1 for colour (RGB), 0 for grey.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Networks for images; each family in its file, each size as a function, all of them by name in `get_model`."""
+"""Networks for images. Each family has its file, each size a function; `get_model` finds all of them by name."""
 
 from __future__ import annotations
 
@@ -56,17 +56,17 @@ _MODELS = {function.__name__: function for function in (
 
 
 def get_model(name: str, **kwargs: Any) -> HybridBlock:
-    """A network by its name.
+    """Creates a network by name.
 
     Args:
-        name: e.g. "resnet50_v1"; upper or lower case.
+        name: e.g. "resnet50_v1"; case does not matter.
         pretrained: load parameters trained on ImageNet.
         classes: number of classes.
-        ctx: where trained parameters go.
-        root: folder where they are kept.
+        ctx: context of the parameters.
+        root: directory of the parameter files.
 
     Raises:
-        ValueError: there is no such network; lists those there are.
+        ValueError: there is no such network; the message lists the available ones.
 
     Example:
         >>> net = get_model("resnet18_v1", classes=10)

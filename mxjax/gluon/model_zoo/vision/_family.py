@@ -1,4 +1,4 @@
-"""What the families of networks share."""
+"""Helpers that the families of networks share."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ ROOT = os.path.join(data_dir(), "models")
 
 
 def named(kind: Callable[..., HybridBlock], prefix: str, *args: Any, **kwargs: Any) -> HybridBlock:
-    """Makes a block with a prefix, where the level's blocks have one."""
+    """Creates a block with a prefix, if blocks have one at the process's level."""
     return kind(*args, prefix=prefix, **kwargs) if _API == 1 else kind(*args, **kwargs)
 
 
 def scope(block: HybridBlock) -> AbstractContextManager:
-    """Returns the block's scope of names, where the level's blocks have one."""
+    """Returns the block's name scope, if blocks have one at the process's level."""
     return block.name_scope() if _API == 1 else nullcontext()
 
 
 def computes(kind: type) -> type:
-    """Has a block compute by its `_compute(F, ...)`, in `hybrid_forward` or, as MXNet 2 has it, in `forward`."""
+    """Makes a block call its `_compute(F, ...)` in `hybrid_forward` or, in MXNet 2, in `forward`."""
     compute = kind._compute
     if _API == 1:
         kind.hybrid_forward = compute
@@ -52,7 +52,7 @@ def computes(kind: type) -> type:
 
 @computes
 class Classifier(HybridBlock):
-    """A network made of `features` and `output`: x (batch, 3, height, width) -> (batch, classes)."""
+    """A network of `features` and `output`: x (batch, 3, height, width) -> (batch, classes)."""
 
     features: HybridSequential
     output: HybridBlock
@@ -63,14 +63,14 @@ class Classifier(HybridBlock):
 
 
 def trained(net: Net, name: str, pretrained: bool, ctx: Context | Sequence[Context] | None, root: str) -> Net:
-    """The network, with trained parameters if `pretrained`."""
+    """Returns the network, with pretrained parameters if `pretrained`."""
     if pretrained:
         net.load_parameters(get_model_file(name, root=root), ctx=ctx)
     return net
 
 
 def variant(name: str, what: str, make: Callable[..., HybridBlock], *args: Any, **fixed: Any) -> Callable:
-    """The function `name(**kwargs)` that calls `make(*args, **fixed, **kwargs)`."""
+    """Creates the function `name(**kwargs)` that calls `make(*args, **fixed, **kwargs)`."""
     def function(**kwargs: Any) -> HybridBlock:
         return make(*args, **{**kwargs, **fixed})
     function.__name__ = function.__qualname__ = name

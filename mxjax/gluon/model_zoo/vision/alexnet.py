@@ -18,7 +18,7 @@ __all__ = ["AlexNet", "alexnet"]
 
 
 class AlexNet(Classifier):
-    """AlexNet, in the form of Krizhevsky, 2014, arXiv:1404.5997.
+    """AlexNet, in the variant of Krizhevsky, 2014, arXiv:1404.5997.
 
     Args:
         classes: number of classes.
@@ -42,12 +42,9 @@ class AlexNet(Classifier):
 @with_device
 def alexnet(pretrained: bool = False, ctx: Context | Sequence[Context] | None = cpu(), root: str = ROOT,
             **kwargs: Any) -> AlexNet:
-    """AlexNet.
-
-    Args:
-        pretrained: load parameters trained on ImageNet.
-        ctx: where those go.
-        root: folder where they are kept.
+    """Creates an AlexNet. Args: pretrained: load parameters trained on ImageNet.
+        ctx: context of the parameters.
+        root: directory of the parameter files.
         kwargs: arguments of `AlexNet`.
     """
     return trained(AlexNet(**kwargs), "alexnet", pretrained, ctx, root)

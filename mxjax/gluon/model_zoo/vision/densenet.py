@@ -49,8 +49,8 @@ class DenseNet(Classifier):
         num_init_features: channels of the first convolution.
         growth_rate: channels that each layer adds.
         block_config: number of layers in each block.
-        bn_size: channels of the 1x1 convolutions, in growth rates.
-        dropout: part dropped after each layer.
+        bn_size: channels of the 1x1 convolutions, as a multiple of the growth rate.
+        dropout: dropout rate after each layer.
         classes: number of classes.
     """
 
@@ -83,13 +83,13 @@ densenet_spec = {121: (64, 32, [6, 12, 24, 16]), 161: (96, 48, [6, 12, 36, 24]),
 @with_device
 def get_densenet(num_layers: int, pretrained: bool = False, ctx: Context | Sequence[Context] | None = cpu(),
                  root: str = ROOT, **kwargs: Any) -> DenseNet:
-    """A DenseNet.
+    """Creates a DenseNet.
 
     Args:
         num_layers: 121, 161, 169 or 201.
         pretrained: load parameters trained on ImageNet.
-        ctx: where those go.
-        root: folder where they are kept.
+        ctx: context of the parameters.
+        root: directory of the parameter files.
         kwargs: arguments of `DenseNet`.
     """
     return trained(DenseNet(*densenet_spec[num_layers], **kwargs), f"densenet{num_layers}", pretrained, ctx, root)

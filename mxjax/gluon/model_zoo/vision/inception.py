@@ -102,8 +102,8 @@ def inception_v3(pretrained: bool = False, ctx: Context | Sequence[Context] | No
 
     Args:
         pretrained: load parameters trained on ImageNet.
-        ctx: where those go.
-        root: folder where they are kept.
+        ctx: context of the parameters.
+        root: directory of the parameter files.
         kwargs: arguments of `Inception3`.
     """
     return trained(Inception3(**kwargs), "inceptionv3", pretrained, ctx, root)

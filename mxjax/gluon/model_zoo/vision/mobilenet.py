@@ -23,13 +23,13 @@ __all__ = ["MobileNet", "MobileNetV2", "get_mobilenet", "get_mobilenet_v2", "mob
 
 
 class RELU6(HybridBlock):
-    """x cut to [0, 6]."""
+    """Clips x to [0, 6]."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
 
     def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
-        """x, cut."""
+        """Clips x."""
         return F.clip(x, 0, 6, name="relu6")
 
 
@@ -42,11 +42,12 @@ def _convolution(out: nn.HybridSequential, channels: int, kernel: int = 1, strid
 
 
 class LinearBottleneck(HybridBlock):
-    """An inverted residual: many channels, a convolution of each, few channels without an activation.
+    """An inverted residual: expansion to many channels, a depthwise convolution, and a linear
+    projection to few channels.
 
     Args:
         in_channels, channels: number of input and output channels.
-        t: how many times more channels between them.
+        t: expansion factor of the channels.
         stride: of the middle convolution.
     """
 
@@ -61,7 +62,7 @@ class LinearBottleneck(HybridBlock):
             _convolution(self.out, channels)
 
     def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
-        """The block's output."""
+        """Computes the block's output."""
         out = self.out(x)
         return F.elemwise_add(out, x) if self.use_shortcut else out
 
@@ -70,7 +71,7 @@ class MobileNet(Classifier):
     """MobileNet. Howard et al., 2017, arXiv:1704.04861.
 
     Args:
-        multiplier: factor of all numbers of channels.
+        multiplier: factor of the number of channels in all layers.
         classes: number of classes.
     """
 
@@ -92,7 +93,7 @@ class MobileNetV2(Classifier):
     """MobileNetV2. Sandler et al., 2018, arXiv:1801.04381.
 
     Args:
-        multiplier: factor of all numbers of channels.
+        multiplier: factor of the number of channels in all layers.
         classes: number of classes.
     """
 
@@ -122,13 +123,13 @@ def _suffix(multiplier: float) -> str:
 @with_device
 def get_mobilenet(multiplier: float, pretrained: bool = False, ctx: Context | Sequence[Context] | None = cpu(),
                   root: str = ROOT, **kwargs: Any) -> MobileNet:
-    """A MobileNet.
+    """Creates a MobileNet.
 
     Args:
-        multiplier: 1.0, 0.75, 0.5 or 0.25; any number without trained parameters.
+        multiplier: 1.0, 0.75, 0.5 or 0.25; any number if not `pretrained`.
         pretrained: load parameters trained on ImageNet.
-        ctx: where those go.
-        root: folder where they are kept.
+        ctx: context of the parameters.
+        root: directory of the parameter files.
         kwargs: arguments of `MobileNet`.
     """
     return trained(MobileNet(multiplier, **kwargs), f"mobilenet{_suffix(multiplier)}", pretrained, ctx, root)
@@ -137,7 +138,7 @@ def get_mobilenet(multiplier: float, pretrained: bool = False, ctx: Context | Se
 @with_device
 def get_mobilenet_v2(multiplier: float, pretrained: bool = False, ctx: Context | Sequence[Context] | None = cpu(),
                      root: str = ROOT, **kwargs: Any) -> MobileNetV2:
-    """A MobileNetV2; arguments as in `get_mobilenet`."""
+    """Creates a MobileNetV2; arguments as in `get_mobilenet`."""
     return trained(MobileNetV2(multiplier, **kwargs), f"mobilenetv2_{_suffix(multiplier)}", pretrained, ctx, root)
 
 

@@ -50,7 +50,7 @@ class _BlockV1(HybridBlock):
         raise NotImplementedError
 
     def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
-        """The block's output."""
+        """Computes the block's output."""
         residual = x if self.downsample is None else self.downsample(x)
         return _relu(F, residual + self.body(x))
 
@@ -61,8 +61,8 @@ class BasicBlockV1(_BlockV1):
     Args:
         channels: number of output channels.
         stride: of the first convolution.
-        downsample: convolve the input of the sum as well.
-        in_channels: number of input channels; 0: known at the first call.
+        downsample: use a convolution in the shortcut connection.
+        in_channels: number of input channels; 0: inferred at the first call.
     """
 
     def _fill(self, channels: int, stride: int, in_channels: int) -> None:
@@ -71,7 +71,7 @@ class BasicBlockV1(_BlockV1):
 
 
 class BottleneckV1(_BlockV1):
-    """A 3x3 convolution of a quarter of the channels between 1x1 ones; arguments as in `BasicBlockV1`."""
+    """A 3x3 convolution with a quarter of the channels between two 1x1 convolutions; arguments as in `BasicBlockV1`."""
 
     def _fill(self, channels: int, stride: int, in_channels: int) -> None:
         inner = channels // 4
@@ -101,7 +101,7 @@ class _BlockV2(HybridBlock):
         raise NotImplementedError
 
     def hybrid_forward(self, F: ModuleType, x: Tensor) -> Any:  # noqa: N803
-        """The block's output."""
+        """Computes the block's output."""
         residual = x
         for i, (norm, convolution) in enumerate(self._stages):
             x = _relu(F, getattr(self, norm)(x))
@@ -119,7 +119,7 @@ class BasicBlockV2(_BlockV2):
 
 
 class BottleneckV2(_BlockV2):
-    """A 3x3 convolution of a quarter of the channels between 1x1 ones; arguments as in `BasicBlockV1`."""
+    """A 3x3 convolution with a quarter of the channels between two 1x1 convolutions; arguments as in `BasicBlockV1`."""
 
     def _convolutions(self, channels: int, stride: int, in_channels: int) -> list[tuple[int, int, int, int]]:
         inner = channels // 4
@@ -155,9 +155,9 @@ class ResNetV1(Classifier):
     Args:
         block: class of the blocks: BasicBlockV1 or BottleneckV1.
         layers: number of blocks in each stage.
-        channels: of the first convolution and of each stage.
+        channels: number of channels of the first convolution and of each stage.
         classes: number of classes.
-        thumbnail: for small images: begin with a 3x3 convolution.
+        thumbnail: begin with a 3x3 convolution, for small images.
     """
 
     def __init__(self, block: type, layers: Sequence[int], channels: Sequence[int], classes: int = 1000,
@@ -198,14 +198,14 @@ resnet_block_versions = [{"basic_block": BasicBlockV1, "bottle_neck": Bottleneck
 @with_device
 def get_resnet(version: int, num_layers: int, pretrained: bool = False, ctx: Context | Sequence[Context] | None = cpu(),
                root: str = ROOT, **kwargs: Any) -> ResNetV1 | ResNetV2:
-    """A ResNet.
+    """Creates a ResNet.
 
     Args:
         version: 1 or 2.
         num_layers: 18, 34, 50, 101 or 152.
         pretrained: load parameters trained on ImageNet.
-        ctx: where those go.
-        root: folder where they are kept.
+        ctx: context of the parameters.
+        root: directory of the parameter files.
         kwargs: arguments of `ResNetV1`.
 
     Raises:

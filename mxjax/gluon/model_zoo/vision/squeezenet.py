@@ -42,7 +42,7 @@ class SqueezeNet(Classifier):
     """SqueezeNet. Iandola et al., 2016, arXiv:1602.07360.
 
     Args:
-        version: "1.0", or "1.1", which is as good at less than half of the cost.
+        version: "1.0", or "1.1", which is as accurate at less than half the cost.
         classes: number of classes.
 
     Raises:
@@ -69,13 +69,13 @@ class SqueezeNet(Classifier):
 @with_device
 def get_squeezenet(version: str, pretrained: bool = False, ctx: Context | Sequence[Context] | None = cpu(),
                    root: str = ROOT, **kwargs: Any) -> SqueezeNet:
-    """A SqueezeNet.
+    """Creates a SqueezeNet.
 
     Args:
         version: "1.0" or "1.1".
         pretrained: load parameters trained on ImageNet.
-        ctx: where those go.
-        root: folder where they are kept.
+        ctx: context of the parameters.
+        root: directory of the parameter files.
         kwargs: arguments of `SqueezeNet`.
     """
     return trained(SqueezeNet(version, **kwargs), f"squeezenet{version}", pretrained, ctx, root)

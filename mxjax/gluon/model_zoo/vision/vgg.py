@@ -58,13 +58,13 @@ vgg_spec = {11: ([1, 1, 2, 2, 2], _FILTERS), 13: ([2, 2, 2, 2, 2], _FILTERS), 16
 @with_device
 def get_vgg(num_layers: int, pretrained: bool = False, ctx: Context | Sequence[Context] | None = cpu(),
             root: str = ROOT, **kwargs: Any) -> VGG:
-    """A VGG.
+    """Creates a VGG.
 
     Args:
         num_layers: 11, 13, 16 or 19.
         pretrained: load parameters trained on ImageNet.
-        ctx: where those go.
-        root: folder where they are kept.
+        ctx: context of the parameters.
+        root: directory of the parameter files.
         kwargs: arguments of `VGG`.
     """
     name = f"vgg{num_layers}{'_bn' if kwargs.get('batch_norm') else ''}"

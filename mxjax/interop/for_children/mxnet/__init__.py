@@ -1,6 +1,7 @@
-"""`import mxnet` in the processes that a script of `python -m mxjax run` has started: it means mxjax there as well.
+"""Makes `import mxnet` import mxjax in the processes that a script of `python -m mxjax run` starts.
 
-A Python without mxjax (an environment with MXNet itself, also of Python 2) goes on looking for its own.
+A Python without mxjax (e.g. an environment with MXNet itself, also of Python 2) continues its
+search.
 """
 
 import os
@@ -21,5 +22,5 @@ import mxnet  # noqa: E402  # pyright: ignore[reportMissingImports]  whoever ask
 
 
 def __getattr__(name):
-    """Returns what has this name there: another thread may have got this module while it was being imported."""
+    """Looks up the name in mxjax, because another thread may have received this module while it was being imported."""
     return getattr(mxnet, name)

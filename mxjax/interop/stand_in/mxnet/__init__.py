@@ -1,4 +1,4 @@
-"""`import mxnet` where `python -m mxjax alias install` has been: it means mxjax, in every process."""
+"""Makes `import mxnet` import mxjax in every process after `python -m mxjax alias install`."""
 
 import sys
 
@@ -15,5 +15,5 @@ import mxnet  # noqa: E402  # pyright: ignore[reportMissingImports]  whoever ask
 
 
 def __getattr__(name):
-    """Returns what has this name there: another thread may have got this module while it was being imported."""
+    """Looks up the name in mxjax, because another thread may have received this module while it was being imported."""
     return getattr(mxnet, name)

@@ -1,4 +1,4 @@
-"""Loaders of images and of images with boxes, from record files and lists, with what is usually done to them."""
+"""Loaders of images, with or without bounding boxes, from record files and lists, with the usual augmentation."""
 
 from __future__ import annotations
 
@@ -72,19 +72,19 @@ def create_image_augment(data_shape: Sequence[int], resize: int = 0, rand_crop: 
                          std: bool | Sequence[float] | None = None, brightness: float = 0, contrast: float = 0,
                          saturation: float = 0, hue: float = 0, pca_noise: float = 0, rand_gray: float = 0,
                          inter_method: int = 2, dtype: str = "float32") -> HybridSequential:
-    """Returns the usual transforms of images, one after the other.
+    """Returns a sequence of the usual image transforms.
 
     Args:
         data_shape: (channels, height, width) of the result.
         resize: length of the shorter edge, before cropping; 0: not resized.
-        rand_crop: crop at a random place; otherwise the middle.
-        rand_resize: crop a rectangle of random size, too.
+        rand_crop: crop at a random position; otherwise the center.
+        rand_resize: crop a rectangle that also has a random size.
         rand_mirror: mirror left and right, half of the time.
         mean, std: numbers by channel to normalize by, or True for ImageNet's.
         brightness, contrast, saturation, hue: as in `transforms.RandomColorJitter`.
         pca_noise: as in `transforms.RandomLighting`.
-        rand_gray: how probably the image is made grey.
-        inter_method: OpenCV's number of the interpolation; 10: a random one.
+        rand_gray: probability of converting the image to grey.
+        inter_method: OpenCV's interpolation number; 10: a random one.
         dtype: of the result.
 
     Raises:
@@ -112,16 +112,17 @@ def create_bbox_augment(data_shape: Sequence[int], rand_crop: float = 0, rand_pa
                         max_aspect_ratio: float = 2, area_range: tuple[float, float] = (0.3, 3.0),
                         max_attempts: int = 50, pad_val: float | Sequence[float] = (127, 127, 127),
                         dtype: str = "float32") -> Sequential:
-    """Returns the usual transforms of images with boxes, one after the other.
+    """Returns a sequence of the usual transforms of images with bounding boxes.
 
     Args:
         data_shape: (channels, height, width) of the images.
-        rand_crop, rand_pad: how probably the image is cropped, and put into a larger one.
+        rand_crop, rand_pad: probabilities of cropping the image and of padding it.
         rand_mirror: mirror left and right, half of the time.
-        max_aspect_ratio: most width over height, and height over width, of the part that is cropped.
-        area_range: (least part of the area that is cropped, most of the area that it is put into).
+        max_aspect_ratio: largest ratio of the longer side of the crop to the shorter.
+        area_range: (smallest area of the crop, largest area of the padded image), relative to the
+            image's.
         max_attempts: attempts to crop.
-        pad_val: colour around the image.
+        pad_val: colour of the padding.
         rand_gray, mean, std, brightness, contrast, saturation, pca_noise, hue, inter_method, dtype: as in
             `create_image_augment`.
     """
@@ -139,13 +140,13 @@ def create_bbox_augment(data_shape: Sequence[int], rand_crop: float = 0, rand_pa
 
 
 class BboxLabelTransform(Block):
-    """Makes rows (left, top, right, bottom, class, ...) of a label as image lists have it.
+    """Converts a label of an image list to rows (left, top, right, bottom, class, ...).
 
     Args:
-        coord_normalized: the label's coordinates are parts of the width and height.
+        coord_normalized: the label's coordinates are relative to the width and height.
 
     Raises:
-        ValueError: when used: the label is no header and rows of at least five numbers.
+        ValueError: on call, if the label is not a header followed by rows of at least five numbers.
     """
 
     def __init__(self, coord_normalized: bool = True) -> None:
@@ -158,7 +159,8 @@ class BboxLabelTransform(Block):
         if width < 5:
             raise ValueError(f"a label needs at least 5 numbers for each object, this one has {width}")
         if len(numbers) < header + 5 or (len(numbers) - header) % width:
-            raise ValueError(f"a label of {len(numbers)} numbers is no header of {header} and rows of {width}")
+            raise ValueError(f"a label of {len(numbers)} numbers is not a header of {header} followed by rows of "
+                             f"{width}")
         rows = numbers[header:].reshape(-1, width)
         rows[:, :5] = rows[:, [1, 2, 3, 4, 0]]
         if self._coord_normalized:
@@ -167,23 +169,23 @@ class BboxLabelTransform(Block):
 
 
 class ImageDataLoader:
-    """Loads images from a record file or a list, transforms them and makes batches.
+    """Loads images from a record file or a list, transforms them and groups them into batches.
 
     Args:
         batch_size: images in a batch.
         data_shape: (channels, height, width).
-        path_imgrec: the record file, with its index beside it.
+        path_imgrec: the record file; its index must be in the same directory.
         path_imglist: a file that lists images, below `path_root`.
-        imglist: such a list itself.
-        part_index, num_parts: load this part of so many.
-        aug_list: transforms, in place of `create_image_augment`'s.
-        dtype: of the labels: int32, float32, int64 or float64.
+        imglist: the list itself.
+        part_index, num_parts: load only part `part_index` of `num_parts`.
+        aug_list: transforms, instead of those of `create_image_augment`.
+        dtype: dtype of the labels: int32, float32, int64 or float64.
         shuffle, sampler, last_batch, batch_sampler, batchify_fn, num_workers, pin_memory, pin_device_id, prefetch,
             thread_pool, timeout, try_nopython: as in `gluon.data.DataLoader`.
         **kwargs: for `create_image_augment`.
 
     Raises:
-        AssertionError: no images are named, or another dtype.
+        AssertionError: there is no source of images, or the dtype is another one.
         ValueError: aug_list is neither blocks nor a block.
     """
 
@@ -209,10 +211,10 @@ class ImageDataLoader:
 
 
 class ImageBboxDataLoader:
-    """Loads images with boxes; batches are images and rows (left, top, right, bottom, class, ...) padded with -1.
+    """Loads images with boxes. A batch contains images and rows (left, top, right, bottom, class, ...), padded with -1.
 
     Args:
-        coord_normalized: coordinates in the labels are parts of the width and height.
+        coord_normalized: coordinates in the labels are relative to the width and height.
         batch_size, data_shape, path_imgrec, path_imglist, path_root, part_index, num_parts, aug_list, imglist, dtype,
             shuffle, sampler, last_batch, batch_sampler, batchify_fn, num_workers, pin_memory, pin_device_id, prefetch,
             thread_pool, timeout, try_nopython: as in `ImageDataLoader`.
@@ -253,7 +255,7 @@ def _dataset(path_imgrec: str | None, path_imglist: str | None, path_root: str, 
              num_parts: int, dtype: str) -> Any:
     """Returns a data set of (image, label)."""
     if not (path_imgrec or path_imglist or isinstance(imglist, list)):
-        raise AssertionError("one of path_imgrec, path_imglist and imglist must say where the images are")
+        raise AssertionError("specify the images by path_imgrec, path_imglist or imglist")
     if dtype not in ("int32", "float32", "int64", "float64"):
         raise AssertionError(f"{dtype} label not supported")
     logging.info("loading images of %s", path_imgrec or path_imglist or "a list")

@@ -1,4 +1,4 @@
-"""Transforms of images: blocks that take an image (height, width, channels), or a batch of them, and give another."""
+"""Image transforms: blocks that map an image (height, width, channels), or a batch of images, to another."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = ["Cast", "CenterCrop", "Compose", "CropResize", "HybridCompose", "Norm
 
 
 class Compose(Sequential):
-    """Transforms one after the other; neighbours that are HybridBlocks are compiled together.
+    """Applies several transforms in sequence; adjacent HybridBlocks are compiled together.
 
     Args:
         transforms: blocks.
@@ -72,13 +72,13 @@ class Compose(Sequential):
 
 
 class HybridCompose(HybridSequential):
-    """Transforms one after the other, all of them hybrid, as one compiled graph.
+    """Applies several hybrid transforms in sequence, as one compiled graph.
 
     Args:
         transforms: hybrid blocks.
 
     Raises:
-        ValueError: a transform is no HybridBlock.
+        ValueError: a transform is not a HybridBlock.
 
     Example:
         >>> HybridCompose([Resize(4), ToTensor()])(mx.nd.ones((6, 8, 3), dtype="uint8")).shape
@@ -89,7 +89,7 @@ class HybridCompose(HybridSequential):
         super().__init__()
         for transform in transforms:
             if not isinstance(transform, HybridBlock):
-                raise ValueError(f"{type(transform).__name__} is no HybridBlock: use Compose")
+                raise ValueError(f"{type(transform).__name__} is not a HybridBlock: use Compose")
             self.add(transform)
         self.hybridize()
 
@@ -111,12 +111,12 @@ class Cast(HybridBlock):
         self._dtype = dtype
 
     def hybrid_forward(self, F: ModuleType, x: NDArray) -> Any:  # noqa: N803
-        """x, converted."""
+        """Converts x."""
         return _front(F).cast(x, self._dtype)
 
 
 class RandomFlipLeftRight(ImageOp):
-    """Mirrors left and right, half of the time."""
+    """Mirrors left and right with probability 1/2."""
 
     _op = "random_flip_left_right"
 
@@ -125,7 +125,7 @@ class RandomFlipLeftRight(ImageOp):
 
 
 class RandomFlipTopBottom(ImageOp):
-    """Mirrors top and bottom, half of the time."""
+    """Mirrors top and bottom with probability 1/2."""
 
     _op = "random_flip_top_bottom"
 
@@ -138,7 +138,7 @@ def _size(size: Size) -> Sequence[int]:
 
 
 class CenterCrop(ImageFunction):
-    """Cuts out the middle, and enlarges where that is too small; x: (H, W, C).
+    """Crops the center, and enlarges it if the image is too small; x: (H, W, C).
 
     Args:
         size: (width, height), or a number for both.
@@ -154,12 +154,12 @@ class CenterCrop(ImageFunction):
 
 
 class RandomResizedCrop(ImageFunction):
-    """Cuts out a random rectangle and resizes it; x: (H, W, C).
+    """Crops a random rectangle and resizes it; x: (H, W, C).
 
     Args:
         size: (width, height) of the result, or a number for both.
-        scale: bounds of the rectangle's part of the area.
-        ratio: bounds of its width over height.
+        scale: bounds of the rectangle's area, relative to the image's.
+        ratio: bounds of its aspect ratio, width / height.
         interpolation: as in `Resize`.
     """
 
@@ -173,11 +173,11 @@ class RandomResizedCrop(ImageFunction):
 
 
 class RandomApply(Sequential):
-    """Applies transforms, or does not.
+    """Applies transforms with a given probability.
 
     Args:
-        transforms: what to apply.
-        p: how probably.
+        transforms: the transforms.
+        p: the probability.
     """
 
     def __init__(self, transforms: Callable, p: float = 0.5) -> None:
@@ -186,7 +186,7 @@ class RandomApply(Sequential):
         self.p = p
 
     def forward(self, x: NDArray) -> Any:
-        """x, transformed or not."""
+        """Returns x, transformed or unchanged."""
         return x if self.p < random.random() else self.transforms(x)
 
 

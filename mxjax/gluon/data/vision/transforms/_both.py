@@ -1,4 +1,4 @@
-"""Transforms of images that are the same at both levels of MXNet's API, and how a level calls them."""
+"""Image transforms that both API levels share, and how each level calls them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _and_others(changed: object, args: tuple) -> Any:
 
 
 class ImageOp(HybridBlock):
-    """A transform by operators of `F.image`; one of them, `_op` with `_args`, unless `_changed` says more."""
+    """A transform by operators of `F.image`: `_op` with `_args`, unless a subclass overrides `_changed`."""
 
     _op = ""
     _args: tuple = ()
@@ -49,21 +49,21 @@ class ImageOp(HybridBlock):
 
 
 class ImageFunction(Block):
-    """A transform by a function of `mx.image`, which is no part of graphs."""
+    """A transform by a function of `mx.image`, which cannot be part of a graph."""
 
     def _changed(self, x: NDArray) -> Any:
         """Returns x, transformed."""
         raise NotImplementedError(f"{type(self).__name__} must define _changed")
 
     def forward(self, x: NDArray, *args: object) -> Any:
-        """x, transformed; at level 2 with what was given beside it."""
+        """Transforms x; level 2 also returns the other arguments."""
         if args and _LEVEL == 1:
-            raise TypeError(f"{type(self).__name__} takes an image, got {1 + len(args)} arguments")
+            raise TypeError(f"{type(self).__name__} expects an image, got {1 + len(args)} arguments")
         return _and_others(self._changed(x), args)
 
 
 class ToTensor(ImageOp):
-    """(H, W, C) or (N, H, W, C) in [0, 255] to float32 (C, H, W) or (N, C, H, W) in [0, 1]."""
+    """Converts (H, W, C) or (N, H, W, C) in [0, 255] to float32 (C, H, W) or (N, C, H, W) in [0, 1]."""
 
     _op = "to_tensor"
 
@@ -72,10 +72,10 @@ class ToTensor(ImageOp):
 
 
 class Normalize(ImageOp):
-    """(x - mean) / std by channel; x: (C, H, W) or (N, C, H, W) float.
+    """Computes (x - mean) / std per channel; x: (C, H, W) or (N, C, H, W) float.
 
     Args:
-        mean, std: numbers, or one for each channel.
+        mean, std: a number, or one per channel.
     """
 
     _op = "normalize"
@@ -86,12 +86,12 @@ class Normalize(ImageOp):
 
 
 class Resize(ImageOp):
-    """Resizes; x: (H, W, C) or (N, H, W, C).
+    """Resizes images; x: (H, W, C) or (N, H, W, C).
 
     Args:
         size: (width, height), or a number for both.
-        keep_ratio: with a number: it is the shorter edge's length, and the longer one's follows.
-        interpolation: OpenCV's number of the method; 1 is bilinear.
+        keep_ratio: keep the aspect ratio; a single `size` is then the length of the shorter edge.
+        interpolation: OpenCV's interpolation number; 1 is bilinear.
     """
 
     _op = "resize"
@@ -102,7 +102,7 @@ class Resize(ImageOp):
 
 
 class CropResize(ImageOp):
-    """Cuts out a rectangle and resizes it; x: (H, W, C) or (N, H, W, C).
+    """Crops a rectangle and resizes it; x: (H, W, C) or (N, H, W, C).
 
     Args:
         x, y: left and upper edge.
@@ -126,7 +126,7 @@ class RandomBrightness(ImageOp):
     """Multiplies by a random factor from [max(0, 1 - brightness), 1 + brightness].
 
     Args:
-        brightness: how far from 1.
+        brightness: largest deviation of the factor from 1.
     """
 
     _op = "random_brightness"
@@ -140,7 +140,7 @@ class RandomContrast(ImageOp):
     """Changes the contrast by a random factor from [max(0, 1 - contrast), 1 + contrast].
 
     Args:
-        contrast: how far from 1.
+        contrast: largest deviation of the factor from 1.
     """
 
     _op = "random_contrast"
@@ -154,7 +154,7 @@ class RandomSaturation(ImageOp):
     """Changes the saturation by a random factor from [max(0, 1 - saturation), 1 + saturation].
 
     Args:
-        saturation: how far from 1.
+        saturation: largest deviation of the factor from 1.
     """
 
     _op = "random_saturation"
@@ -165,10 +165,10 @@ class RandomSaturation(ImageOp):
 
 
 class RandomHue(ImageOp):
-    """Turns the hue by a random factor from [max(0, 1 - hue), 1 + hue].
+    """Shifts the hue by a random factor from [max(0, 1 - hue), 1 + hue].
 
     Args:
-        hue: how far from 1.
+        hue: largest deviation of the factor from 1.
     """
 
     _op = "random_hue"
@@ -182,7 +182,7 @@ class RandomColorJitter(ImageOp):
     """Changes brightness, contrast, saturation and hue at random, in random order.
 
     Args:
-        brightness, contrast, saturation, hue: as in `RandomBrightness` and its like.
+        brightness, contrast, saturation, hue: as in `RandomBrightness`, `RandomContrast` ...
     """
 
     _op = "random_color_jitter"
@@ -208,7 +208,7 @@ class RandomLighting(ImageOp):
 
 def _float32(x: NDArray) -> Any:
     if x.dtype != np.float32:
-        raise TypeError(f"rotations take float32 images, got {np.dtype(x.dtype)}: put them behind ToTensor")
+        raise TypeError(f"rotations need float32 images, got {np.dtype(x.dtype)}: apply ToTensor first")
     return x
 
 
@@ -217,11 +217,11 @@ class Rotate(ImageFunction):
 
     Args:
         rotation_degrees: the angle.
-        zoom_in: so far that nothing of the outside is seen.
-        zoom_out: so far that the whole image is seen.
+        zoom_in: zoom in until no padding is visible.
+        zoom_out: zoom out until the whole image is visible.
 
     Raises:
-        TypeError: when used: x is not float32.
+        TypeError: on call, if x is not float32.
     """
 
     def __init__(self, rotation_degrees: float, zoom_in: bool = False, zoom_out: bool = False) -> None:
@@ -238,11 +238,11 @@ class RandomRotation(ImageFunction):
     Args:
         angle_limits: (smallest, largest) angle in degrees.
         zoom_in, zoom_out: as in `Rotate`.
-        rotate_with_proba: how probably.
+        rotate_with_proba: probability of a rotation.
 
     Raises:
-        ValueError: the limits are not in order, or the probability is none.
-        TypeError: when used: x is not float32.
+        ValueError: the limits are not in order, or the probability is not in [0, 1].
+        TypeError: on call, if x is not float32.
     """
 
     def __init__(self, angle_limits: tuple[float, float], zoom_in: bool = False, zoom_out: bool = False,
@@ -257,7 +257,7 @@ class RandomRotation(ImageFunction):
         self._rotate_with_proba = rotate_with_proba
 
     def forward(self, x: NDArray, *args: object) -> Any:
-        """x, rotated or not."""
+        """Returns x, rotated or unchanged."""
         # without the other arguments where nothing is rotated, as in MXNet
         return x if np.random.random() > self._rotate_with_proba else super().forward(x, *args)
 

@@ -1,4 +1,4 @@
-"""Transforms made of others, as MXNet 2 has them."""
+"""MXNet 2's composed transforms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Cast", "HybridRandomApply", "RandomApply"]
 
 
 class Cast(HybridBlock):
-    """Converts arrays to another dtype; gives a tuple of them.
+    """Converts arrays to another dtype and returns them as a tuple.
 
     Args:
         dtype: the dtype.
@@ -33,11 +33,11 @@ class Cast(HybridBlock):
 
 
 class RandomApply(Sequential):
-    """Applies transforms, or does not.
+    """Applies transforms with a given probability.
 
     Args:
-        transforms: what to apply.
-        p: how probably.
+        transforms: the transforms.
+        p: the probability.
     """
 
     def __init__(self, transforms: Callable, p: float = 0.5) -> None:
@@ -53,17 +53,17 @@ class RandomApply(Sequential):
 
 
 class HybridRandomApply(HybridSequential):
-    """Applies a hybrid transform, or does not; the draw is part of the graph.
+    """Applies a hybrid transform with a given probability; the random draw is part of the graph.
 
     Args:
         transforms: a HybridBlock.
-        p: how probably.
+        p: the probability.
     """
 
     def __init__(self, transforms: HybridBlock, p: float = 0.5) -> None:
         super().__init__()
         if not isinstance(transforms, HybridBlock):
-            raise AssertionError(f"HybridRandomApply takes a HybridBlock, got {type(transforms).__name__}")
+            raise AssertionError(f"HybridRandomApply expects a HybridBlock, got {type(transforms).__name__}")
         self.transforms = transforms
         self.p = p
 

@@ -1,4 +1,4 @@
-"""Transforms of images as MXNet 2 has them: `mx.np` arrays in and out; arguments beside an image are given back."""
+"""MXNet 2's image transforms, on `mx.np` arrays; further arguments are returned unchanged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _size(size: Size) -> tuple[Any, ...]:
 
 
 class CenterCrop(ImageOp):
-    """Cuts out the middle, and enlarges where that is too small; x: (H, W, C) or (N, H, W, C).
+    """Crops the center, and enlarges it if the image is too small; x: (H, W, C) or (N, H, W, C).
 
     Args:
         size: (width, height), or a number for both.
@@ -40,13 +40,13 @@ class CenterCrop(ImageOp):
 
 
 class RandomCrop(ImageOp):
-    """Cuts out a rectangle at a random place; x: (H, W, C), without padding also (N, H, W, C).
+    """Crops a rectangle at a random position; x: (H, W, C), or without padding also (N, H, W, C).
 
     Args:
         size: (width, height), or a number for both.
-        pad: zeros around the image before: a number, or (above, below, left, right).
-        pad_value: what is put there instead of 0.
-        interpolation: as in `Resize`, where the image is too small.
+        pad: width of the padding: a number, or (above, below, left, right).
+        pad_value: value of the padding; 0 by default.
+        interpolation: as in `Resize`; used if the image is too small.
     """
 
     _op = "random_crop"
@@ -58,7 +58,7 @@ class RandomCrop(ImageOp):
         if isinstance(pad, int):
             pad = (pad,) * 4
         if pad is not None and len(pad) < 4:
-            raise AssertionError(f"pad must be a number or four, got {pad}")
+            raise AssertionError(f"pad must be one number or four, got {pad}")
         self._pad = pad and ((pad[0], pad[1]), (pad[2], pad[3]), (0, 0))
 
     def _changed(self, x: NDArray, images: ModuleType) -> Any:
@@ -68,12 +68,12 @@ class RandomCrop(ImageOp):
 
 
 class RandomResizedCrop(ImageOp):
-    """Cuts out a random rectangle and resizes it; x: (H, W, C) or (N, H, W, C).
+    """Crops a random rectangle and resizes it; x: (H, W, C) or (N, H, W, C).
 
     Args:
         size: (width, height) of the result, or a number for both.
-        scale: bounds of the rectangle's part of the area, or the lower one.
-        ratio: bounds of its width over height.
+        scale: bounds of the rectangle's area relative to the image's, or only the lower bound.
+        ratio: bounds of its aspect ratio, width / height.
         interpolation: as in `Resize`.
     """
 
@@ -107,7 +107,7 @@ class RandomFlipLeftRight(_RandomFlip):
     """Mirrors left and right.
 
     Args:
-        p: how probably.
+        p: the probability.
     """
 
     _op = "flip_left_right"
@@ -117,17 +117,17 @@ class RandomFlipTopBottom(_RandomFlip):
     """Mirrors top and bottom.
 
     Args:
-        p: how probably.
+        p: the probability.
     """
 
     _op = "flip_top_bottom"
 
 
 class RandomGray(ImageOp):
-    """Makes an image grey, as float32; x: (H, W, 3).
+    """Converts an image to grey, as float32; x: (H, W, 3).
 
     Args:
-        p: how probably.
+        p: the probability.
     """
 
     def __init__(self, p: float = 0.5) -> None:

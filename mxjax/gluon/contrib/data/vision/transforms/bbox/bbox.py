@@ -1,4 +1,4 @@
-"""Transforms of an image (height, width, channels) and its boxes: blocks that take both and give both."""
+"""Transforms of an image (height, width, channels) together with its boxes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ImageBboxRandomFlipLeftRight(Block):
         self.p = p
 
     def forward(self, img: NDArray, bbox: NDArray) -> tuple[Any, Any]:
-        """Image and boxes, mirrored or as they are."""
+        """Returns image and boxes, mirrored or unchanged."""
         if len(bbox.shape) != 2 or bbox.shape[1] < 4:
             raise AssertionError(f"boxes must have the shape (boxes, 4 or more), got {bbox.shape}")
         if random.random() >= self.p:
@@ -52,7 +52,7 @@ class ImageBboxRandomFlipLeftRight(Block):
 
 
 class ImageBboxCrop(Block):
-    """Cuts out a rectangle, where the image is larger than it.
+    """Crops a rectangle if the image is larger.
 
     Args:
         crop: (left, top, width, height).
@@ -75,11 +75,11 @@ class ImageBboxCrop(Block):
 
 
 class ImageBboxRandomCropWithConstraints(Block):
-    """Cuts out what `bbox_random_crop_with_constraints` draws.
+    """Crops a rectangle that `bbox_random_crop_with_constraints` draws.
 
     Args:
         p: how likely.
-        min_scale, max_scale, max_aspect_ratio, constraints, max_trial: as there.
+        min_scale, max_scale, max_aspect_ratio, constraints, max_trial: see there.
     """
 
     def __init__(self, p: float = 0.5, min_scale: float = 0.3, max_scale: float = 1, max_aspect_ratio: float = 2,
@@ -98,13 +98,13 @@ class ImageBboxRandomCropWithConstraints(Block):
 
 
 class ImageBboxRandomExpand(Block):
-    """Puts the image somewhere into a larger one.
+    """Places the image at a random position in a larger one.
 
     Args:
         p: how likely.
-        max_ratio: how much larger at most.
-        fill: a number, or one for each channel, for what is around it.
-        keep_ratio: both sides grow alike.
+        max_ratio: largest ratio of the new sides to the old ones.
+        fill: value of the padding: a number, or one per channel.
+        keep_ratio: keep the aspect ratio.
     """
 
     def __init__(self, p: float = 0.5, max_ratio: float = 4, fill: float | Sequence[float] = 0,
@@ -114,7 +114,7 @@ class ImageBboxRandomExpand(Block):
         self._max_ratio, self._fill, self._keep_ratio = max_ratio, fill, keep_ratio
 
     def forward(self, img: NDArray, bbox: NDArray) -> tuple[Any, Any]:
-        """The larger image, and the boxes in it."""
+        """Returns the larger image and the boxes in it."""
         if self._max_ratio <= 1 or random.random() > self.p:
             return img, bbox
         if len(img.shape) != 3:
@@ -134,11 +134,11 @@ class ImageBboxRandomExpand(Block):
 
 
 class ImageBboxResize(Block):
-    """Resizes.
+    """Resizes an image and its boxes.
 
     Args:
         width, height: of the result.
-        interp: OpenCV's number of the method; -1 for a random one.
+        interp: OpenCV's interpolation number; -1: a random one.
     """
 
     def __init__(self, width: int, height: int, interp: int = 1) -> None:
@@ -146,7 +146,7 @@ class ImageBboxResize(Block):
         self._size, self._interp = (width, height), interp
 
     def forward(self, img: NDArray, bbox: NDArray) -> tuple[Any, Any]:
-        """Image and boxes, resized."""
+        """Returns the resized image and boxes."""
         if len(img.shape) != 3:
             raise NotImplementedError(f"expected an image (height, width, channels), got {img.shape}")
         interp = random.randint(0, 4) if self._interp == -1 else self._interp

@@ -21,11 +21,12 @@ def _need(size: Sequence[Any], length: int, name: str) -> None:
 
 def bbox_crop(bbox: np.ndarray, crop_box: Sequence[float | None] | None = None,
               allow_outside_center: bool = True) -> np.ndarray:
-    """The boxes within a part of an image, cut off at its edges, in coordinates of that part.
+    """Clips boxes to a crop of an image and converts them to the crop's coordinates.
 
     Args:
         bbox: the boxes.
-        crop_box: (left, top, width, height) of the part; None, also for one of them, for no bound.
+        crop_box: (left, top, width, height) of the crop. None, or None for one of them, means no
+            bound.
         allow_outside_center: keep boxes whose center is outside.
 
     Example:
@@ -46,12 +47,12 @@ def bbox_crop(bbox: np.ndarray, crop_box: Sequence[float | None] | None = None,
 
 
 def bbox_flip(bbox: np.ndarray, size: Sequence[float], flip_x: bool = False, flip_y: bool = False) -> np.ndarray:
-    """The boxes of a mirrored image.
+    """Mirrors boxes with their image.
 
     Args:
         bbox: the boxes.
         size: (width, height) of the image.
-        flip_x, flip_y: whether left and right, top and bottom change places.
+        flip_x, flip_y: swap left and right, top and bottom.
     """
     _need(size, 2, "size")
     bbox = bbox.copy()
@@ -62,7 +63,7 @@ def bbox_flip(bbox: np.ndarray, size: Sequence[float], flip_x: bool = False, fli
 
 
 def bbox_resize(bbox: np.ndarray, in_size: Sequence[float], out_size: Sequence[float]) -> np.ndarray:
-    """The boxes of a resized image, as floats.
+    """Resizes boxes with their image; returns floats.
 
     Args:
         bbox: the boxes.
@@ -76,7 +77,7 @@ def bbox_resize(bbox: np.ndarray, in_size: Sequence[float], out_size: Sequence[f
 
 
 def bbox_translate(bbox: np.ndarray, x_offset: float = 0, y_offset: float = 0) -> np.ndarray:
-    """Moved boxes.
+    """Moves boxes.
 
     Args:
         bbox: the boxes.
@@ -88,11 +89,11 @@ def bbox_translate(bbox: np.ndarray, x_offset: float = 0, y_offset: float = 0) -
 
 
 def bbox_iou(bbox_a: np.ndarray, bbox_b: np.ndarray, offset: float = 0) -> np.ndarray:
-    """Areas of intersections over those of unions, (boxes of a, boxes of b).
+    """Returns the intersection over union of each pair of boxes, (boxes of a, boxes of b).
 
     Args:
         bbox_a, bbox_b: boxes.
-        offset: what is added to widths and heights; 1 where right and bottom belong to a box.
+        offset: number to add to widths and heights: 1 if right and bottom are inclusive.
 
     Raises:
         IndexError: boxes with fewer than 4 columns.
@@ -120,7 +121,7 @@ def _converted(boxes: Sequence[float] | np.ndarray, convert: Callable[[np.ndarra
 
 
 def bbox_xywh_to_xyxy(xywh: Sequence[float] | np.ndarray) -> Any:
-    """Left, top, width and height as left, top, right and bottom, which belong to the box.
+    """Converts (left, top, width, height) to (left, top, right, bottom), where right and bottom are inclusive.
 
     Args:
         xywh: a list or tuple of four, or an array (boxes, 4).
@@ -129,7 +130,7 @@ def bbox_xywh_to_xyxy(xywh: Sequence[float] | np.ndarray) -> Any:
 
 
 def bbox_xyxy_to_xywh(xyxy: Sequence[float] | np.ndarray) -> Any:
-    """The opposite of `bbox_xywh_to_xyxy`.
+    """Inverse of `bbox_xywh_to_xyxy`.
 
     Args:
         xyxy: a list or tuple of four, or an array (boxes, 4).
@@ -138,7 +139,7 @@ def bbox_xyxy_to_xywh(xyxy: Sequence[float] | np.ndarray) -> Any:
 
 
 def bbox_clip_xyxy(xyxy: Sequence[float] | np.ndarray, width: float, height: float) -> Any:
-    """Boxes limited to an image.
+    """Clips boxes to an image.
 
     Args:
         xyxy: a list or tuple of four, or an array (boxes, 4).
@@ -152,18 +153,19 @@ def bbox_random_crop_with_constraints(bbox: np.ndarray, size: Sequence[int], min
                                       max_scale: float = 1, max_aspect_ratio: float = 2,
                                       constraints: Iterable[tuple[float | None, float | None]] | None = None,
                                       max_trial: int = 50) -> tuple[np.ndarray, tuple[int, int, int, int]]:
-    """A random part of an image in which boxes are, as SSD is trained on. Liu et al., 2016, arXiv:1512.02325.
+    """Draws a random crop that contains boxes, as in the training of SSD. Liu et al., 2016, arXiv:1512.02325.
 
     Args:
         bbox: the boxes.
         size: (width, height) of the image.
-        min_scale, max_scale: bounds of the part's sides, relative to the image's.
-        max_aspect_ratio: how oblong the part may be.
-        constraints: pairs of bounds for the intersection over union of boxes and part, of which one is drawn.
-        max_trial: how many parts are tried for each of these.
+        min_scale, max_scale: bounds of the crop's sides, relative to the image's.
+        max_aspect_ratio: largest aspect ratio of the crop.
+        constraints: pairs of bounds for the intersection over union of boxes and crop; one pair is
+            drawn.
+        max_trial: number of attempts per pair.
 
     Returns:
-        (the boxes within the part, its (left, top, width, height)).
+        (boxes within the crop, (left, top, width, height) of the crop).
     """
     width, height = size
     candidates = [(0, 0, width, height)]
