@@ -265,3 +265,25 @@ def test_colours_are_changed_in_the_image_itself():
     assert (image.asnumpy() != pixels).any()
     small = mx.nd.array(pixels.astype(np.uint8), dtype="uint8")
     assert own[0](small) is not small and (small.asnumpy() == pixels).all()
+
+
+@pytest.mark.parametrize("size", [(30, 40), (7, 9), (30, 9)])
+def test_methods_of_resizing(size):
+    """Numbers 0 to 5 are OpenCV's, 9 chooses by the sizes, 10 draws one of 0 to 4."""
+    pixels = np.random.RandomState(0).randint(0, 256, (20, 20, 3)).astype(np.uint8)
+    height, width = size
+
+    def resized(interp):
+        return mx.image.imresize(mx.nd.array(pixels, dtype="uint8"), width, height, interp).asnumpy()
+    used = cv2.ipp.useIPP()
+    cv2.ipp.setUseIPP(False)
+    try:
+        expected = [cv2.resize(pixels, (width, height), interpolation=number) for number in range(6)]
+    finally:
+        cv2.ipp.setUseIPP(used)
+    for number in range(6):
+        assert np.array_equal(resized(number), expected[number])
+    chosen = {(30, 40): 2, (7, 9): 3, (30, 9): 1}[size]
+    assert np.array_equal(resized(9), expected[chosen])
+    drawn = resized(10)
+    assert any(np.array_equal(drawn, one) for one in expected[:5])
