@@ -79,6 +79,18 @@ def test_iterator(records):
     assert np.array_equal(first.data[0].asnumpy()[0], pixels.transpose(2, 0, 1))
 
 
+@pytest.mark.parametrize("raw, words", [
+    ([2, 5, 1, 0.1, 0.1, 0.5], "invalid: .6,.; a label has 7"), ([np.nan, 5, 1, 0.1, 0.1, 0.5, 0.5], "invalid"),
+    ([2, np.inf, 1, 0.1, 0.1, 0.5, 0.5], "invalid"), ([1, 5, 1, 0.1, 0.1, 0.5, 0.5], "header 1"),
+    ([2, 4, 1, 0.1, 0.1, 0.5], "invalid"), ([2, 4, 1, 0.1, 0.1, 0.5, 1, 2, 3, 4], "width 4"),
+    ([2, 5, 1, 0.1, 0.1, 0.5, 0.5, 2], "inconsistent"), ([2, 5, 1, 0.5, 0.1, 0.5, 0.5], "no valid label"),
+    ([2, 5, 1, 0.1, 0.5, 0.5, 0.5], "no valid label")])
+def test_labels_that_are_none(records, raw, words):
+    batches = mx.image.ImageDetIter(1, (3, 20, 30), **records)
+    with pytest.raises(mx.MXNetError, match=words):
+        batches._parse_label(np.array(raw, np.float32))
+
+
 def test_shapes_of_labels(records):
     batches, other = (mx.image.ImageDetIter(2, (3, 20, 30), **records) for _ in range(2))
     batches.reshape(data_shape=(3, 10, 10), label_shape=(4, 5))
