@@ -427,6 +427,33 @@ def test_weights_of_csr_data_are_updated_by_rows(name, options, expected, stype)
     np.testing.assert_allclose(module.get_params()[0]["w"].asnumpy(), expected, rtol=1e-5)  # MXNet's numbers
 
 
+def test_a_store_updates_sparse_weights_from_their_first_values():
+    product = mx.sym.dot(mx.sym.var("x", stype="csr"), mx.sym.var("w", stype="row_sparse", shape=(4, 2)))
+    net = mx.sym.LinearRegressionOutput(mx.sym.broadcast_add(product, mx.sym.var("b", shape=(1,))), mx.sym.var("y"))
+    first = {"w": mx.nd.array(np.arange(8).reshape(4, 2)).tostype("row_sparse"), "b": mx.nd.array([0.5])}
+    batch = mx.io.DataBatch([mx.nd.array([[0, 1, 0, 2], [0, 0, 0, 1]]).tostype("csr")], [mx.nd.ones((2, 2))])
+    found = []
+    for store in (mx.kv.create("local"), None):
+        module = mx.mod.Module(net, data_names=["x"], label_names=["y"])
+        module.bind([("x", (2, 4))], [("y", (2, 2))])
+        module.init_params(arg_params=first)
+        module.init_optimizer(store, optimizer_params={"learning_rate": 0.1})
+        if store is not None:
+            rows = mx.nd.sparse.zeros("row_sparse", (4, 2))
+            store.row_sparse_pull("w", out=rows, row_ids=mx.nd.arange(4))
+            assert np.array_equal(rows.asnumpy(), first["w"].asnumpy())
+        assert np.array_equal(module.get_params()[0]["w"].asnumpy(), first["w"].asnumpy())
+        for _ in range(2):
+            if store is not None:
+                module.prepare(batch, lambda batch: {"w": mx.nd.array([1, 3])})
+            module.forward_backward(batch)
+            module.update()
+        found.append({name: value.asnumpy() for name, value in module.get_params()[0].items()})
+    for name in first:
+        np.testing.assert_allclose(found[0][name], found[1][name], rtol=1e-6)
+        assert not np.array_equal(found[0][name], first[name].asnumpy())
+
+
 @pytest.mark.parametrize("of", [lambda rows, whole: rows + whole, lambda rows, whole: whole + rows])
 def test_gradients_of_weights_with_other_uses_are_whole(of):
     weight, ids = mx.sym.var("w"), mx.sym.var("i")

@@ -55,7 +55,7 @@ def test_what_survives(tree, tmp_path, capsys):
     assert {line.split(" at ")[0] for line in told if line.startswith("survived")} == {
         "survived  toy.py:10: one > other -> (one >= other)",
         'survived  toy.py:9: raise ValueError("one is " + "0") -> pass'}
-    assert told[-1] == "3 killed, 2 survived of 5; noticed: 60 %"
+    assert told[-1] == "3 killed, 2 survived of 5; killed: 60 %"
     assert (tree / "mxjax/toy.py").read_text() == TOY
     (tree / "tests/test_toy.py").write_text("def test_fails(): assert 0")
     kept = out.read_text()
