@@ -1,6 +1,7 @@
 """Modules, checkpoints, FeedForward."""
 
 import logging
+import re
 
 import numpy as np
 import optax
@@ -47,17 +48,21 @@ def step(module, batch):
 @pytest.mark.parametrize("optimizer, params", [
     ("sgd", {"learning_rate": 0.3, "momentum": 0.9}), ("adam", {"learning_rate": 0.05}),
     (lambda: mx.optimizer.Optax(optax.adamw(0.05), rescale_grad=1 / 16), {})], ids=["sgd", "adam", "optax"])
-def test_fit(optimizer, params):
+def test_fit(optimizer, params, caplog):
     np.random.seed(2)
     mx.random.seed(2)
     module, data = mx.mod.Module(mlp()), batches(shuffle=True)
     seen = []
+    caplog.set_level("INFO")
     module.fit(data, eval_data=batches(), optimizer=optimizer() if callable(optimizer) else optimizer,
                optimizer_params=params, initializer=mx.init.Xavier(), num_epoch=20,
                batch_end_callback=lambda p: seen.append((p.epoch, p.nbatch)),
                epoch_end_callback=[lambda epoch, sym, arg, aux: seen.append(sorted(arg))])
     assert seen[:5] == [(0, 0), (0, 1), (0, 2), (0, 3), ["fc1_bias", "fc1_weight", "fc2_bias", "fc2_weight"]]
     assert module.score(batches(), "acc")[0][1] > 0.9
+    for line, words in zip(caplog.messages[:3], (r"Train-accuracy=0\.\d{6}", r"Time cost=\d+\.\d{3}",
+                                                 r"Validation-accuracy=0\.\d{6}"), strict=True):
+        assert re.fullmatch(r"Epoch\[0\] " + words, line)  # `parse_log` of MXNet reads them
 
 
 def test_one_step_is_the_formula():

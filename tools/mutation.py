@@ -25,7 +25,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 # Tests of each file or folder of the package, the nearest first; a file's own `test_NAME.py` comes before them.
 TESTS = {
-    "_support": ["support", "test_recordio.py", "image", "array/test_files.py"],
+    "_support": ["support", "test_recordio.py", "image", "array/test_files.py", "test_c_api.py"],
     "array": ["array", "interop/test_arrays.py", "numpy/test_array.py", "test_surprises.py"],
     "autograd": ["autograd"],
     "eager": ["eager", "array", "autograd"],
@@ -38,15 +38,15 @@ TESTS = {
     "gluon/metric.py": ["gluon/test_metric.py", "test_metric.py"],
     "gluon/rnn": ["gluon/test_rnn_cells.py", "gluon/test_layers.py", "test_rnn.py"],
     "graph": ["graph/test_infer.py", "graph/test_subgraph.py", "symbol", "executor", "graph"],
-    "image": ["image", "test_io.py"],
+    "image": ["image", "test_io.py", "data/test_resume.py"],
     "initializer.py": ["test_initializer.py", "gluon/test_parameter.py"],
     "interop": ["interop"],
     "interpret": ["interpret"],
     "io": ["test_io.py", "io", "data/test_resume.py", "data/test_parts.py"],
     "kernel": ["kernel", "interpret/test_rules.py", "ops/test_elemwise.py", "executor/test_cached_op.py"],
-    "kvstore": ["test_kvstore.py", "kvstore/test_environment.py", "kvstore/test_secret.py", "kvstore/test_waiting.py",
-                "kvstore/test_dist_async.py", "kvstore/test_dist_sync.py", "kvstore/test_failure.py",
-                "kvstore/test_cluster.py"],
+    "kvstore": ["kvstore/test_environment.py", "kvstore/test_secret.py", "kvstore/test_cluster.py", "test_kvstore.py",
+                "kvstore/test_waiting.py", "kvstore/test_dist_async.py", "kvstore/test_dist_sync.py",
+                "kvstore/test_failure.py"],
     "metric.py": ["test_metric.py", "gluon/test_metric.py"],
     "module": ["test_module.py", "test_callback.py"],
     "numpy": ["numpy"],

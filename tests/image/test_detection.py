@@ -33,6 +33,19 @@ def test_crop_keeps_objects():
         assert (sizes > 0.3 * 0.16 * 600 - 1e-3).all()
 
 
+def test_crop_moves_objects():
+    random.seed(0)
+    crop = mx.image.DetRandomCropAug(min_object_covered=0.1, area_range=(0.3, 0.8))
+    rows, columns = np.indices(pixels.shape[:2])
+    places = mx.nd.array(np.stack([rows, columns, rows], axis=2), dtype="uint8")
+    for _ in range(20):
+        part, label = crop(places, objects())
+        (y, x, _), (height, width, _) = part.asnumpy()[0, 0].tolist(), part.shape
+        before = objects()[np.isin(objects()[:, 0], label[:, 0])]
+        expected = (before[:, 1:] * (30, 20, 30, 20) - (x, y, x, y)) / (width, height, width, height)
+        np.testing.assert_allclose(label[:, 1:], np.clip(expected, 0, 1), atol=1e-5)
+
+
 def test_pad_moves_objects():
     random.seed(0)
     padded, label = mx.image.DetRandomPadAug(area_range=(2.0, 3.0), pad_val=9)(image, objects())

@@ -33,6 +33,7 @@ def test_decoding(tmp_path):
     (lambda: mx.img.imresize(image, 0, 3), mx.MXNetError, "positive"),
     (lambda: mx.img.imresize(image, 3, 3, interp=7), mx.MXNetError, "interpolation method 7"),
     (lambda: mx.img.imrotate(image.astype("float32"), 3, True, True), ValueError, "cannot be both"),
+    (lambda: mx.img.imrotate(mx.nd.ones((2, 2)), 3), ValueError, "3 axes or batches with 4, got 2"),
     (lambda: mx.img.CreateAugmenter((3, 4, 4), rand_resize=True), AssertionError, "rand_crop")])
 def test_bad_arguments(call, error, words):
     with pytest.raises(error, match=words):

@@ -22,7 +22,8 @@ def test_larger():
 
 
 @pytest.fixture
-def tree(tmp_path):
+def tree(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take longer than the tests
     files = {"mxjax/__init__.py": "", "mxjax/toy.py": TOY, "tests/test_toy.py": TEST,
              "pytest.ini": "[pytest]\naddopts = -p no:mxjax"}
     for path, text in files.items():
