@@ -53,7 +53,7 @@ TESTS = {
     "onnx": ["onnx"],
     "operator": ["operator"],
     "ops": ["ops"],
-    "optimizer": ["test_optimizer.py", "ops/test_optimizer_op.py", "gluon/test_trainer.py"],
+    "optimizer": ["test_optimizer.py", "ops/test_optimizer_op.py", "gluon/test_trainer.py", "test_defaults.py"],
     "passes": ["passes"],
     "recordio.py": ["test_recordio.py", "test_io.py", "tools/test_rec.py"],
     "rnn": ["test_rnn.py"],

@@ -38,12 +38,16 @@ def test_crop_moves_objects():
     crop = mx.image.DetRandomCropAug(min_object_covered=0.1, area_range=(0.3, 0.8))
     rows, columns = np.indices(pixels.shape[:2])
     places = mx.nd.array(np.stack([rows, columns, rows], axis=2), dtype="uint8")
+    given, shapes = np.c_[objects(), [7, 8]], set()
     for _ in range(20):
-        part, label = crop(places, objects())
+        part, label = crop(places, given)
         (y, x, _), (height, width, _) = part.asnumpy()[0, 0].tolist(), part.shape
-        before = objects()[np.isin(objects()[:, 0], label[:, 0])]
-        expected = (before[:, 1:] * (30, 20, 30, 20) - (x, y, x, y)) / (width, height, width, height)
-        np.testing.assert_allclose(label[:, 1:], np.clip(expected, 0, 1), atol=1e-5)
+        shapes.add(part.shape)
+        before = given[np.isin(given[:, 0], label[:, 0])]
+        expected = (before[:, 1:5] * (30, 20, 30, 20) - (x, y, x, y)) / (width, height, width, height)
+        np.testing.assert_allclose(label[:, 1:5], np.clip(expected, 0, 1), atol=1e-5)
+        assert np.array_equal(label[:, 5], before[:, 5])  # what else a label has stays
+    assert len(shapes) > 3
 
 
 def test_pad_moves_objects():
