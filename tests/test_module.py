@@ -478,6 +478,9 @@ def test_what_is_not_there_yet_is_an_early_error():
                         (loss.backward, "forward with is_train=True")):
         with pytest.raises(MXNetError, match=f"PythonLossModule: call {first} first"):
             call()
+    module = bound()
+    with pytest.raises(ValueError, match="equal shapes"):
+        module.forward([mx.io.DataBatch([mx.nd.ones((count, 5))]) for count in (2, 3)], is_train=False)
     for batch, missing in ((mx.io.DataBatch(data=[]), "data"), (mx.io.DataBatch([mx.nd.ones((2, 1))]), "a label")):
         with pytest.raises(ValueError, match=f"a batch without {missing}"):
             loss.forward(batch, is_train=True)

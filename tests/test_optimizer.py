@@ -288,6 +288,7 @@ def test_weights_of_one_shape_keep_their_memory(name, given):
 def test_many_weights_are_updated_one_by_one_first(name, given, monkeypatch):
     """... and by one program from then on, with the same results."""
     monkeypatch.setattr("mxjax.optimizer.updater.STEADY", 1)  # for one step for each weight
+    monkeypatch.setattr("mxjax.optimizer.updater.CALL_NUMBERS", 7)  # more than their mean
     weights = [mx.nd.array(np.linspace(-1, 1, 6 + i % 2), ctx=mx.cpu()) for i in range(20)]
     alone = [w.copy() for w in weights]
     grads = [w * 0.5 + 1 for w in weights]

@@ -32,7 +32,7 @@ TESTS = {
     "engine": ["engine"],
     "executor": ["executor", "symbol"],
     "gluon": ["gluon/test_block.py", "gluon/test_layers.py", "gluon/test_trainer.py", "gluon/test_contrib.py",
-              "gluon/test_names_of_two.py", "level/two/test_blocks.py"],
+              "gluon/test_names_of_two.py"],
     "gluon/data": ["gluon/test_data.py", "gluon/test_data_vision.py", "gluon/test_data_sources.py", "data"],
     "gluon/loss.py": ["gluon/test_loss.py", "gluon/test_probability.py"],
     "gluon/metric.py": ["gluon/test_metric.py", "test_metric.py"],
