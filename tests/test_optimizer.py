@@ -433,6 +433,9 @@ def test_states_that_an_old_pickle_holds():
     update = opt.get_updater(opt.SGD())
     update.set_states(pickle.dumps({0: None, 3: (None, True)}, 0))
     assert update.states == {0: None, 3: (None, True)}
+    for protocol in range(3):  # none of them has bytes; Python 3 writes a call of `_codecs.encode` instead
+        update.set_states(pickle.dumps({0: np.float64(2.5)}, protocol))
+        assert update.states == {0: 2.5}
     update.set_states(b"(I0\nNI4\nNd.")
     assert update.states == {0: None, 4: None}
     with pytest.raises(MXNetError):
