@@ -363,3 +363,8 @@ def test_histogram_with_the_range_of_the_values():
     assert np.array_equal(edges.asnumpy(), np.linspace(1, 10, 11).astype("float32"))  # MXNet's, to the last bit
     counts, edges = mx.nd.histogram(mx.nd.ones(3), bins=2)
     assert counts.asnumpy().tolist() == [0, 3] and edges.asnumpy().tolist() == [0.5, 1, 1.5]
+
+
+def test_inputs_of_operators_that_take_any_number_by_their_numbers():
+    arrays = {f"arg{i}": mx.nd.array([i]) for i in (3, 10, 0, 2, 1, 9)}
+    assert mx.nd.concat(**arrays, dim=0).asnumpy().tolist() == [0, 1, 2, 3, 9, 10]
