@@ -240,3 +240,40 @@ def test_batches_that_are_not_there():
         longer.getdata()
     longer.next()
     assert longer.getdata()[0].shape == (2, 2)
+
+
+def test_shuffled_sparse_data_keeps_its_rows():
+    dense = np.diag(np.arange(1.0, 7))
+    labels = np.arange(1, 7)
+    batches = io.NDArrayIter(mx.nd.array(dense).tostype("csr"), labels, 3, shuffle=True, last_batch_handle="discard")
+    seen = []
+    for batch in batches:
+        data, label = batch.data[0], batch.label[0].asnumpy()
+        assert data.stype == "csr" and np.array_equal(data.asnumpy().sum(axis=1), label)
+        seen += label.tolist()
+    assert sorted(seen) == labels.tolist()
+
+
+def test_own_iterator_of_four_methods():
+    class Two(io.DataIter):
+        at = -1
+
+        def iter_next(self):
+            self.at += 1
+            return self.at < 2
+
+        def getdata(self):
+            return [mx.nd.full((1,), self.at)]
+
+        def getlabel(self):
+            return None
+
+        def getpad(self):
+            return 3
+
+        def getindex(self):
+            return [self.at]
+    iterator = Two()
+    assert iterator.batch_size == 0
+    assert [(batch.data[0].asscalar(), batch.label, batch.pad, batch.index) for batch in iterator] == \
+        [(0, None, 3, [0]), (1, None, 3, [1])]

@@ -1,6 +1,7 @@
 """Modules, checkpoints, FeedForward."""
 
 import logging
+import re
 
 import numpy as np
 import optax
@@ -47,17 +48,21 @@ def step(module, batch):
 @pytest.mark.parametrize("optimizer, params", [
     ("sgd", {"learning_rate": 0.3, "momentum": 0.9}), ("adam", {"learning_rate": 0.05}),
     (lambda: mx.optimizer.Optax(optax.adamw(0.05), rescale_grad=1 / 16), {})], ids=["sgd", "adam", "optax"])
-def test_fit(optimizer, params):
+def test_fit(optimizer, params, caplog):
     np.random.seed(2)
     mx.random.seed(2)
     module, data = mx.mod.Module(mlp()), batches(shuffle=True)
     seen = []
+    caplog.set_level("INFO")
     module.fit(data, eval_data=batches(), optimizer=optimizer() if callable(optimizer) else optimizer,
                optimizer_params=params, initializer=mx.init.Xavier(), num_epoch=20,
                batch_end_callback=lambda p: seen.append((p.epoch, p.nbatch)),
                epoch_end_callback=[lambda epoch, sym, arg, aux: seen.append(sorted(arg))])
     assert seen[:5] == [(0, 0), (0, 1), (0, 2), (0, 3), ["fc1_bias", "fc1_weight", "fc2_bias", "fc2_weight"]]
     assert module.score(batches(), "acc")[0][1] > 0.9
+    for line, words in zip(caplog.messages[:3], (r"Train-accuracy=0\.\d{6}", r"Time cost=\d+\.\d{3}",
+                                                 r"Validation-accuracy=0\.\d{6}"), strict=True):
+        assert re.fullmatch(r"Epoch\[0\] " + words, line)  # `parse_log` of MXNet reads them
 
 
 def test_one_step_is_the_formula():
@@ -427,6 +432,33 @@ def test_weights_of_csr_data_are_updated_by_rows(name, options, expected, stype)
     np.testing.assert_allclose(module.get_params()[0]["w"].asnumpy(), expected, rtol=1e-5)  # MXNet's numbers
 
 
+def test_a_store_updates_sparse_weights_from_their_first_values():
+    product = mx.sym.dot(mx.sym.var("x", stype="csr"), mx.sym.var("w", stype="row_sparse", shape=(4, 2)))
+    net = mx.sym.LinearRegressionOutput(mx.sym.broadcast_add(product, mx.sym.var("b", shape=(1,))), mx.sym.var("y"))
+    first = {"w": mx.nd.array(np.arange(8).reshape(4, 2)).tostype("row_sparse"), "b": mx.nd.array([0.5])}
+    batch = mx.io.DataBatch([mx.nd.array([[0, 1, 0, 2], [0, 0, 0, 1]]).tostype("csr")], [mx.nd.ones((2, 2))])
+    found = []
+    for store in (mx.kv.create("local"), None):
+        module = mx.mod.Module(net, data_names=["x"], label_names=["y"])
+        module.bind([("x", (2, 4))], [("y", (2, 2))])
+        module.init_params(arg_params=first)
+        module.init_optimizer(store, optimizer_params={"learning_rate": 0.1})
+        if store is not None:
+            rows = mx.nd.sparse.zeros("row_sparse", (4, 2))
+            store.row_sparse_pull("w", out=rows, row_ids=mx.nd.arange(4))
+            assert np.array_equal(rows.asnumpy(), first["w"].asnumpy())
+        assert np.array_equal(module.get_params()[0]["w"].asnumpy(), first["w"].asnumpy())
+        for _ in range(2):
+            if store is not None:
+                module.prepare(batch, lambda batch: {"w": mx.nd.array([1, 3])})
+            module.forward_backward(batch)
+            module.update()
+        found.append({name: value.asnumpy() for name, value in module.get_params()[0].items()})
+    for name in first:
+        np.testing.assert_allclose(found[0][name], found[1][name], rtol=1e-6)
+        assert not np.array_equal(found[0][name], first[name].asnumpy())
+
+
 @pytest.mark.parametrize("of", [lambda rows, whole: rows + whole, lambda rows, whole: whole + rows])
 def test_gradients_of_weights_with_other_uses_are_whole(of):
     weight, ids = mx.sym.var("w"), mx.sym.var("i")
@@ -446,6 +478,9 @@ def test_what_is_not_there_yet_is_an_early_error():
                         (loss.backward, "forward with is_train=True")):
         with pytest.raises(MXNetError, match=f"PythonLossModule: call {first} first"):
             call()
+    module = bound()
+    with pytest.raises(ValueError, match="equal shapes"):
+        module.forward([mx.io.DataBatch([mx.nd.ones((count, 5))]) for count in (2, 3)], is_train=False)
     for batch, missing in ((mx.io.DataBatch(data=[]), "data"), (mx.io.DataBatch([mx.nd.ones((2, 1))]), "a label")):
         with pytest.raises(ValueError, match=f"a batch without {missing}"):
             loss.forward(batch, is_train=True)

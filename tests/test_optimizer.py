@@ -288,6 +288,7 @@ def test_weights_of_one_shape_keep_their_memory(name, given):
 def test_many_weights_are_updated_one_by_one_first(name, given, monkeypatch):
     """... and by one program from then on, with the same results."""
     monkeypatch.setattr("mxjax.optimizer.updater.STEADY", 1)  # for one step for each weight
+    monkeypatch.setattr("mxjax.optimizer.updater.CALL_NUMBERS", 7)  # more than their mean
     weights = [mx.nd.array(np.linspace(-1, 1, 6 + i % 2), ctx=mx.cpu()) for i in range(20)]
     alone = [w.copy() for w in weights]
     grads = [w * 0.5 + 1 for w in weights]
@@ -339,6 +340,26 @@ def test_aggregation_size(monkeypatch):
         opt.get_updater(Spy())(list(range(4)), arrays, [a.copy() for a in arrays])
         assert sizes == expected
         sizes.clear()
+
+
+def test_own_optimizer_takes_lists_of_16_bit_weights():
+    class Listed(opt.Optimizer):
+        def create_state(self, index, weight):
+            return mx.nd.zeros_like(weight)
+
+        def update(self, index, weight, grad, state):
+            assert index == [0, 1] and {array.dtype for array in (*weight, *grad, *state)} == {np.float32}
+            for i, one, slope, momentum in zip(index, weight, grad, state, strict=True):
+                momentum += slope
+                one -= (i + 1) * momentum
+    optimizer = Listed(multi_precision=True)
+    weights = [mx.nd.ones(2, dtype="float16"), mx.nd.ones(3, dtype="float16")]
+    states = [optimizer.create_state_multi_precision(i, weight) for i, weight in enumerate(weights)]
+    grads = [mx.nd.full(weight.shape, 0.25, dtype="float16") for weight in weights]
+    for _ in range(2):
+        optimizer.update_multi_precision([0, 1], weights, grads, states)
+    assert [weight.asnumpy().tolist() for weight in weights] == [[0.25] * 2, [-0.5] * 3]
+    assert [master.asnumpy().tolist() for master, _ in states] == [[0.25] * 2, [-0.5] * 3]
 
 
 def test_own_optimizer_gets_master_copies():
@@ -405,6 +426,20 @@ def test_states_hold_nothing_foreign():
         opt.get_updater(opt.SGD()).set_states(b"\x80\x03cbuiltins\nbytearray\nK\x05\x85R.")
     with pytest.raises(MXNetError, match="expected a dict"):
         opt.get_updater(opt.SGD()).set_states(pickle.dumps([1]))
+
+
+def test_states_that_an_old_pickle_holds():
+    """Protocol 0 writes a dictionary by one step, with its pairs before it."""
+    update = opt.get_updater(opt.SGD())
+    update.set_states(pickle.dumps({0: None, 3: (None, True)}, 0))
+    assert update.states == {0: None, 3: (None, True)}
+    for protocol in range(3):  # none of them has bytes; Python 3 writes a call of `_codecs.encode` instead
+        update.set_states(pickle.dumps({0: np.float64(2.5)}, protocol))
+        assert update.states == {0: 2.5}
+    update.set_states(b"(I0\nNI4\nNd.")
+    assert update.states == {0: None, 4: None}
+    with pytest.raises(MXNetError):
+        update.set_states(b"(I0\nNI4\nd.")  # a key without a value
 
 
 def test_damaged_states():

@@ -280,8 +280,9 @@ def histogram(a: NDArray, bins: NDArray | int = 10, range: tuple | None = None) 
         return call(registry.get("_histogram"), [a, bins], {})
     if not isinstance(bins, integer_types):
         raise ValueError("bins argument should be either an integer or an NDArray")
-    if range is None:  # NumPy's, as float32, in MXNet
-        counts, edges = np.histogram(a.asnumpy(), bins=bins)
+    if range is None:  # NumPy's, in MXNet; of Python's floats, as NumPy 2 computes edges of float32 in float32
+        values = a.asnumpy()
+        counts, edges = np.histogram(values, bins, (float(values.min()), float(values.max())) if a.size else None)
         return array(counts), array(edges)
     return call(registry.get("_histogram"), [a], {"bin_cnt": bins, "range": range})
 

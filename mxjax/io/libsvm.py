@@ -63,8 +63,11 @@ class _SparseRows(RowCursor):
             if self.round_batch:
                 taken = values[self.rows]
             else:
-                taken = values[self.rows[:self.batch_size - self.pad]].copy()
-                taken.resize((self.batch_size, *values.shape[1:]))
+                taken = values[self.rows[:self.batch_size - self.pad]]
+                if isinstance(taken, np.ndarray):
+                    taken = np.concatenate([taken, np.zeros((self.pad, *taken.shape[1:]), taken.dtype)])
+                else:  # SciPy's matrix, which fancy indexing has copied
+                    taken.resize((self.batch_size, values.shape[1]))
             if isinstance(taken, np.ndarray):
                 return taken
             return sparse.csr_matrix((taken.data, taken.indices, taken.indptr), taken.shape)  # as they are in the file

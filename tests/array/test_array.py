@@ -344,3 +344,27 @@ def test_what_is_no_dtype_is_a_type_error(call):
         call(mx.nd.ones((2,)))
     with pytest.raises(mx.MXNetError):
         call(mx.nd.ones((2,)))
+
+
+@pytest.mark.parametrize("number", [2**31 - 1, 2**31, -2**31, -2**31 - 1])
+def test_numbers_about_the_bounds_of_int32(number):
+    array = mx.nd.array([1, 2], dtype="int64")
+    for made in (array + number, number - array, array * number):
+        assert made.dtype == np.int64
+    assert (array + number).asnumpy().tolist() == [number + 1, number + 2]
+    assert (array * number).asnumpy().tolist() == [number, 2 * number]
+    array -= number
+    assert array.asnumpy().tolist() == [1 - number, 2 - number]
+
+
+def test_histogram_with_the_range_of_the_values():
+    counts, edges = mx.nd.histogram(mx.nd.array([1, 2, 3, 4, 10, 2.5]))
+    assert counts.asnumpy().tolist() == [1, 2, 1, 1, 0, 0, 0, 0, 0, 1]
+    assert np.array_equal(edges.asnumpy(), np.linspace(1, 10, 11).astype("float32"))  # MXNet's, to the last bit
+    counts, edges = mx.nd.histogram(mx.nd.ones(3), bins=2)
+    assert counts.asnumpy().tolist() == [0, 3] and edges.asnumpy().tolist() == [0.5, 1, 1.5]
+
+
+def test_inputs_of_operators_that_take_any_number_by_their_numbers():
+    arrays = {f"arg{i}": mx.nd.array([i]) for i in (3, 10, 0, 2, 1, 9)}
+    assert mx.nd.concat(**arrays, dim=0).asnumpy().tolist() == [0, 1, 2, 3, 9, 10]

@@ -168,6 +168,16 @@ def test_npz(tmp_path):
     np.testing.assert_array_equal(loaded["a"].asnumpy(), np.arange(3))
 
 
+def test_npz_of_numbers_empty_arrays_and_columns(tmp_path):
+    given = {"number": np.float32(2.5), "empty": np.zeros((0, 3), "int8"), "columns": np.asfortranarray(np.eye(2, 3))}
+    np.savez(tmp_path / "x.npz", **given)
+    with mx.util.np_shape():
+        loaded = mx.nd.load(str(tmp_path / "x.npz"))
+    for name, value in given.items():
+        assert loaded[name].shape == value.shape and loaded[name].dtype == value.dtype
+        assert loaded[name].asnumpy().tolist() == value.tolist()
+
+
 def test_a_failed_save_leaves_the_old_file(tmp_path):
     path = tmp_path / "x.params"
     mx.nd.save(str(path), [mx.nd.ones(2)])

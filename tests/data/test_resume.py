@@ -400,7 +400,10 @@ def test_states_of_other_files(records):
                          (make(seed=2, num_parts=2), "seed is 0 there and 2 here; num_parts is 1 there and 2 here")):
         with pytest.raises(ValueError, match=words):
             other.load_state_dict(state)
-    images = mx.image.ImageIter(2, (3, 8, 8), path_imglist=str(records / "x.lst"), path_root=str(records), shuffle=True)
+    images, larger = (mx.image.ImageIter(size, (3, 8, 8), path_imglist=str(records / "x.lst"), path_root=str(records),
+                                         shuffle=True) for size in (2, 3))
+    with pytest.raises(ValueError, match="batch_size is 3 there and 2 here"):
+        images.load_state_dict(larger.state_dict())
     with pytest.raises(ValueError, match="order of this state"):
         images.load_state_dict({**images.state_dict(), "order": list(range(1, 12))})
 

@@ -225,6 +225,20 @@ def test_cast_of_an_imported_block_keeps_batch_norm():
         gluon.SymbolBlock(mx.sym.var("w", stype="row_sparse") + data, data)
 
 
+def test_training_prints_nothing(capfd):
+    net, loss = _mlp(), gluon.loss.L2Loss()
+    net.initialize()
+    net.hybridize()
+    trainer = gluon.Trainer(net.collect_params(), "sgd")
+    for size in (4, 4, 3):
+        with mx.autograd.record():
+            value = loss(net(mx.nd.ones((size, 3))), mx.nd.zeros((size, 2)))
+        value.backward()
+        trainer.step(size)
+    net(mx.nd.ones((2, 3))).wait_to_read()
+    assert capfd.readouterr() == ("", "")
+
+
 def test_several_contexts_each_use_their_own_parameters():
     contexts = [mx.cpu(i) for i in range(3)]
     net = gluon.nn.HybridSequential()

@@ -1,5 +1,6 @@
 """Tests of data sets, samplers and the DataLoader."""
 
+import gc
 import multiprocessing.pool
 import os
 import subprocess
@@ -286,6 +287,17 @@ def test_workers_end_with_their_process(tmp_path):
     deadline = time.monotonic() + 20
     while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.05)
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks for processes in /proc")
+def test_workers_end_with_their_loader():
+    loader = data.DataLoader([1, 2], 1, num_workers=2)
+    assert batches(loader) == [[1], [2]]
+    pids = [worker.pid for worker in loader._worker_pool._workers]
+    assert all(os.path.exists(f"/proc/{pid}") for pid in pids)
+    del loader
+    gc.collect()
     assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
 
 

@@ -105,6 +105,17 @@ def test_random_transforms():
     assert transforms.RandomApply(transforms.Cast("float32"), p=1)(image).dtype == np.float32
 
 
+@pytest.mark.parametrize("make, measure", [
+    (transforms.RandomBrightness, lambda p: p.mean() - 100), (transforms.RandomContrast, lambda p: np.ptp(p) - 100),
+    (transforms.RandomSaturation, lambda p: np.ptp(p) - 100), (transforms.RandomHue, lambda p: p[..., 1] - p[..., 2])])
+def test_colours_change_both_ways(make, measure):
+    colour = mx.nd.array([[[150, 50, 50]]] if make is not transforms.RandomBrightness else [[[100, 100, 100]]])
+    jitter = make(0.5)
+    found = [float(np.mean(measure(jitter(colour).asnumpy()))) for _ in range(40)]
+    assert min(found) < -1 and max(found) > 1
+    assert abs(float(np.mean(measure(make(0)(colour).asnumpy())))) < 1
+
+
 def test_rotation():
     tensor = mx.nd.array(np.arange(9).reshape(1, 3, 3))
     np.testing.assert_allclose(transforms.Rotate(90)(tensor).asnumpy()[0], [[2, 5, 8], [1, 4, 7], [0, 3, 6]], atol=1e-4)

@@ -182,3 +182,11 @@ def test_verbose_initialization_takes_names_too(init, caplog):
     (message,) = caplog.messages
     assert message.startswith("Initialized net_weight as ") and message.endswith(": 1.0")
     assert net.weight.data().asnumpy().tolist() == [[1] * 3] * 2
+
+
+@pytest.mark.parametrize("numpy", [False, True])
+def test_arrays_have_the_semantics_of_their_beginning(numpy):
+    with mx.util.np_array(numpy):
+        parameter = gluon.Parameter("w", shape=(2,), init="ones")
+        parameter.initialize()
+        assert type(parameter.data()) is (mx.np.ndarray if numpy else mx.nd.NDArray)

@@ -38,6 +38,18 @@ def products(scores=lambda s: s, weights=lambda w: w, **softmax):
     return sym.batch_dot(weights(sym.softmax(scores(first), **softmax)), var("v")), QKV
 
 
+def after_masking(then):
+    """Scores that something happens to after they have been masked."""
+    out, shapes = products(lambda s: then(sym.where(var("mask"), s, -1e4 * sym.ones_like(s))))
+    return out, {**shapes, "mask": (BATCH * HEADS, TIME, TIME), "bias": (BATCH * HEADS, TIME, TIME)}
+
+
+def by_gemm(first, **options):
+    """Products by operators of which one may do more."""
+    weights = sym.softmax(first(var("q"), var("k"), transpose_b=True))
+    return sym.linalg.gemm2(weights, var("v"), **options), QKV
+
+
 def interleaved(scores=lambda s: s):
     x = var("x")
     weights = sym.softmax(scores(sym.contrib.interleaved_matmul_selfatt_qk(x, heads=HEADS)))
@@ -100,6 +112,12 @@ def run(graph, shapes, *, kernels, dtype="bfloat16", train=True):
     return jax.tree.leaves(all_of(*[given[n] for n in wanted]))
 
 
+def trace(graph, shapes):
+    function = JaxFunction(graph, kernels=True)
+    given = {n: jax.ShapeDtypeStruct(shapes[n], jnp.bfloat16) for n in function.arg_names}
+    jax.eval_shape(lambda given: function(given, rng=jax.random.key(0), train=True)[0], given)
+
+
 @pytest.mark.parametrize(("made", "bias"), [
     (products, None), (interleaved, None), (decoder, None), (four_axes, None), (turned, None),
     (masked, (BATCH * HEADS, 1, TIME, TIME)), (lambda: masked(again=False), (BATCH * HEADS, 1, TIME, TIME)),
@@ -129,6 +147,20 @@ def test_what_is_not_attention_is_left_as_written(calls, made, options):
     graph, shapes = made()
     assert all(np.isfinite(np.asarray(a, "float32")).all() for a in run(graph, shapes, kernels=True, **options))
     assert calls == []
+
+
+@pytest.mark.parametrize("made", [
+    lambda: products(weights=lambda w: w * 2), lambda: products(weights=sym.softmax), lambda: products(sym.relu),
+    lambda: products(lambda s: s + s), lambda: after_masking(lambda s: s + var("bias")),
+    lambda: after_masking(lambda s: sym.where(var("mask"), s, -1e4 * sym.ones_like(s))),
+    lambda: by_gemm(sym.batch_dot), lambda: by_gemm(sym.linalg.gemm2, alpha=2.0),
+], ids=["scaled weights", "weights of weights", "changed scores", "scores and scores", "added after the mask",
+        "masked twice", "another product", "a product with a factor"])
+def test_what_else_is_not_attention(calls, made):
+    trace(*made())
+    assert calls == []
+    trace(*by_gemm(sym.linalg.gemm2))
+    assert calls == [None]
 
 
 def test_dropout_that_is_not_active_is_nothing(calls):

@@ -9,6 +9,7 @@ import pytest
 import mxjax as mx
 from mxjax._random.streams import source
 from mxjax._xla.capacity import survey
+from mxjax.executor.jax_function import JaxFunction
 from mxjax.graph import loop_rolling as rolling
 from mxjax.graph import lowering
 from mxjax.graph.attention import forced
@@ -269,3 +270,20 @@ def test_what_carries_nothing_on_is_computed_at_once(monkeypatch):
     program = jax.make_jaxpr(lambda *args: lowered.call(args, (), (), False)[0])(*values)
     products = [eqn for eqn in program.jaxpr.eqns if "dot_general" in str(eqn)]
     assert len(products) == 2  # one of all inputs, and the loop
+
+
+@pytest.mark.parametrize("joined", [mx.sym.stack, mx.sym.concat])
+def test_steps_that_are_put_together_stay_whole(joined):
+    """The program of a loop whose steps are all read has no operation for each of them."""
+    def size(steps):
+        kept = []
+
+        def step(x, i):
+            kept.append(mx.sym.tanh(mx.sym.sin(mx.sym.exp(x * 0.5))))
+            return kept[-1]
+        x = mx.sym.Variable("data")
+        for i in range(steps):
+            x = step(x, i)
+        function = JaxFunction(joined(*kept))
+        return str(jax.make_jaxpr(lambda data: function({"data": data})[0])(np.ones((2, 3), "float32"))).count("\n")
+    assert size(40) == size(20)

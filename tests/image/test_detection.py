@@ -33,6 +33,23 @@ def test_crop_keeps_objects():
         assert (sizes > 0.3 * 0.16 * 600 - 1e-3).all()
 
 
+def test_crop_moves_objects():
+    random.seed(0)
+    crop = mx.image.DetRandomCropAug(min_object_covered=0.1, area_range=(0.3, 0.8))
+    rows, columns = np.indices(pixels.shape[:2])
+    places = mx.nd.array(np.stack([rows, columns, rows], axis=2), dtype="uint8")
+    given, shapes = np.c_[objects(), [7, 8]], set()
+    for _ in range(20):
+        part, label = crop(places, given)
+        (y, x, _), (height, width, _) = part.asnumpy()[0, 0].tolist(), part.shape
+        shapes.add(part.shape)
+        before = given[np.isin(given[:, 0], label[:, 0])]
+        expected = (before[:, 1:5] * (30, 20, 30, 20) - (x, y, x, y)) / (width, height, width, height)
+        np.testing.assert_allclose(label[:, 1:5], np.clip(expected, 0, 1), atol=1e-5)
+        assert np.array_equal(label[:, 5], before[:, 5])  # what else a label has stays
+    assert len(shapes) > 3
+
+
 def test_pad_moves_objects():
     random.seed(0)
     padded, label = mx.image.DetRandomPadAug(area_range=(2.0, 3.0), pad_val=9)(image, objects())
@@ -77,6 +94,18 @@ def test_iterator(records):
     np.testing.assert_allclose(first.label[0].asnumpy()[1], objects(), rtol=1e-6)
     assert (first.label[0].asnumpy()[0, 1] == -1).all() and second.pad == 1
     assert np.array_equal(first.data[0].asnumpy()[0], pixels.transpose(2, 0, 1))
+
+
+@pytest.mark.parametrize("raw, words", [
+    ([2, 5, 1, 0.1, 0.1, 0.5], "invalid: .6,.; a label has 7"), ([np.nan, 5, 1, 0.1, 0.1, 0.5, 0.5], "invalid"),
+    ([2, np.inf, 1, 0.1, 0.1, 0.5, 0.5], "invalid"), ([1, 5, 1, 0.1, 0.1, 0.5, 0.5], "header 1"),
+    ([2, 4, 1, 0.1, 0.1, 0.5], "invalid"), ([2, 4, 1, 0.1, 0.1, 0.5, 1, 2, 3, 4], "width 4"),
+    ([2, 5, 1, 0.1, 0.1, 0.5, 0.5, 2], "inconsistent"), ([2, 5, 1, 0.5, 0.1, 0.5, 0.5], "no valid label"),
+    ([2, 5, 1, 0.1, 0.5, 0.5, 0.5], "no valid label")])
+def test_labels_that_are_none(records, raw, words):
+    batches = mx.image.ImageDetIter(1, (3, 20, 30), **records)
+    with pytest.raises(mx.MXNetError, match=words):
+        batches._parse_label(np.array(raw, np.float32))
 
 
 def test_shapes_of_labels(records):

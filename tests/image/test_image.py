@@ -33,6 +33,7 @@ def test_decoding(tmp_path):
     (lambda: mx.img.imresize(image, 0, 3), mx.MXNetError, "positive"),
     (lambda: mx.img.imresize(image, 3, 3, interp=7), mx.MXNetError, "interpolation method 7"),
     (lambda: mx.img.imrotate(image.astype("float32"), 3, True, True), ValueError, "cannot be both"),
+    (lambda: mx.img.imrotate(mx.nd.ones((2, 2)), 3), ValueError, "3 axes or batches with 4, got 2"),
     (lambda: mx.img.CreateAugmenter((3, 4, 4), rand_resize=True), AssertionError, "rand_crop")])
 def test_bad_arguments(call, error, words):
     with pytest.raises(error, match=words):
@@ -265,3 +266,25 @@ def test_colours_are_changed_in_the_image_itself():
     assert (image.asnumpy() != pixels).any()
     small = mx.nd.array(pixels.astype(np.uint8), dtype="uint8")
     assert own[0](small) is not small and (small.asnumpy() == pixels).all()
+
+
+@pytest.mark.parametrize("size", [(30, 40), (7, 9), (30, 9)])
+def test_methods_of_resizing(size):
+    """Numbers 0 to 5 are OpenCV's, 9 chooses by the sizes, 10 draws one of 0 to 4."""
+    pixels = np.random.RandomState(0).randint(0, 256, (20, 20, 3)).astype(np.uint8)
+    height, width = size
+
+    def resized(interp):
+        return mx.image.imresize(mx.nd.array(pixels, dtype="uint8"), width, height, interp).asnumpy()
+    used = cv2.ipp.useIPP()
+    cv2.ipp.setUseIPP(False)
+    try:
+        expected = [cv2.resize(pixels, (width, height), interpolation=number) for number in range(6)]
+    finally:
+        cv2.ipp.setUseIPP(used)
+    for number in range(6):
+        assert np.array_equal(resized(number), expected[number])
+    chosen = {(30, 40): 2, (7, 9): 3, (30, 9): 1}[size]
+    assert np.array_equal(resized(9), expected[chosen])
+    drawn = resized(10)
+    assert any(np.array_equal(drawn, one) for one in expected[:5])

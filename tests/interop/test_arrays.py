@@ -55,6 +55,17 @@ def test_jit():
     np.testing.assert_allclose(raw, plain(X, W), rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+def test_64_bits_stay_wide_within_a_transformation(dtype, at_once):
+    value, wide = mx.nd.array([2**40 + 1, 3], dtype=dtype), np.dtype(dtype)
+    with jax.enable_x64(True):
+        result = jax.jit(lambda x: mx.nd.relu(x + 1) * 2)(value)
+    assert result.dtype == wide and result.asnumpy().tolist() == [2**41 + 4, 8]
+    leaves, tree = jax.tree_util.tree_flatten(value)
+    again = jax.tree_util.tree_unflatten(tree, leaves)
+    assert again.sum().dtype == wide and again.sum().asnumpy().tolist() == [2**40 + 4]
+
+
 def test_grad_and_value_and_grad():
     def loss(w):
         return program(mx.nd.array(X), w).sum().to_jax()[0]

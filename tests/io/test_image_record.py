@@ -307,6 +307,23 @@ def test_cropped_and_padded_objects(make):
             assert len(boxes) and (boxes >= 0).all() and (boxes <= 1).all() and (boxes[:, :2] < boxes[:, 2:]).all()
 
 
+@pytest.mark.parametrize("box, kept", [((0.0, 0.0, 0.5, 1.0), [1]), ((0.5, 0.0, 0.5, 1.0), [2, 3]),
+                                       ((0.0, 0.5, 1.0, 0.5), [3]), ((0.0, 0.0, 1.0, 0.5), [1, 2])])
+def test_crops_keep_objects_whose_middle_is_inside(box, kept):
+    """The left and upper edge belong to a box, the right and lower one do not."""
+    rows = [[1, 0.125, 0.125, 0.5, 0.5], [2, 0.25, 0.125, 0.75, 0.5], [3, 0.5, 0.25, 0.75, 0.75]]
+    objects = mx.io.image_det_augment.Objects(np.array([2, 5, *np.ravel(rows)]))
+    assert objects.crop(box, [(0, 1)] * 3, None)
+    assert objects.rows[:, 0].tolist() == kept and (objects.rows[:, 1:] >= 0).all() and (objects.rows[:, 1:] <= 1).all()
+
+
+def test_crops_without_the_middle_of_an_object():
+    objects = mx.io.image_det_augment.Objects(np.array([2, 5, 1, 0.0, 0.0, 0.5, 0.5]))
+    before = objects.rows.copy()
+    assert not objects.crop((0.3, 0.0, 0.7, 1.0), [(0, 1)] * 3, None) and np.array_equal(objects.rows, before)
+    assert objects.crop((0.3, 0.0, 0.7, 1.0), [(0, 1)] * 3, 0.3)  # two fifths of it remain
+
+
 @pytest.mark.parametrize("mode,size", [("shrink", (12, 15)), ("fit", (30, 36))])
 def test_resize_modes(make, mode, size):
     shape = (3, 12, 30) if mode == "shrink" else (3, 30, 60)

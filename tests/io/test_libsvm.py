@@ -1,5 +1,7 @@
 """Tests of LibSVMIter; values as MXNet 1.9.1 gives them."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -27,8 +29,25 @@ def test_rounds(file):
 def test_short_batches_and_parts(file):
     batches = list(mx.io.LibSVMIter(data_libsvm=str(file), data_shape="(3,)", batch_size=3, round_batch=False))
     assert batches[1].pad == 2 and not batches[1].data[0].asnumpy()[1:].any()
+    assert batches[1].label[0].asnumpy().tolist() == [4, 0, 0]
     part = mx.io.LibSVMIter(data_libsvm=str(file), data_shape=(3,), batch_size=2, num_parts=2, part_index=1)
     assert next(part).label[0].asnumpy().tolist() == [-3, 4]
+
+
+def test_short_batches_while_somebody_else_holds_the_arrays(file):
+    """As a debugger does, which looks at the variables of each line."""
+    seen = []
+
+    def note(frame, event, argument):
+        seen.append(dict(frame.f_locals))
+        return note
+    before = sys.gettrace()
+    sys.settrace(note)
+    try:
+        batches = list(mx.io.LibSVMIter(data_libsvm=str(file), data_shape=(3,), batch_size=3, round_batch=False))
+    finally:
+        sys.settrace(before)
+    assert seen and [batch.label[0].asnumpy().tolist() for batch in batches] == [[1, -2, -3], [4, 0, 0]]
 
 
 def test_labels_from_a_file(file, tmp_path):

@@ -5,6 +5,7 @@ import threading
 import time
 from types import SimpleNamespace
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -112,7 +113,8 @@ def test_messages_keep_arrays_and_refuse_nonsense(same_machine):
     left, right = socket.socketpair()
     keys = b"one", b"other"
     sender, receiver = wire.Channel(left, keys, same_machine), wire.Channel(right, keys[::-1], same_machine)
-    arrays = [np.arange(6, dtype="f").reshape(2, 3), np.zeros((0, 2), "i4"), np.float16(3)]
+    arrays = [np.arange(6, dtype="f").reshape(2, 3), np.zeros((0, 2), "i4"), np.float16(3),
+              np.ones(2, ml_dtypes.bfloat16)]
     for _ in range(2):
         wire.send(sender, {"op": "x", "key": 3}, arrays)
         header, got = wire.receive(receiver)
@@ -123,7 +125,7 @@ def test_messages_keep_arrays_and_refuse_nonsense(same_machine):
     def refuse(header, specs):
         raise mx.MXNetError(f"no {header['op']} of {wire.nbytes(specs)} bytes")
     wire.send(sender, {"op": "x"}, arrays)
-    with pytest.raises(wire.Unwanted, match="no x of 26 bytes"):
+    with pytest.raises(wire.Unwanted, match="no x of 30 bytes"):
         wire.receive(receiver, refuse)
     wire.send(sender, {"op": "next"}, arrays[:1])  # it is still in step
     assert wire.receive(receiver)[0] == {"op": "next"}

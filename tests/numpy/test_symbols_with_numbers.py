@@ -66,6 +66,13 @@ def test_files_say_whether_a_number_is_an_integer(make, name, attrs):
     assert (row["op"], row["attrs"]) == (name, attrs)
 
 
+def test_classic_operators_of_numpy_symbols():
+    x, y = mx.sym.Variable("x").as_np_ndarray(), mx.sym.Variable("y")
+    for made in (mx.sym.FullyConnected(x, num_hidden=2), mx.sym.broadcast_add(y, x), mx.sym.concat(x, x, dim=0), y + x):
+        assert isinstance(made, mx.sym.np._Symbol) and type(made.as_nd_ndarray()) is mx.sym.Symbol
+    assert type(mx.sym.broadcast_add(y, y)) is mx.sym.Symbol
+
+
 @pytest.mark.parametrize("op", ["_plus_scalar", "_maximum_scalar", "_equal_scalar", "_rdiv_scalar"])
 def test_the_classic_operators_say_what_they_give(op):
     def types(dtype, is_int):

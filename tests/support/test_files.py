@@ -52,6 +52,35 @@ def test_modes_stay_and_new_files_follow_the_umask(tmp_path):
         os.umask(before)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="files have no such owners")
+def test_owners_stay(tmp_path, monkeypatch):
+    path, given = tmp_path / "a", []
+    write_file(path, b"1")
+    old = os.stat_result((*path.stat()[:4], 12345, 23456, *path.stat()[6:]))
+    monkeypatch.setattr(_files, "_status", lambda path: old)
+    monkeypatch.setattr(os, "fchown", lambda handle, user, group: given.append((user, group)))
+    write_file(path, b"2")
+    assert given == [(12345, 23456)] and path.read_bytes() == b"2"
+    monkeypatch.undo()
+    monkeypatch.setattr(os, "fchown", lambda *given: pytest.fail("the owner is right"))
+    write_file(path, b"3")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="folders cannot be synced")
+def test_files_and_their_folders_are_on_the_disk(tmp_path, monkeypatch):
+    synced, sync = [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: (synced.append(os.fstat(handle).st_ino), sync(handle)))
+    write_file(tmp_path / "a", b"1")
+    assert synced == [(tmp_path / "a").stat().st_ino, tmp_path.stat().st_ino]  # the folder after the renaming
+    synced.clear()
+    (tmp_path / "other").mkdir()
+    with together():
+        for name in ("b", "other/c", "d"):
+            write_file(tmp_path / name, b"1")
+    files = [(tmp_path / name).stat().st_ino for name in ("b", "other/c", "d")]
+    assert synced == [*files, tmp_path.stat().st_ino, (tmp_path / "other").stat().st_ino]
+
+
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everything")
 def test_a_protected_file_stays(tmp_path):
     path = tmp_path / "a"

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import operator
 import pathlib
 import pickle
 
@@ -402,3 +403,13 @@ def test_a_failed_inference_prints_the_shapes(capsys):
     with pytest.raises(MXNetError):
         mx.sym.FullyConnected(mx.sym.var("a"), num_hidden=3).infer_shape(b=(2, 3))
     assert capsys.readouterr().out == "infer_shape error. Arguments:\n  b: (2, 3)\n"
+
+
+@pytest.mark.parametrize("of", [operator.eq, operator.ne, operator.gt, operator.ge, operator.lt, operator.le])
+def test_comparisons(of):
+    """0 and 1, as arrays have them: with another symbol, with a number, and with a number before it."""
+    x, y = mx.sym.var("x"), mx.sym.var("y")
+    a, b = np.float32([1, 2, 3]), np.float32([3, 2, 1])
+    found = mx.sym.Group([of(x, y), of(x, 2), of(2, x)]).eval(x=mx.nd.array(a), y=mx.nd.array(b))
+    for one, expected in zip(found, (of(a, b), of(a, 2), of(2, a)), strict=True):
+        assert one.dtype == np.float32 and one.asnumpy().tolist() == expected.tolist()

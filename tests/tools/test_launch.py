@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import mxjax as mx
+from mxjax.tools import launch_ray
 from mxjax.tools.launch import _hosts, launch
 
 ROOT = str(Path(mx.__file__).parents[1])
@@ -249,3 +250,21 @@ def test_wrong_arguments(tmp_path):
             launch(["true"], **{"workers": 1, **kwargs})
     with pytest.raises(mx.MXNetError, match="no script or program nothing-like-this"):
         launch(["nothing-like-this"], 1)
+
+
+def test_places_on_ray_are_given_back_where_ray_has_gone():
+    """Whoever is started again or done has its actor ended, and a cluster that is no more is no error."""
+    class Ray:
+        killed = []
+
+        def kill(self, actor):
+            self.killed.append(actor)
+            raise RuntimeError("the cluster has gone")
+    held = object.__new__(launch_ray._Held)
+    held._ray, held._actor, held._code = Ray(), "actor", None
+    held.signal(signal.SIGKILL)
+    assert Ray.killed == ["actor"]
+    cluster = object.__new__(launch_ray.OnRay)
+    cluster._held, cluster._group = [held], None
+    cluster.clear()
+    assert Ray.killed == ["actor"] * 2 and not cluster._held

@@ -134,11 +134,19 @@ def repeated(s, x):
     return outs, values[1]
 
 
+def measured(s, x):
+    """The body reads the shape of a loop variable, but no batch size."""
+    outs, values = npx.while_loop(lambda i, a: i < 2, lambda i, a: (a * a.ndim, [i + 1, a + a.shape[1] * s.w.data()]),
+                                  [np.zeros(1), x], max_iterations=2)
+    return outs, values[1]
+
+
 def chosen(s, x):
     return npx.cond(lambda a: a.sum() > 0, lambda a: a * s.w.data(), lambda a: -a, [x])
 
 
-@pytest.mark.parametrize("function, operator", [(scanned, "_foreach"), (repeated, "_while_loop"), (chosen, "_cond")])
+@pytest.mark.parametrize("function, operator", [(scanned, "_foreach"), (repeated, "_while_loop"),
+                                                (measured, "_while_loop"), (chosen, "_cond")])
 def test_loops_are_nodes(function, operator):
     block = Block(function)
     block.initialize()
