@@ -138,8 +138,10 @@ class _DecayScheduler(LRScheduler):
     def __init__(self, max_update: int, base_lr: float, final_lr: float, warmup_steps: int, warmup_begin_lr: float,
                  warmup_mode: str) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
-        if not isinstance(max_update, int) or max_update < 1:
-            raise Unfit(f"max_update must be an integer >= 1, got {max_update!r}")
+        if not isinstance(max_update, int):
+            raise Unfit(f"max_update must be an integer, got {max_update!r}")
+        if max_update < 1:
+            raise ValueError(f"max_update must be at least 1, got {max_update}")
         self.base_lr_orig = base_lr
         self.max_update = max_update
         self.final_lr = final_lr

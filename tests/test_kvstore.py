@@ -219,6 +219,23 @@ def test_a_store_of_ones_own():
         KVStoreBase.register("not a class")
 
 
+def test_a_trainer_lets_a_store_of_ones_own_sum_in_place():
+    class Summing(KVStoreBase.kv_registry["teststore"]):
+        def pushpull(self, key, value, out=None, priority=0):
+            outs.append(out)
+            super().pushpull(key, value, out, priority)
+
+    outs, weight = [], mx.gluon.Parameter("weight", shape=(2,), init="ones")
+    weight.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
+    trainer = mx.gluon.Trainer([weight], "sgd", {"learning_rate": 1.0}, kvstore=Summing())
+    with mx.autograd.record():
+        losses = [weight.data(ctx) * 2 for ctx in weight.list_ctx()]
+    mx.autograd.backward(losses)
+    trainer.step(1)
+    assert outs == [None]
+    np.testing.assert_array_equal(weight.data(mx.cpu(1)).asnumpy(), [-3, -3])
+
+
 # ------------------------------------------------------------------ real devices, in a process of their own
 _DEVICES = """
 import jax, numpy as np

@@ -69,3 +69,11 @@ def test_an_optimizers_rate_overwrites_the_schedules(capsys):
         mx.optimizer.SGD(lr_scheduler=schedule, **kwargs)
         assert schedule.base_lr == rate
         assert capsys.readouterr().out.count("has been overwritten by ``learning_rate``") == told
+
+
+def test_a_schedule_of_no_updates_is_a_value_error():
+    for schedule in (mx.lr_scheduler.PolyScheduler, mx.lr_scheduler.CosineScheduler):
+        with pytest.raises(ValueError, match="at least 1"):
+            schedule(0)
+        with pytest.raises(AssertionError, match="integer"):
+            schedule(1.5)

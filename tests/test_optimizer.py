@@ -542,3 +542,16 @@ def test_lars_corrects_the_momentum_of_the_first_four_weights():
                    weights[k:k + size])
     found = [float(w[0].asscalar()) for w in weights]
     np.testing.assert_allclose(found, [0.74925, 1.4985, 2.24775, 2.997, 3.121875, 3.74625], rtol=1e-6)
+
+
+def test_a_subclass_of_sgd_may_override_update_impl():
+    class Told(opt.SGD):
+        def _update_impl(self, indices, weights, grads, states, multi_precision=False):
+            seen.append((indices, type(weights), multi_precision))
+            super()._update_impl(indices, weights, grads, states, multi_precision=multi_precision)
+
+    seen, weights = [], [mx.nd.ones(2), mx.nd.ones(3)]
+    update = opt.get_updater(Told(learning_rate=0.5))
+    update([0, 1], [mx.nd.ones(2), mx.nd.ones(3)], weights)
+    assert seen == [((0, 1), tuple, False)]
+    assert weights[1].asnumpy().tolist() == [0.5, 0.5, 0.5]

@@ -214,7 +214,7 @@ class Function:
                         inputs[0].context, self._pull(results, inputs))
             for i, result in enumerate(results):
                 result._entry = (node, i)
-        return results[0] if single else results
+        return results[0] if single else tuple(results) if isinstance(outputs, tuple) else results
 
     def _pull(self, results: list[NDArray], inputs: tuple) -> Any:
         contexts = [(r.shape, r.dtype, r.context, type(r)) for r in results]

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jax.core import Tracer
 
+from .. import level
 from .._random.streams import next_key, on_host, source
 from .._support.bounded import Bounded
 from ..array.dense import NDArray
@@ -409,7 +410,7 @@ class CachedOp:
         return part.results
 
     # ------------------------------------------------------------ call by call
-    def _register_op_hook(self, callback: Callable[[str, str, NDArray], None], monitor_all: bool = False) -> None:
+    def _register_op_hook(self, callback: Callable[[Any, Any, NDArray], None], monitor_all: bool = False) -> None:
         """Has `callback(name, operator, array)` called with every operator's outputs (`monitor_all`: inputs too)."""
         self._callback, self._monitor_all = callback, monitor_all
 
@@ -423,9 +424,12 @@ class CachedOp:
         if callback is None:
             return None
 
+        in_bytes = level.current() == 1  # MXNet 1.9.1 passes on what C gives it, MXNet 2 decodes it
+
         def show(node: GraphNode, names: Sequence[str], arrays: Sequence[NDArray]) -> None:
             for name, array in zip(names, arrays, strict=False):
-                callback(f"{node.name}_{name}", node.op.name, array)
+                texts = f"{node.name}_{name}", node.op.name
+                callback(*[text.encode() for text in texts] if in_bytes else texts, array)
 
         def observe(node: GraphNode, inputs: Sequence[NDArray], outputs: Sequence[NDArray] | None) -> None:
             if outputs is not None:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, cast
 import jax
 import numpy as np
 
+from .. import level
 from .._random.streams import on_host
 from .._support import settings
 from ..array.creation import empty, zeros_later
@@ -149,9 +150,13 @@ class Executor:
         for node, index in self._symbol._outputs:
             shape = result[id(node), index]
             shape = (0,) if shape is None or None in shape else shape
-            outputs.append(zeros_later(cast(tuple[int, ...], shape), self._place(node),
-                                       kinds[id(node), index] or "float32"))
+            outputs.append(self._as_output(zeros_later(cast(tuple[int, ...], shape), self._place(node),
+                                                       kinds[id(node), index] or "float32")))
         return outputs
+
+    def _as_output(self, array: NDArray) -> NDArray:
+        """The array in the class of outputs: MXNet 2 has `mx.np.ndarray`s for symbols with NumPy's semantics."""
+        return array.as_np_ndarray() if level.current() == 2 and self._symbol.numpy_semantics else array
 
     # ------------------------------------------------------------ arrays by name
     @property
@@ -208,7 +213,7 @@ class Executor:
             if old is None:
                 old = target.peek()
             if old.shape != held.shape or old.dtype != held.dtype or not (value._plain and self.outputs[i]._plain):
-                self.outputs[i] = value.detach()
+                self.outputs[i] = self._as_output(value.detach())
                 continue
             target.ctx = value._chunk.ctx
             targets.append(target)

@@ -393,11 +393,12 @@ class Block:
         handle.attach(self._forward_hooks, hook)
         return handle
 
-    def register_op_hook(self, callback: Callable[[str, str, NDArray], None], monitor_all: bool = False) -> None:
+    def register_op_hook(self, callback: Callable[[Any, Any, NDArray], None], monitor_all: bool = False) -> None:
         """Calls `callback(name, operator, array)` for the outputs of every operator in hybridized blocks.
 
         Args:
-            callback: function that accepts the array's name, the operator's name and the array.
+            callback: function that accepts the array's name, the operator's name and the array. The names are bytes at
+                level 1, as in MXNet (`mx.base.py_str(name)` is the text), and str at level 2.
             monitor_all: call it for the operators' inputs, too.
         """
         for child in self._child_blocks():

@@ -403,7 +403,7 @@ class HybridBlock(Block):
             self._active = True
 
     # ------------------------------------------------------------ running
-    def register_op_hook(self, callback: Callable[[str, str, NDArray], None], monitor_all: bool = False) -> None:
+    def register_op_hook(self, callback: Callable[[Any, Any, NDArray], None], monitor_all: bool = False) -> None:
         """See `Block.register_op_hook`."""
         self._callback, self._monitor_all, self._flat_inputs = callback, monitor_all, 0
         super().register_op_hook(callback, monitor_all)

@@ -19,7 +19,8 @@ __all__ = ["CTCLoss", "CosineEmbeddingLoss", "HingeLoss", "HuberLoss", "KLDivLos
            "SoftmaxCrossEntropyLoss", "SquaredHingeLoss", "TripletLoss"]
 
 
-def _weighted(loss: ndarray, weight: float | None = None, sample_weight: ndarray | None = None) -> Any:
+# the parts of a loss have MXNet's names, because losses of users call them
+def _apply_weighting(loss: ndarray, weight: float | None = None, sample_weight: ndarray | None = None) -> Any:
     """Returns the loss times an array of weights (broadcast) and a number."""
     if sample_weight is not None:
         loss = loss * sample_weight
@@ -28,6 +29,21 @@ def _weighted(loss: ndarray, weight: float | None = None, sample_weight: ndarray
             raise AssertionError(f"weight must be a number, got {type(weight).__name__}")
         loss = loss * weight
     return loss
+
+
+def _others(loss: ndarray, batch_axis: int) -> tuple[int, ...]:
+    """Returns all axes but the batch's."""
+    return tuple(axis for axis in range(loss.ndim) if axis != batch_axis % loss.ndim)
+
+
+def _batch_mean(loss: ndarray, batch_axis: int) -> Any:
+    """Returns the mean of each example."""
+    return np.mean(loss, axis=_others(loss, batch_axis))
+
+
+def _batch_sum(loss: ndarray, batch_axis: int) -> Any:
+    """Returns the sum of each example."""
+    return np.sum(loss, axis=_others(loss, batch_axis))
 
 
 class Loss(HybridBlock):
@@ -50,14 +66,9 @@ class Loss(HybridBlock):
         """Computes the loss of each example; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define forward")
 
-    def _others(self, loss: ndarray) -> tuple[int, ...]:
-        """All axes but the batch's."""
-        return tuple(axis for axis in range(loss.ndim) if axis != self._batch_axis % loss.ndim)
-
     def _mean(self, loss: ndarray, sample_weight: ndarray | None) -> Any:
         """Weighted, and averaged over all axes but the batch's."""
-        loss = _weighted(loss, self._weight, sample_weight)
-        return np.mean(loss, axis=self._others(loss))
+        return _batch_mean(_apply_weighting(loss, self._weight, sample_weight), self._batch_axis)
 
 
 class L2Loss(Loss):
@@ -75,8 +86,8 @@ class L2Loss(Loss):
 
     def forward(self, pred: ndarray, label: ndarray, sample_weight: ndarray | None = None) -> Any:
         weight = 1.0 if self._weight is None else self._weight
-        loss = _weighted(np.square(npx.reshape_like(label, pred) - pred), weight / 2, sample_weight)
-        return np.mean(loss, axis=self._others(loss))
+        loss = _apply_weighting(np.square(npx.reshape_like(label, pred) - pred), weight / 2, sample_weight)
+        return _batch_mean(loss, self._batch_axis)
 
 
 class L1Loss(Loss):
@@ -218,7 +229,7 @@ class CTCLoss(Loss):
                                    if value is not None}
         loss = npx.ctc_loss(pred, label, **lengths, use_data_lengths=pred_lengths is not None,
                             use_label_lengths=label_lengths is not None, blank_label="last")
-        return _weighted(loss, self._weight, sample_weight)
+        return _apply_weighting(loss, self._weight, sample_weight)
 
 
 class HuberLoss(Loss):
@@ -313,8 +324,8 @@ class TripletLoss(Loss):
 
     def forward(self, pred: ndarray, positive: ndarray, negative: ndarray, sample_weight: ndarray | None = None) -> Any:
         near, far = (np.square(npx.reshape_like(other, pred) - pred) for other in (positive, negative))
-        loss = npx.relu(np.sum(near - far, axis=self._others(pred)) + self._margin)
-        return _weighted(loss, self._weight, sample_weight)
+        loss = npx.relu(_batch_sum(near - far, self._batch_axis) + self._margin)
+        return _apply_weighting(loss, self._weight, sample_weight)
 
 
 class PoissonNLLLoss(Loss):

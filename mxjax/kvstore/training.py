@@ -69,7 +69,7 @@ def _exchange(kvstore: Any, names: list[str], sent: list[list[NDArray]], receive
         kvstore.pushpull(keys, values, out=outs)
     else:
         for (name, values, outs), priority in dense:
-            kvstore.pushpull(name, values, out=outs, priority=priority)
+            kvstore.pushpull(name, values, out=None if outs is values else outs, priority=priority)
     for (name, values, outs), priority in sparse:
         kvstore.push(name, values, priority=priority)
         kvstore.pull(name, out=outs, priority=priority)

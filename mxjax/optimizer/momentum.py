@@ -43,17 +43,18 @@ class _Momentum(Optimizer):
         return self.create_state(index, weight)
 
     def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
-        self._update_listed(index, weight, grad, state, multi_precision=False)
+        self._update_impl(index, weight, grad, state, multi_precision=False)
 
     def update_multi_precision(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         first = weight[0] if _is_list(index) else weight
-        self._update_listed(index, weight, grad, state, multi_precision=self.multi_precision and _is_half(first))
+        self._update_impl(index, weight, grad, state, multi_precision=self.multi_precision and _is_half(first))
 
-    def _update_listed(self, index: Any, weight: Any, grad: Any, state: Any, multi_precision: bool) -> None:
-        if not _is_list(index):
-            index, weight, grad, state = [index], [weight], [grad], [state]
-        self._update_count(index)
-        self._update_many(index, list(weight), list(grad), list(state), multi_precision)
+    def _update_impl(self, indices: Any, weights: Any, grads: Any, states: Any, multi_precision: bool = False) -> None:
+        """Updates one weight or several; MXNet's name, because subclasses override it."""
+        if not _is_list(indices):
+            indices, weights, grads, states = [indices], [weights], [grads], [states]
+        self._update_count(indices)
+        self._update_many(indices, list(weights), list(grads), list(states), multi_precision)
 
     def _update_many(self, indices: list[Any], weights: list[NDArray], grads: list[NDArray], states: list[Any],
                      multi_precision: bool) -> None:

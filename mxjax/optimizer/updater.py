@@ -133,8 +133,8 @@ class Updater:
             by_dtype[np.dtype(row[1].dtype)].append(row)
         for group in by_dtype.values():
             for start in range(0, len(group), size):
-                columns = zip(*group[start:start + size], strict=True)
-                self.optimizer.update_multi_precision(*map(list, columns))
+                columns = zip(*group[start:start + size], strict=True)  # tuples in 1.9.1, lists in 2.0
+                self.optimizer.update_multi_precision(*map(list, columns) if self.optimizer._takes_lists else columns)
 
     def _prepare(self, indices: list[Any], weights: list[NDArray]) -> None:
         """Makes the states that weights have not got yet, and brings loaded ones to their contexts."""

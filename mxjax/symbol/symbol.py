@@ -110,10 +110,9 @@ class Symbol(_Base):
         return [names[id(n)][i] for n, i in self._outputs]
 
     def attr(self, key: str) -> str | None:
-        """An attribute of the (single) node, or None."""
-        attrs = self._single("attr").attrs
-        value = attrs.get(key, attrs.get(hidden(key)))
-        return value
+        """An attribute of the node, or None; a group of several nodes has none."""
+        attrs = self._outputs[0][0].attrs
+        return attrs.get(key, attrs.get(hidden(key))) if len({id(node) for node, _ in self._outputs}) == 1 else None
 
     def _single(self, what: str) -> Node:
         nodes = {id(n): n for n, _ in self._outputs}
@@ -122,7 +121,7 @@ class Symbol(_Base):
         return next(iter(nodes.values()))
 
     def list_attr(self, recursive: bool = False) -> dict[str, str]:
-        """All attributes of the node.
+        """All attributes of the node, of a group those of its first one.
 
         Raises:
             DeprecationWarning: `recursive`; use `attr_dict`.
@@ -130,7 +129,7 @@ class Symbol(_Base):
         if recursive:
             raise DeprecationWarning("Symbol.list_attr with recursive=True has been deprecated. Please use attr_dict "
                                      "instead.")
-        return _shown(self._single("list_attr").attrs)
+        return _shown(self._outputs[0][0].attrs)
 
     def attr_dict(self) -> dict[str, dict[str, str]]:
         """Attributes of every node that has some, by node name; nodes of one name share an entry."""
@@ -393,14 +392,19 @@ class Symbol(_Base):
 
     def debug_str(self) -> str:
         """The graph as readable text."""
+        nodes = topological(self._outputs)
+        if len(nodes) == 1 and nodes[0].op is None:
+            return f"Variable:{nodes[0].name}\n"
         lines = ["Symbol Outputs:"]
         lines += [f"\toutput[{k}]={n.name}({i})" for k, (n, i) in enumerate(self._outputs)]
-        for node in topological(self._outputs):
+        for node in nodes:
             if node.op is None:
                 lines.append(f"Variable:{node.name}")
                 continue
+            versions = node.versions or [source.changes for source, _ in node.inputs]
             lines += ["-" * 20, f"Op:{node.op.name}, Name={node.name}", "Inputs:"]
-            lines += [f"\targ[{k}]={n.name}({i})" for k, (n, i) in enumerate(node.inputs)]
+            lines += [f"\targ[{k}]={n.name}({i})" + f" version={version}" * (n.op is None)
+                      for k, ((n, i), version) in enumerate(zip(node.inputs, versions, strict=True))]
             if node.attrs:
                 lines += ["Attrs:"] + [f"\t{k}={v}" for k, v in sorted(node.attrs.items())]
         return "\n".join(lines) + "\n"
@@ -639,7 +643,7 @@ def Variable(name: str, attr: dict[str, str] | None = None, shape: ShapeLike | N
     """
     if not isinstance(name, str):
         raise TypeError("Expect a string for variable `name`")
-    given = dict(attr or {})
+    given = dict(AttrScope._current.value.get(attr))
     extra = {"__shape__": None if shape is None else str(shape),
              "__lr_mult__": lr_mult, "__wd_mult__": wd_mult,
              "__dtype__": None if dtype is None else CODES[np_dtype(dtype).name],
@@ -652,7 +656,6 @@ def Variable(name: str, attr: dict[str, str] | None = None, shape: ShapeLike | N
             raise ValueError(f"Attribute name={key} is not supported. Additional attributes must start and end with "
                              "double underscores, e.g, __yourattr__")
         given[key] = str(value)
-    given = AttrScope._current.value.get(given)
     for value in given.values():
         if not isinstance(value, str):
             raise ValueError("Attributes need to be strings")

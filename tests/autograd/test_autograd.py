@@ -289,11 +289,12 @@ def test_function():
 def test_function_with_several_arrays():
     x, y = variable(), variable()
     with autograd.record():
-        a, b = TwoByTwo()(x, y)
+        a, b = outputs = TwoByTwo()(x, y)
         z = a * 2 + b
     z.backward()
     close(x.grad, [12, 12, 12])
     close(y.grad, [2, 2, 2])
+    assert type(outputs) is tuple
 
 
 def test_function_errors():

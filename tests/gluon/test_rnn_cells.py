@@ -108,3 +108,21 @@ def test_layers_name_parameters_as_their_cells():
 def test_states_of_layers_to_begin_with_are_of_the_kind_in_use():
     for layer in (rnn.GRU(3), rnn.LSTM(3, bidirectional=True)):
         assert {type(state) for state in layer.begin_state(batch_size=2)} == {mx.np.ndarray}
+
+
+def test_a_cell_of_ones_own_unrolls_itself_by_mxnets_functions():
+    from mxjax.gluon.rnn.rnn_cell import (
+        _format_sequence,
+        _get_begin_state,
+        _mask_sequence_variable_length,
+        _reverse_sequences,
+    )
+    x, cell = mx.nd.arange(12).reshape((2, 3, 2)), rnn.RNNCell(2, input_size=2)
+    steps, axis, F, size = _format_sequence(3, x, "NTC", False)
+    assert len(steps) == 3 and (axis, F, size) == (1, mx.nd, 2)
+    assert _format_sequence(3, x, "TNC", None, "NTC")[0].shape == (3, 2, 2)
+    assert _get_begin_state(cell, F, None, steps, size)[0].shape == (2, 2)
+    back = _reverse_sequences(steps, 3, mx.nd.array([3, 2]))
+    assert [step[1, 0].asscalar() for step in back] == [8, 6, 10]
+    masked = _mask_sequence_variable_length(F, steps, 3, mx.nd.array([3, 1]), axis, True)
+    assert masked[:, :, 0].asnumpy().tolist() == [[0, 2, 4], [6, 0, 0]]

@@ -413,3 +413,32 @@ def test_comparisons(of):
     found = mx.sym.Group([of(x, y), of(x, 2), of(2, x)]).eval(x=mx.nd.array(a), y=mx.nd.array(b))
     for one, expected in zip(found, (of(a, b), of(a, 2), of(2, a)), strict=True):
         assert one.dtype == np.float32 and one.asnumpy().tolist() == expected.tolist()
+
+
+def test_a_group_has_the_attributes_of_its_first_symbol():
+    x = mx.sym.var("x")
+    group = mx.sym.Group([mx.sym.relu(x, name="r", attr={"__mood__": "good"}), x])
+    assert group.attr("__mood__") is None and group.list_attr()["__mood__"] == "good"
+    halves = mx.sym.split(x, num_outputs=2)
+    assert halves.attr("num_outputs") == "2"
+
+
+def test_debug_str_tells_the_versions_of_variables():
+    out = mx.sym.BatchNorm(mx.sym.relu(mx.sym.var("x"), name="r"), name="bn")
+    lines = out.debug_str().splitlines()
+    assert [line for line in lines if "arg[" in line] == [
+        "\targ[0]=x(0) version=0", "\targ[0]=r(0)", "\targ[1]=bn_gamma(0) version=0", "\targ[2]=bn_beta(0) version=0",
+        "\targ[3]=bn_moving_mean(0) version=1", "\targ[4]=bn_moving_var(0) version=1"]
+    assert mx.sym.var("x").debug_str() == "Variable:x\n"
+
+
+def test_an_attribute_scope_hears_that_a_variable_has_no_attributes():
+    class Heard(mx.AttrScope):
+        def get(self, attr):
+            heard.append(attr)
+            return super().get(attr)
+
+    heard = []
+    with Heard(__group__="1"):
+        x = mx.sym.var("x", lr_mult=2)
+    assert heard == [None] and x.list_attr()["__group__"] == "1" and x.attr("__lr_mult__") == "2"

@@ -30,7 +30,7 @@ class Formatted(NamedTuple):
 
 
 def format_sequence(length: int | None, inputs: Tensor | Sequence[Tensor], layout: str,
-                    merge: bool | None) -> Formatted:
+                    merge: bool | None, in_layout: str | None = None) -> Formatted:
     """Merges a sequence into one array (`merge` True), splits it into a list (False) or leaves it unchanged (None).
 
     Args:
@@ -38,12 +38,17 @@ def format_sequence(length: int | None, inputs: Tensor | Sequence[Tensor], layou
         inputs: one array, or a list.
         layout: order of the array's axes: "NTC" or "TNC".
         merge: the requested form.
+        in_layout: order of the axes that the array has; by default `layout`.
 
     Raises:
         AssertionError: there are no inputs, or not `length` of them.
     """
     if inputs is None:
         raise AssertionError("unroll(inputs=None) has been deprecated. Please create input variables outside unroll.")
+    if in_layout not in (None, layout):
+        data = format_sequence(length, inputs, in_layout, merge)
+        swapped = isinstance(data.data, tensor_types)
+        return data._replace(axis=layout.find("T"), data=data.F.swapaxes(data.data, 0, 1) if swapped else data.data)
     axis = layout.find("T")
     single, steps, batch_size = True, None, 0
     if isinstance(inputs, Symbol):

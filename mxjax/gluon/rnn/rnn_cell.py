@@ -30,6 +30,9 @@ __all__ = ["BidirectionalCell", "DropoutCell", "GRUCell", "HybridRecurrentCell",
 
 
 LEVEL = fix("mxjax.gluon")
+if LEVEL == 1:  # MXNet's names, because cells of users that unroll themselves call them
+    _format_sequence, _get_begin_state = format_sequence, _begin_state
+    _mask_sequence_variable_length, _reverse_sequences = mask, reverse
 
 
 class RecurrentCell(Block):

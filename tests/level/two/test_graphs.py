@@ -177,3 +177,14 @@ def test_custom_operators_are_traced():
             out = net(x)
         out.backward()
         assert out.asnumpy().tolist() == [2, 5] and x.grad.asnumpy().tolist() == [2, 4]
+
+
+def test_executors_of_numpys_symbols_have_numpys_arrays():
+    a = mx.sym.var("a")
+    for symbol, kind in ((a * 2, mx.nd.NDArray), (a.as_np_ndarray() * 2, np.ndarray)):
+        executor = symbol._bind(mx.cpu(), {"a": np.ones(2)}, {"a": np.zeros(2)})
+        out, = executor.forward(is_train=True)
+        executor.backward([np.full(2, 3.0)])
+        assert type(out) is type(executor.outputs[0]) is kind and out.asnumpy().tolist() == [2, 2]
+        assert executor.grad_dict["a"].asnumpy().tolist() == [6, 6]
+        assert executor.forward()[0] is out

@@ -42,3 +42,22 @@ def test_gradients_shapes_and_errors():
             continue
         raise SystemExit(f"no {kind.__name__}")
 
+
+
+def test_a_loss_of_ones_own_calls_the_parts():
+    import mxjax as mx
+    from mxjax.gluon import loss as L
+
+    class Cubed(L.Loss):
+        def __init__(self, weight=None, batch_axis=0):
+            super().__init__(weight, batch_axis)
+
+        def forward(self, pred, label, sample_weight=None):
+            loss = L._apply_weighting(mx.np.abs(label - pred) ** 3, self._weight, sample_weight)
+            return L._batch_mean(loss, self._batch_axis), L._batch_sum(loss, self._batch_axis)
+
+    cubed = Cubed(weight=2.0)
+    for _ in range(2):
+        mean, total = cubed(mx.np.full((2, 3), 2.0), mx.np.zeros((2, 3)), mx.np.array([[1], [3]]))
+        assert mean.asnumpy().tolist() == [16, 48] and total.asnumpy().tolist() == [48, 144]
+        cubed.hybridize()
