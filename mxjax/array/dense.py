@@ -449,7 +449,7 @@ class NDArray(_Base):
         return array
 
     def astype(self, dtype: DTypeLike, copy: bool = True) -> NDArray:
-        """A copy with another dtype; the array itself where `copy` is off and the dtype is the same."""
+        """A copy with another dtype; the array itself where `copy` is False and the dtype is the same."""
         if not copy and np_dtype(dtype) == self._chunk.dtype:
             return self
         return invoke(kernel_of("Cast", dtype="float32" if dtype is None else dtype), [self])

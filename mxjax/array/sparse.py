@@ -225,7 +225,7 @@ class BaseSparseNDArray(NDArray):
         return super().copyto(other)
 
     def check_format(self, full_check: bool = True) -> None:
-        """Raises MXNetError where the index arrays are not what this storage type allows."""
+        """Raises MXNetError if the index arrays are not what this storage type allows."""
         _check(self, full_check)
 
     def reshape(self, *shape: ShapeLike | None, **kwargs: Any) -> NDArray:
@@ -525,7 +525,7 @@ def _parts(ctx: Context | None, dtype: DTypeLike, data: object,
 
 
 def _agreed(given: tuple, shape: Any) -> tuple:
-    """A shape that is given once or twice; raises ValueError where the two differ."""
+    """A shape that is given once or twice; raises ValueError if the two differ."""
     if shape is not None and tuple(shape) != tuple(given):
         raise ValueError(f"shape {tuple(shape)} does not fit an array of shape {tuple(given)}")
     return tuple(int(n) for n in given)

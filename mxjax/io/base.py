@@ -61,7 +61,7 @@ def described(shapes: Iterable[Any]) -> list[DataDesc]:
     """Descriptions from descriptions or tuples of name, shape and perhaps dtype and layout.
 
     Raises:
-        TypeError: a shape is no tuple.
+        TypeError: a shape is not a tuple.
     """
     descs = [x if isinstance(x, DataDesc) else DataDesc(*x) for x in shapes]
     for desc in descs:
@@ -144,7 +144,7 @@ class DataIter:
         return False
 
     def getdata(self) -> Any:
-        """Data of the current batch: a list of arrays; one array of an `MXDataIter`, None where no subclass says."""
+        """Data of the current batch: a list of arrays; one array of an `MXDataIter`, None if no subclass says."""
         return None
 
     def getlabel(self) -> Any:
@@ -213,12 +213,13 @@ class ResizeIter(_HeldBatchIter):
             self.data_iter.reset()
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns where the epoch stands, with the iterator's own state as "data_iter"; TypeError where it has none."""
+        """Returns where the epoch stands, with the iterator's own state as "data_iter"; raises TypeError if it has
+        none."""
         inner = need_state("ResizeIter", self.data_iter).state_dict()
         return {"kind": "ResizeIter", "size": self.size, "cur": self.cur, "data_iter": inner}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go to where `state_dict` was called; ValueError where the state does not fit."""
+        """Go to where `state_dict` was called; raises ValueError if the state does not fit."""
         data_iter = need_state("ResizeIter", self.data_iter)
         check_state("ResizeIter", state, {"kind": "ResizeIter", "size": self.size}, ("cur", "data_iter"))
         cur = check_count("ResizeIter", "cur", state["cur"], self.size)

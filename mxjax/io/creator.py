@@ -36,7 +36,7 @@ class Source(Protocol):
         ...
 
     def go_to(self, position: dict[str, Any]) -> None:
-        """Go to where `position` was called, and before the batch behind it; raises ValueError where it is damaged."""
+        """Go to where `position` was called, and before the batch behind it; raises ValueError if it is damaged."""
 
     def reset(self) -> None:
         """Go before the first batch."""
@@ -122,7 +122,7 @@ class MXDataIter(DataIter):
         self.first_batch, self._at_begin = None, True
 
     def _first_position(self) -> dict[str, Any]:
-        """Returns where the source stood before its first batch; TypeError where it has no position."""
+        """Returns where the source stood before its first batch; raises TypeError if it has no position."""
         if self._start is None:
             raise TypeError(f"{type(self.handle).__name__} has no position(), so it cannot be resumed")
         return self._start

@@ -145,12 +145,12 @@ def CSVIter(*, data_csv: str, data_shape: Shape, label_csv: str = "NULL", label_
         batch_size: rows in a batch.
         round_batch: fill the last batch up from the beginning (the next epoch then starts behind those rows);
             otherwise its last rows are those of the batch before.
-        prefetch_buffer, ctx: kept for MXNet's sake; the file is read as a whole.
+        prefetch_buffer, ctx: accepted for compatibility with MXNet; the file is read as a whole.
         dtype: "float32" (default), "int32" or "int64"; for the latter two, numbers like 1.20e+01 are cut to integers.
         data_name, label_name: names of data and label.
 
     Raises:
-        MXNetError: a file that is not there, is no CSV, or does not fit the shapes.
+        MXNetError: a file that is not there, is not a CSV, or does not fit the shapes.
     """
     dtype = dtype or "float32"
     if dtype not in ("float32", "int32", "int64"):
@@ -198,7 +198,7 @@ def MNISTIter(*, image: str = "./train-images-idx3-ubyte", label: str = "./train
         seed: of the shuffling.
         silent: do not log what was read.
         num_parts, part_index: use only one of several equal parts.
-        prefetch_buffer, ctx: kept for MXNet's sake; the files are read as a whole.
+        prefetch_buffer, ctx: accepted for compatibility with MXNet; the files are read as a whole.
         dtype: "float32", the default.
         data_name, label_name: names of data and label.
 

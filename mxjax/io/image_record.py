@@ -224,7 +224,7 @@ def ImageRecordIter(p: ImageParameters) -> RecordBatches:  # noqa: N802
         scale, max_random_contrast, max_random_illumination: factor of the result, and bounds of random changes.
         verbose: log what is read.
         data_name, label_name: names of data and label.
-        aug_seq, ctx, device_id: kept for MXNet's sake.
+        aug_seq, ctx, device_id: accepted for compatibility with MXNet.
 
     Raises:
         MXNetError: a file is missing, damaged or holds something else (names file and record); parameters exclude
@@ -299,7 +299,7 @@ def ImageDetRecordIter(p: DetParameters) -> RecordBatches:  # noqa: N802
         rand_mirror_prob: how probably to mirror.
         resize_mode: "force" to the size of data_shape; "shrink" into it, keeping proportions; "fit": likewise, also
             enlarging.
-        aug_seq, ctx, dtype: kept for MXNet's sake.
+        aug_seq, ctx, dtype: accepted for compatibility with MXNet.
 
     Raises:
         MXNetError: as `ImageRecordIter`, and where a label has another form or is wider than `label_pad_width`.

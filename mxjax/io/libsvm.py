@@ -121,7 +121,7 @@ def LibSVMIter(*, data_libsvm: str, data_shape: Shape, label_libsvm: str = "NULL
         num_parts, part_index: use only one of several parts.
         batch_size: rows in a batch.
         round_batch: fill the last batch up from the beginning (the next round then starts behind those rows).
-        prefetch_buffer, ctx, dtype: kept for MXNet's sake; the files are read as a whole.
+        prefetch_buffer, ctx, dtype: accepted for compatibility with MXNet; the files are read as a whole.
         data_name, label_name: names of data and label.
 
     Raises:

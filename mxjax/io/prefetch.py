@@ -114,7 +114,7 @@ class PrefetchingIter(_HeldBatchIter):
             self._read_ahead()
 
     def _resumable(self) -> list[Resumable]:
-        """Returns the iterators; raises TypeError where one has no state."""
+        """Returns the iterators; raises TypeError if one has no state."""
         return [need_state("PrefetchingIter", one) for one in self.iters]
 
     def iter_next(self) -> bool:

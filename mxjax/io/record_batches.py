@@ -195,7 +195,7 @@ class RecordBatches:
             self._ahead.append(self._reader.submit(self._read))
 
     def _read(self) -> _Loading | None:
-        """Reads the next batch's records and has them decoded; None where the round is over. In the reader's thread."""
+        """Reads the next batch's records and has them decoded; None if the round is over. In the reader's thread."""
         if self._ended:
             return None
         records = list(islice(self._round, self.batch_size))

@@ -171,7 +171,7 @@ def rand_zipfian(true_classes: NDArray, num_sampled: int, range_max: int,
         true_classes: class numbers, a vector.
         num_sampled: how many to draw.
         range_max: number of classes.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         (drawn classes int64, expected counts of the true classes, expected counts of the drawn ones; float64).
@@ -201,7 +201,7 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
         (outputs stacked along a new axis 0, states after the last call), in the structures that `body` returned.
 
     Raises:
-        AssertionError: something is no NDArray.
+        AssertionError: an argument is not an NDArray.
 
     Example:
         >>> outs, states = mx.nd.contrib.foreach(lambda x, s: (x + s, s * 2), mx.nd.array([1, 2, 3]), mx.nd.array([1]))

@@ -27,8 +27,8 @@ def uniform(low: NDArray | float = 0, high: NDArray | float = 1, shape: ShapeLik
     Args:
         low, high: numbers; or arrays, which give `shape` draws for each of their elements.
         shape: shape of the draws; default (1,) or one draw each.
-        dtype: default float32.
-        ctx: default the current context.
+        dtype: dtype of the draws; defaults to float32.
+        ctx: context of the result; defaults to the current context.
         out: array to fill.
     """
     return draw("uniform", {"low": low, "high": high}, shape, dtype, ctx, out, kwargs, call, NDArray)

@@ -40,15 +40,15 @@ def zeros(flavour: Flavour, shape: ShapeLike, dtype: DTypeLike = None, order: st
 
     Args:
         shape: int or tuple of ints.
-        dtype: default float32.
+        dtype: dtype of the result; defaults to float32.
         order: "C".
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         An ndarray of that shape.
 
     Raises:
-        NotImplementedError: another order.
+        NotImplementedError: `order` is not "C".
 
     Example:
         >>> mx.np.zeros((2, 3))
@@ -67,15 +67,15 @@ def ones(flavour: Flavour, shape: ShapeLike, dtype: DTypeLike = np.float32, orde
 
     Args:
         shape: int or tuple of ints.
-        dtype: default float32.
+        dtype: dtype of the result; defaults to float32.
         order: "C".
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         An ndarray of that shape.
 
     Raises:
-        NotImplementedError: another order.
+        NotImplementedError: `order` is not "C".
 
     Example:
         >>> mx.np.ones((2, 3))
@@ -93,16 +93,16 @@ def full(flavour: Flavour, shape: ShapeLike, fill_value: Any, dtype: DTypeLike =
     Args:
         shape: int or tuple of ints.
         fill_value: a number, or an ndarray that broadcasts to the shape.
-        dtype: default that of an ndarray, bool for a boolean, else float32.
+        dtype: dtype of the result; defaults to that of an ndarray, bool for a boolean, else float32.
         order: "C".
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to write to, where fill_value is a number.
 
     Returns:
         An ndarray of that shape.
 
     Raises:
-        NotImplementedError: another order.
+        NotImplementedError: `order` is not "C".
         MXNetError: fill_value does not broadcast to the shape.
 
     Example:
@@ -130,9 +130,9 @@ def eye(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: DType
 
     Args:
         N: number of rows.
-        M: number of columns; default N.
-        k: which diagonal: 0 the main one, above it positive, below it negative.
-        dtype: default float32.
+        M: number of columns; defaults to N.
+        k: the diagonal: 0 for the main diagonal, positive above it, negative below it.
+        dtype: dtype of the result; defaults to float32.
         kwargs: `ctx` (or `device`), by default the current context, and `order`, which must be "C".
 
     Returns:
@@ -140,7 +140,7 @@ def eye(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: DType
 
     Raises:
         TypeError: an unknown keyword.
-        NotImplementedError: another order.
+        NotImplementedError: `order` is not "C".
 
     Example:
         >>> mx.np.eye(2, 3, k=1)
@@ -158,15 +158,15 @@ def identity(flavour: Flavour, n: int, dtype: DTypeLike = None, ctx: Context | N
     """The n x n identity matrix.
 
     Args:
-        n: number of rows and columns.
-        dtype: default float32.
-        ctx: default the current context.
+        n: number of rows and of columns.
+        dtype: dtype of the result; defaults to float32.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         An (n, n) ndarray.
 
     Raises:
-        TypeError, ValueError: n is no int, or negative.
+        TypeError, ValueError: n is not an int, or is negative.
 
     Example:
         >>> mx.np.identity(2)
@@ -188,8 +188,8 @@ def arange(flavour: Flavour, start: float, stop: float | None = None, step: floa
         start: the first number; without stop it is the end, and the first number is 0.
         stop: the end.
         step: distance of neighbours, positive or negative.
-        dtype: default float32, also where all numbers are integers.
-        ctx: default the current context.
+        dtype: dtype of the result; defaults to float32, also where all numbers are integers.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         A vector.
@@ -228,20 +228,20 @@ def linspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoin
 
     Args:
         start: the first number.
-        stop: the last number, or the end that is not included where `endpoint` is off.
-        num: how many numbers.
+        stop: the last number, or the end that is not included where `endpoint` is False.
+        num: number of values.
         endpoint: whether `stop` is the last number.
         retstep: also return the distance of neighbours.
-        dtype: default float32.
+        dtype: dtype of the result; defaults to float32.
         axis: only 0.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         A vector of `num` numbers; with `retstep` a pair of it and the distance of neighbours. As in MXNet 1.9.1,
-        level 1 gives (stop - start) / (num - 1) for it where `endpoint` is off, too.
+        level 1 gives (stop - start) / (num - 1) for it where `endpoint` is False, too.
 
     Raises:
-        NotImplementedError: start or stop is no number; another axis.
+        NotImplementedError: start or stop is not a number, or `axis` is not 0.
 
     Example:
         >>> mx.np.linspace(0, 1, 5)
@@ -263,19 +263,19 @@ def logspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoin
 
     Args:
         start: exponent of the first number.
-        stop: exponent of the last number, or of the end that is not included where `endpoint` is off.
-        num: how many numbers.
+        stop: exponent of the last number, or of the end that is not included where `endpoint` is False.
+        num: number of values.
         endpoint: whether base**stop is the last number.
         base: what is raised to the powers.
-        dtype: default float32.
+        dtype: dtype of the result; defaults to float32.
         axis: only 0.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         A vector of `num` numbers.
 
     Raises:
-        NotImplementedError: start or stop is no number; another axis.
+        NotImplementedError: start or stop is not a number, or `axis` is not 0.
 
     Example:
         >>> mx.np.logspace(0, 3, 4, base=2)
@@ -292,14 +292,14 @@ def indices(flavour: Flavour, dimensions: Sequence[int], dtype: DTypeLike = np.i
 
     Args:
         dimensions: tuple or list of ints.
-        dtype: default int32.
-        ctx: default the current context.
+        dtype: dtype of the result; defaults to int32.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         An ndarray (number of dimensions, *dimensions): row i has the i-th coordinates.
 
     Raises:
-        ValueError: `dimensions` is no tuple or list.
+        ValueError: `dimensions` is not a tuple or list.
 
     Example:
         >>> rows, columns = mx.np.indices((2, 2))
@@ -322,10 +322,10 @@ def tri(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: DType
 
     Args:
         N: number of rows.
-        M: number of columns; default N.
-        k: which diagonal: 0 the main one, above it positive, below it negative.
-        dtype: default float32.
-        ctx: default the current context.
+        M: number of columns; defaults to N.
+        k: the diagonal: 0 for the main diagonal, positive above it, negative below it.
+        dtype: dtype of the result; defaults to float32.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         An (N, M) ndarray.
@@ -343,9 +343,9 @@ def tril_indices(flavour: Flavour, n: int, k: int = 0, m: int | None = None, ctx
 
     Args:
         n: number of rows.
-        k: which diagonal: 0 the main one, above it positive, below it negative.
-        m: number of columns; default n.
-        ctx: default the current context.
+        k: the diagonal: 0 for the main diagonal, positive above it, negative below it.
+        m: number of columns; defaults to n.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         A tuple of the rows and the columns, two int64 vectors.
@@ -363,9 +363,9 @@ def triu_indices(flavour: Flavour, n: int, k: int = 0, m: int | None = None, ctx
 
     Args:
         n: number of rows.
-        k: which diagonal: 0 the main one, above it positive, below it negative.
-        m: number of columns; default n.
-        ctx: default the current context.
+        k: the diagonal: 0 for the main diagonal, positive above it, negative below it.
+        m: number of columns; defaults to n.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         A tuple of the rows and the columns, two int64 vectors.
@@ -382,9 +382,9 @@ def hanning(flavour: Flavour, M: int, dtype: DTypeLike = np.float32, ctx: Contex
     """The Hann window: 0.5 - 0.5 · cos(2πn / (M - 1)), n = 0 ... M - 1.
 
     Args:
-        M: how many points.
-        dtype: default float32.
-        ctx: default the current context.
+        M: number of points.
+        dtype: dtype of the result; defaults to float32.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         A vector of M numbers.
@@ -400,9 +400,9 @@ def hamming(flavour: Flavour, M: int, dtype: DTypeLike = np.float32, ctx: Contex
     """The Hamming window: 0.54 - 0.46 · cos(2πn / (M - 1)), n = 0 ... M - 1.
 
     Args:
-        M: how many points.
-        dtype: default float32.
-        ctx: default the current context.
+        M: number of points.
+        dtype: dtype of the result; defaults to float32.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         A vector of M numbers.
@@ -418,9 +418,9 @@ def blackman(flavour: Flavour, M: int, dtype: DTypeLike = np.float32, ctx: Conte
     """The Blackman window: 0.42 - 0.5 · cos(2πn / (M - 1)) + 0.08 · cos(4πn / (M - 1)), n = 0 ... M - 1.
 
     Args:
-        M: how many points.
-        dtype: default float32.
-        ctx: default the current context.
+        M: number of points.
+        dtype: dtype of the result; defaults to float32.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         A vector of M numbers.
@@ -441,16 +441,16 @@ def full_like(a: ArrayOrSymbol, fill_value: Operand, dtype: DTypeLike = None, or
     Args:
         a: ndarray or symbol with the shape.
         fill_value: a number.
-        dtype: default that of `a`.
+        dtype: dtype of the result; defaults to that of `a`.
         order: "C".
-        ctx: has no effect: the result is where `a` is.
+        ctx: has no effect; the result is on the context of `a`.
         out: ndarray to write to.
 
     Returns:
         An ndarray of the shape of `a`.
 
     Raises:
-        NotImplementedError: another order.
+        NotImplementedError: `order` is not "C".
 
     Example:
         >>> mx.np.full_like(mx.np.zeros((2, 2)), 3)
@@ -468,16 +468,16 @@ def zeros_like(a: ArrayOrSymbol, dtype: DTypeLike = None, order: str = "C", ctx:
 
     Args:
         a: ndarray or symbol with the shape.
-        dtype: default that of `a`.
+        dtype: dtype of the result; defaults to that of `a`.
         order: "C".
-        ctx: has no effect: the result is where `a` is.
+        ctx: has no effect; the result is on the context of `a`.
         out: ndarray to write to.
 
     Returns:
         An ndarray of the shape of `a`.
 
     Raises:
-        NotImplementedError: another order.
+        NotImplementedError: `order` is not "C".
 
     Example:
         >>> mx.np.zeros_like(mx.np.array([1, 2, 3], dtype="int32"))
@@ -493,16 +493,16 @@ def ones_like(a: ArrayOrSymbol, dtype: DTypeLike = None, order: str = "C", ctx: 
 
     Args:
         a: ndarray or symbol with the shape.
-        dtype: default that of `a`.
+        dtype: dtype of the result; defaults to that of `a`.
         order: "C".
-        ctx: has no effect: the result is where `a` is.
+        ctx: has no effect; the result is on the context of `a`.
         out: ndarray to write to.
 
     Returns:
         An ndarray of the shape of `a`.
 
     Raises:
-        NotImplementedError: another order.
+        NotImplementedError: `order` is not "C".
 
     Example:
         >>> mx.np.ones_like(mx.np.zeros(3))
@@ -517,7 +517,7 @@ def empty_like(prototype: ArrayOrSymbol, dtype: DTypeLike = None, order: str = "
 
     Args:
         prototype: ndarray or symbol with the shape.
-        dtype: default that of `prototype`.
+        dtype: dtype of the result; defaults to that of `prototype`.
         order: "C".
         subok: only False.
         shape: only None.
@@ -526,7 +526,7 @@ def empty_like(prototype: ArrayOrSymbol, dtype: DTypeLike = None, order: str = "
         An ndarray of the shape of `prototype`.
 
     Raises:
-        NotImplementedError: another order, subok, or shape.
+        NotImplementedError: `order`, `subok` or `shape` has another value.
 
     Example:
         >>> mx.np.empty_like(mx.np.ones((2, 3))).shape

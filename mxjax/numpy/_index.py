@@ -38,7 +38,7 @@ def take(a: ArrayOrSymbol, indices: ArrayOrSymbol, axis: int | None = None, mode
     Args:
         a: ndarray or symbol.
         indices: ndarray of positions, of any shape and numeric dtype.
-        axis: the axis; None: positions in the flattened array.
+        axis: the axis; None for positions in the flattened array.
         mode: "raise" refuses positions out of range, "clip" limits them, "wrap" counts modulo the size.
         out: ndarray to write to.
 
@@ -46,8 +46,8 @@ def take(a: ArrayOrSymbol, indices: ArrayOrSymbol, axis: int | None = None, mode
         The elements; the axes of `indices` stand where `axis` was.
 
     Raises:
-        NotImplementedError: another mode.
-        MXNetError: a position out of range, where mode is "raise".
+        NotImplementedError: an unsupported mode.
+        MXNetError: a position is out of range and mode is "raise".
 
     Example:
         >>> a = mx.np.array([[1, 2], [3, 4], [5, 6]])
@@ -166,7 +166,7 @@ def sort(a: ArrayOrSymbol, axis: int | None = -1, kind: str | None = None,
 
     Args:
         a: ndarray or symbol.
-        axis: the axis; None: of the flattened array.
+        axis: the axis; None for the flattened array.
         kind: has no effect.
         order: only None.
 
@@ -190,7 +190,7 @@ def argsort(a: ArrayOrSymbol, axis: int | None = -1, kind: str | None = None,
 
     Args:
         a: ndarray or symbol.
-        axis: the axis; None: of the flattened array.
+        axis: the axis; None for the flattened array.
         kind: has no effect.
         order: only None.
 
@@ -278,7 +278,7 @@ def shares_memory(a: Any, b: Any, max_work: int | None = None) -> bool:
         A bool.
 
     Raises:
-        TypeError: a or b is no ndarray.
+        TypeError: a or b is not an ndarray.
 
     Example:
         >>> a = mx.np.arange(4)
@@ -304,7 +304,7 @@ def may_share_memory(a: object, b: object, max_work: int | None = None) -> bool:
         A bool.
 
     Raises:
-        TypeError: a or b is no ndarray.
+        TypeError: a or b is not an ndarray.
 
     Example:
         >>> a = mx.np.arange(4)
@@ -332,14 +332,14 @@ def delete(arr: ArrayOrSymbol, obj: int | slice | Sequence[int] | ArrayOrSymbol,
     Args:
         arr: ndarray or symbol.
         obj: int, slice, or ndarray of ints: which slices.
-        axis: the axis; None: of the flattened array.
+        axis: the axis; None for the flattened array.
 
     Returns:
         A smaller copy.
 
     Raises:
         TypeError: `obj` is something else.
-        MXNetError: an int out of range.
+        MXNetError: an int is out of range.
 
     Example:
         >>> a = mx.np.array([[1, 2, 3], [4, 5, 6]])
@@ -361,14 +361,14 @@ def insert(arr: ArrayOrSymbol, obj: int | slice | Sequence[int] | ArrayOrSymbol,
         arr: ndarray or symbol.
         obj: int, slice, or ndarray of ints: before which slices.
         values: ndarray that broadcasts to the inserted part, or a number.
-        axis: the axis; None: of the flattened array.
+        axis: the axis; None for the flattened array.
 
     Returns:
         A larger copy, of the dtype of `arr`.
 
     Raises:
         TypeError: `values` or `obj` is something else.
-        MXNetError: an int out of range, or `values` does not fit.
+        MXNetError: an int is out of range, or `values` does not broadcast.
 
     Example:
         >>> mx.np.insert(mx.np.array([1, 2, 4]), 2, 3)

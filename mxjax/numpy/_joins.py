@@ -27,14 +27,14 @@ def concatenate(seq: Iterable[ArrayOrSymbol], axis: int | None = 0, out: ArrayOr
 
     Args:
         seq: sequence of ndarrays or symbols, of equal shapes but for that axis.
-        axis: the axis; None: join their flattened elements.
+        axis: the axis; None to join the flattened arrays.
         out: ndarray to write to.
 
     Returns:
         An ndarray of the joined values.
 
     Raises:
-        TypeError: one of them is something else, such as a list.
+        TypeError: an element is of another type, such as a list.
         MXNetError: the shapes differ.
 
     Example:
@@ -58,13 +58,13 @@ def append(arr: ArrayOrSymbol, values: Operand, axis: int | None = None) -> Any:
     Args:
         arr: ndarray or symbol.
         values: ndarray or symbol that comes behind it.
-        axis: the axis; None: join the flattened elements.
+        axis: the axis; None to join the flattened arrays.
 
     Returns:
         An ndarray of the joined values.
 
     Raises:
-        TypeError: one of them is something else, such as a list.
+        TypeError: an element is of another type, such as a list.
         MXNetError: the shapes differ.
 
     Example:
@@ -79,7 +79,7 @@ def concat(seq: Iterable[ArrayOrSymbol], axis: int | None = 0, out: ArrayOrSymbo
 
     Args:
         seq: sequence of ndarrays or symbols.
-        axis: the axis; None: the arrays are flattened.
+        axis: the axis; None to join the flattened arrays.
         out: ndarray to write to.
 
     Returns:
@@ -105,7 +105,7 @@ def stack(arrays: Iterable[ArrayOrSymbol], axis: int = 0, out: ArrayOrSymbol | N
 
     Raises:
         ValueError: `arrays` is a generator.
-        TypeError: one of them is no ndarray or symbol.
+        TypeError: an element is not an ndarray or symbol.
         MXNetError: the shapes differ.
 
     Example:
@@ -128,7 +128,7 @@ def vstack(arrays: Iterable[ArrayOrSymbol], out: ArrayOrSymbol | None = None) ->
 
     Raises:
         ValueError: `arrays` is a generator.
-        TypeError: one of them is no ndarray or symbol.
+        TypeError: an element is not an ndarray or symbol.
         MXNetError: the shapes differ.
 
     Example:
@@ -151,7 +151,7 @@ def row_stack(arrays: Iterable[ArrayOrSymbol]) -> Any:
 
     Raises:
         ValueError: `arrays` is a generator.
-        TypeError: one of them is no ndarray or symbol.
+        TypeError: an element is not an ndarray or symbol.
         MXNetError: the shapes differ.
 
     Example:
@@ -172,7 +172,7 @@ def hstack(arrays: Iterable[ArrayOrSymbol]) -> Any:
         An ndarray of the joined values.
 
     Raises:
-        TypeError: one of them is no ndarray or symbol.
+        TypeError: an element is not an ndarray or symbol.
         MXNetError: the shapes differ.
 
     Example:
@@ -194,7 +194,7 @@ def dstack(arrays: Iterable[ArrayOrSymbol]) -> Any:
         An ndarray of at least three dimensions.
 
     Raises:
-        TypeError: one of them is no ndarray or symbol.
+        TypeError: an element is not an ndarray or symbol.
         MXNetError: the shapes differ.
 
     Example:
@@ -216,7 +216,7 @@ def column_stack(tup: Iterable[ArrayOrSymbol]) -> Any:
         An ndarray of at least two dimensions.
 
     Raises:
-        TypeError: one of them is no ndarray or symbol.
+        TypeError: an element is not an ndarray or symbol.
         MXNetError: the shapes differ.
 
     Example:
@@ -246,15 +246,15 @@ def split(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int], axis: in
 
     Args:
         ary: ndarray or symbol.
-        indices_or_sections: an int (how many pieces), or a tuple, list or set of ints (where the second and later ones
-            begin).
+        indices_or_sections: an int (the number of pieces), or a tuple, list or set of ints (the indices at which the
+            second and later pieces begin).
         axis: the axis.
 
     Returns:
         A list of copies.
 
     Raises:
-        ValueError: the axis does not divide; `indices_or_sections` is something else, such as an ndarray.
+        ValueError: the axis cannot be divided equally, or `indices_or_sections` is of another type, such as an ndarray.
 
     Example:
         >>> mx.np.split(mx.np.arange(4), 2)
@@ -273,15 +273,15 @@ def array_split(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int], ax
 
     Args:
         ary: ndarray or symbol.
-        indices_or_sections: an int (how many pieces), or a tuple, list or set of ints (where the second and later ones
-            begin).
+        indices_or_sections: an int (the number of pieces), or a tuple, list or set of ints (the indices at which the
+            second and later pieces begin).
         axis: the axis.
 
     Returns:
         A list of copies.
 
     Raises:
-        ValueError: `indices_or_sections` is something else, such as an ndarray.
+        ValueError: `indices_or_sections` is of another type, such as an ndarray.
 
     Example:
         >>> mx.np.array_split(mx.np.arange(3), 2)
@@ -300,15 +300,15 @@ def hsplit(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int]) -> list
 
     Args:
         ary: ndarray or symbol of at least one dimension.
-        indices_or_sections: an int (how many pieces), or a tuple, list or set of ints (where the second and later ones
-            begin).
+        indices_or_sections: an int (the number of pieces), or a tuple, list or set of ints (the indices at which the
+            second and later pieces begin).
 
     Returns:
         A list of copies.
 
     Raises:
-        ValueError: `indices_or_sections` is something else; `ary` has no dimension.
-        MXNetError: the axis does not divide.
+        ValueError: `indices_or_sections` is of another type, or `ary` is zero-dimensional.
+        MXNetError: the axis cannot be divided equally.
 
     Example:
         >>> left, right = mx.np.hsplit(mx.np.array([[1, 2], [3, 4]]), 2)
@@ -325,14 +325,15 @@ def vsplit(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int]) -> list
 
     Args:
         ary: ndarray or symbol of at least two dimensions.
-        indices_or_sections: an int (how many pieces), or a tuple, list or set of ints (where the second and later ones
-            begin).
+        indices_or_sections: an int (the number of pieces), or a tuple, list or set of ints (the indices at which the
+            second and later pieces begin).
 
     Returns:
         A list of copies.
 
     Raises:
-        ValueError: the axis does not divide; `indices_or_sections` is something else; `ary` has fewer dimensions.
+        ValueError: the axis cannot be divided equally, `indices_or_sections` is of another type, or `ary` has too few
+            dimensions.
 
     Example:
         >>> above, below = mx.np.vsplit(mx.np.array([[1, 2], [3, 4]]), 2)
@@ -348,14 +349,15 @@ def dsplit(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int]) -> list
 
     Args:
         ary: ndarray or symbol of at least three dimensions.
-        indices_or_sections: an int (how many pieces), or a tuple, list or set of ints (where the second and later ones
-            begin).
+        indices_or_sections: an int (the number of pieces), or a tuple, list or set of ints (the indices at which the
+            second and later pieces begin).
 
     Returns:
         A list of copies.
 
     Raises:
-        ValueError: the axis does not divide; `indices_or_sections` is something else; `ary` has fewer dimensions.
+        ValueError: the axis cannot be divided equally, `indices_or_sections` is of another type, or `ary` has too few
+            dimensions.
 
     Example:
         >>> [a.shape for a in mx.np.dsplit(mx.np.zeros((1, 2, 4)), [3])]
@@ -372,14 +374,14 @@ def repeat(a: ArrayOrSymbol, repeats: int, axis: int | None = None, out: ArrayOr
     Args:
         a: ndarray or symbol.
         repeats: how often, an int for all elements.
-        axis: the axis; None: of the flattened array.
+        axis: the axis; None for the flattened array.
         out: ndarray to write to.
 
     Returns:
         An ndarray; the axis is `repeats` times as long.
 
     Raises:
-        MXNetError: `repeats` is no int, or negative.
+        MXNetError: `repeats` is not an int, or is negative.
 
     Example:
         >>> mx.np.repeat(mx.np.array([[1, 2], [3, 4]]), 2, axis=1)
@@ -443,8 +445,8 @@ def pad(x: ArrayOrSymbol, pad_width: int | Sequence[Any] | None = None, mode: st
         A larger copy.
 
     Raises:
-        TypeError: pad_width is no tuple of ints, or `constant_values` is no number.
-        ValueError: another mode, or an option it does not have.
+        TypeError: pad_width is not a tuple of ints, or `constant_values` is not a number.
+        ValueError: an unknown mode, or an option that the mode does not have.
 
     Example:
         >>> mx.np.pad(mx.np.ones((1, 2)), ((1, 0), (0, 1)), constant_values=7)

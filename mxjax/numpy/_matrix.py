@@ -58,8 +58,8 @@ def reshape(a: ArrayOrSymbol, newshape: ShapeLike, order: str = "C", out: ArrayO
         An ndarray of the new shape.
 
     Raises:
-        TypeError: `a` is no ndarray or symbol.
-        MXNetError: the elements do not fit the shape; another order.
+        TypeError: `a` is not an ndarray or symbol.
+        MXNetError: the number of elements does not match the shape, or `order` is not "C".
 
     Example:
         >>> mx.np.reshape(mx.np.arange(6), (2, -1))
@@ -98,7 +98,7 @@ def transpose(a: ArrayOrSymbol, axes: Axes = None, out: ArrayOrSymbol | None = N
 
     Args:
         a: ndarray or symbol.
-        axes: the old axis for each new one; None: reversed.
+        axes: the old axis for each new one; None to reverse the axes.
         out: ndarray to write to.
 
     Returns:
@@ -126,7 +126,7 @@ def permute_dims(a: ArrayOrSymbol, axes: Axes = None) -> Any:
 
     Args:
         a: ndarray or symbol.
-        axes: the old axis for each new one; None: reversed.
+        axes: the old axis for each new one; None to reverse the axes.
 
     Returns:
         A copy with the axes in that order.
@@ -153,7 +153,7 @@ def swapaxes(a: ArrayOrSymbol, axis1: int, axis2: int) -> Any:
         A copy with the axes exchanged.
 
     Raises:
-        MXNetError: an axis out of range.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> mx.np.swapaxes(mx.np.zeros((1, 2, 3)), 0, 2).shape
@@ -176,7 +176,7 @@ def moveaxis(a: ArrayOrSymbol, source: int | Sequence[int], destination: int | S
         A copy with the axes in that order.
 
     Raises:
-        MXNetError: an axis out of range.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> mx.np.moveaxis(mx.np.zeros((1, 2, 3)), 0, -1).shape
@@ -211,14 +211,14 @@ def squeeze(a: ArrayOrSymbol, axis: Axes = None, out: ArrayOrSymbol | None = Non
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all axes of size 1.
+        axis: int or tuple of ints; None for all axes of size 1.
         out: ndarray to write to.
 
     Returns:
         A copy without the axes.
 
     Raises:
-        MXNetError: an axis of another size.
+        MXNetError: an axis has a size other than 1.
 
     Example:
         >>> mx.np.squeeze(mx.np.zeros((1, 3, 1))).shape
@@ -234,14 +234,14 @@ def flip(m: Operand, axis: int | tuple[int, ...] | None = None, out: ArrayOrSymb
 
     Args:
         m: ndarray, symbol or number.
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         out: ndarray to write to.
 
     Returns:
         A copy of the same shape.
 
     Raises:
-        MXNetError: an axis out of range.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> mx.np.flip(mx.np.array([[1, 2], [3, 4]]), axis=1)
@@ -319,14 +319,14 @@ def roll(a: ArrayOrSymbol, shift: int | Sequence[int], axis: Axes = None, out: A
     Args:
         a: ndarray or symbol.
         shift: int or tuple of ints: by how many places.
-        axis: int or tuple of ints; None: of the flattened array.
+        axis: int or tuple of ints; None for the flattened array.
         out: ndarray to write to.
 
     Returns:
         A copy of the same shape.
 
     Raises:
-        MXNetError: an axis out of range.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> mx.np.roll(mx.np.array([1, 2, 3, 4]), 1)
@@ -372,10 +372,10 @@ def atleast_1d(*arys: ArrayOrSymbol) -> Any:
         arys: ndarrays or symbols.
 
     Returns:
-        An ndarray, or a list of them where several are given.
+        An ndarray, or a list of ndarrays for several arguments.
 
     Raises:
-        TypeError: an argument is something else, such as a number.
+        TypeError: an argument is of another type, such as a number.
 
     Example:
         >>> mx.np.atleast_1d(mx.np.array(3))
@@ -391,10 +391,10 @@ def atleast_2d(*arys: ArrayOrSymbol) -> Any:
         arys: ndarrays or symbols.
 
     Returns:
-        An ndarray, or a list of them where several are given.
+        An ndarray, or a list of ndarrays for several arguments.
 
     Raises:
-        TypeError: an argument is something else, such as a number.
+        TypeError: an argument is of another type, such as a number.
 
     Example:
         >>> mx.np.atleast_2d(mx.np.array([1, 2]))
@@ -410,10 +410,10 @@ def atleast_3d(*arys: ArrayOrSymbol) -> Any:
         arys: ndarrays or symbols.
 
     Returns:
-        An ndarray, or a list of them where several are given.
+        An ndarray, or a list of ndarrays for several arguments.
 
     Raises:
-        TypeError: an argument is something else, such as a number.
+        TypeError: an argument is of another type, such as a number.
 
     Example:
         >>> [a.shape for a in mx.np.atleast_3d(mx.np.zeros(2), mx.np.zeros((2, 3)))]
@@ -451,7 +451,7 @@ def diag(array: ArrayOrSymbol, k: int = 0, out: ArrayOrSymbol | None = None) -> 
 
     Args:
         array: ndarray or symbol of one or two dimensions.
-        k: which diagonal: 0 the main one, above it positive, below it negative.
+        k: the diagonal: 0 for the main diagonal, positive above it, negative below it.
         out: ndarray to write to.
 
     Returns:
@@ -475,7 +475,7 @@ def diagflat(array: ArrayOrSymbol, k: int = 0) -> Any:
 
     Args:
         array: ndarray or symbol.
-        k: which diagonal: 0 the main one, above it positive, below it negative.
+        k: the diagonal: 0 for the main diagonal, positive above it, negative below it.
 
     Returns:
         A square matrix, zeros elsewhere.
@@ -495,7 +495,7 @@ def diagonal(a: ArrayOrSymbol, offset: int = 0, axis1: int = 0, axis2: int = 1,
 
     Args:
         a: ndarray or symbol with at least two axes.
-        offset: which diagonal: 0 the main one, above it positive, below it negative.
+        offset: the diagonal: 0 for the main diagonal, positive above it, negative below it.
         axis1, axis2: axes of the matrices' rows and columns.
         out: ndarray to write to.
 
@@ -517,7 +517,7 @@ def trace(a: ArrayOrSymbol, offset: int = 0, axis1: int = 0, axis2: int = 1, out
 
     Args:
         a: ndarray or symbol with at least two axes.
-        offset: which diagonal: 0 the main one, above it positive, below it negative.
+        offset: the diagonal: 0 for the main diagonal, positive above it, negative below it.
         axis1, axis2: axes of the matrices' rows and columns.
         out: ndarray to write to.
 
@@ -539,7 +539,7 @@ def triu(m: ArrayOrSymbol, k: int = 0) -> Any:
 
     Args:
         m: ndarray or symbol (..., rows, columns); a vector stands for the matrix whose rows it is.
-        k: which diagonal: 0 the main one, above it positive, below it negative.
+        k: the diagonal: 0 for the main diagonal, positive above it, negative below it.
 
     Returns:
         An ndarray of the same shape and dtype.
@@ -561,7 +561,7 @@ def fill_diagonal(a: ArrayOrSymbol, val: float | list[float], wrap: bool = False
         wrap: a diagonal that reached the last column begins again below, with a row between.
 
     Raises:
-        TypeError: `a` is no ndarray, `val` something else.
+        TypeError: `a` is not an ndarray, `val` something else.
         MXNetError: `a` is a vector, or has more than two axes, of different sizes; `val` has no number.
 
     Example:
@@ -590,7 +590,7 @@ def kron(a: ArrayOrSymbol, b: ArrayOrSymbol) -> Any:
         An ndarray; each axis has the product of both sizes.
 
     Raises:
-        TypeError: a or b is something else.
+        TypeError: a or b is of another type.
         MXNetError: the dtypes differ.
 
     Example:
@@ -614,7 +614,7 @@ def cross(a: ArrayOrSymbol, b: ArrayOrSymbol, axisa: int = -1, axisb: int = -1, 
         An ndarray of the products.
 
     Raises:
-        TypeError: a or b is something else.
+        TypeError: a or b is of another type.
         MXNetError: the vectors have another length, the dtypes differ, or are of integers.
 
     Example:
@@ -631,7 +631,7 @@ def tril(m: ArrayOrSymbol, k: int = 0) -> Any:
 
     Args:
         m: ndarray or symbol: matrices in the last two axes; a vector counts as each row of a square matrix.
-        k: which diagonal: 0 the main one, above it positive, below it negative.
+        k: the diagonal: 0 for the main diagonal, positive above it, negative below it.
 
     Returns:
         A copy of the same shape.
@@ -704,7 +704,7 @@ def dot(a: ArrayOrSymbol, b: ArrayOrSymbol, out: ArrayOrSymbol | None = None) ->
         An ndarray: of vectors (n,), (n,) -> (); of matrices (m, k), (k, n) -> (m, n).
 
     Raises:
-        TypeError: an argument is something else, such as a number of Python.
+        TypeError: an argument is of another type, such as a Python number.
         MXNetError: the lengths of the summed axes differ.
 
     Example:
@@ -723,15 +723,15 @@ def matmul(a: ArrayOrSymbol, b: ArrayOrSymbol, out: ArrayOrSymbol | None = None,
         a, b: ndarrays or symbols of at least one dimension; a vector counts as a row at the left, as a column at the
             right.
         out: ndarray to write to.
-        kwargs: NumPy's ufunc options, at their defaults.
+        kwargs: NumPy's ufunc options; only their defaults are supported.
 
     Returns:
         An ndarray: (..., m, k), (..., k, n) -> (..., m, n).
 
     Raises:
-        TypeError: an argument is something else, such as a number; an unknown option.
+        TypeError: an argument is of another type, such as a number, or an option is unknown.
         MXNetError: the shapes do not fit.
-        NotImplementedError: an option is not at its default.
+        NotImplementedError: an option does not have its default value.
 
     Example:
         >>> mx.np.matmul(mx.np.array([[1, 2], [3, 4]]), mx.np.array([[0, 1], [1, 0]]))
@@ -819,7 +819,7 @@ def vdot(a: ArrayOrSymbol, b: ArrayOrSymbol) -> Any:
         a, b: ndarrays or symbols with as many elements.
 
     Returns:
-        An ndarray without dimensions.
+        A zero-dimensional ndarray.
 
     Raises:
         MXNetError: the numbers of elements differ.

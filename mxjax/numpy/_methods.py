@@ -50,7 +50,7 @@ class Methods(_Base):
         """`np.all` of this array: whether all elements along axes are nonzero.
 
         Args:
-            axis: int or tuple of ints; None: all.
+            axis: int or tuple of ints; None for all axes.
             out: ndarray to write to.
             keepdims: keep reduced axes with size 1.
 
@@ -67,7 +67,7 @@ class Methods(_Base):
         """`np.any` of this array: whether any element along axes is nonzero.
 
         Args:
-            axis: int or tuple of ints; None: all.
+            axis: int or tuple of ints; None for all axes.
             out: ndarray to write to.
             keepdims: keep reduced axes with size 1.
 
@@ -85,8 +85,8 @@ class Methods(_Base):
         """`np.sum` of this array.
 
         Args:
-            axis: int or tuple of ints; None: all.
-            dtype: of the result; default that of the array, int64 for booleans.
+            axis: int or tuple of ints; None for all axes.
+            dtype: dtype of the result; defaults to that of the array, int64 for booleans.
             out: ndarray to write to.
             keepdims: keep reduced axes with size 1.
 
@@ -104,8 +104,8 @@ class Methods(_Base):
         """`np.prod` of this array: the product.
 
         Args:
-            axis: int or tuple of ints; None: all.
-            dtype: of the result; default that of the array, int64 for booleans.
+            axis: int or tuple of ints; None for all axes.
+            dtype: dtype of the result; defaults to that of the array, int64 for booleans.
             out: ndarray to write to.
             keepdims: keep reduced axes with size 1.
 
@@ -123,8 +123,8 @@ class Methods(_Base):
         """`np.mean` of this array.
 
         Args:
-            axis: int or tuple of ints; None: all.
-            dtype: of the result; default that of the array, float32 for integers.
+            axis: int or tuple of ints; None for all axes.
+            dtype: dtype of the result; defaults to that of the array, float32 for integers.
             out: ndarray to write to.
             keepdims: keep reduced axes with size 1.
 
@@ -142,10 +142,10 @@ class Methods(_Base):
         """`np.std` of this array: the standard deviation.
 
         Args:
-            axis: int or tuple of ints; None: all.
-            dtype: of the result; default that of the array.
+            axis: int or tuple of ints; None for all axes.
+            dtype: dtype of the result; defaults to that of the array.
             out: ndarray to write to.
-            ddof: the squares are divided by the count less this.
+            ddof: the sum of squares is divided by the number of elements minus `ddof`.
             keepdims: keep reduced axes with size 1.
 
         Returns:
@@ -162,10 +162,10 @@ class Methods(_Base):
         """`np.var` of this array: the variance.
 
         Args:
-            axis: int or tuple of ints; None: all.
-            dtype: of the result; default that of the array.
+            axis: int or tuple of ints; None for all axes.
+            dtype: dtype of the result; defaults to that of the array.
             out: ndarray to write to.
-            ddof: the squares are divided by the count less this.
+            ddof: the sum of squares is divided by the number of elements minus `ddof`.
             keepdims: keep reduced axes with size 1.
 
         Returns:
@@ -181,7 +181,7 @@ class Methods(_Base):
         """`np.max` of this array.
 
         Args:
-            axis: int or tuple of ints; None: all.
+            axis: int or tuple of ints; None for all axes.
             out: ndarray to write to.
             keepdims: keep reduced axes with size 1.
 
@@ -189,7 +189,7 @@ class Methods(_Base):
             An ndarray without the reduced axes.
 
         Raises:
-            MXNetError: there is no element to choose.
+            MXNetError: there are no elements to reduce.
 
         Example:
             >>> mx.np.array([[1, 5], [4, 2]]).max(axis=0)
@@ -201,7 +201,7 @@ class Methods(_Base):
         """`np.min` of this array.
 
         Args:
-            axis: int or tuple of ints; None: all.
+            axis: int or tuple of ints; None for all axes.
             out: ndarray to write to.
             keepdims: keep reduced axes with size 1.
 
@@ -209,7 +209,7 @@ class Methods(_Base):
             An ndarray without the reduced axes.
 
         Raises:
-            MXNetError: there is no element to choose.
+            MXNetError: there are no elements to reduce.
 
         Example:
             >>> mx.np.array([[1, 5], [4, 2]]).min(axis=0)
@@ -221,7 +221,7 @@ class Methods(_Base):
         """`np.argmax` of this array: the position of the first maximum.
 
         Args:
-            axis: the axis; None: in the flattened array.
+            axis: the axis; None for the flattened array.
             out: ndarray to write to.
 
         Returns:
@@ -237,7 +237,7 @@ class Methods(_Base):
         """`np.argmin` of this array: the position of the first minimum.
 
         Args:
-            axis: the axis; None: in the flattened array.
+            axis: the axis; None for the flattened array.
             out: ndarray to write to.
 
         Returns:
@@ -253,8 +253,8 @@ class Methods(_Base):
         """`np.cumsum` of this array: running sums.
 
         Args:
-            axis: the axis; None: of the flattened array.
-            dtype: of the result; default that of the array, int64 for booleans.
+            axis: the axis; None for the flattened array.
+            dtype: dtype of the result; defaults to that of the array, int64 for booleans.
             out: ndarray to write to.
 
         Returns:
@@ -272,7 +272,7 @@ class Methods(_Base):
         """`np.argsort` of this array: the positions that sort it.
 
         Args:
-            axis: the axis; None: of the flattened array.
+            axis: the axis; None for the flattened array.
             kind: has no effect.
             order: only None.
 
@@ -293,15 +293,15 @@ class Methods(_Base):
 
         Args:
             indices: ndarray of positions.
-            axis: the axis; None: positions in the flattened array.
+            axis: the axis; None for positions in the flattened array.
             mode: "raise" refuses positions out of range, "clip" limits them, "wrap" counts modulo the size.
 
         Returns:
             The elements; the axes of `indices` stand where `axis` was.
 
         Raises:
-            NotImplementedError: another mode.
-            MXNetError: a position out of range, where mode is "raise".
+            NotImplementedError: an unsupported mode.
+            MXNetError: a position is out of range and mode is "raise".
 
         Example:
             >>> mx.np.array([5, 6, 7]).take(mx.np.array([2, 0]))
@@ -313,8 +313,8 @@ class Methods(_Base):
         """`np.clip` of this array: values limited to [min, max].
 
         Args:
-            min: the least value; None: no limit.
-            max: the largest value; None: no limit.
+            min: the lower limit; None for no limit.
+            max: the upper limit; None for no limit.
             out: ndarray to write to.
 
         Returns:
@@ -330,12 +330,12 @@ class Methods(_Base):
         return _elemwise.clip(self, min, max, out)
 
     def round(self, decimals: int = 0, out: ArrayOrSymbol | None = None, **kwargs: Any) -> Any:
-        """`np.round` of this array: values rounded, halves to the even neighbour.
+        """`np.round` of this array: values rounded, halves to the nearest even value.
 
         Args:
-            decimals: digits after the point.
+            decimals: number of digits after the decimal point.
             out: ndarray to write to.
-            kwargs: NumPy's ufunc options, at their defaults.
+            kwargs: NumPy's ufunc options; only their defaults are supported.
 
         Returns:
             An ndarray of the same shape.
@@ -391,7 +391,7 @@ class Methods(_Base):
         Raises:
             TypeError: there is no shape, or an unknown keyword.
             NotImplementedError: `order` is not "C".
-            MXNetError: the elements do not fit the shape.
+            MXNetError: the number of elements does not match the shape.
 
         Example:
             >>> mx.np.arange(6).reshape(2, -1)
@@ -429,13 +429,13 @@ class Methods(_Base):
         """`np.squeeze` of this array: without axes of size 1.
 
         Args:
-            axis: int or tuple of ints; None: all axes of size 1.
+            axis: int or tuple of ints; None for all axes of size 1.
 
         Returns:
             A copy without the axes.
 
         Raises:
-            MXNetError: an axis of another size.
+            MXNetError: an axis has a size other than 1.
 
         Example:
             >>> mx.np.zeros((1, 3, 1)).squeeze().shape
@@ -482,7 +482,7 @@ class Methods(_Base):
 
         Args:
             repeats: how often, an int for all elements.
-            axis: the axis; None: of the flattened array.
+            axis: the axis; None for the flattened array.
 
         Returns:
             An ndarray; the axis is `repeats` times as long.
@@ -514,7 +514,7 @@ class Methods(_Base):
 
     def astype(self, dtype: DTypeLike, order: str = "K", casting: str = "unsafe", subok: bool = True,
                copy: bool = True) -> Any:
-        """A copy with another dtype; the array itself where `copy` is off and the dtype is the same.
+        """A copy with another dtype; the array itself where `copy` is False and the dtype is the same.
 
         Args:
             dtype: the new dtype; None: float32.

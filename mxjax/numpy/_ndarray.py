@@ -106,7 +106,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
             api_version: None, or "2021.12".
 
         Raises:
-            ValueError: another version.
+            ValueError: any other version.
         """
         if api_version is not None and not re.fullmatch(r"2021\.(0?[1-9]|1[0-2])", api_version):
             raise ValueError(f"Unrecognized array API version: {api_version!r}; there is 2021.12")
@@ -125,7 +125,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
 
         Raises:
             ValueError: no position, and there are several elements.
-            IndexError: a position out of range.
+            IndexError: a position is out of range.
 
         Example:
             >>> a = mx.np.array([[1, 2], [3, 4]])
@@ -265,7 +265,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
             An ndarray; what is written to it, the array has too.
 
         Raises:
-            ValueError: the elements do not fit the shape.
+            ValueError: the number of elements does not match the shape.
 
         Example:
             >>> a = mx.np.array([1, 2, 3, 4])
@@ -283,7 +283,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
             grad_req: "write" replaces the gradient, "add" adds to it, "null" keeps none.
 
         Raises:
-            MXNetError: another grad_req.
+            MXNetError: an unknown `grad_req`.
 
         Example:
             >>> x = mx.np.array([1, 2])
@@ -332,7 +332,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
         """`np.diag` of this array: the diagonal of a matrix, or a matrix with this vector on it.
 
         Args:
-            k: which diagonal: 0 the main one, above it positive, below it negative.
+            k: the diagonal: 0 for the main diagonal, positive above it, negative below it.
             kwargs: has no effect.
 
         Returns:
@@ -388,7 +388,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
             An ndarray.
 
         Raises:
-            ValueError: another storage type.
+            ValueError: `stype` is not "default".
 
         Example:
             >>> mx.np.array([1, 2]).tostype("default")
@@ -446,8 +446,8 @@ def array(object: Any, dtype: DTypeLike = None, ctx: Context | None = None) -> n
 
     Args:
         object: the values.
-        dtype: default that of an array, else float32.
-        ctx: default the current context.
+        dtype: dtype of the result; defaults to that of an array, else float32.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         An ndarray with memory of its own.
@@ -485,8 +485,8 @@ def asarray(obj: Any, dtype: DTypeLike = None, ctx: Context | None = None, copy:
 
     Args:
         obj: the values.
-        dtype: default that of an array, int64 for an int, else float32.
-        ctx: default that of an ndarray, else the current context.
+        dtype: dtype of the result; defaults to that of an array, int64 for an int, else float32.
+        ctx: context of the result; defaults to that of an ndarray, else to the current context.
         copy: has no effect.
 
     Returns:
@@ -528,15 +528,15 @@ def empty(shape: ShapeLike, dtype: DTypeLike = np.float32, order: str = "C", ctx
 
     Args:
         shape: int or tuple of ints.
-        dtype: default float32.
+        dtype: dtype of the result; defaults to float32.
         order: "C".
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         An ndarray of that shape.
 
     Raises:
-        NotImplementedError: another order.
+        NotImplementedError: `order` is not "C".
 
     Example:
         >>> mx.np.empty((2, 3)).shape

@@ -113,8 +113,8 @@ def sum(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Array
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
-        dtype: of the result; default that of `a`, int64 for booleans.
+        axis: int or tuple of ints; None for all axes.
+        dtype: dtype of the result; defaults to that of `a`, int64 for booleans.
         out: ndarray to write to.
         keepdims: keep reduced axes with size 1.
         initial: a number to begin with.
@@ -125,7 +125,7 @@ def sum(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Array
 
     Raises:
         ValueError: `where` is given.
-        MXNetError: an axis out of range.
+        MXNetError: an axis is out of range.
     """
     if where is not None and where is not True:
         raise ValueError("sum: only where=None and where=True are supported")
@@ -138,8 +138,8 @@ def mean(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Arra
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
-        dtype: of the result; default float32, whatever `a` is of, or float64 where that is the default dtype.
+        axis: int or tuple of ints; None for all axes.
+        dtype: dtype of the result; defaults to float32 for every `a`, or to float64 if that is the default dtype.
         out: ndarray to write to.
         keepdims: keep reduced axes with size 1.
 
@@ -147,7 +147,7 @@ def mean(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Arra
         An ndarray without the reduced axes.
 
     Raises:
-        MXNetError: an axis out of range.
+        MXNetError: an axis is out of range.
     """
     if dtype is None:
         dtype = "float64" if is_np_default_dtype() else "float32"
@@ -159,7 +159,7 @@ def argmax(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None 
 
     Args:
         a: ndarray or symbol.
-        axis: the axis; None: in the flattened array.
+        axis: the axis; None for the flattened array.
         out: ndarray to write to.
         keepdims: keep the axis with size 1.
 
@@ -167,7 +167,7 @@ def argmax(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None 
         Positions (int64).
 
     Raises:
-        MXNetError: the axis is no int, or out of range.
+        MXNetError: the axis is not an int, or is out of range.
     """
     return call("_npi_argmax", [a], out, axis=axis, keepdims=keepdims)
 
@@ -227,8 +227,8 @@ def empty_like(prototype: ArrayOrSymbol, dtype: DTypeLike = None, device: Contex
 
     Args:
         prototype: ndarray or symbol.
-        dtype: default that of the prototype.
-        device: has no effect: it is where the prototype is.
+        dtype: dtype of the result; defaults to that of the prototype.
+        device: has no effect; the result is on the device of the prototype.
         order: "C".
         subok, shape: only False and None.
 
@@ -236,7 +236,7 @@ def empty_like(prototype: ArrayOrSymbol, dtype: DTypeLike = None, device: Contex
         An ndarray of the prototype's shape.
 
     Raises:
-        NotImplementedError: another order; `subok` or `shape` is given.
+        NotImplementedError: `order` is not "C", or `subok` or `shape` is given.
     """
     return _create.empty_like(prototype, dtype, order, subok, shape)
 
@@ -262,16 +262,16 @@ def positive(x: ArrayOrSymbol, out: ArrayOrSymbol | None = None, **kwargs: Any) 
     """+x, a copy.
 
     Args:
-        x: ndarray or symbol; a number gives a number.
+        x: ndarray, symbol or number; for a number the result is a number.
         out: ndarray to write to.
-        kwargs: NumPy's ufunc options (`where`, `order`, ...), at their defaults.
+        kwargs: NumPy's ufunc options (`where`, `order`, ...); only their defaults are supported.
 
     Returns:
         An ndarray.
 
     Raises:
-        TypeError: x is something else, such as a list; an unknown option.
-        NotImplementedError: an option is not at its default.
+        TypeError: x is of another type, such as a list, or an option is unknown.
+        NotImplementedError: an option does not have its default value.
     """
     check_ufunc_options("positive", kwargs)
     return np.positive(x) if is_number(x) else call("_np_copy", [x], out)

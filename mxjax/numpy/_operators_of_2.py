@@ -69,7 +69,7 @@ def qr(a: ArrayOrSymbol, mode: str = "reduced") -> tuple[Any, Any]:
         Q (..., m, k) and R (..., k, n), where k is the smaller of m and n.
 
     Raises:
-        NotImplementedError: another mode.
+        NotImplementedError: an unsupported mode.
         MXNetError: `a` has fewer than two axes.
 
     Example:

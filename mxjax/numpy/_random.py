@@ -36,9 +36,9 @@ def uniform(flavour: Flavour, low: Operand = 0.0, high: Operand = 1.0, size: Sha
 
     Args:
         low, high: numbers or ndarrays, which broadcast.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
         dtype: float16, float32 (default) or float64.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -46,7 +46,7 @@ def uniform(flavour: Flavour, low: Operand = 0.0, high: Operand = 1.0, size: Sha
 
     Raises:
         ValueError: a parameter is neither an ndarray nor a number, such as a list.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> mx.np.random.uniform(-1, 1, size=(2, 3)).shape
@@ -64,9 +64,9 @@ def normal(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: Sha
     Args:
         loc: the mean, a number or ndarray.
         scale: the standard deviation, a number or ndarray.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
         dtype: float16, float32 (default) or float64.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -74,7 +74,7 @@ def normal(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: Sha
 
     Raises:
         ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `scale` is negative.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> mx.np.random.normal(0, 1, size=(2, 3)).shape
@@ -92,9 +92,9 @@ def lognormal(flavour: Flavour, mean: Operand = 0.0, sigma: Operand = 1.0, size:
     Args:
         mean: the normal distribution's mean, a number or ndarray.
         sigma: its standard deviation, a number or ndarray.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
         dtype: float16, float32 (default) or float64.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -102,7 +102,7 @@ def lognormal(flavour: Flavour, mean: Operand = 0.0, sigma: Operand = 1.0, size:
 
     Raises:
         ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `sigma` is negative.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> (mx.np.random.lognormal(0, 1, size=3) > 0).all()
@@ -118,9 +118,9 @@ def laplace(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: Sh
     Args:
         loc: the mean, a number or ndarray.
         scale: its width, a number or ndarray.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
         dtype: float16, float32 (default) or float64.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -128,7 +128,7 @@ def laplace(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: Sh
 
     Raises:
         ValueError: a parameter is neither an ndarray nor a number, such as a list.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> mx.np.random.laplace(0, 1, size=(2, 3)).shape
@@ -143,8 +143,8 @@ def f(flavour: Flavour, dfnum: Operand, dfden: Operand, size: ShapeLike | None =
 
     Args:
         dfnum, dfden: degrees of freedom of numerator and denominator, numbers or ndarrays.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
-        ctx: default the current context.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         An ndarray of draws.
@@ -167,8 +167,8 @@ def logistic(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: S
     Args:
         loc: the mean, a number or ndarray.
         scale: its width, a number or ndarray.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
-        ctx: default the current context.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -176,7 +176,7 @@ def logistic(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: S
 
     Raises:
         ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `scale` is negative.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> mx.np.random.logistic(0, 1, size=(2, 3)).shape
@@ -192,8 +192,8 @@ def gumbel(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: Sha
     Args:
         loc: the place of the greatest density, a number or ndarray.
         scale: its width, a number or ndarray.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
-        ctx: default the current context.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -201,7 +201,7 @@ def gumbel(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: Sha
 
     Raises:
         ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `scale` is negative.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> mx.np.random.gumbel(0, 1, size=(2, 3)).shape
@@ -216,8 +216,8 @@ def exponential(flavour: Flavour, scale: Operand = 1.0, size: ShapeLike | None =
 
     Args:
         scale: the mean, a number or ndarray.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
-        ctx: default the current context.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -225,7 +225,7 @@ def exponential(flavour: Flavour, scale: Operand = 1.0, size: ShapeLike | None =
 
     Raises:
         ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `scale` is negative.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> (mx.np.random.exponential(2, size=3) >= 0).all()
@@ -240,8 +240,8 @@ def rayleigh(flavour: Flavour, scale: Operand = 1.0, size: ShapeLike | None = No
 
     Args:
         scale: the normal draws' standard deviation, a number or ndarray.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
-        ctx: default the current context.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -249,7 +249,7 @@ def rayleigh(flavour: Flavour, scale: Operand = 1.0, size: ShapeLike | None = No
 
     Raises:
         ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `scale` is negative.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> (mx.np.random.rayleigh(1, size=3) >= 0).all()
@@ -264,8 +264,8 @@ def weibull(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Co
 
     Args:
         a: its shape, a number or ndarray above 0.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
-        ctx: default the current context.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -273,7 +273,7 @@ def weibull(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Co
 
     Raises:
         ValueError: `a` is neither an ndarray nor a positive number.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> (mx.np.random.weibull(2, size=3) >= 0).all()
@@ -288,8 +288,8 @@ def pareto(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Con
 
     Args:
         a: its shape, a number or ndarray above 0.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
-        ctx: default the current context.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -297,7 +297,7 @@ def pareto(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Con
 
     Raises:
         ValueError: `a` is neither an ndarray nor a positive number.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> (mx.np.random.pareto(3, size=3) >= 0).all()
@@ -312,8 +312,8 @@ def power(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Cont
 
     Args:
         a: the exponent and one more, a number or ndarray above 0.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
-        ctx: default the current context.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to write to.
 
     Returns:
@@ -321,7 +321,7 @@ def power(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Cont
 
     Raises:
         ValueError: `a` is neither an ndarray nor a positive number.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> mx.np.random.power(3, size=(2, 3)).shape
@@ -337,9 +337,9 @@ def gamma(flavour: Flavour, shape: Operand, scale: Operand = 1.0, size: ShapeLik
     Args:
         shape: a number or ndarray above 0: the mean is shape · scale.
         scale: a number or ndarray.
-        size: int or tuple of ints: shape of the draws, where there is no `out`; default that of the parameters.
+        size: int or tuple of ints: shape of the result if there is no `out`; defaults to that of the parameters.
         dtype: float16, float32 (default) or float64.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -347,7 +347,7 @@ def gamma(flavour: Flavour, shape: Operand, scale: Operand = 1.0, size: ShapeLik
 
     Raises:
         ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `shape` is not positive.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> mx.np.random.gamma(mx.np.array([1, 5]), 2).shape
@@ -365,16 +365,16 @@ def beta(flavour: Flavour, a: Operand, b: Operand, size: ShapeLike | None = None
 
     Args:
         a, b: numbers or ndarrays above 0: the mean is a / (a + b).
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
         dtype: float16, float32 (default) or float64.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         An ndarray of draws.
 
     Raises:
         ValueError: a parameter is neither an ndarray nor a number, such as a list, or is not positive.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> mx.np.random.beta(1, 3, size=(2, 3)).shape
@@ -390,16 +390,16 @@ def chisquare(flavour: Flavour, df: Any, size: ShapeLike | None = None, dtype: D
 
     Args:
         df: how many squares (degrees of freedom), a number or ndarray above 0.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
         dtype: float16, float32 (default) or float64.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         An ndarray of draws.
 
     Raises:
         ValueError: a number `df` is not positive.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> (mx.np.random.chisquare(2, size=3) >= 0).all()
@@ -455,9 +455,9 @@ def randint(flavour: Flavour, low: int, high: int | None = None, size: ShapeLike
     Args:
         low: the least integer, or the end where `high` is missing.
         high: the end, itself not drawn.
-        size: int or tuple of ints: shape of the draws; default a single one.
+        size: int or tuple of ints: shape of the result; by default a single draw.
         dtype: int64 (default) or int32.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -484,10 +484,10 @@ def choice(flavour: Flavour, a: ArrayOrSymbol | int, size: ShapeLike | None = No
 
     Args:
         a: an int or an ndarray of one dimension.
-        size: int or tuple of ints: shape of the draws; default a single one.
+        size: int or tuple of ints: shape of the result; by default a single draw.
         replace: whether an element can be drawn again.
         p: ndarray with the probabilities; default all equal.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill, where `a` is an int.
 
     Returns:
@@ -559,7 +559,7 @@ def multivariate_normal(flavour: Flavour, mean: Operand, cov: ArrayOrSymbol, siz
 
     Raises:
         NotImplementedError: check_valid or tol.
-        TypeError: mean or cov is no ndarray.
+        TypeError: mean or cov is not an ndarray.
 
     Example:
         >>> mx.np.random.multivariate_normal(mx.np.zeros(2), mx.np.eye(2), size=3).shape

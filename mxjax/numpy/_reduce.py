@@ -25,8 +25,8 @@ def sum(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, keepdims: 
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
-        dtype: of the result; default that of `a`, int64 for booleans.
+        axis: int or tuple of ints; None for all axes.
+        dtype: dtype of the result; defaults to that of `a`, int64 for booleans.
         keepdims: keep reduced axes with size 1.
         initial: a number to begin with.
         out: ndarray to write to.
@@ -35,8 +35,8 @@ def sum(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, keepdims: 
         An ndarray without the reduced axes.
 
     Raises:
-        TypeError: `a` is no ndarray or symbol.
-        MXNetError: an axis out of range.
+        TypeError: `a` is not an ndarray or symbol.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> a = mx.np.array([[1, 2], [3, 4]])
@@ -61,8 +61,8 @@ def prod(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, keepdims:
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
-        dtype: of the result; default that of `a`, int64 for booleans.
+        axis: int or tuple of ints; None for all axes.
+        dtype: dtype of the result; defaults to that of `a`, int64 for booleans.
         keepdims: keep reduced axes with size 1.
         initial: only None.
         out: ndarray to write to.
@@ -71,7 +71,7 @@ def prod(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, keepdims:
         An ndarray without the reduced axes.
 
     Raises:
-        TypeError: `a` is no ndarray or symbol.
+        TypeError: `a` is not an ndarray or symbol.
         MXNetError: `initial` is given, or an axis is out of range.
 
     Example:
@@ -88,8 +88,8 @@ def product(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, keepdi
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
-        dtype: of the result; default that of `a`, int64 for booleans.
+        axis: int or tuple of ints; None for all axes.
+        dtype: dtype of the result; defaults to that of `a`, int64 for booleans.
         keepdims: keep reduced axes with size 1.
         initial: only None.
         out: ndarray to write to.
@@ -112,8 +112,8 @@ def cumsum(a: ArrayOrSymbol, axis: int | None = None, dtype: DTypeLike = None, o
 
     Args:
         a: ndarray or symbol.
-        axis: the axis; None: of the flattened array.
-        dtype: of the result; default that of `a`, int64 for booleans.
+        axis: the axis; None for the flattened array.
+        dtype: dtype of the result; defaults to that of `a`, int64 for booleans.
         out: ndarray to write to.
 
     Returns:
@@ -136,8 +136,8 @@ def mean(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Arra
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
-        dtype: of the result; default that of `a`, float32 for integers.
+        axis: int or tuple of ints; None for all axes.
+        dtype: dtype of the result; defaults to that of `a`, float32 for integers.
         out: ndarray to write to.
         keepdims: keep reduced axes with size 1.
 
@@ -145,8 +145,8 @@ def mean(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Arra
         An ndarray without the reduced axes.
 
     Raises:
-        TypeError: `a` is no ndarray or symbol.
-        MXNetError: an axis out of range.
+        TypeError: `a` is not an ndarray or symbol.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> mx.np.mean(mx.np.array([[1, 2], [3, 6]]), axis=1)
@@ -161,18 +161,18 @@ def std(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Array
 
     Args:
         a: ndarray or symbol; give integers a `dtype`.
-        axis: int or tuple of ints; None: all.
-        dtype: of the result; default that of `a`.
+        axis: int or tuple of ints; None for all axes.
+        dtype: dtype of the result; defaults to that of `a`.
         out: ndarray to write to.
-        ddof: the squares are divided by the count less this.
+        ddof: the sum of squares is divided by the number of elements minus `ddof`.
         keepdims: keep reduced axes with size 1.
 
     Returns:
         An ndarray without the reduced axes.
 
     Raises:
-        TypeError: `a` is no ndarray or symbol.
-        MXNetError: an axis out of range.
+        TypeError: `a` is not an ndarray or symbol.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> mx.np.std(mx.np.array([[1, 3], [2, 6]]), axis=1)
@@ -187,18 +187,18 @@ def var(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Array
 
     Args:
         a: ndarray or symbol; give integers a `dtype`.
-        axis: int or tuple of ints; None: all.
-        dtype: of the result; default that of `a`.
+        axis: int or tuple of ints; None for all axes.
+        dtype: dtype of the result; defaults to that of `a`.
         out: ndarray to write to.
-        ddof: the squares are divided by the count less this.
+        ddof: the sum of squares is divided by the number of elements minus `ddof`.
         keepdims: keep reduced axes with size 1.
 
     Returns:
         An ndarray without the reduced axes.
 
     Raises:
-        TypeError: `a` is no ndarray or symbol.
-        MXNetError: an axis out of range.
+        TypeError: `a` is not an ndarray or symbol.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> a = mx.np.array([1, 2, 3])
@@ -214,7 +214,7 @@ def max(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: No
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         keepdims: keep reduced axes with size 1.
         initial: only None.
         out: ndarray to write to.
@@ -223,7 +223,7 @@ def max(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: No
         An ndarray without the reduced axes.
 
     Raises:
-        MXNetError: `initial` is given, there is no element to choose, or an axis is out of range.
+        MXNetError: `initial` is given, there are no elements to reduce, or an axis is out of range.
 
     Example:
         >>> mx.np.max(mx.np.array([[1, 5], [4, 2]]), axis=0)
@@ -239,7 +239,7 @@ def min(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: No
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         keepdims: keep reduced axes with size 1.
         initial: only None.
         out: ndarray to write to.
@@ -248,7 +248,7 @@ def min(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: No
         An ndarray without the reduced axes.
 
     Raises:
-        MXNetError: `initial` is given, there is no element to choose, or an axis is out of range.
+        MXNetError: `initial` is given, there are no elements to reduce, or an axis is out of range.
 
     Example:
         >>> mx.np.min(mx.np.array([[1, 5], [4, 2]]), axis=0)
@@ -264,7 +264,7 @@ def amax(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: N
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         keepdims: keep reduced axes with size 1.
         initial: only None.
         out: ndarray to write to.
@@ -273,7 +273,7 @@ def amax(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: N
         An ndarray without the reduced axes.
 
     Raises:
-        MXNetError: `initial` is given, there is no element to choose, or an axis is out of range.
+        MXNetError: `initial` is given, there are no elements to reduce, or an axis is out of range.
 
     Example:
         >>> mx.np.amax(mx.np.array([1, 5, 3]))
@@ -288,7 +288,7 @@ def amin(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: N
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         keepdims: keep reduced axes with size 1.
         initial: only None.
         out: ndarray to write to.
@@ -297,7 +297,7 @@ def amin(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: N
         An ndarray without the reduced axes.
 
     Raises:
-        MXNetError: `initial` is given, there is no element to choose, or an axis is out of range.
+        MXNetError: `initial` is given, there are no elements to reduce, or an axis is out of range.
 
     Example:
         >>> mx.np.amin(mx.np.array([1, 5, 3]))
@@ -311,7 +311,7 @@ def all(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, out: ArrayO
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         keepdims: keep reduced axes with size 1.
         out: ndarray to write to.
 
@@ -319,7 +319,7 @@ def all(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, out: ArrayO
         An ndarray of booleans without the reduced axes.
 
     Raises:
-        MXNetError: an axis out of range.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> mx.np.all(mx.np.array([[1, 0], [1, 1]]), axis=1)
@@ -333,7 +333,7 @@ def any(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, out: ArrayO
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         keepdims: keep reduced axes with size 1.
         out: ndarray to write to.
 
@@ -341,7 +341,7 @@ def any(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, out: ArrayO
         An ndarray of booleans without the reduced axes.
 
     Raises:
-        MXNetError: an axis out of range.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> mx.np.any(mx.np.array([[1, 0], [0, 0]]), axis=1)
@@ -355,7 +355,7 @@ def sometrue(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, out: A
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         keepdims: keep reduced axes with size 1.
         out: ndarray to write to.
 
@@ -363,7 +363,7 @@ def sometrue(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, out: A
         An ndarray of booleans without the reduced axes.
 
     Raises:
-        MXNetError: an axis out of range.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> mx.np.sometrue(mx.np.array([0, 0, 3]))
@@ -377,14 +377,14 @@ def argmax(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None 
 
     Args:
         a: ndarray or symbol.
-        axis: the axis; None: in the flattened array.
+        axis: the axis; None for the flattened array.
         out: ndarray to write to.
 
     Returns:
         Positions (int64), without the axis.
 
     Raises:
-        MXNetError: the axis is no int, or out of range.
+        MXNetError: the axis is not an int, or is out of range.
 
     Example:
         >>> mx.np.argmax(mx.np.array([[1, 5, 5], [9, 2, 3]]), axis=1)
@@ -398,14 +398,14 @@ def argmin(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None 
 
     Args:
         a: ndarray or symbol.
-        axis: the axis; None: in the flattened array.
+        axis: the axis; None for the flattened array.
         out: ndarray to write to.
 
     Returns:
         Positions (int64), without the axis.
 
     Raises:
-        MXNetError: the axis is no int, or out of range.
+        MXNetError: the axis is not an int, or is out of range.
 
     Example:
         >>> mx.np.argmin(mx.np.array([[1, 5, 5], [9, 2, 3]]), axis=1)
@@ -420,7 +420,7 @@ def average(a: ArrayOrSymbol, axis: Axes = None, weights: ArrayOrSymbol | None =
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         weights: ndarray of the shape of a, or a vector along the one axis; default all equal.
         returned: also return the sum of the weights.
         out: ndarray to write to.
@@ -446,7 +446,7 @@ def percentile(a: ArrayOrSymbol, q: Operand, axis: Axes = None, out: ArrayOrSymb
     Args:
         a: ndarray or symbol.
         q: a number, or an ndarray of them, in [0, 100].
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         out: ndarray to write to.
         overwrite_input: only None.
         interpolation: "linear", "lower", "higher", "midpoint" or "nearest", between two elements.
@@ -458,7 +458,7 @@ def percentile(a: ArrayOrSymbol, q: Operand, axis: Axes = None, out: ArrayOrSymb
     Raises:
         NotImplementedError: `overwrite_input` is given.
         ValueError: a percentile is not in [0, 100].
-        MXNetError: another interpolation.
+        MXNetError: an unknown interpolation.
 
     Example:
         >>> a = mx.np.array([[1, 2, 3], [4, 6, 8]])
@@ -482,7 +482,7 @@ def quantile(a: ArrayOrSymbol, q: Any, axis: Axes = None, out: ArrayOrSymbol | N
     Args:
         a: ndarray or symbol.
         q: a number, or an ndarray of them, in [0, 1].
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         out: ndarray to write to.
         overwrite_input: only None.
         interpolation: "linear", "lower", "higher", "midpoint" or "nearest", between two elements.
@@ -494,7 +494,7 @@ def quantile(a: ArrayOrSymbol, q: Any, axis: Axes = None, out: ArrayOrSymbol | N
     Raises:
         NotImplementedError: `overwrite_input` is given.
         ValueError: a quantile is not in [0, 1].
-        MXNetError: another interpolation.
+        MXNetError: an unknown interpolation.
 
     Example:
         >>> mx.np.quantile(mx.np.array([1, 2, 3, 5]), 0.5)
@@ -509,7 +509,7 @@ def median(a: ArrayOrSymbol, axis: Axes = None, out: ArrayOrSymbol | None = None
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         out: ndarray to write to.
         overwrite_input: only None.
         keepdims: keep reduced axes with size 1.
@@ -540,7 +540,7 @@ def bincount(x: ArrayOrSymbol, weights: ArrayOrSymbol | None = None, minlength: 
 
     Raises:
         ValueError: `minlength` is negative.
-        MXNetError: `x` is no vector of integers, or one of them is negative.
+        MXNetError: `x` is not a vector of integers, or one of them is negative.
 
     Example:
         >>> x = mx.np.array([0, 1, 1, 3], dtype="int32")

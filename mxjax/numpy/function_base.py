@@ -22,8 +22,8 @@ def meshgrid(*xi: ArrayOrSymbol, **kwargs: Any) -> list[Any]:
         A list with an ndarray for each vector; all have one shape, unless `sparse`.
 
     Raises:
-        ValueError: another `indexing`.
-        TypeError: another keyword.
+        ValueError: an unknown `indexing`.
+        TypeError: an unknown keyword.
 
     Example:
         >>> x, y = mx.np.meshgrid(mx.np.array([1, 2]), mx.np.array([3, 4, 5]))

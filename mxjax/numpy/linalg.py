@@ -196,13 +196,13 @@ def eigh(a: ArrayOrSymbol, UPLO: str = "L") -> tuple[Any, Any]:  # noqa: N803
 
     Args:
         a: ndarray or symbol (..., n, n).
-        UPLO: which triangle is looked at: "L" the lower one, "U" the upper one.
+        UPLO: the triangle to read: "L" for the lower one, "U" for the upper one.
 
     Returns:
         A tuple of the eigenvalues (..., n), rising, and the eigenvectors (..., n, n), which are columns.
 
     Raises:
-        MXNetError: the matrices are not square; another UPLO.
+        MXNetError: the matrices are not square; an unknown `UPLO`.
 
     Example:
         >>> values, vectors = mx.np.linalg.eigh(mx.np.array([[2, 1], [1, 2]]))
@@ -219,13 +219,13 @@ def eigvalsh(a: ArrayOrSymbol, UPLO: str = "L") -> Any:  # noqa: N803
 
     Args:
         a: ndarray or symbol (..., n, n).
-        UPLO: which triangle is looked at: "L" the lower one, "U" the upper one.
+        UPLO: the triangle to read: "L" for the lower one, "U" for the upper one.
 
     Returns:
         An ndarray (..., n), rising.
 
     Raises:
-        MXNetError: the matrices are not square; another UPLO.
+        MXNetError: the matrices are not square; an unknown `UPLO`.
 
     Example:
         >>> mx.np.linalg.eigvalsh(mx.np.array([[2, 1], [1, 2]])).round(2)
@@ -311,7 +311,7 @@ def norm(x: ArrayOrSymbol, ord: float | str | None = None, axis: Axes = None, ke
 
     Raises:
         TypeError: axis is neither None, an int nor a tuple of ints.
-        MXNetError: another ord.
+        MXNetError: an unknown `ord`.
 
     Example:
         >>> a = mx.np.array([[3, 4], [6, 8]])
@@ -368,7 +368,7 @@ def diagonal(a: ArrayOrSymbol, offset: int = 0) -> Any:
 
     Args:
         a: ndarray or symbol, a matrix or a vector.
-        offset: which diagonal: 0 the main one, above it positive, below it negative.
+        offset: the diagonal: 0 for the main diagonal, positive above it, negative below it.
 
     Returns:
         An ndarray.
@@ -445,7 +445,7 @@ def trace(a: ArrayOrSymbol, offset: int = 0) -> Any:
 
     Args:
         a: ndarray or symbol (m, n, ...).
-        offset: which diagonal: 0 the main one, above it positive, below it negative.
+        offset: the diagonal: 0 for the main diagonal, positive above it, negative below it.
 
     Returns:
         An ndarray (...).

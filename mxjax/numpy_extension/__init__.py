@@ -36,7 +36,7 @@ def reshape(a: _Any, newshape: _Any, reverse: bool = False, order: str = "C") ->
         An ndarray of the new shape.
 
     Raises:
-        MXNetError: the elements do not fit the shape.
+        MXNetError: the number of elements does not match the shape.
 
     Example:
         >>> a = mx.np.zeros((2, 3, 4))
@@ -73,7 +73,7 @@ def constraint_check(x: _Any, msg: str = "Constraint violated.") -> _Any:
         msg: what the error says.
 
     Returns:
-        An ndarray of one boolean, without dimensions.
+        A zero-dimensional boolean ndarray.
 
     Raises:
         ValueError: some element is false; the message is `msg`.

@@ -38,7 +38,7 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
         (outputs stacked along a new axis 0, states after the last call), in the structures that `body` returned.
 
     Raises:
-        AssertionError: something is no ndarray.
+        AssertionError: an argument is not an ndarray.
 
     Example:
         >>> outs, state = mx.npx.foreach(lambda x, s: (x + s, s * 2), mx.np.array([1, 2, 3]), mx.np.array(1))

@@ -22,9 +22,9 @@ def bernoulli(flavour: Flavour, prob: Operand | None = None, logit: Operand | No
 
     Args:
         prob, logit: one of them, a number or ndarray.
-        size: int or tuple of ints: shape of the draws; default that of the parameter.
-        dtype: default float32.
-        ctx: default the current context.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameter.
+        dtype: dtype of the result; defaults to float32.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -62,7 +62,7 @@ def categorical(flavour: Flavour, data: ArrayOrSymbol, shape: ShapeLike = (), ge
         An ndarray (..., *shape) of class numbers; with `get_prob` a list of it and the logarithms.
 
     Raises:
-        MXNetError: another dtype.
+        MXNetError: an unsupported dtype.
 
     Example:
         >>> mx.npx.random.categorical(mx.np.array([[0, 1], [1, 0]]), shape=3)
@@ -89,7 +89,7 @@ def multinomial(flavour: Flavour, n: Any, p: ArrayOrSymbol | None, shape: ShapeL
         An ndarray (*n's shape, *shape, classes).
 
     Raises:
-        TypeError: n or p is no ndarray.
+        TypeError: n or p is not an ndarray.
 
     Example:
         >>> mx.npx.random.multinomial(mx.np.array([7, 2]), mx.np.array([[0, 1], [1, 0]]))
@@ -107,8 +107,8 @@ def uniform_n(flavour: Flavour, low: Operand = 0.0, high: Operand = 1.0, batch_s
     Args:
         low, high: numbers or ndarrays, which broadcast.
         batch_shape: int or tuple of ints; default one draw for each.
-        dtype: default float32.
-        ctx: default the current context.
+        dtype: dtype of the result; defaults to float32.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         Draws of shape (*batch_shape, *shape of the parameters).
@@ -131,8 +131,8 @@ def normal_n(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, batch_s
         loc: the mean, a number or ndarray.
         scale: the standard deviation, a number or ndarray.
         batch_shape: int or tuple of ints; default one draw for each.
-        dtype: default float32.
-        ctx: default the current context.
+        dtype: dtype of the result; defaults to float32.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         Draws of shape (*batch_shape, *shape of the parameters).

@@ -69,7 +69,7 @@ def load(file: str | os.PathLike) -> Any:
     Raises:
         ValueError: NumPy semantics are off; `npx.set_np()` turns them on.
         OSError: there is no such file.
-        MXNetError: the file is no file of arrays.
+        MXNetError: the file is not a file of arrays.
 
     Example:
         >>> mx.npx.set_np()
@@ -97,7 +97,7 @@ def savez(file: str | os.PathLike, *args: NDArray, **kwds: NDArray) -> None:
 
     Raises:
         ValueError: NumPy semantics are off; a name is there twice.
-        TypeError: something is no ndarray.
+        TypeError: an argument is not an ndarray.
 
     Example:
         >>> mx.npx.set_np()

@@ -168,7 +168,7 @@ class Call:
         return self._model.parameter(f"{self.name}_{suffix}", value)
 
     def make(self, count: float) -> None:
-        """Says that a constant of so many elements will be made; raises MXNetError where a file makes too many."""
+        """Says that a constant of so many elements will be made; raises MXNetError if a file makes too many."""
         self._model.made += max(count, 0)
         self.need(self._model.made <= _MOST_MADE, f"constants of {count:.0f} elements; all may have {_MOST_MADE}")
 

@@ -209,7 +209,7 @@ def _one(yes: bool, no: bool) -> bool:
 
 
 def need_numbers(shapes: Sequence[Shape]) -> None:
-    """Raises NotKnown where a size is a symbol."""
+    """Raises NotKnown if a size is a symbol."""
     if any(isinstance(n, Size) for s in shapes if s for n in s):
         raise NotKnown
 
@@ -281,7 +281,7 @@ def _never(*_: Any) -> bool:
 
 
 def told(op: Op, params: dict[str, Any], ins: Sequence[Shape], outs: Sequence[Shape]) -> list[Shape] | None:
-    """Returns the shapes of the outputs for known inputs, by exact rules alone, or None where they do not say.
+    """Returns the shapes of the outputs for known inputs, by exact rules alone, or None if they do not say.
 
     outs: what the operator's FInferShape, where it has one, has said for these inputs.
     """

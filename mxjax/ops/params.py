@@ -36,7 +36,7 @@ __all__ = ["Count", "DType", "DTypeLike", "Floats", "Fraction", "Lengths", "Mayb
 
 
 class UnknownType(MXNetError, TypeError):
-    """A value is no dtype; in MXNet this is NumPy's TypeError, which it also is."""
+    """A value is not a dtype; in MXNet this is NumPy's TypeError, which it also is."""
 
 
 class Range(NamedTuple):

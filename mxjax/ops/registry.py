@@ -165,7 +165,7 @@ class Op:
         return _params.parse(self.name, self.params, given)
 
     def require_arrays(self, count: int) -> None:
-        """Raises MXNetError where an operator of any number of arrays was given none."""
+        """Raises MXNetError if an operator of any number of arrays was given none."""
         if not count and self.variadic and not self.input_names and "FListInputNames" not in self._attrs:
             raise MXNetError(f"operator {self.name} takes at least one array")
 

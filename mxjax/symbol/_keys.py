@@ -61,7 +61,7 @@ def positions(outputs: list[Entry], names: list[str], key: object) -> list[int]:
 
 
 def refuse_as_array(outputs: list[Entry], construct: str) -> None:
-    """Raises NotImplementedForSymbol where one output stands for an array and so has rows that nobody knows."""
+    """Raises NotImplementedForSymbol if one output stands for an array and so has rows that nobody knows."""
     if len(outputs) != 1 or not ArrayScope._current.value.active:
         return
     node = outputs[0][0]

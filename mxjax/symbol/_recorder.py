@@ -77,7 +77,8 @@ class Recorder:
         """Notes the call of a kernel; returns its visible results.
 
         Raises:
-            MXNetError: it writes into an array, an argument has no place in the graph, or the kernel is no operator.
+            MXNetError: it writes into an array, an argument has no place in the graph, or the kernel is not an
+                operator.
         """
         if out is not None:
             raise MXNetError(_IN_PLACE)
@@ -339,7 +340,7 @@ def set_variable(arrays: NDArray | Sequence[NDArray], variables: Symbol | Sequen
         variables: a variable for each.
 
     Raises:
-        MXNetError: a symbol is no variable, or an array stands for another one already.
+        MXNetError: a symbol is not a variable, or an array stands for another one already.
     """
     arrays = _results(arrays)
     variables = [variables] if isinstance(variables, Symbol) else list(variables)

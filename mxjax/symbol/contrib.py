@@ -33,7 +33,7 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: object, init_stat
         (outputs stacked along a new axis 0, states after the last call), in the structures that `body` returned.
 
     Raises:
-        AssertionError: something is no symbol, an input is not used, or the states change their structure.
+        AssertionError: an argument is not a symbol, an input is not used, or the states change their structure.
 
     Example:
         >>> data, state = mx.sym.var("data"), mx.sym.var("state")

@@ -319,7 +319,7 @@ class Symbol(_Base):
         return self._infer_shape(args, kwargs)
 
     def _check_names(self, what: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        """Raises MXNetError where something is said of an input that the symbol does not have."""
+        """Raises MXNetError if something is said of an input that the symbol does not have."""
         graph = self._lower()
         unknown = [n for n in kwargs if n not in graph.args and n not in graph.aux] if kwargs else \
             args[len(graph.args):]
@@ -383,7 +383,7 @@ class Symbol(_Base):
         """Writes `tojson()` to a file.
 
         Raises:
-            TypeError: `fname` is no path.
+            TypeError: `fname` is not a path.
             MXNetError: the file cannot be written; what was there is there still.
         """
         if not isinstance(fname, (str, os.PathLike)):
@@ -450,7 +450,7 @@ class Symbol(_Base):
             stype_dict: storage types of arguments by name.
             shared_arg_names, shared_exec: arguments whose arrays are taken from another executor.
             shared_buffer: arrays by name that are used (and filled) where they are large enough.
-            kwargs: shapes of arguments by name; what is no shape is ignored.
+            kwargs: shapes of arguments by name; what is not a shape is ignored.
 
         Raises:
             MXNetError: shapes cannot be worked out, or contradict each other.
@@ -515,7 +515,7 @@ class Symbol(_Base):
             kwargs: options of the backend.
 
         Raises:
-            TypeError: `backend` is no text.
+            TypeError: `backend` is not a string.
             RuntimeError: the backend made parameters, and there is no dictionary for them.
         """
         if not isinstance(backend, str):
@@ -634,7 +634,7 @@ def Variable(name: str, attr: dict[str, str] | None = None, shape: ShapeLike | N
         kwargs: attributes of the form __name__.
 
     Raises:
-        TypeError: the name is no text.
+        TypeError: the name is not a string.
         ValueError: an attribute's name is not of the form __name__.
     """
     if not isinstance(name, str):
@@ -666,7 +666,7 @@ def Group(symbols: Sequence[Symbol], create_fn: Callable = Symbol) -> Symbol:  #
     """A symbol with the outputs of several.
 
     Raises:
-        TypeError: something is no symbol.
+        TypeError: an argument is not a symbol.
     """
     if not symbols or any(not isinstance(s, Symbol) for s in symbols):
         raise TypeError("Expected a list of symbols as input")
@@ -677,7 +677,7 @@ def load(fname: str | os.PathLike) -> Symbol:
     """A symbol from a JSON file of any MXNet version.
 
     Raises:
-        TypeError: `fname` is no path.
+        TypeError: `fname` is not a path.
         MXNetError: the file is damaged; the message names it and the node.
     """
     if not isinstance(fname, (str, os.PathLike)):
@@ -758,7 +758,7 @@ def _text(op: registry.Op, key: str, value: object, canonical: dict[str, Any]) -
 
 
 def _numbered(op: registry.Op, entries: list[Entry], named: dict[str, Symbol], given: Any) -> list[Entry | None]:
-    """Inputs of an operator of any number of them, by position and as arg0, arg1, ...; None where one is missing.
+    """Inputs of an operator of any number of them, by position and as arg0, arg1, ...; None if one is missing.
 
     given: how many the user says there are, if at all.
     """

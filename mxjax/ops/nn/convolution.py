@@ -69,7 +69,7 @@ def _check_weight(operator: str, weight: Array, expected: tuple[int | None, ...]
 
 
 def _check_groups(operator: str, bias: Array | None, channels: int, num_filter: int, num_group: int) -> None:
-    """Raises MXNetError where groups do not divide the channels, or the bias has another length."""
+    """Raises MXNetError if groups do not divide the channels, or the bias has another length."""
     if channels % num_group or num_filter % num_group:
         raise MXNetError(f"operator {operator}: num_group={num_group} must divide the {channels} channels of the data "
                          f"and num_filter={num_filter}")

@@ -42,7 +42,7 @@ def fully_connected(data: Array, weight: Array, bias: Array | None = None, *, nu
                     no_bias: bool = False, flatten: bool = True) -> Array:
     """data · weightᵀ + bias.
 
-    data: (batch, ...) float, flattened to (batch, features) unless `flatten` is off, which maps the last axis;
+    data: (batch, ...) float, flattened to (batch, features) unless `flatten` is False, which maps the last axis;
     weight: (num_hidden, features); bias: (num_hidden,) -> (batch, num_hidden) or (..., num_hidden).
     """
     if flatten:

@@ -30,7 +30,7 @@ def whole(dtype: Any) -> Any:
 
 
 def no_bool(name: str, *arrays: Array) -> None:
-    """Raises MXNetError where an array is of booleans."""
+    """Raises MXNetError if an array is of booleans."""
     if any(a.dtype == jnp.bool_ for a in arrays):
         raise MXNetError(f"operator {name} does not take boolean arrays")
 
@@ -43,7 +43,7 @@ def need_int(name: str, *arrays: Array) -> None:
 
 
 def _common(name: str, a: Array, b: Array) -> Any:
-    """The one dtype of both; raises MXNetError where they differ."""
+    """The one dtype of both; raises MXNetError if they differ."""
     if a.dtype != b.dtype:
         raise MXNetError(f"operator {name}: the dtypes of both arrays must agree, they are {a.dtype} and {b.dtype}")
     return a.dtype

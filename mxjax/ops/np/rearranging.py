@@ -23,7 +23,7 @@ Dims = Sequence[int | None]
 
 # ------------------------------------------------------------ reshape
 def _completed(name: str, source: Dims, target: list[int | None], computed: int | None) -> tuple[int | None, ...]:
-    """`target` with the dimension at `computed` worked out from the sizes; raises MXNetError where they do not fit."""
+    """`target` with the dimension at `computed` worked out from the sizes; raises MXNetError if they do not fit."""
     mistake = MXNetError(f"operator {name}: cannot reshape an array of shape {tuple(source)} into {tuple(target)}")
     rest = tuple([n for i, n in enumerate(target) if i != computed])
     if not known(tuple(source)) or not known(rest):

@@ -112,7 +112,7 @@ def arange(*, start: float, stop: float | None = None, step: float = 1.0, repeat
 @register("_linspace", aliases=("_npi_linspace",), wide=True)
 def linspace(*, start: float, stop: float, num: int, endpoint: bool = True, ctx: str = "",
              dtype: DType = "float32") -> Array:
-    """`num` evenly spaced numbers from start to stop, which is the last of them unless `endpoint` is off.
+    """`num` evenly spaced numbers from start to stop, which is the last of them unless `endpoint` is False.
 
     All are computed in float64; integers drop the fraction.
     """

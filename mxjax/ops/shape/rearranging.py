@@ -94,7 +94,7 @@ def _split(size: int | None, left: int, right: int, mistake: Any) -> list[int | 
 
 
 def _target(params: dict[str, Any], source: Dims) -> tuple[int | None, ...] | None:
-    """Returns the shape that Reshape's parameters ask for; None where they ask for none."""
+    """Returns the shape that Reshape's parameters ask for; None if they ask for none."""
     if params["shape"]:
         return reshaped(source, params["shape"], params["reverse"])
     target = list(params["target_shape"])  # the form of old versions: 0 is computed, -1 does not exist
@@ -243,7 +243,7 @@ def expand_dims(data: Array, *, axis: int) -> Array:
 
 
 def _squeezed(p: dict[str, Any], x: tuple) -> tuple:
-    """The shape without the axes of size 1; raises MXNetError where the parameter names others."""
+    """The shape without the axes of size 1; raises MXNetError if the parameter names others."""
     axes = [i for i, n in enumerate(x) if n == 1] if p["axis"] is None else [normalized(a, len(x)) for a in p["axis"]]
     if len(set(axes)) < len(axes) or any(x[a] != 1 for a in axes):
         raise MXNetError(f"operator squeeze: axis={p['axis']} must name different axes of size 1 of shape {x}")

@@ -29,7 +29,7 @@ def _fits(p: dict[str, Any], x: tuple, *_: Any) -> bool:
 
 
 def _lengths(name: str, data: Array, lengths: Array | None, used: bool, axis: int) -> Array | None:
-    """Lengths as integers, None for full ones; raises MXNetError where the arguments do not fit together."""
+    """Lengths as integers, None for full ones; raises MXNetError if the arguments do not fit together."""
     if axis not in (0, 1) or data.ndim < 2:
         raise MXNetError(f"operator {name}: axis={axis} must be 0 or 1, of data with at least two dimensions; the "
                          f"shape is {data.shape}")

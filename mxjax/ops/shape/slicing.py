@@ -18,7 +18,7 @@ from ..registry import register
 
 # ------------------------------------------------------------ slices
 def _slices(name: str, ndim: int, begin: Shape, end: Shape, step: Shape | None = ()) -> tuple[slice, ...]:
-    """One slice for each of the first axes; raises MXNetError where the parameters do not fit together."""
+    """One slice for each of the first axes; raises MXNetError if the parameters do not fit together."""
     steps = step or (None,) * len(begin)
     if not len(begin) == len(end) == len(steps) <= ndim or 0 in steps:
         raise MXNetError(f"operator {name}: begin={begin}, end={end} and step={step} must have equal lengths, at most "
@@ -149,7 +149,7 @@ mark(_split_channel_shapes, exact=True)
 
 
 def _section(params: dict[str, Any], shape: tuple) -> int | None:
-    """Size of one piece of SliceChannel, None where the axis is unknown; raises MXNetError when it does not divide."""
+    """Size of one piece of SliceChannel, None if the axis is unknown; raises MXNetError when it does not divide."""
     size, count = shape[normalized(params["axis"], len(shape))], params["num_outputs"]
     if size is None:
         return None

@@ -153,7 +153,7 @@ def multibox_detection(cls_prob: Array, loc_pred: Array, anchor: Array, *, clip:
         nms_topk: at most this many detections, where positive.
 
     Returns:
-        (B, A, 6): class, probability, corners; class -1 marks what is no detection. Gradients are zero.
+        (B, A, 6): class, probability, corners; class -1 marks what is not a detection. Gradients are zero.
     """
     for name, array, ndim in (("cls_prob", cls_prob, 3), ("loc_pred", loc_pred, 2), ("anchor", anchor, 3)):
         need_float("MultiBoxDetection", array)
