@@ -1,4 +1,4 @@
-"""Functions that make arrays; those out of nothing take the flavour (arrays or symbols) as first argument."""
+"""Functions that create arrays; those without an array argument accept the flavour (arrays or symbols) first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _need_c(order: str) -> None:
 
 
 def _dtype_of(number: object) -> Any:
-    """The dtype of an array of such numbers: in MXNet 2 int64 of integers, that of a number of NumPy's."""
+    """The dtype of an array of such numbers: in MXNet 2 int64 for integers, and the own dtype of a NumPy number."""
     if level.current() == 2 and isinstance(number, (int, np.generic)):
         return getattr(number, "dtype", "int64")
     return default_float()
@@ -88,7 +88,7 @@ def ones(flavour: Flavour, shape: ShapeLike, dtype: DTypeLike = np.float32, orde
 
 def full(flavour: Flavour, shape: ShapeLike, fill_value: Any, dtype: DTypeLike = None, order: str = "C",
          ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """An array of one value, or of the values of a smaller ndarray, repeated.
+    """An array filled with one value, or with the values of an ndarray that is broadcast.
 
     Args:
         shape: int or tuple of ints.
@@ -96,7 +96,7 @@ def full(flavour: Flavour, shape: ShapeLike, fill_value: Any, dtype: DTypeLike =
         dtype: dtype of the result; defaults to that of an ndarray, bool for a boolean, else float32.
         order: "C".
         ctx: context of the result; defaults to the current context.
-        out: ndarray to write to, where fill_value is a number.
+        out: ndarray to write to; only if fill_value is a number.
 
     Returns:
         An ndarray of that shape.
@@ -182,13 +182,13 @@ def identity(flavour: Flavour, n: int, dtype: DTypeLike = None, ctx: Context | N
 
 def arange(flavour: Flavour, start: float, stop: float | None = None, step: float = 1, dtype: DTypeLike = None,
            ctx: Context | None = None) -> Any:
-    """start, start + step, ... up to stop (not included).
+    """Evenly spaced values from start up to stop (exclusive).
 
     Args:
-        start: the first number; without stop it is the end, and the first number is 0.
+        start: the first value; without `stop` it is the end, and the first value is 0.
         stop: the end.
-        step: distance of neighbours, positive or negative.
-        dtype: dtype of the result; defaults to float32, also where all numbers are integers.
+        step: spacing between values, positive or negative.
+        dtype: dtype of the result; defaults to float32, even if all numbers are integers.
         ctx: context of the result; defaults to the current context.
 
     Returns:
@@ -228,17 +228,17 @@ def linspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoin
 
     Args:
         start: the first number.
-        stop: the last number, or the end that is not included where `endpoint` is False.
+        stop: the last number, or the excluded end if `endpoint` is False.
         num: number of values.
         endpoint: whether `stop` is the last number.
-        retstep: also return the distance of neighbours.
+        retstep: whether to return the spacing as well.
         dtype: dtype of the result; defaults to float32.
         axis: only 0.
         ctx: context of the result; defaults to the current context.
 
     Returns:
-        A vector of `num` numbers; with `retstep` a pair of it and the distance of neighbours. As in MXNet 1.9.1,
-        level 1 gives (stop - start) / (num - 1) for it where `endpoint` is False, too.
+        A vector of `num` numbers; with `retstep` a pair of the vector and the spacing. As in MXNet 1.9.1, the spacing
+        at level 1 is (stop - start) / (num - 1) even if `endpoint` is False.
 
     Raises:
         NotImplementedError: start or stop is not a number, or `axis` is not 0.
@@ -259,14 +259,14 @@ def linspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoin
 
 def logspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0,
              dtype: DTypeLike = None, axis: int = 0, ctx: Context | None = None) -> Any:
-    """Numbers from base**start to base**stop whose logarithms are evenly spaced.
+    """Numbers from base**start to base**stop, evenly spaced on a logarithmic scale.
 
     Args:
         start: exponent of the first number.
-        stop: exponent of the last number, or of the end that is not included where `endpoint` is False.
+        stop: exponent of the last number, or of the excluded end if `endpoint` is False.
         num: number of values.
         endpoint: whether base**stop is the last number.
-        base: what is raised to the powers.
+        base: base of the powers.
         dtype: dtype of the result; defaults to float32.
         axis: only 0.
         ctx: context of the result; defaults to the current context.
@@ -288,7 +288,7 @@ def logspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoin
 
 def indices(flavour: Flavour, dimensions: Sequence[int], dtype: DTypeLike = np.int32,
             ctx: Context | None = None) -> Any:
-    """The coordinates of all elements of an array of such dimensions.
+    """The coordinates of all elements of an array with the given dimensions.
 
     Args:
         dimensions: tuple or list of ints.
@@ -296,7 +296,7 @@ def indices(flavour: Flavour, dimensions: Sequence[int], dtype: DTypeLike = np.i
         ctx: context of the result; defaults to the current context.
 
     Returns:
-        An ndarray (number of dimensions, *dimensions): row i has the i-th coordinates.
+        An ndarray (number of dimensions, *dimensions): row i contains the i-th coordinates.
 
     Raises:
         ValueError: `dimensions` is not a tuple or list.
@@ -339,7 +339,7 @@ def tri(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: DType
 
 
 def tril_indices(flavour: Flavour, n: int, k: int = 0, m: int | None = None, ctx: Context | None = None) -> Any:
-    """Positions of the elements on and below a diagonal of a matrix.
+    """Indices of the elements on and below a diagonal of a matrix.
 
     Args:
         n: number of rows.
@@ -359,7 +359,7 @@ def tril_indices(flavour: Flavour, n: int, k: int = 0, m: int | None = None, ctx
 
 
 def triu_indices(flavour: Flavour, n: int, k: int = 0, m: int | None = None, ctx: Context | None = None) -> Any:
-    """Positions of the elements on and above a diagonal of a matrix.
+    """Indices of the elements on and above a diagonal of a matrix.
 
     Args:
         n: number of rows.
@@ -436,10 +436,10 @@ def blackman(flavour: Flavour, M: int, dtype: DTypeLike = np.float32, ctx: Conte
 @takes_device
 def full_like(a: ArrayOrSymbol, fill_value: Operand, dtype: DTypeLike = None, order: str = "C",
               ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """One value in the shape of another array.
+    """An array with the shape of another one, filled with one value.
 
     Args:
-        a: ndarray or symbol with the shape.
+        a: ndarray or symbol that defines the shape.
         fill_value: a number.
         dtype: dtype of the result; defaults to that of `a`.
         order: "C".
@@ -464,10 +464,10 @@ def full_like(a: ArrayOrSymbol, fill_value: Operand, dtype: DTypeLike = None, or
 @takes_device
 def zeros_like(a: ArrayOrSymbol, dtype: DTypeLike = None, order: str = "C", ctx: Context | None = None,
                out: ArrayOrSymbol | None = None) -> Any:
-    """Zeros in the shape of another array.
+    """An array of zeros with the shape of another one.
 
     Args:
-        a: ndarray or symbol with the shape.
+        a: ndarray or symbol that defines the shape.
         dtype: dtype of the result; defaults to that of `a`.
         order: "C".
         ctx: has no effect; the result is on the context of `a`.
@@ -489,10 +489,10 @@ def zeros_like(a: ArrayOrSymbol, dtype: DTypeLike = None, order: str = "C", ctx:
 @takes_device
 def ones_like(a: ArrayOrSymbol, dtype: DTypeLike = None, order: str = "C", ctx: Context | None = None,
               out: ArrayOrSymbol | None = None) -> Any:
-    """Ones in the shape of another array.
+    """An array of ones with the shape of another one.
 
     Args:
-        a: ndarray or symbol with the shape.
+        a: ndarray or symbol that defines the shape.
         dtype: dtype of the result; defaults to that of `a`.
         order: "C".
         ctx: has no effect; the result is on the context of `a`.
@@ -513,10 +513,10 @@ def ones_like(a: ArrayOrSymbol, dtype: DTypeLike = None, order: str = "C", ctx: 
 
 def empty_like(prototype: ArrayOrSymbol, dtype: DTypeLike = None, order: str = "C", subok: bool = False,
                shape: ShapeLike | None = None) -> Any:
-    """An array with the shape of another one, whose values mean nothing (zeros).
+    """An array with the shape of another one and unspecified values (zeros).
 
     Args:
-        prototype: ndarray or symbol with the shape.
+        prototype: ndarray or symbol that defines the shape.
         dtype: dtype of the result; defaults to that of `prototype`.
         order: "C".
         subok: only False.

@@ -179,7 +179,7 @@ def around(x: Operand, decimals: int = 0, out: ArrayOrSymbol | None = None, **kw
 
 
 def round(x: Operand, decimals: int = 0, out: ArrayOrSymbol | None = None, **kwargs: Any) -> Any:
-    """As `around`.
+    """An alias of `around`.
 
     Args:
         x: ndarray, symbol or number; for a number the result is a number.
@@ -198,7 +198,7 @@ def round(x: Operand, decimals: int = 0, out: ArrayOrSymbol | None = None, **kwa
 
 
 def round_(x: Operand, decimals: int = 0, out: ArrayOrSymbol | None = None, **kwargs: Any) -> Any:
-    """As `around`.
+    """An alias of `around`.
 
     Args:
         x: ndarray, symbol or number; for a number the result is a number.
@@ -217,7 +217,7 @@ def round_(x: Operand, decimals: int = 0, out: ArrayOrSymbol | None = None, **kw
 
 
 def clip(a: Operand, a_min: float | None, a_max: float | None, out: ArrayOrSymbol | None = None) -> Any:
-    """Values limited to [a_min, a_max].
+    """Clips the values to [a_min, a_max].
 
     Args:
         a: ndarray, symbol or number; for a number the result is a number.
@@ -247,13 +247,13 @@ def clip(a: Operand, a_min: float | None, a_max: float | None, out: ArrayOrSymbo
 
 def nan_to_num(x: Operand, copy: bool = True, nan: float = 0.0, posinf: float | None = None,
                neginf: float | None = None, **kwargs: Any) -> Any:
-    """NaN and infinities replaced by numbers.
+    """Replaces NaN and infinities by numbers.
 
     Args:
         x: ndarray, symbol or number; for a number the result is a number.
-        copy: whether to leave x as it is; otherwise it is written to.
-        nan: what NaN becomes.
-        posinf, neginf: what the infinities become; default the dtype's limits.
+        copy: whether to return a copy; otherwise `x` is modified in place.
+        nan: replacement of NaN.
+        posinf, neginf: replacements of the infinities; default to the limits of the dtype.
         kwargs: has no effect.
 
     Returns:

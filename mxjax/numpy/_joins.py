@@ -1,4 +1,4 @@
-"""Functions that join, cut, repeat and extend arrays."""
+"""Functions that join, split, repeat and pad arrays."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def concatenate(seq: Iterable[ArrayOrSymbol], axis: int | None = 0, out: ArrayOr
     """Joins arrays along an axis.
 
     Args:
-        seq: sequence of ndarrays or symbols, of equal shapes but for that axis.
+        seq: sequence of ndarrays or symbols, of equal shapes except along that axis.
         axis: the axis; None to join the flattened arrays.
         out: ndarray to write to.
 
     Returns:
-        An ndarray of the joined values.
+        The joined ndarray.
 
     Raises:
         TypeError: an element is of another type, such as a list.
@@ -53,15 +53,15 @@ def _joined(name: str, arrays: list[Any], out: ArrayOrSymbol | None = None, axis
 
 
 def append(arr: ArrayOrSymbol, values: Operand, axis: int | None = None) -> Any:
-    """`concatenate` of two arrays.
+    """Appends an array to another one; see `concatenate`.
 
     Args:
         arr: ndarray or symbol.
-        values: ndarray or symbol that comes behind it.
+        values: ndarray or symbol to append.
         axis: the axis; None to join the flattened arrays.
 
     Returns:
-        An ndarray of the joined values.
+        The joined ndarray.
 
     Raises:
         TypeError: an element is of another type, such as a list.
@@ -75,7 +75,7 @@ def append(arr: ArrayOrSymbol, values: Operand, axis: int | None = None) -> Any:
 
 
 def concat(seq: Iterable[ArrayOrSymbol], axis: int | None = 0, out: ArrayOrSymbol | None = None) -> Any:
-    """As `concatenate`.
+    """An alias of `concatenate`.
 
     Args:
         seq: sequence of ndarrays or symbols.
@@ -97,11 +97,11 @@ def stack(arrays: Iterable[ArrayOrSymbol], axis: int = 0, out: ArrayOrSymbol | N
 
     Args:
         arrays: sequence of ndarrays or symbols.
-        axis: where the new axis is.
+        axis: position of the new axis.
         out: ndarray to write to.
 
     Returns:
-        An ndarray with one more axis.
+        An ndarray with one additional axis.
 
     Raises:
         ValueError: `arrays` is a generator.
@@ -141,7 +141,7 @@ def vstack(arrays: Iterable[ArrayOrSymbol], out: ArrayOrSymbol | None = None) ->
 
 
 def row_stack(arrays: Iterable[ArrayOrSymbol]) -> Any:
-    """As `vstack`.
+    """An alias of `vstack`.
 
     Args:
         arrays: sequence of ndarrays or symbols.
@@ -169,7 +169,7 @@ def hstack(arrays: Iterable[ArrayOrSymbol]) -> Any:
         arrays: sequence of ndarrays or symbols.
 
     Returns:
-        An ndarray of the joined values.
+        The joined ndarray.
 
     Raises:
         TypeError: an element is not an ndarray or symbol.
@@ -242,7 +242,7 @@ def _split(name: str, ary: ArrayOrSymbol, axis: int, pieces: dict[str, Any]) -> 
 
 
 def split(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
-    """Equal pieces along an axis, or pieces that begin at the given indices.
+    """Splits an array into equal pieces along an axis, or at the given indices.
 
     Args:
         ary: ndarray or symbol.
@@ -269,7 +269,7 @@ def split(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int], axis: in
 
 
 def array_split(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
-    """As `split`; the first pieces may be longer by one.
+    """Splits an array like `split`, but the first pieces may be longer by one.
 
     Args:
         ary: ndarray or symbol.
@@ -296,7 +296,7 @@ def _need_dimensions(name: str, ary: ArrayOrSymbol, ndim: int) -> None:
 
 
 def hsplit(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int]) -> list[Any]:
-    """`split` along the second axis, of vectors along the first.
+    """Splits an array along the second axis, or a vector along the first; see `split`.
 
     Args:
         ary: ndarray or symbol of at least one dimension.
@@ -321,7 +321,7 @@ def hsplit(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int]) -> list
 
 
 def vsplit(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int]) -> list[Any]:
-    """`split` along the first axis.
+    """Splits an array along the first axis; see `split`.
 
     Args:
         ary: ndarray or symbol of at least two dimensions.
@@ -345,7 +345,7 @@ def vsplit(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int]) -> list
 
 
 def dsplit(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int]) -> list[Any]:
-    """`split` along the third axis.
+    """Splits an array along the third axis; see `split`.
 
     Args:
         ary: ndarray or symbol of at least three dimensions.
@@ -369,11 +369,11 @@ def dsplit(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int]) -> list
 
 # ------------------------------------------------------------ repetition and padding
 def repeat(a: ArrayOrSymbol, repeats: int, axis: int | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """Each element `repeats` times along an axis.
+    """Repeats each element along an axis.
 
     Args:
         a: ndarray or symbol.
-        repeats: how often, an int for all elements.
+        repeats: number of repetitions, one int for all elements.
         axis: the axis; None for the flattened array.
         out: ndarray to write to.
 
@@ -392,14 +392,14 @@ def repeat(a: ArrayOrSymbol, repeats: int, axis: int | None = None, out: ArrayOr
 
 
 def tile(A: ArrayOrSymbol, reps: int | Sequence[int]) -> Any:  # noqa: N803
-    """The array repeated along each axis.
+    """Repeats the array along each axis.
 
     Args:
         A: ndarray, symbol or number.
-        reps: int or tuple of ints: how often along each of the last axes.
+        reps: int or tuple of ints: number of repetitions along each of the last axes.
 
     Returns:
-        An ndarray; of a number NumPy's.
+        An ndarray; for a number, a NumPy array.
 
     Example:
         >>> mx.np.tile(mx.np.array([1, 2]), (2, 2))
@@ -410,7 +410,7 @@ def tile(A: ArrayOrSymbol, reps: int | Sequence[int]) -> Any:  # noqa: N803
 
 
 def resize(a: ArrayOrSymbol, new_shape: ShapeLike) -> Any:
-    """The elements, in order, repeated as often as the new shape needs.
+    """Changes the shape; repeats the elements, in order, if the new shape has more.
 
     Args:
         a: ndarray or symbol.
@@ -433,16 +433,16 @@ _PAD_OPTIONS = {"constant": ("constant_values", 0), "edge": (), "maximum": ("sta
 
 
 def pad(x: ArrayOrSymbol, pad_width: int | Sequence[Any] | None = None, mode: str = "constant", **kwargs: Any) -> Any:
-    """The array with values added before and after each axis.
+    """Pads the array before and after each axis.
 
     Args:
         x: ndarray or symbol.
         pad_width: a tuple with a pair (before, after) for each axis.
         mode: "constant", "edge", "reflect", "symmetric", "maximum" or "minimum".
-        kwargs: `constant_values`, a number, where mode is "constant"; default 0.
+        kwargs: `constant_values`, a number, if mode is "constant"; defaults to 0.
 
     Returns:
-        A larger copy.
+        A padded copy.
 
     Raises:
         TypeError: pad_width is not a tuple of ints, or `constant_values` is not a number.

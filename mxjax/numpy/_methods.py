@@ -1,4 +1,4 @@
-"""The methods that `mx.np.ndarray` and `mx.sym.np._Symbol` have in common: the functions of mx.np, as methods."""
+"""The methods that `mx.np.ndarray` and `mx.sym.np._Symbol` share: the functions of mx.np as methods."""
 
 from __future__ import annotations
 
@@ -218,14 +218,14 @@ class Methods(_Base):
         return _reduce.min(self, axis, keepdims, out=out)
 
     def argmax(self, axis: int | None = None, out: ArrayOrSymbol | None = None) -> Any:
-        """`np.argmax` of this array: the position of the first maximum.
+        """`np.argmax` of this array: the index of the first maximum.
 
         Args:
             axis: the axis; None for the flattened array.
             out: ndarray to write to.
 
         Returns:
-            Positions (int64), without the axis.
+            An int64 ndarray of indices, without the axis.
 
         Example:
             >>> mx.np.array([[1, 5], [4, 2]]).argmax(axis=1)
@@ -234,14 +234,14 @@ class Methods(_Base):
         return _reduce.argmax(self, axis, out)
 
     def argmin(self, axis: int | None = None, out: ArrayOrSymbol | None = None) -> Any:
-        """`np.argmin` of this array: the position of the first minimum.
+        """`np.argmin` of this array: the index of the first minimum.
 
         Args:
             axis: the axis; None for the flattened array.
             out: ndarray to write to.
 
         Returns:
-            Positions (int64), without the axis.
+            An int64 ndarray of indices, without the axis.
 
         Example:
             >>> mx.np.array([[1, 5], [4, 2]]).argmin(axis=1)
@@ -258,7 +258,7 @@ class Methods(_Base):
             out: ndarray to write to.
 
         Returns:
-            The sums, of the array's shape, or a vector where `axis` is None.
+            The sums, of the array's shape, or a vector if `axis` is None.
 
         Example:
             >>> mx.np.array([[1, 2], [3, 4]]).cumsum(axis=1)
@@ -269,7 +269,7 @@ class Methods(_Base):
 
     # ------------------------------------------------------------ elements
     def argsort(self, axis: int | None = -1, kind: str | None = None, order: str | Sequence[str] | None = None) -> Any:
-        """`np.argsort` of this array: the positions that sort it.
+        """`np.argsort` of this array: the indices that sort it.
 
         Args:
             axis: the axis; None for the flattened array.
@@ -277,7 +277,7 @@ class Methods(_Base):
             order: only None.
 
         Returns:
-            Positions (int64).
+            An int64 ndarray of indices.
 
         Raises:
             NotImplementedError: `order` is given.
@@ -289,19 +289,19 @@ class Methods(_Base):
         return _index.argsort(self, axis, kind, order)
 
     def take(self, indices: ArrayOrSymbol, axis: int | None = None, mode: str = "raise") -> Any:
-        """`np.take` of this array: elements at positions.
+        """`np.take` of this array: the elements at the given indices.
 
         Args:
-            indices: ndarray of positions.
-            axis: the axis; None for positions in the flattened array.
-            mode: "raise" refuses positions out of range, "clip" limits them, "wrap" counts modulo the size.
+            indices: ndarray of indices.
+            axis: the axis; None to index the flattened array.
+            mode: treatment of indices out of range: "raise" an error, "clip" them to the range, or "wrap" them around.
 
         Returns:
-            The elements; the axes of `indices` stand where `axis` was.
+            The elements; the axes of `indices` replace `axis`.
 
         Raises:
             NotImplementedError: an unsupported mode.
-            MXNetError: a position is out of range and mode is "raise".
+            MXNetError: an index is out of range and mode is "raise".
 
         Example:
             >>> mx.np.array([5, 6, 7]).take(mx.np.array([2, 0]))
@@ -310,7 +310,7 @@ class Methods(_Base):
         return _index.take(self, indices, axis, mode)
 
     def clip(self, min: float | None = None, max: float | None = None, out: ArrayOrSymbol | None = None) -> Any:
-        """`np.clip` of this array: values limited to [min, max].
+        """`np.clip` of this array: the values clipped to [min, max].
 
         Args:
             min: the lower limit; None for no limit.
@@ -362,10 +362,10 @@ class Methods(_Base):
         """`np.transpose` of this array.
 
         Args:
-            axes: the old axis for each new one, as ints or one tuple; none: reversed.
+            axes: the old axis for each new one, as ints or one tuple; without any, reverses the axes.
 
         Returns:
-            A copy with the axes in that order.
+            A copy with permuted axes.
 
         Raises:
             ValueError: an axis is named twice.
@@ -382,14 +382,14 @@ class Methods(_Base):
         """`np.reshape` of this array.
 
         Args:
-            args: the shape, as ints or one tuple; one of them may be -1, which is computed.
+            args: the shape, as ints or one tuple; one of them may be -1, which is inferred.
             kwargs: `order`, only "C".
 
         Returns:
             A copy with that shape.
 
         Raises:
-            TypeError: there is no shape, or an unknown keyword.
+            TypeError: the shape is missing, or a keyword is unknown.
             NotImplementedError: `order` is not "C".
             MXNetError: the number of elements does not match the shape.
 
@@ -408,7 +408,7 @@ class Methods(_Base):
         return _matrix.reshape(self, args[0] if len(args) == 1 and not isinstance(args[0], int) else args)
 
     def flatten(self, order: str = "C") -> Any:
-        """A copy of one dimension.
+        """A one-dimensional copy.
 
         Args:
             order: "C".
@@ -426,7 +426,7 @@ class Methods(_Base):
         return self.reshape(-1, order=order)
 
     def squeeze(self, axis: Axes = None) -> Any:
-        """`np.squeeze` of this array: without axes of size 1.
+        """`np.squeeze` of this array: removes axes of size 1.
 
         Args:
             axis: int or tuple of ints; None for all axes of size 1.
@@ -444,7 +444,7 @@ class Methods(_Base):
         return _matrix.squeeze(self, axis)
 
     def swapaxes(self, axis1: int, axis2: int) -> Any:
-        """`np.swapaxes` of this array: two axes exchanged.
+        """`np.swapaxes` of this array: exchanges two axes.
 
         Args:
             axis1, axis2: the axes.
@@ -459,7 +459,7 @@ class Methods(_Base):
         return _matrix.swapaxes(self, axis1, axis2)
 
     def broadcast_to(self, shape: ShapeLike) -> Any:
-        """`np.broadcast_to` of this array: repeated to a shape.
+        """`np.broadcast_to` of this array: broadcasts it to a shape.
 
         Args:
             shape: int or tuple of ints.
@@ -478,10 +478,10 @@ class Methods(_Base):
         return _matrix.broadcast_to(self, shape)
 
     def repeat(self, repeats: int, axis: int | None = None) -> Any:
-        """`np.repeat` of this array: each element `repeats` times.
+        """`np.repeat` of this array: repeats each element.
 
         Args:
-            repeats: how often, an int for all elements.
+            repeats: number of repetitions, one int for all elements.
             axis: the axis; None for the flattened array.
 
         Returns:
@@ -501,10 +501,10 @@ class Methods(_Base):
             out: ndarray to write to.
 
         Returns:
-            An ndarray, as `np.dot` gives it.
+            An ndarray, as `np.dot` returns it.
 
         Raises:
-            MXNetError: the lengths of the summed axes differ.
+            MXNetError: the summed axes have different lengths.
 
         Example:
             >>> mx.np.array([[1, 2], [3, 4]]).dot(mx.np.array([1, 1]))
@@ -514,14 +514,14 @@ class Methods(_Base):
 
     def astype(self, dtype: DTypeLike, order: str = "K", casting: str = "unsafe", subok: bool = True,
                copy: bool = True) -> Any:
-        """A copy with another dtype; the array itself where `copy` is False and the dtype is the same.
+        """A copy with another dtype; the array itself if `copy` is False and the dtype is the same.
 
         Args:
             dtype: the new dtype; None: float32.
             order: only "K" or None.
             casting: only "unsafe".
             subok: only True.
-            copy: whether to copy where the dtype is the same.
+            copy: whether to copy if the dtype is the same.
 
         Returns:
             An ndarray of the same shape.
@@ -624,7 +624,7 @@ class of_2:
 
 
 def at_level_2(kind: type, members: dict[str, Any]) -> None:
-    """Gives a class members while the process speaks level 2."""
+    """Adds members to a class while the process is at level 2."""
     before = {name: kind.__dict__.get(name) for name in members}
 
     def speak(api: int) -> None:

@@ -164,7 +164,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
             order: "C".
 
         Returns:
-            An ndarray with memory of its own.
+            An ndarray with its own memory.
 
         Raises:
             NotImplementedError: `order` is not "C".
@@ -336,7 +336,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
             kwargs: has no effect.
 
         Returns:
-            A vector out of a matrix, a matrix out of a vector.
+            A vector for a matrix, a matrix for a vector.
 
         Example:
             >>> mx.np.array([[1, 2], [3, 4]]).diag()
@@ -348,10 +348,10 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
         """`np.expand_dims` of this array: a new axis of size 1.
 
         Args:
-            args, kwargs: `axis`, where the axis is in the result.
+            args, kwargs: `axis`, the position of the axis in the result.
 
         Returns:
-            A copy with one more axis.
+            A copy with one additional axis.
 
         Raises:
             MXNetError: the axis is out of range.
@@ -450,7 +450,7 @@ def array(object: Any, dtype: DTypeLike = None, ctx: Context | None = None) -> n
         ctx: context of the result; defaults to the current context.
 
     Returns:
-        An ndarray with memory of its own.
+        An ndarray with its own memory.
 
     Raises:
         ValueError: `object` is a classic NDArray; use its `as_np_ndarray()`, which copies nothing.
@@ -524,7 +524,7 @@ def from_dlpack(x: object) -> ndarray:
 
 @takes_device
 def empty(shape: ShapeLike, dtype: DTypeLike = np.float32, order: str = "C", ctx: Context | None = None) -> ndarray:
-    """An array whose values mean nothing yet (zeros).
+    """An array with unspecified values (zeros).
 
     Args:
         shape: int or tuple of ints.

@@ -155,7 +155,7 @@ def mean(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Arra
 
 
 def argmax(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None = None, keepdims: bool = False) -> Any:
-    """Position of the first maximum along an axis.
+    """The index of the first maximum along an axis.
 
     Args:
         a: ndarray or symbol.
@@ -164,7 +164,7 @@ def argmax(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None 
         keepdims: keep the axis with size 1.
 
     Returns:
-        Positions (int64).
+        An int64 ndarray of indices.
 
     Raises:
         MXNetError: the axis is not an int, or is out of range.
@@ -173,10 +173,10 @@ def argmax(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None 
 
 
 def argmin(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None = None, keepdims: bool = False) -> Any:
-    """Position of the first minimum along an axis; the arguments are those of `argmax`.
+    """The index of the first minimum along an axis; the arguments are those of `argmax`.
 
     Returns:
-        Positions (int64).
+        An int64 ndarray of indices.
     """
     return call("_npi_argmin", [a], out, axis=axis, keepdims=keepdims)
 
@@ -212,10 +212,10 @@ def sort(a: ArrayOrSymbol, axis: int | None = -1, descending: bool = False, stab
 
 def argsort(a: ArrayOrSymbol, axis: int | None = -1, descending: bool = False, stable: bool = True,
             **old: object) -> Any:
-    """Positions (int64) that sort an array; the arguments are those of `sort`.
+    """The indices (int64) that sort an array; the arguments are those of `sort`.
 
     Returns:
-        An ndarray of positions.
+        An ndarray of indices.
     """
     _check_old("argsort", old)
     return call("_npi_argsort", [a], axis="None" if axis is None else axis, is_ascend=not descending, dtype="int64")
@@ -223,7 +223,7 @@ def argsort(a: ArrayOrSymbol, axis: int | None = -1, descending: bool = False, s
 
 def empty_like(prototype: ArrayOrSymbol, dtype: DTypeLike = None, device: Context | str | None = None, order: str = "C",
                subok: bool = False, shape: ShapeLike | None = None) -> Any:
-    """An array like another one, whose values mean nothing yet.
+    """An array like another one, with unspecified values.
 
     Args:
         prototype: ndarray or symbol.

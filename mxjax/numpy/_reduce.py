@@ -117,7 +117,7 @@ def cumsum(a: ArrayOrSymbol, axis: int | None = None, dtype: DTypeLike = None, o
         out: ndarray to write to.
 
     Returns:
-        The sums, of the shape of `a`, or a vector where `axis` is None.
+        The sums, of the shape of `a`, or a vector if `axis` is None.
 
     Raises:
         MXNetError: the axis is out of range.
@@ -373,7 +373,7 @@ def sometrue(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, out: A
 
 
 def argmax(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """Position of the first maximum along an axis.
+    """The index of the first maximum along an axis.
 
     Args:
         a: ndarray or symbol.
@@ -381,7 +381,7 @@ def argmax(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None 
         out: ndarray to write to.
 
     Returns:
-        Positions (int64), without the axis.
+        An int64 ndarray of indices, without the axis.
 
     Raises:
         MXNetError: the axis is not an int, or is out of range.
@@ -394,7 +394,7 @@ def argmax(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None 
 
 
 def argmin(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """Position of the first minimum along an axis.
+    """The index of the first minimum along an axis.
 
     Args:
         a: ndarray or symbol.
@@ -402,7 +402,7 @@ def argmin(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None 
         out: ndarray to write to.
 
     Returns:
-        Positions (int64), without the axis.
+        An int64 ndarray of indices, without the axis.
 
     Raises:
         MXNetError: the axis is not an int, or is out of range.

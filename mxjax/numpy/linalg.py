@@ -351,7 +351,7 @@ def cross(a: ArrayOrSymbol, b: ArrayOrSymbol, axis: int = -1) -> Any:
 
     Args:
         a, b: ndarrays or symbols of vectors of 2 or 3 elements, float32 or float64.
-        axis: the axis that the vectors lie along.
+        axis: the axis of the vectors.
 
     Returns:
         An ndarray of the products.

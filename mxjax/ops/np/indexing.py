@@ -289,7 +289,7 @@ def resize(data: Array, *, new_shape: Shape) -> Array:
 @register("_npi_empty_like_fallback", infer_type=gives(lambda p: None if p["dtype"] is None else p["dtype"]))
 def empty_like(prototype: Array, *, dtype: DType | None = None, order: str = "C", subok: bool = False,
                shape: Shape | None = None) -> Array:
-    """An array with the shape and dtype of another one, whose values mean nothing (zeros)."""
+    """An array with the shape and dtype of another one, and unspecified values (zeros)."""
     return jnp.zeros(prototype.shape, np_dtype(dtype or prototype.dtype))
 
 
