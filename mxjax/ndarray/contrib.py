@@ -233,14 +233,14 @@ def while_loop(cond: Callable[..., NDArray], func: Callable[..., tuple[Any, Any]
         cond: function of NDArrays that returns one of a single element.
         func: function of NDArrays.
         loop_vars: an NDArray or nested list, at least one NDArray.
-        max_iterations: most calls; the length of the stacked outputs, whose rest is zero.
+        max_iterations: maximum number of calls, and the length of the stacked outputs, which are padded with zeros.
 
     Returns:
-        (outputs stacked along a new axis 0, last loop_vars); no outputs where `func` is never called.
+        (outputs stacked along a new axis 0, last loop_vars); no outputs if `func` is never called.
 
     Raises:
-        ValueError: there is no `max_iterations`, `loop_vars` is empty or its length changes, shapes or number of the
-            outputs change, or `cond` gives no truth value.
+        ValueError: `max_iterations` is missing, `loop_vars` is empty or its length changes, the shapes or the number of
+            the outputs change, or the result of `cond` has no truth value.
     """
     if max_iterations is None:
         raise ValueError("max_iterations should be specified")

@@ -65,8 +65,7 @@ def take(a: ArrayOrSymbol, indices: ArrayOrSymbol, axis: int | None = None, mode
 
 
 def where(condition: Any, x: Operand | None = None, y: Operand | None = None) -> Any:
-    """Selects x where the condition is nonzero, and y elsewhere; without x and y, returns the indices where it is
-    nonzero.
+    """Selects x where the condition is nonzero, y elsewhere; without x and y, returns the nonzero indices.
 
     Args:
         condition: ndarray, symbol or number.

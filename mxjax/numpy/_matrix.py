@@ -695,8 +695,7 @@ def ediff1d(ary: ArrayOrSymbol, to_end: Operand | None = None, to_begin: Operand
 
 # ------------------------------------------------------------ products
 def dot(a: ArrayOrSymbol, b: ArrayOrSymbol, out: ArrayOrSymbol | None = None) -> Any:
-    """The dot product of vectors, matrices or numbers; in general, sums over the last axis of a and the second to last
-    of b.
+    """The dot product: in general, sums over the last axis of a and the second to last axis of b.
 
     Args:
         a, b: ndarrays or symbols; zero-dimensional ones are treated as numbers.

@@ -1,7 +1,7 @@
 """The functions of mx.np as MXNet 2 has them: `device` in place of `ctx`, no dtype by default, other arguments.
 
-`_namespace` takes these at level 2. Each is the function of level 1 behind another list of arguments, so nothing is
-computed here.
+`_namespace` uses these at level 2. Each wraps the function of level 1 with another list of arguments; this module
+computes nothing.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def sum(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Array
         dtype: dtype of the result; defaults to that of `a`, int64 for booleans.
         out: ndarray to write to.
         keepdims: keep reduced axes with size 1.
-        initial: a number to begin with.
+        initial: start value of the sum.
         where: only None or True.
 
     Returns:
@@ -194,8 +194,8 @@ def sort(a: ArrayOrSymbol, axis: int | None = -1, descending: bool = False, stab
 
     Args:
         a: ndarray or symbol.
-        axis: the axis along which it is sorted; None: the flattened array.
-        descending: the largest first.
+        axis: the axis to sort along; None for the flattened array.
+        descending: whether to sort in descending order.
         stable: has no effect.
         old: `kind`, which has no effect, and `order`, which must be None.
 
@@ -242,11 +242,11 @@ def empty_like(prototype: ArrayOrSymbol, dtype: DTypeLike = None, device: Contex
 
 
 def cholesky(a: ArrayOrSymbol, upper: bool = False) -> Any:
-    """The triangular factor of symmetric positive definite matrices.
+    """The Cholesky factor of symmetric positive definite matrices.
 
     Args:
         a: ndarray or symbol (..., n, n).
-        upper: the upper triangle U with a = Uᵀ·U, rather than the lower one L with a = L·Lᵀ.
+        upper: whether to return the upper factor U with a = Uᵀ·U instead of the lower factor L with a = L·Lᵀ.
 
     Returns:
         An ndarray of the shape of `a`.
@@ -278,7 +278,7 @@ def positive(x: ArrayOrSymbol, out: ArrayOrSymbol | None = None, **kwargs: Any) 
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
-    """The dtype that arrays of such dtypes have together.
+    """The dtype to which the given arrays and dtypes promote.
 
     Args:
         arrays_and_dtypes: ndarrays and dtypes.
@@ -287,7 +287,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
         A dtype.
 
     Raises:
-        ValueError: there is none of them, or something else.
+        ValueError: there is no argument, or one is neither an ndarray nor a dtype.
     """
     given = [np.dtype(v.dtype) if is_array(v) else v for v in arrays_and_dtypes]
     if not given or not all(isinstance(v, np.dtype) for v in given):

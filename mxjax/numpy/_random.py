@@ -1,4 +1,5 @@
-"""Draws from distributions whose parameters are numbers or arrays; each function takes its flavour first."""
+"""Draws from distributions whose parameters are numbers or arrays; the first argument of each function is its
+flavour."""
 
 from __future__ import annotations
 
@@ -87,7 +88,7 @@ def normal(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: Sha
 
 def lognormal(flavour: Flavour, mean: Operand = 0.0, sigma: Operand = 1.0, size: ShapeLike | None = None,
               dtype: DTypeLike = None, ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """exp of draws from the normal distribution.
+    """Draws from the log-normal distribution: the exponential of normal draws.
 
     Args:
         mean: the normal distribution's mean, a number or ndarray.
@@ -113,11 +114,11 @@ def lognormal(flavour: Flavour, mean: Operand = 0.0, sigma: Operand = 1.0, size:
 
 def laplace(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: ShapeLike | None = None,
             dtype: DTypeLike = None, ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """Draws from the Laplace distribution: exponential on both sides of `loc`; without gradients, as in MXNet.
+    """Draws from the Laplace distribution; there are no gradients, as in MXNet.
 
     Args:
         loc: the mean, a number or ndarray.
-        scale: its width, a number or ndarray.
+        scale: the scale, a number or ndarray.
         size: int or tuple of ints: shape of the result; defaults to that of the parameters.
         dtype: float16, float32 (default) or float64.
         ctx: context of the result; defaults to the current context.
@@ -166,7 +167,7 @@ def logistic(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: S
 
     Args:
         loc: the mean, a number or ndarray.
-        scale: its width, a number or ndarray.
+        scale: the scale, a number or ndarray.
         size: int or tuple of ints: shape of the result; defaults to that of the parameters.
         ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
@@ -187,11 +188,11 @@ def logistic(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: S
 
 def gumbel(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: ShapeLike | None = None,
            ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """Draws from Gumbel's distribution.
+    """Draws from the Gumbel distribution.
 
     Args:
-        loc: the place of the greatest density, a number or ndarray.
-        scale: its width, a number or ndarray.
+        loc: the mode, a number or ndarray.
+        scale: the scale, a number or ndarray.
         size: int or tuple of ints: shape of the result; defaults to that of the parameters.
         ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
@@ -236,7 +237,7 @@ def exponential(flavour: Flavour, scale: Operand = 1.0, size: ShapeLike | None =
 
 def rayleigh(flavour: Flavour, scale: Operand = 1.0, size: ShapeLike | None = None, ctx: Context | None = None,
              out: ArrayOrSymbol | None = None) -> Any:
-    """Draws from Rayleigh's distribution: lengths of vectors of two normal draws.
+    """Draws from the Rayleigh distribution: the lengths of vectors of two normal draws.
 
     Args:
         scale: the normal draws' standard deviation, a number or ndarray.
@@ -260,10 +261,10 @@ def rayleigh(flavour: Flavour, scale: Operand = 1.0, size: ShapeLike | None = No
 
 def weibull(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Context | None = None,
             out: ArrayOrSymbol | None = None) -> Any:
-    """Draws from Weibull's distribution with scale 1.
+    """Draws from the Weibull distribution with scale 1.
 
     Args:
-        a: its shape, a number or ndarray above 0.
+        a: the shape parameter, a number or ndarray above 0.
         size: int or tuple of ints: shape of the result; defaults to that of the parameters.
         ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
@@ -284,10 +285,10 @@ def weibull(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Co
 
 def pareto(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Context | None = None,
            out: ArrayOrSymbol | None = None) -> Any:
-    """Draws from Pareto's (Lomax) distribution, which begins at 0.
+    """Draws from the Pareto II (Lomax) distribution, which starts at 0.
 
     Args:
-        a: its shape, a number or ndarray above 0.
+        a: the shape parameter, a number or ndarray above 0.
         size: int or tuple of ints: shape of the result; defaults to that of the parameters.
         ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
@@ -389,7 +390,7 @@ def chisquare(flavour: Flavour, df: Any, size: ShapeLike | None = None, dtype: D
     """Draws from the chi-square distribution: sums of squares of standard normal draws.
 
     Args:
-        df: how many squares (degrees of freedom), a number or ndarray above 0.
+        df: the degrees of freedom (number of squares), a number or ndarray above 0.
         size: int or tuple of ints: shape of the result; defaults to that of the parameters.
         dtype: float16, float32 (default) or float64.
         ctx: context of the result; defaults to the current context.
@@ -409,11 +410,11 @@ def chisquare(flavour: Flavour, df: Any, size: ShapeLike | None = None, dtype: D
 
 
 def rand(flavour: Flavour, *size: int, **kwargs: Any) -> Any:
-    """`uniform` on [0, 1) with the shape as arguments.
+    """Draws from the uniform distribution on [0, 1), with the shape as arguments.
 
     Args:
-        size: ints; none: a single draw.
-        kwargs: those of `uniform`, such as `dtype` and `ctx`.
+        size: ints; without any, a single draw.
+        kwargs: keyword arguments of `uniform`, such as `dtype` and `ctx`.
 
     Returns:
         An ndarray of draws.
@@ -429,11 +430,11 @@ def rand(flavour: Flavour, *size: int, **kwargs: Any) -> Any:
 
 
 def randn(flavour: Flavour, *size: int, **kwargs: Any) -> Any:
-    """`normal` with mean 0, deviation 1 and the shape as arguments.
+    """Draws from the standard normal distribution, with the shape as arguments.
 
     Args:
-        size: ints; none: a single draw.
-        kwargs: those of `normal`, such as `dtype` and `ctx`.
+        size: ints; without any, a single draw.
+        kwargs: keyword arguments of `normal`, such as `dtype` and `ctx`.
 
     Returns:
         An ndarray of draws.
@@ -450,11 +451,11 @@ def randn(flavour: Flavour, *size: int, **kwargs: Any) -> Any:
 
 def randint(flavour: Flavour, low: int, high: int | None = None, size: ShapeLike | None = None, dtype: DTypeLike = None,
             ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """Draws integers from [low, high), without `high` from [0, low).
+    """Draws integers from [low, high), or from [0, low) without `high`.
 
     Args:
-        low: the least integer, or the end where `high` is missing.
-        high: the end, itself not drawn.
+        low: the smallest integer, or the exclusive end if `high` is missing.
+        high: the exclusive end.
         size: int or tuple of ints: shape of the result; by default a single draw.
         dtype: int64 (default) or int32.
         ctx: context of the result; defaults to the current context.
@@ -464,7 +465,7 @@ def randint(flavour: Flavour, low: int, high: int | None = None, size: ShapeLike
         An ndarray of draws.
 
     Raises:
-        MXNetError: high is not above low, or the dtype is another one.
+        MXNetError: `high` is not above `low`, or the dtype is not supported.
 
     Example:
         >>> mx.np.random.randint(0, 5, size=(2, 3)).shape
@@ -483,19 +484,19 @@ def choice(flavour: Flavour, a: ArrayOrSymbol | int, size: ShapeLike | None = No
     """Draws from range(a), or from the elements of a vector `a`.
 
     Args:
-        a: an int or an ndarray of one dimension.
+        a: an int or a one-dimensional ndarray.
         size: int or tuple of ints: shape of the result; by default a single draw.
         replace: whether an element can be drawn again.
-        p: ndarray with the probabilities; default all equal.
+        p: ndarray of probabilities; by default all are equal.
         ctx: context of the result; defaults to the current context.
-        out: ndarray to fill, where `a` is an int.
+        out: ndarray to fill; only if `a` is an int.
 
     Returns:
         An ndarray of draws.
 
     Raises:
-        TypeError: `p` is something else, such as a list.
-        MXNetError: `a` is neither; more draws than elements without `replace`.
+        TypeError: `p` is not an ndarray, such as a list.
+        MXNetError: `a` is neither, or there are more draws than elements and `replace` is False.
 
     Example:
         >>> mx.np.sort(mx.np.random.choice(3, size=3, replace=False))
@@ -512,12 +513,12 @@ def choice(flavour: Flavour, a: ArrayOrSymbol | int, size: ShapeLike | None = No
 
 
 def multinomial(flavour: Flavour, n: int, pvals: Any, size: ShapeLike | None = None, **kwargs: Any) -> Any:
-    """Returns how often each outcome comes in `n` experiments.
+    """Draws the number of occurrences of each outcome in `n` experiments.
 
     Args:
-        n: how many experiments.
-        pvals: probabilities of the outcomes, ndarray or sequence of numbers; the last one is what the others leave.
-        size: int or tuple of ints: how many rows of counts; default a single one.
+        n: number of experiments.
+        pvals: probabilities of the outcomes, ndarray or sequence of numbers; the last one is the remainder to 1.
+        size: int or tuple of ints: number of rows of counts; by default a single one.
         kwargs: has no effect.
 
     Returns:
@@ -551,14 +552,14 @@ def multivariate_normal(flavour: Flavour, mean: Operand, cov: ArrayOrSymbol, siz
     Args:
         mean: ndarray (..., n) of means.
         cov: ndarray (..., n, n) of covariance matrices.
-        size: int or tuple of ints: how many draws of each distribution; default a single one.
+        size: int or tuple of ints: number of draws of each distribution; by default a single one.
         check_valid, tol: only None.
 
     Returns:
         An ndarray of draws (*size, ..., n).
 
     Raises:
-        NotImplementedError: check_valid or tol.
+        NotImplementedError: `check_valid` or `tol` is given.
         TypeError: mean or cov is not an ndarray.
 
     Example:
@@ -571,13 +572,13 @@ def multivariate_normal(flavour: Flavour, mean: Operand, cov: ArrayOrSymbol, siz
 
 
 def shuffle(flavour: Flavour, x: ArrayOrSymbol) -> None:
-    """Puts the rows (elements of the first axis) in random order, in place.
+    """Shuffles the rows (elements of the first axis) in place.
 
     Args:
         x: ndarray.
 
     Raises:
-        TypeError: `x` is something else, such as a list.
+        TypeError: `x` is not an ndarray, such as a list.
 
     Example:
         >>> x = mx.np.arange(3)

@@ -1,4 +1,4 @@
-"""Functions that reduce: sums, moments, extremes, truth, averages, percentiles, counts."""
+"""Reductions: sums, moments, extremes, logical reductions, averages, percentiles, counts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sum(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, keepdims: 
         axis: int or tuple of ints; None for all axes.
         dtype: dtype of the result; defaults to that of `a`, int64 for booleans.
         keepdims: keep reduced axes with size 1.
-        initial: a number to begin with.
+        initial: start value of the sum.
         out: ndarray to write to.
 
     Returns:
@@ -84,7 +84,7 @@ def prod(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, keepdims:
 
 def product(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, keepdims: bool = False, initial: None = None,
             out: ArrayOrSymbol | None = None) -> Any:
-    """As `prod`.
+    """An alias of `prod`.
 
     Args:
         a: ndarray or symbol.
@@ -157,10 +157,10 @@ def mean(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Arra
 
 def std(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: ArrayOrSymbol | None = None, ddof: int = 0,
         keepdims: bool = False) -> Any:
-    """Standard deviation over axes: the root of `var`.
+    """Standard deviation over axes: the square root of `var`.
 
     Args:
-        a: ndarray or symbol; give integers a `dtype`.
+        a: ndarray or symbol; integers need a `dtype`.
         axis: int or tuple of ints; None for all axes.
         dtype: dtype of the result; defaults to that of `a`.
         out: ndarray to write to.
@@ -183,10 +183,10 @@ def std(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Array
 
 def var(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: ArrayOrSymbol | None = None, ddof: int = 0,
         keepdims: bool = False) -> Any:
-    """Variance over axes: the mean of the squared distances from the mean.
+    """Variance over axes: the mean of the squared deviations from the mean.
 
     Args:
-        a: ndarray or symbol; give integers a `dtype`.
+        a: ndarray or symbol; integers need a `dtype`.
         axis: int or tuple of ints; None for all axes.
         dtype: dtype of the result; defaults to that of `a`.
         out: ndarray to write to.
@@ -260,7 +260,7 @@ def min(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: No
 
 def amax(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: None = None,
          out: ArrayOrSymbol | None = None) -> Any:
-    """As `max`.
+    """An alias of `max`.
 
     Args:
         a: ndarray or symbol.
@@ -284,7 +284,7 @@ def amax(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: N
 
 def amin(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: None = None,
          out: ArrayOrSymbol | None = None) -> Any:
-    """As `min`.
+    """An alias of `min`.
 
     Args:
         a: ndarray or symbol.
@@ -351,7 +351,7 @@ def any(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, out: ArrayO
 
 
 def sometrue(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, out: ArrayOrSymbol | None = None) -> Any:
-    """As `any`.
+    """An alias of `any`.
 
     Args:
         a: ndarray or symbol.
@@ -421,12 +421,12 @@ def average(a: ArrayOrSymbol, axis: Axes = None, weights: ArrayOrSymbol | None =
     Args:
         a: ndarray or symbol.
         axis: int or tuple of ints; None for all axes.
-        weights: ndarray of the shape of a, or a vector along the one axis; default all equal.
-        returned: also return the sum of the weights.
+        weights: ndarray of the shape of `a`, or a vector along a single axis; by default all are equal.
+        returned: whether to return the sum of the weights as well.
         out: ndarray to write to.
 
     Returns:
-        An ndarray without the reduced axes; with `returned` a list of it and the sum of the weights.
+        An ndarray without the reduced axes; with `returned` a list of the ndarray and the sum of the weights.
 
     Raises:
         MXNetError: the weights have another shape.
@@ -445,7 +445,7 @@ def percentile(a: ArrayOrSymbol, q: Operand, axis: Axes = None, out: ArrayOrSymb
 
     Args:
         a: ndarray or symbol.
-        q: a number, or an ndarray of them, in [0, 100].
+        q: a number or an ndarray of numbers in [0, 100].
         axis: int or tuple of ints; None for all axes.
         out: ndarray to write to.
         overwrite_input: only None.
@@ -477,11 +477,11 @@ def percentile(a: ArrayOrSymbol, q: Operand, axis: Axes = None, out: ArrayOrSymb
 
 def quantile(a: ArrayOrSymbol, q: Any, axis: Axes = None, out: ArrayOrSymbol | None = None,
              overwrite_input: bool | None = None, interpolation: str = "linear", keepdims: bool = False) -> Any:
-    """As `percentile`, with q in [0, 1].
+    """The q-th quantiles over axes: `percentile` with q in [0, 1].
 
     Args:
         a: ndarray or symbol.
-        q: a number, or an ndarray of them, in [0, 1].
+        q: a number or an ndarray of numbers in [0, 1].
         axis: int or tuple of ints; None for all axes.
         out: ndarray to write to.
         overwrite_input: only None.
@@ -505,7 +505,7 @@ def quantile(a: ArrayOrSymbol, q: Any, axis: Axes = None, out: ArrayOrSymbol | N
 
 def median(a: ArrayOrSymbol, axis: Axes = None, out: ArrayOrSymbol | None = None, overwrite_input: bool | None = None,
            keepdims: bool = False) -> Any:
-    """The middle element, or the mean of the two in the middle.
+    """Median over axes: the middle element, or the mean of the two middle elements.
 
     Args:
         a: ndarray or symbol.
@@ -515,7 +515,7 @@ def median(a: ArrayOrSymbol, axis: Axes = None, out: ArrayOrSymbol | None = None
         keepdims: keep reduced axes with size 1.
 
     Returns:
-        An ndarray without the reduced axes; float32 of integers.
+        An ndarray without the reduced axes; float32 for integers.
 
     Raises:
         NotImplementedError: `overwrite_input` is given.
@@ -528,15 +528,15 @@ def median(a: ArrayOrSymbol, axis: Axes = None, out: ArrayOrSymbol | None = None
 
 
 def bincount(x: ArrayOrSymbol, weights: ArrayOrSymbol | None = None, minlength: int = 0) -> Any:
-    """Returns how often each of 0, 1, 2, ... is in a vector of integers, or the sum of its `weights`.
+    """Counts the occurrences of 0, 1, 2, ... in a vector of integers, or sums their `weights`.
 
     Args:
-        x: vector of integers that are not negative.
-        weights: a number for each of them; default 1.
-        minlength: least length of the result.
+        x: vector of non-negative integers.
+        weights: a number for each element; defaults to 1.
+        minlength: minimum length of the result.
 
     Returns:
-        A vector; its length is the largest number of `x` and one more.
+        A vector; its length is the largest number of `x` plus one.
 
     Raises:
         ValueError: `minlength` is negative.
@@ -561,17 +561,18 @@ def histogram(a: ArrayOrSymbol, bins: int | ArrayOrSymbol = 10, range: tuple[flo
 
     Args:
         a: ndarray or symbol.
-        bins: how many bins `range` has, or an ndarray of edges.
-        range: the first and the last edge; values outside do not count.
+        bins: number of bins in `range`, or an ndarray of bin edges.
+        range: the first and the last edge; values outside are ignored.
         normed: only None or False.
         weights: only None.
         density: only None or False.
 
     Returns:
-        A list of the counts (int64) and the edges, one more than there are bins.
+        A list of the counts (int64) and the bin edges, one more than the number of bins.
 
     Raises:
-        NotImplementedError: normed, weights, density; a number of bins without a range; edges of another type.
+        NotImplementedError: `normed`, `weights` or `density` is given, `bins` is a number and there is no `range`, or
+            the edges are of another type.
 
     Example:
         >>> counts, edges = mx.np.histogram(mx.np.array([1, 2, 3]), bins=2, range=(0, 4))

@@ -12,14 +12,14 @@ __all__ = ["meshgrid"]
 
 
 def meshgrid(*xi: ArrayOrSymbol, **kwargs: Any) -> list[Any]:
-    """Coordinate matrices out of coordinate vectors.
+    """Coordinate matrices from coordinate vectors.
 
     Args:
         xi: vectors.
-        kwargs: `indexing` ("xy", the first two axes swapped, or "ij"), `sparse` (axes of size 1 stay so), `copy`.
+        kwargs: `indexing` ("xy", the first two axes swapped, or "ij"), `sparse` (keeps axes of size 1), `copy`.
 
     Returns:
-        A list with an ndarray for each vector; all have one shape, unless `sparse`.
+        A list with an ndarray for each vector; all have the same shape, unless `sparse` is set.
 
     Raises:
         ValueError: an unknown `indexing`.

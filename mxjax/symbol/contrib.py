@@ -71,15 +71,15 @@ def while_loop(cond: Callable[..., Symbol], func: Callable[..., tuple[Any, Any]]
         cond: function of symbols that returns one of a single element.
         func: function of symbols; it may use symbols from outside.
         loop_vars: a symbol or nested list, at least one symbol.
-        max_iterations: most calls; the length of the stacked outputs, whose rest is zero.
+        max_iterations: maximum number of calls, and the length of the stacked outputs, which are padded with zeros.
         name: beginning of the graphs' names.
 
     Returns:
         (outputs stacked along a new axis 0, last loop_vars).
 
     Raises:
-        ValueError: there is no `max_iterations`, `loop_vars` is empty or its length changes, a variable is not used in
-            `func`, `cond` returns no symbol.
+        ValueError: `max_iterations` is missing, `loop_vars` is empty or its length changes, `func` does not use a
+            variable, or `cond` does not return a symbol.
     """
     if max_iterations is None:
         raise ValueError("max_iterations should be specified")
