@@ -1,5 +1,4 @@
-"""Draws from distributions whose parameters are numbers or arrays; the first argument of each function is its
-flavour."""
+"""Draws from distributions with numbers or arrays as parameters; the first argument of each function is its flavour."""
 
 from __future__ import annotations
 
