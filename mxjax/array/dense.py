@@ -170,7 +170,7 @@ class NDArray(_Base):
 
     @property
     def _fresh_grad(self) -> bool:
-        """Whether a backward pass has written the gradient since this was last set to False."""
+        """Returns whether a backward pass has written the gradient since this was last set to False."""
         entry = self._entry
         return entry is not None and entry[0].fresh
 

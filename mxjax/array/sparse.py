@@ -282,7 +282,7 @@ class CSRNDArray(BaseSparseNDArray):
 
     @property
     def indices(self) -> NDArray:
-        """A copy of the column indices of the stored values (int64)."""
+        """A copy of the column indices of the stored values (int64); writing to it does not change the array."""
         return _shared(self._parts[1], self.context)
 
     @property

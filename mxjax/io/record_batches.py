@@ -263,7 +263,7 @@ class RecordBatches:
         self._rounds, self._number = number, start
 
     def next(self) -> bool:
-        """Go to the next batch; whether there is one."""
+        """Moves to the next batch; returns whether there is one."""
         check_home(self._home, f"{self._owner} cannot go on")
         self._read_ahead()
         batch = self._ahead.popleft().result()
@@ -295,7 +295,7 @@ class RecordBatches:
         self._restart(turn, number, bool(position["wrapped"]))
 
     def reset(self) -> None:
-        """Go before the first batch; behind the samples that filled up the last one, where there were such."""
+        """Moves before the first batch; behind the samples that filled up the last one, where there were such."""
         turn, number = self._end
         self._restart(*((turn, number) if self._wrapped else (turn + 1, 0)), False)
 

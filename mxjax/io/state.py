@@ -1,4 +1,4 @@
-"""What iterators and samplers that can be resumed have in common: checking a state, and writing it as plain values."""
+"""Common parts of resumable iterators and samplers: validation of a state, and its conversion to plain values."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["Resumable", "check_count", "check_order", "check_state", "need_state
 
 
 class Resumable(Protocol):
-    """An iterator, or a sampler, that can go on where another one stood."""
+    """An iterator or sampler that can continue from the position of another one."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns where it stands."""
+        """Returns the current position."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes there."""
+        """Restores a position."""
 
 
 def part_of(length: int, num_parts: int, part_index: int) -> slice:

@@ -43,8 +43,7 @@ def normal(loc: NDArray | float = 0, scale: NDArray | float = 1, shape: ShapeLik
 
 
 def randn(*shape: int, **kwargs: Any) -> NDArray:
-    """Draws from the normal distribution, with the shape as arguments; loc, scale, dtype, ctx and out are
-    keyword-only."""
+    """Draws from the normal distribution, with the shape as arguments; the others are keyword-only, as in `normal`."""
     loc, scale = kwargs.pop("loc", 0), kwargs.pop("scale", 1)
     return normal(loc, scale, shape or _Null, kwargs.pop("dtype", _Null), kwargs.pop("ctx", None),
                   kwargs.pop("out", None), **kwargs)

@@ -61,8 +61,7 @@ def positions(outputs: list[Entry], names: list[str], key: object) -> list[int]:
 
 
 def refuse_as_array(outputs: list[Entry], construct: str) -> None:
-    """Raises NotImplementedForSymbol if the symbol has one output, which stands for an array with an unknown number of
-    rows."""
+    """Raises NotImplementedForSymbol if the symbol has one output, an array with an unknown number of rows."""
     if len(outputs) != 1 or not ArrayScope._current.value.active:
         return
     node = outputs[0][0]

@@ -690,7 +690,7 @@ def load_json(json_str: str) -> Symbol:
     """Loads a symbol from JSON text of any MXNet version.
 
     Raises:
-        TypeError: not text.
+        TypeError: the argument is not a string.
         MXNetError: the text does not describe a graph.
     """
     if not isinstance(json_str, str):
