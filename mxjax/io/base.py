@@ -144,8 +144,7 @@ class DataIter:
         return False
 
     def getdata(self) -> Any:
-        """Data of the current batch: a list of arrays, one array for an `MXDataIter`, or None if a subclass does not
-        define it."""
+        """Data of the current batch: a list of arrays, or one array for an `MXDataIter`; None by default."""
         return None
 
     def getlabel(self) -> Any:
@@ -214,8 +213,7 @@ class ResizeIter(_HeldBatchIter):
             self.data_iter.reset()
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the position in the epoch, and the state of the iterator as "data_iter"; raises TypeError without
-        one."""
+        """Returns the position, with the state of the iterator as "data_iter"; raises TypeError if it has none."""
         inner = need_state("ResizeIter", self.data_iter).state_dict()
         return {"kind": "ResizeIter", "size": self.size, "cur": self.cur, "data_iter": inner}
 

@@ -72,7 +72,7 @@ def sequence_last(data: Array, sequence_length: Array | None = None, *, use_sequ
 @register("SequenceReverse", FPartialShape=exact(first, lambda p, x, *_: p["axis"] == 0 and _fits(p, x)), **_RULES)
 def sequence_reverse(data: Array, sequence_length: Array | None = None, *, use_sequence_length: bool = False,
                      axis: int = 0) -> Array:
-    """Each sequence backwards up to its end; what follows stays.  data: (time, batch, ...)."""
+    """Reverses each sequence up to its end; later elements are unchanged.  data: (time, batch, ...)."""
     if axis != 0:
         raise MXNetError(f"operator SequenceReverse: axis must be 0, got {axis}")
     lengths = _lengths("SequenceReverse", data, sequence_length, use_sequence_length, axis)

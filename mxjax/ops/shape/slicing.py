@@ -1,4 +1,4 @@
-"""Cutting arrays and joining them: slices, splits, concatenation, stacking."""
+"""Slicing, splitting, concatenation and stacking of arrays."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def _assign_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
 
 @register("_slice_assign", aliases=("_crop_assign", "_npi_slice_assign"), infer_shape=_assign_shapes)
 def slice_assign(lhs: Array, rhs: Array, *, begin: Shape, end: Shape, step: Shape = ()) -> Array:
-    """lhs with a slice of it (as in `slice`) replaced by rhs."""
+    """Returns lhs with a slice (as in `slice`) replaced by rhs."""
     return lhs.at[_slices("_slice_assign", lhs.ndim, begin, end, step)].set(rhs)
 
 
 @register("_slice_assign_scalar", aliases=("_crop_assign_scalar", "_npi_slice_assign_scalar"))
 def slice_assign_scalar(data: Array, *, scalar: Scalar = 0.0, begin: Shape, end: Shape, step: Shape = ()) -> Array:
-    """data with a slice of it (as in `slice`) filled with a number."""
+    """Returns data with a slice (as in `slice`) filled with a number."""
     return data.at[_slices("_slice_assign_scalar", data.ndim, begin, end, step)].set(converted(scalar, data.dtype))
 
 
