@@ -782,7 +782,7 @@ def _contrib_quantize_asym(
     data: NDArray | None = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
-    """Quantizes data (float32) to uint8: data * scale + shift, for the calibrated range or its own; returns all
+    """Quantizes float32 data to uint8: data * scale + shift, for the calibrated range or its own; returns all
     three."""
 
 def _contrib_quantize_v2(

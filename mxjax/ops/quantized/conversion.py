@@ -166,8 +166,7 @@ def quantize_v2(data: Array, *, out_type: Literal["auto", "int8", "uint8"] = "in
           infer_type=types("uint8", "quantize_asym", data=("float32",)))
 def quantize_asym(data: Array, *, min_calib_range: float | None = None,
                   max_calib_range: float | None = None) -> tuple[Array, Array, Array]:
-    """Quantizes data (float32) to uint8: data * scale + shift, for the calibrated range or its own; returns all
-    three."""
+    """Quantizes float32 data to uint8: data * scale + shift, for the calibrated range or its own; returns all three."""
     need("quantize_asym", ("float32",), data=data)
     known = min_calib_range is not None and max_calib_range is not None
     low, high = (min_calib_range, max_calib_range) if known else (data.min(), data.max())

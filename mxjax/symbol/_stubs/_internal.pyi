@@ -780,7 +780,7 @@ def _contrib_quantize_asym(
     data: Symbol | None = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Quantizes data (float32) to uint8: data * scale + shift, for the calibrated range or its own; returns all
+    """Quantizes float32 data to uint8: data * scale + shift, for the calibrated range or its own; returns all
     three."""
 
 def _contrib_quantize_v2(
