@@ -80,7 +80,7 @@ class MXDataIter(DataIter):
             for name, arrays in ((data_name, self.first_batch.data), (label_name, self.first_batch.label)))
 
     def debug_skip_load(self) -> None:
-        """From now on returns the current batch repeatedly, to measure the time of everything but loading."""
+        """Returns the current batch repeatedly from now on, to measure the time of everything but loading."""
         self._repeat_first = True
         logging.info("debug_skip_load: every batch is the current one from now on")
 

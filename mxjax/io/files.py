@@ -25,7 +25,7 @@ class RowCursor:
     """The position of batches of rows; the common part of sources of rows.
 
     Args:
-        length: how many rows there are.
+        length: number of rows.
     """
 
     def __init__(self, length: int) -> None:

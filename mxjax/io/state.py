@@ -33,7 +33,7 @@ def part_of(length: int, num_parts: int, part_index: int) -> slice:
 
 
 def plain(value: Any) -> Any:
-    """A value with NumPy's arrays and numbers as lists and numbers of Python, so that JSON can hold it."""
+    """Converts NumPy arrays and numbers in a value to Python lists and numbers, which can be stored as JSON."""
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -42,13 +42,13 @@ def plain(value: Any) -> Any:
 
 
 def check_state(owner: str, state: Any, settings: Mapping[str, Any], position: Iterable[str]) -> None:
-    """Raises ValueError unless a state belongs to something with these settings; the error says what differs.
+    """Raises ValueError unless a state belongs to the given settings; the error names the difference.
 
     Args:
-        owner: whose state it should be, for the message.
-        state: what the user gave.
-        settings: what must be the same.
-        position: names of what else must be there.
+        owner: expected owner of the state, for the message.
+        state: the state that the user passed.
+        settings: settings that must be equal.
+        position: names of further required entries.
     """
     if not isinstance(state, Mapping):
         raise ValueError(f"{owner}: a state is what state_dict() returned, a dict; got {type(state).__name__}")

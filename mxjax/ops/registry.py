@@ -170,7 +170,7 @@ class Op:
             raise MXNetError(f"operator {self.name} takes at least one array")
 
     def inputs(self, params: dict[str, Any], count: int | None = None) -> list[str]:
-        """Names of the inputs; `count` is how many a variadic operator has."""
+        """Names of the inputs; `count` is their number for a variadic operator."""
         rule = self._attrs.get("FListInputNames")
         if rule is not None:
             return list(rule(params))
@@ -279,7 +279,7 @@ def alias(name: str, *others: str) -> None:
 
 
 def find(name: str, load: bool = True) -> Op | None:
-    """The operator of that name or alias, or None; `load`: also one that upper layers provide, if it is not there."""
+    """The operator with that name or alias, or None; `load` also loads operators that upper layers provide."""
     op = _REGISTRY.get(name)
     if op is None and load:
         _load()
@@ -294,7 +294,7 @@ def _load() -> None:
 
 
 def get(name: str) -> Op:
-    """The operator of that name or alias.
+    """The operator with that name or alias.
 
     Raises:
         MXNetError: the operator is unknown; the message suggests similar names.

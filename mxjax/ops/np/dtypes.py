@@ -1,7 +1,7 @@
 """Dtypes of mx.np's functions of one or two arrays: MXNet 1.9.1's rules, and MXNet 2.0's at level 2.
 
-A rule takes the operator's name and two arrays (or whatever has their dtypes), and returns the dtype both are converted
-to. Rules are asked while an operator is traced or its types are inferred, never for a call that has been seen before.
+A rule accepts the operator's name and two arrays (or objects with a dtype), and returns the dtype to which both are
+converted. Rules are applied while an operator is traced or its types are inferred, not for repeated calls.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def floating(dtype: Any) -> Any:
 
 
 def whole(dtype: Any) -> Any:
-    """Integers stay what they are; booleans become float16."""
+    """Integers are unchanged; booleans become float16."""
     return jnp.dtype("float16") if dtype == jnp.bool_ else dtype
 
 

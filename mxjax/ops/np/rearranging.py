@@ -39,7 +39,7 @@ def _completed(name: str, source: Dims, target: list[int | None], computed: int 
 
 
 def np_reshaped(source: Dims, codes: Sequence[int]) -> tuple[int | None, ...]:
-    """The shape that NumPy's reshape gives (-1 is computed)."""
+    """The result shape of NumPy's reshape (-1 is inferred)."""
     if any(n < -1 for n in codes) or list(codes).count(-1) > 1:
         raise MXNetError(f"operator _np_reshape: newshape={tuple(codes)} must have no negative number but one -1")
     computed = codes.index(-1) if -1 in codes else None
@@ -47,7 +47,7 @@ def np_reshaped(source: Dims, codes: Sequence[int]) -> tuple[int | None, ...]:
 
 
 def npx_reshaped(source: Dims, codes: Sequence[int], reverse: bool = False) -> tuple[int | None, ...]:
-    """The shape that the codes of npx.reshape give.
+    """The result shape for the codes of npx.reshape.
 
     -1 is computed, -2 keeps a dimension, -3 drops one of size 1, -4 keeps all that remain, -5 multiplies two, -6 splits
     one into the two numbers that follow (one may be -1). With `reverse` all is read from the right.

@@ -1,8 +1,8 @@
 """Quantization: floats as 8-bit integers with a range, and back.
 
-A quantized array comes with the range that its values stand for: two arrays of shape (1,), the minimum and the maximum.
-int8 stands for [-range, range], uint8 for [0, range], the range being the larger of the two absolute values. Values are
-rounded to the nearest integer, halves to even, and cut off, as MXNet's CPU code does.
+A quantized array comes with the range that its values represent: two arrays of shape (1,), the minimum and the maximum.
+int8 represents [-range, range], uint8 [0, range], where range is the larger of the two absolute values. Values are
+rounded to the nearest integer, halves to even, and clipped, as in MXNet's CPU code.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def quantized(values: Array, dtype: Any) -> Array:
 
 
 def steps(dtype: Any) -> float:
-    """Returns how many steps the range of a quantized dtype has.
+    """Returns the number of steps in the range of a quantized dtype.
 
     Raises:
-        MXNetError: it is not a quantized dtype.
+        MXNetError: the dtype is not a quantized one.
     """
     value = STEPS.get(np.dtype(dtype).name)
     if value is None:

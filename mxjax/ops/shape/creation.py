@@ -29,7 +29,7 @@ mark(made_shapes, exact=True)
 
 
 def shape_known(params: dict[str, Any]) -> bool:
-    """Returns whether the parameters alone tell the whole shape (FShapeKnown)."""
+    """Returns whether the parameters alone determine the whole shape (FShapeKnown)."""
     shape = params["shape"]
     return shape is not None and all(n > 0 for n in shape) and (shape != () or is_np_shape())
 

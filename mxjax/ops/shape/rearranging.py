@@ -23,10 +23,10 @@ Dims = Sequence[int | None]
 
 # ------------------------------------------------------------ reshape
 def reshaped(source: Dims, codes: Sequence[int], reverse: bool = False) -> tuple[int | None, ...]:
-    """The shape that MXNet's reshape codes give, for a source shape whose dimensions may be unknown (None).
+    """The result shape for MXNet's reshape codes and a source shape whose dimensions may be unknown (None).
 
-    0 keeps a dimension, -1 is computed from the others, -2 keeps all that remain, -3 multiplies two dimensions, -4
-    splits one into the two numbers that follow (one may be -1). With `reverse` all is read from the right.
+    0 keeps a dimension, -1 is inferred from the others, -2 keeps all remaining ones, -3 multiplies two dimensions, -4
+    splits one into the next two numbers (one may be -1). With `reverse` they are read from the right.
 
     Raises:
         MXNetError: the codes do not fit the source.
