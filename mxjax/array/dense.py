@@ -98,7 +98,7 @@ class NDArray(_Base):
     stype = "default"
 
     def __init__(self, handle: object, writable: bool = True) -> None:
-        """Takes the chunk of another NDArray, a JAX array, or a pointer (`ctypes.cast(array, NDArrayHandle)`)."""
+        """Wraps the chunk of another NDArray, a JAX array, or a pointer (`ctypes.cast(array, NDArrayHandle)`)."""
         self._view = self._entry = self._grad = None
         if isinstance(handle, ctypes.c_void_p):
             source = taken(handle, NDArray)
@@ -110,7 +110,7 @@ class NDArray(_Base):
     # ------------------------------------------------------------ what it is
     @property
     def handle(self) -> Chunk:
-        """The chunk that views of one array share."""
+        """The chunk that the views of an array share."""
         return self._chunk
 
     @property
@@ -119,7 +119,7 @@ class NDArray(_Base):
 
     @property
     def writable(self) -> bool:
-        """Returns whether the array may be changed: always."""
+        """Returns whether the array is writable, which is always the case."""
         return True
 
     @property
@@ -150,19 +150,19 @@ class NDArray(_Base):
 
     @property
     def context(self) -> Context:
-        """Returns where the array is."""
+        """The context of the array."""
         return self._chunk.ctx
 
     ctx = device = context
 
     @property
     def T(self) -> NDArray:  # noqa: N802
-        """A transposed copy (axes reversed); one-dimensional arrays are returned as they are."""
+        """A transposed copy (axes reversed); one-dimensional arrays are returned unchanged."""
         return self if self.ndim < 2 else self.transpose()
 
     @property
     def grad(self) -> NDArray | None:
-        """The gradient buffer made by `attach_grad`, or None."""
+        """The gradient buffer that `attach_grad` allocated, or None."""
         gradient = self._grad
         if gradient is not None and type(gradient) is not type(self) and gradient._plain and self._plain:
             gradient = self._grad = gradient._alias(type(self))  # of the other flavour of handle
@@ -170,7 +170,7 @@ class NDArray(_Base):
 
     @property
     def _fresh_grad(self) -> bool:
-        """Returns whether a backward has written the gradient since this was last set to False."""
+        """Returns whether a backward pass has written the gradient since this was last set to False."""
         entry = self._entry
         return entry is not None and entry[0].fresh
 
@@ -319,7 +319,7 @@ class NDArray(_Base):
         """The only element as a Python/NumPy scalar.
 
         Raises:
-            ValueError: there is more than one.
+            ValueError: there is more than one element.
         """
         if self.size != 1:
             raise ValueError("The current array is not a scalar")
@@ -328,7 +328,7 @@ class NDArray(_Base):
     item = asscalar
 
     def wait_to_read(self) -> None:
-        """Waits until the value is there; raises what computing it raised."""
+        """Waits until the value is available; raises the error of its computation."""
         value = self._read()
         waits()
         next_round()
@@ -339,7 +339,7 @@ class NDArray(_Base):
                 raise mistake("wait_to_read", [value], error) from None
 
     def to_jax(self) -> jax.Array:
-        """The value as a `jax.Array`, without a copy. Later changes of this NDArray do not change it."""
+        """The value as a `jax.Array`, without a copy. Later changes of this NDArray do not affect it."""
         return self._read()
 
     def __jax_array__(self) -> jax.Array:
@@ -364,7 +364,7 @@ class NDArray(_Base):
         return self.__dlpack__()
 
     def to_dlpack_for_write(self) -> Any:
-        """A DLPack capsule; XLA buffers are immutable, so what is written through it is not defined."""
+        """A DLPack capsule; XLA buffers are immutable, so writing through it is undefined behaviour."""
         return self.__dlpack__()
 
     # ------------------------------------------------------------ copies and conversions
@@ -373,7 +373,7 @@ class NDArray(_Base):
         return invoke(kernel_of("_copy"), [self])
 
     def copyto(self, other: NDArray | Context) -> NDArray:
-        """Copies the value to another array of the same shape, or to a context as a new array; returns that.
+        """Copies the value to another array of the same shape, or to a new array on a context; returns the copy.
 
         Raises:
             TypeError: `other` is neither.
@@ -417,17 +417,17 @@ class NDArray(_Base):
         return result
 
     def as_in_context(self, context: Context) -> NDArray:
-        """This array if it is on `context`, else a copy there."""
+        """This array if it is on `context`, else a copy on `context`."""
         return self if self._chunk.ctx == context else self.copyto(context)
 
     as_in_ctx = as_in_context
 
     def to_device(self, device: Context) -> NDArray:
-        """This array if it is on `device`, else a copy there."""
+        """This array if it is on `device`, else a copy on `device`."""
         return self.as_in_context(device)
 
     def as_nd_ndarray(self) -> NDArray:
-        """The same array as a classic `mx.nd.NDArray`; sparse arrays are ones."""
+        """The same array as a classic `mx.nd.NDArray`; sparse arrays are returned unchanged."""
         return self if type(self) is NDArray or not self._plain else self._alias(NDArray)
 
     def as_np_ndarray(self) -> Any:
@@ -449,7 +449,7 @@ class NDArray(_Base):
         return array
 
     def astype(self, dtype: DTypeLike, copy: bool = True) -> NDArray:
-        """A copy with another dtype; the array itself where `copy` is off and the dtype is the same."""
+        """A copy with another dtype; the array itself if `copy` is False and the dtype is the same."""
         if not copy and np_dtype(dtype) == self._chunk.dtype:
             return self
         return invoke(kernel_of("Cast", dtype="float32" if dtype is None else dtype), [self])
@@ -463,7 +463,7 @@ class NDArray(_Base):
         return storage(stype).of_dense(self)
 
     def detach(self) -> NDArray:
-        """The same memory outside the recorded graph."""
+        """The same memory, detached from the recorded graph."""
         if state.recorder is not None:
             return state.recorder.detached(self)
         array = self._alias(type(self))
@@ -472,7 +472,7 @@ class NDArray(_Base):
 
     # ------------------------------------------------------------ autograd
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
-        """Makes this array a variable whose gradient `backward` puts into `.grad`.
+        """Marks this array as a variable whose gradient `backward` stores in `.grad`.
 
         Args:
             grad_req: "write" (each backward overwrites), "add" (accumulates) or "null".
@@ -490,11 +490,11 @@ class NDArray(_Base):
             mark(self, zero, grad_req)
 
     def drop_grad(self) -> None:
-        """Takes the gradient away that `attach_grad` has made."""
+        """Removes the gradient buffer that `attach_grad` allocated."""
         drop(self)
 
     def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True) -> None:
-        """Gradients of this array with respect to all variables it was computed from; see `mx.autograd.backward`."""
+        """Computes the gradients of this array with respect to its variables; see `mx.autograd.backward`."""
         backward([self], [out_grad], retain_graph, train_mode)
 
     # ------------------------------------------------------------ indexing and views
@@ -637,7 +637,7 @@ class NDArray(_Base):
 
     @staticmethod
     def _basic_indexing_slice_is_contiguous(slc_key: tuple, shape: tuple[int, ...]) -> bool:
-        """Returns whether what a basic index selects lies side by side in memory, so that it is a view."""
+        """Returns whether a basic index selects contiguous memory, so that the result is a view."""
         plan = indexing.plan(slc_key, shape)
         return 0 in plan.shape or plan.offset is not None
 
@@ -656,15 +656,15 @@ class NDArray(_Base):
 
     # ------------------------------------------------------------ shapes that share memory
     def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
-        """The same memory with another shape.
+        """A view with another shape.
 
         Args:
-            shape: ints or one tuple; 0 keeps a dimension, -1 is worked out, -2 keeps all that remain, -3 joins two,
-                -4 splits one into the two that follow.
-            reverse: the special values are read from the right.
+            shape: ints or one tuple; 0 keeps a dimension, -1 is inferred, -2 keeps all remaining ones, -3 merges two,
+                -4 splits one into the next two numbers.
+            reverse: whether to read the special values from the right.
 
         Raises:
-            ValueError: the sizes do not fit.
+            ValueError: the sizes do not match.
             MXNetError: the new shape has more elements than the array.
         """
         if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
@@ -688,7 +688,7 @@ class NDArray(_Base):
         return self._view_at(0, target)
 
     def reshape_view(self, *shape: Any, **kwargs: Any) -> NDArray:
-        """As `reshape`."""
+        """An alias of `reshape`."""
         return self.reshape(*shape, **kwargs)
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
@@ -710,7 +710,7 @@ class NDArray(_Base):
         return call(registry.get("Flatten"), [self], {})
 
     def broadcast_to(self, shape: ShapeLike) -> NDArray:
-        """A copy, repeated along axes of length 1 to have `shape`."""
+        """A copy that is broadcast to `shape`."""
         shape = (shape,) if isinstance(shape, integer_types) else tuple(shape)
         old = self.shape
         if len(shape) < len(old) or any(o not in (1, n) and n != 0 for o, n in
@@ -745,7 +745,7 @@ class NDArray(_Base):
         return f"\n{self.asnumpy()}\n<{type(self).__name__} {shape} @{self.context}>"
 
     def _repr_html_(self) -> str:
-        """For notebooks: what it is, and its values."""
+        """The description and the values, for notebooks."""
         if isinstance(self._chunk.buffer, Tracer):
             return f"<pre>{html.escape(repr(self))}</pre>"
         shape = " × ".join(map(str, self.shape)) or "scalar"
@@ -785,7 +785,7 @@ class NDArray(_Base):
         return {"handle": bytearray(file_format.dumps(self))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Takes over MXNet's own pickled form: the array as in a `.params` file."""
+        """Restores an array from MXNet's pickled form, the array as in a `.params` file."""
         self.__init__(file_format.loads(state["handle"])._chunk)
 
     def __copy__(self) -> NDArray:

@@ -1,8 +1,8 @@
 """Sparse arrays: compressed rows (csr) and row subsets (row_sparse).
 
-They hold their parts as dense arrays, which stay in the host's memory until an operator on the device reads them: most
-of what is done with them is done on the host. An operator without a sparse form works on the dense value, which is
-made on first use and kept until the parts change.
+Their parts are dense arrays, which stay in host memory until an operator on the device reads them, because most sparse
+operations run on the host. An operator without a sparse form uses the dense value, which is computed on first use and
+cached until the parts change.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class BaseSparseNDArray(NDArray):
 
     @property
     def data(self) -> NDArray:
-        """The stored values, a copy: what is written to it does not change the array, as in MXNet."""
+        """A copy of the stored values; as in MXNet, writing to it does not change the array."""
         return _shared(self._parts[0], self.context)
 
     @property
@@ -146,7 +146,7 @@ class BaseSparseNDArray(NDArray):
         raise NotImplementedError
 
     def ascending(self) -> BaseSparseNDArray:
-        """Returns the array with its rows in order, as files and operators need them: mostly itself."""
+        """Returns the array with its rows in order, as files and operators require: usually the array itself."""
         return self
 
     def _with(self, data: NDArray) -> Self:
@@ -187,7 +187,7 @@ class BaseSparseNDArray(NDArray):
         return self._copied(type(self).__new__(type(self))._set(parts, self.shape, dtype, self.context))
 
     def detach(self) -> Self:
-        """The same parts outside the recorded graph."""
+        """The same parts, detached from the recorded graph."""
         return type(self).__new__(type(self))._set(self._parts, self.shape, self._chunk.dtype, self.context)
 
     def copy(self) -> Self:
@@ -206,7 +206,7 @@ class BaseSparseNDArray(NDArray):
                                                    self._chunk.dtype, ctx)
 
     def copyto(self, other: NDArray | Context) -> NDArray:
-        """Copies to a context, or to an array of the same shape, dense or of this storage type, which keeps its dtype.
+        """Copies to a context, or to an array of the same shape, dense or of this storage type, whose dtype is kept.
 
         Raises:
             TypeError: the array is of another sparse storage type.
@@ -225,15 +225,15 @@ class BaseSparseNDArray(NDArray):
         return super().copyto(other)
 
     def check_format(self, full_check: bool = True) -> None:
-        """Raises MXNetError where the index arrays are not what this storage type allows."""
+        """Raises MXNetError if the index arrays are not valid for this storage type."""
         _check(self, full_check)
 
     def reshape(self, *shape: ShapeLike | None, **kwargs: Any) -> NDArray:
-        """Not there for sparse arrays."""
+        """Not available for sparse arrays."""
         raise NotSupportedForSparseNDArray("reshape", None, self)
 
     def wait_to_read(self) -> None:
-        """Waits until the stored parts are there."""
+        """Waits until the stored parts are available."""
         for part in self._parts:
             if not isinstance(part._chunk.pending, _Stored):
                 part.wait_to_read()
@@ -275,19 +275,19 @@ class BaseSparseNDArray(NDArray):
 
 
 class CSRNDArray(BaseSparseNDArray):
-    """A matrix by compressed rows: `data`, column `indices`, and row pointers `indptr`."""
+    """A matrix in compressed sparse row format: `data`, column `indices`, and row pointers `indptr`."""
 
     __slots__ = ()
     stype = "csr"
 
     @property
     def indices(self) -> NDArray:
-        """Column of each stored value (int64), a copy: written to, it could point outside the array."""
+        """A copy of the column indices of the stored values (int64); writing to it does not change the array."""
         return _shared(self._parts[1], self.context)
 
     @property
     def indptr(self) -> NDArray:
-        """Returns where each row begins in `data` (int64, rows + 1 values), a copy."""
+        """A copy of the index in `data` at which each row begins (int64, rows + 1 values)."""
         return _shared(self._parts[2], self.context)
 
     def asscipy(self) -> Any:
@@ -303,14 +303,14 @@ class CSRNDArray(BaseSparseNDArray):
 
 
 class RowSparseNDArray(BaseSparseNDArray):
-    """An array of which only the rows `indices` are stored, in `data`."""
+    """An array that stores only the rows `indices`, in `data`."""
 
     __slots__ = ()
     stype = "row_sparse"
 
     @property
     def indices(self) -> NDArray:
-        """Numbers of the stored rows (int64), a copy; ascending, except in results of `retain`."""
+        """A copy of the indices of the stored rows (int64), in ascending order except in results of `retain`."""
         return _shared(self._parts[1], self.context)
 
     def ascending(self) -> RowSparseNDArray:
@@ -327,7 +327,7 @@ class RowSparseNDArray(BaseSparseNDArray):
         return self._parts[1].shape[0] == self.shape[0] and _ascends(self._parts[1])
 
     def retain(self, *args: Any, **kwargs: object) -> RowSparseNDArray:
-        """The array with only the given rows kept."""
+        """Returns the array with only the given rows."""
         return retain(self, *args, **kwargs)
 
     @staticmethod
@@ -414,15 +414,15 @@ def _of_rows(values: np.ndarray, ids: np.ndarray, shape: tuple[int, ...], ctx: C
 
 def retain(data: NDArray | None = None, indices: NDArray | None = None, out: NDArray | None = None,
            name: str | None = None, **kwargs: object) -> RowSparseNDArray:
-    """The rows with the numbers `indices`, in that order, zeros where a row is not stored.
+    """Returns the rows at `indices`, in that order, with zeros for rows that are not stored.
 
     Args:
         data: a row_sparse array.
-        indices: row numbers, one axis, any dtype.
-        out: a row_sparse array that takes the result.
+        indices: one-dimensional array of row indices, of any dtype.
+        out: a row_sparse array to write the result to.
 
     Returns:
-        A row_sparse array that stores as many rows as `indices` has numbers.
+        A row_sparse array with one stored row for each index.
 
     Raises:
         MXNetError: `data` is not row_sparse.
@@ -525,7 +525,7 @@ def _parts(ctx: Context | None, dtype: DTypeLike, data: object,
 
 
 def _agreed(given: tuple, shape: Any) -> tuple:
-    """A shape that is given once or twice; raises ValueError where the two differ."""
+    """A shape that is given once or twice; raises ValueError if the two differ."""
     if shape is not None and tuple(shape) != tuple(given):
         raise ValueError(f"shape {tuple(shape)} does not fit an array of shape {tuple(given)}")
     return tuple(int(n) for n in given)
@@ -542,16 +542,16 @@ def _dense(source: Any, shape: ShapeLike | None, ctx: Context | None, dtype: DTy
 
 def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None,
                dtype: DTypeLike = None) -> CSRNDArray:
-    """A csr array.
+    """Creates a csr array.
 
     Args:
         arg1: (data, indices, indptr), (data, (row, column)), (rows, columns) for an empty one, a dense array, a SciPy
             matrix or a CSRNDArray.
-        shape, ctx, dtype: as elsewhere; worked out where None.
+        shape, ctx, dtype: shape, context and dtype of the array; inferred if None.
 
     Raises:
-        ValueError: the parts do not fit.
-        MXNetError: columns lie outside the matrix, or `indptr` does not count them.
+        ValueError: the parts do not match.
+        MXNetError: column indices are out of range, or `indptr` is not consistent with them.
     """
     if isinstance(arg1, tuple):
         if len(arg1) == 2 and all(isinstance(n, (int, np.integer)) for n in arg1):
@@ -590,15 +590,15 @@ def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None
 
 def row_sparse_array(arg1: object, shape: tuple | None = None, ctx: Context | None = None,
                      dtype: DTypeLike = None) -> RowSparseNDArray:
-    """A row_sparse array.
+    """Creates a row_sparse array.
 
     Args:
         arg1: (data, indices), a shape tuple for an empty one, a dense array or a RowSparseNDArray.
-        shape, ctx, dtype: as elsewhere; worked out where None.
+        shape, ctx, dtype: shape, context and dtype of the array; inferred if None.
 
     Raises:
-        ValueError: the parts do not fit.
-        MXNetError: rows lie outside the array, or come twice.
+        ValueError: the parts do not match.
+        MXNetError: row indices are out of range or repeated.
     """
     if isinstance(arg1, tuple) and not (len(arg1) == 2 and not isinstance(arg1[0], (int, np.integer))):
         return cast(RowSparseNDArray, zeros("row_sparse", _agreed(arg1, shape), ctx, dtype))
@@ -627,10 +627,10 @@ def row_sparse_array(arg1: object, shape: tuple | None = None, ctx: Context | No
 
 def cast_storage(data: NDArray | None = None, stype: str | _NullType = _Null, out: NDArray | None = None,
                  name: str | None = None, **kwargs: object) -> NDArray:
-    """The array with another storage type.
+    """Converts the array to another storage type.
 
     Raises:
-        MXNetError: there is no such conversion.
+        MXNetError: the conversion is not supported.
     """
     if data is None:
         raise MXNetError("cast_storage takes an array")
@@ -660,7 +660,7 @@ def _converted(array: NDArray, stype: str | _NullType) -> NDArray:
 
 def zeros(stype: str, shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None,
           **kwargs: Any) -> NDArray:
-    """A sparse array without stored values; `stype` "default" gives a dense one."""
+    """A sparse array without stored values; a dense array for `stype` "default"."""
     if stype == "default":
         return _dense_zeros(shape, ctx, dtype, **kwargs)
     shape = (shape,) if isinstance(shape, integer_types) else tuple(shape)
@@ -674,7 +674,7 @@ def zeros(stype: str, shape: ShapeLike, ctx: Context | None = None, dtype: DType
 
 
 def empty(stype: str, shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
-    """As `zeros`."""
+    """Like `zeros`."""
     return zeros(stype, shape, ctx, dtype)
 
 

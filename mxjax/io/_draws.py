@@ -16,7 +16,7 @@ class Random(random.Random):
     """Python's generator, with a coin."""
 
     def coin(self) -> bool:
-        """Returns whether a coin shows its head."""
+        """Returns the result of a coin toss: whether it shows heads."""
         return self.random() < 0.5
 
 
@@ -24,7 +24,7 @@ class Draws:
     """Draws for augmentations from a `Random`, as MXNet draws them: numbers are float32.
 
     Args:
-        seed: of the twister.
+        seed: seed of the twister.
     """
 
     def __init__(self, seed: int) -> None:
@@ -41,15 +41,15 @@ class Draws:
         return float(unit(self._words.take(1))[0] * (last - first) + first)
 
     def randint(self, low: int, high: int) -> int:
-        """An integer from one to another; takes a word where they are the same, too."""
+        """An integer from one to another; consumes a word even if they are equal."""
         return low + int(below(self._words, np.array([high - low + 1]))[0])
 
     def choice(self, values: Sequence[Any]) -> Any:
-        """One of several."""
+        """Chooses one of several items."""
         return values[self.randint(0, len(values) - 1)]
 
     def coin(self) -> bool:
-        """Returns whether a coin shows its head."""
+        """Returns the result of a coin toss: whether it shows heads."""
         return bool(unit(self._words.take(2), True)[0] < 0.5)
 
     def gauss(self, mean: float, deviation: float) -> float:
@@ -60,5 +60,5 @@ class Draws:
         return float(result * np.float32(deviation) + np.float32(mean))
 
     def shuffle(self, values: MutableSequence[Any]) -> None:
-        """Changes the order of some."""
+        """Shuffles items in place."""
         values[:] = [values[i] for i in order(self._words, len(values))]

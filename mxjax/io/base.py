@@ -1,4 +1,4 @@
-"""What all data iterators share: descriptions, batches, the iterator's interface; iterators of a given length."""
+"""Common parts of data iterators: descriptions, batches, the interface of iterators; iterators of a given length."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
 
     Args:
         name: the variable's name.
-        shape: with the batch.
-        dtype: of its values.
-        layout: a letter for each axis; "N" is the batch.
+        shape: its shape, including the batch axis.
+        dtype: dtype of its values.
+        layout: a letter for each axis; "N" is the batch axis.
 
     Example:
         >>> desc = DataDesc("data", (32, 3, 8, 8))
@@ -46,13 +46,13 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
 
     @staticmethod
     def get_batch_axis(layout: str | None) -> int:
-        """Returns where "N" stands in a layout; 0 without a layout, -1 without "N"."""
+        """Returns the position of "N" in a layout; 0 without a layout, -1 without "N"."""
         return 0 if layout is None else layout.find("N")
 
     @staticmethod
     def get_list(shapes: Sequence[tuple[str, tuple[int, ...]]],
                  types: Sequence[tuple[str, Any]] | None) -> list[DataDesc]:
-        """Descriptions from lists of (name, shape) and (name, dtype)."""
+        """Creates descriptions from lists of (name, shape) and (name, dtype)."""
         dtypes = dict(types) if types is not None else {}
         return [DataDesc(name, shape, dtypes[name]) if dtypes else DataDesc(name, shape) for name, shape in shapes]
 
@@ -61,7 +61,7 @@ def described(shapes: Iterable[Any]) -> list[DataDesc]:
     """Descriptions from descriptions or tuples of name, shape and perhaps dtype and layout.
 
     Raises:
-        TypeError: a shape is no tuple.
+        TypeError: a shape is not a tuple.
     """
     descs = [x if isinstance(x, DataDesc) else DataDesc(*x) for x in shapes]
     for desc in descs:
@@ -71,15 +71,15 @@ def described(shapes: Iterable[Any]) -> list[DataDesc]:
 
 
 class DataBatch:
-    """A batch.
+    """A batch of samples.
 
     Args:
         data: list of arrays.
         label: list of arrays.
-        pad: number of samples at the end that are there only to fill the batch.
-        index: the samples' numbers.
-        bucket_key: which bucket it belongs to, for `BucketingModule`.
-        provide_data, provide_label: descriptions of data and label, where they change from batch to batch.
+        pad: number of samples at the end that only fill the batch.
+        index: indices of the samples.
+        bucket_key: the bucket of the batch, for `BucketingModule`.
+        provide_data, provide_label: descriptions of data and label, if they change from batch to batch.
     """
 
     def __init__(self, data: list[NDArray] | None, label: list[NDArray] | None = None, pad: int | None = None,
@@ -102,13 +102,13 @@ class DataBatch:
 
 
 class DataIter:
-    """Base of all data iterators.
+    """Base class of all data iterators.
 
     A subclass defines `provide_data` and `provide_label` (lists of DataDesc), `reset`, and either `next`, or
     `iter_next` with `getdata`, `getlabel`, `getpad` and `getindex`.
 
     Args:
-        batch_size: samples in a batch.
+        batch_size: number of samples in a batch.
     """
 
     # sequences of DataDesc, or of tuples of name, shape and perhaps dtype and layout; Any, for a subclass has them
@@ -127,24 +127,24 @@ class DataIter:
         return self.next()
 
     def reset(self) -> None:
-        """Start from the beginning."""
+        """Restarts from the beginning."""
 
     def next(self) -> DataBatch:
-        """The next batch.
+        """Returns the next batch.
 
         Raises:
-            StopIteration: there is none.
+            StopIteration: there is no further batch.
         """
         if not self.iter_next():
             raise StopIteration
         return DataBatch(self.getdata(), self.getlabel(), self.getpad(), self.getindex())
 
     def iter_next(self) -> bool:
-        """Go to the next batch; whether there is one."""
+        """Moves to the next batch; returns whether there is one."""
         return False
 
     def getdata(self) -> Any:
-        """Data of the current batch: a list of arrays; one array of an `MXDataIter`, None where no subclass says."""
+        """Data of the current batch: a list of arrays, or one array for an `MXDataIter`; None by default."""
         return None
 
     def getlabel(self) -> Any:
@@ -152,11 +152,11 @@ class DataIter:
         return None
 
     def getindex(self) -> Any:
-        """Numbers of the current batch's samples, or None."""
+        """Indices of the samples of the current batch, or None."""
         return None
 
     def getpad(self) -> int | None:
-        """Number of samples at the current batch's end that only fill it, or None."""
+        """Number of samples at the end of the current batch that only fill it, or None."""
         return None
 
 
@@ -185,11 +185,11 @@ class _HeldBatchIter(DataIter):
 
 
 class ResizeIter(_HeldBatchIter):
-    """Gives an iterator a number of batches per epoch: cuts it short, or lets it start over.
+    """Changes the number of batches per epoch of an iterator: truncates its epochs, or restarts it.
 
     Args:
         data_iter: the iterator.
-        size: batches in an epoch.
+        size: number of batches in an epoch.
         reset_internal: whether `reset` resets `data_iter` too.
 
     Example:
@@ -213,12 +213,12 @@ class ResizeIter(_HeldBatchIter):
             self.data_iter.reset()
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns where the epoch stands, with the iterator's own state as "data_iter"; TypeError where it has none."""
+        """Returns the position, with the state of the iterator as "data_iter"; raises TypeError if it has none."""
         inner = need_state("ResizeIter", self.data_iter).state_dict()
         return {"kind": "ResizeIter", "size": self.size, "cur": self.cur, "data_iter": inner}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go to where `state_dict` was called; ValueError where the state does not fit."""
+        """Restores the position of a `state_dict`; raises ValueError if the state does not match."""
         data_iter = need_state("ResizeIter", self.data_iter)
         check_state("ResizeIter", state, {"kind": "ResizeIter", "size": self.size}, ("cur", "data_iter"))
         cur = check_count("ResizeIter", "cur", state["cur"], self.size)

@@ -1,4 +1,4 @@
-"""Iterators made by functions of keyword arguments: what they have in common."""
+"""Common parts of the iterators that are created by functions of keyword arguments."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ class Source(Protocol):
     extent: dict[str, int]  # how much data there is
 
     def position(self) -> dict[str, Any]:
-        """Returns where the current batch ends: numbers by name."""
+        """Returns the position of the end of the current batch: numbers by name."""
         ...
 
     def go_to(self, position: dict[str, Any]) -> None:
-        """Go to where `position` was called, and before the batch behind it; raises ValueError where it is damaged."""
+        """Restores a `position`, before the batch that follows it; raises ValueError if it is damaged."""
 
     def reset(self) -> None:
-        """Go before the first batch."""
+        """Moves before the first batch."""
 
     def next(self) -> bool:
-        """Go to the next batch; whether there is one."""
+        """Moves to the next batch; returns whether there is one."""
         ...
 
     def batch(self) -> tuple[Any, Any, int, np.ndarray]:
-        """Data, labels (arrays of any kind), pad, and the samples' numbers of the current batch."""
+        """Data, labels (arrays of any kind), pad, and sample indices of the current batch."""
         ...
 
 
@@ -54,11 +54,11 @@ class MXDataIter(DataIter):
     """An iterator over files: what `CSVIter` and its like return.
 
     Args:
-        handle: what gives the batches.
+        handle: source of the batches.
         data_name, label_name: names of data and label.
 
     Raises:
-        MXNetError: there is not one batch.
+        MXNetError: there is no batch.
     """
 
     _kind = "MXDataIter"
@@ -80,7 +80,7 @@ class MXDataIter(DataIter):
             for name, arrays in ((data_name, self.first_batch.data), (label_name, self.first_batch.label)))
 
     def debug_skip_load(self) -> None:
-        """From now on give the current batch again and again, to measure what else takes time."""
+        """Returns the current batch repeatedly from now on, to measure the time of everything but loading."""
         self._repeat_first = True
         logging.info("debug_skip_load: every batch is the current one from now on")
 
@@ -92,12 +92,12 @@ class MXDataIter(DataIter):
     _at_begin = True
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns where the epoch stands, after the batches that were handed out; the next epoch's order belongs to it.
+        """Returns the position in the epoch after the returned batches, including the order of the next epoch.
 
-        Images' random augmentation follows from `seed` and the place in the epoch, so it goes on as well.
+        The random augmentation of images depends only on `seed` and the position in the epoch, so it continues as well.
 
         Returns:
-            Numbers and texts, which JSON can hold.
+            Numbers and texts, which can be stored as JSON.
 
         Raises:
             TypeError: the source of the batches has no position.
@@ -107,14 +107,14 @@ class MXDataIter(DataIter):
         return {"kind": self._kind, **self._settings, **self.handle.extent, **position}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go to where `state_dict` was called.
+        """Restores the position at which `state_dict` was called.
 
         Args:
-            state: what it returned, of an iterator over the same data with the same settings.
+            state: the result of `state_dict` of an iterator over the same data with the same settings.
 
         Raises:
             TypeError: the source of the batches has no position.
-            ValueError: the state is of other data or settings; says what differs.
+            ValueError: the state belongs to other data or settings; the message names the difference.
         """
         start = self._first_position()
         check_state(self._kind, state, {"kind": self._kind, **self._settings, **self.handle.extent}, start)
@@ -122,7 +122,7 @@ class MXDataIter(DataIter):
         self.first_batch, self._at_begin = None, True
 
     def _first_position(self) -> dict[str, Any]:
-        """Returns where the source stood before its first batch; TypeError where it has no position."""
+        """Returns where the source stood before its first batch; raises TypeError if it has no position."""
         if self._start is None:
             raise TypeError(f"{type(self.handle).__name__} has no position(), so it cannot be resumed")
         return self._start
@@ -154,7 +154,7 @@ class MXDataIter(DataIter):
         return _as_ndarray(self.handle.batch()[1])
 
     def getindex(self) -> np.ndarray:
-        """Numbers of the current batch's samples; zeros where the source does not number them."""
+        """Indices of the samples of the current batch; zeros if the source does not provide them."""
         return self.handle.batch()[3].astype(np.uint64)
 
     def getpad(self) -> int:
@@ -166,14 +166,14 @@ def _as_ndarray(values: Any) -> nd.NDArray:
 
 
 def creator(function: Callable[..., Source], parameters: type | None = None) -> Callable[..., MXDataIter]:
-    """Makes a function that gives a Source into one that gives an iterator.
+    """Turns a function that returns a Source into one that returns an iterator.
 
-    Its keyword-only arguments are the iterator's parameters, by the vocabulary of `ops.params`: text is parsed, limits
-    are checked. Further arguments go to `MXDataIter`, which ignores unknown ones, as MXNet does.
+    Its keyword-only arguments are the parameters of the iterator, annotated as in `ops.params`: strings are parsed and
+    limits are checked. Further arguments are passed to `MXDataIter`, which ignores unknown ones, as MXNet does.
 
     Args:
-        function: gives the Source.
-        parameters: a dataclass of keyword-only parameters, of which the function takes one instead.
+        function: returns the Source.
+        parameters: a dataclass of keyword-only parameters; the function accepts an instance of it instead.
     """
     name = function.__name__
 

@@ -25,7 +25,7 @@ class RowCursor:
     """The position of batches of rows; the common part of sources of rows.
 
     Args:
-        length: how many rows there are.
+        length: number of rows.
     """
 
     def __init__(self, length: int) -> None:
@@ -37,12 +37,12 @@ class RowCursor:
         return {"row": self._row, "overflow": self.overflow}
 
     def go_to(self, position: dict[str, int]) -> None:
-        """Go before the batch that begins at a row."""
+        """Moves before the batch that begins at a row."""
         self._row, self.overflow = (check_count("an iterator over rows", name, position[name], self.extent["length"])
                                     for name in ("row", "overflow"))
 
     def reset(self) -> None:
-        """Go before the first batch."""
+        """Moves before the first batch."""
         self._row, self.overflow = self.overflow, 0
 
 
@@ -51,7 +51,7 @@ class _Rows(RowCursor):
 
     Args:
         data, label: arrays of equal length.
-        batch_size: rows in a batch.
+        batch_size: number of rows in a batch.
         last: what becomes of rows that do not fill a batch. "round": they are filled up from the beginning, and
             the next epoch starts behind those; "keep": the previous batch's rows stay there; "drop": left out.
         index: whether batches know the numbers of their rows.
@@ -65,12 +65,12 @@ class _Rows(RowCursor):
         self.rows = np.zeros(batch_size, np.int64)
 
     def go_to(self, position: dict[str, int]) -> None:
-        """Go before the batch that begins at a row."""
+        """Moves before the batch that begins at a row."""
         super().go_to(position)
         self.rows = np.maximum(np.arange(self._row - self.batch_size, self._row), 0)  # "keep" leaves some of them
 
     def next(self) -> bool:
-        """Go to the next batch; whether there is one."""
+        """Moves to the next batch; returns whether there is one."""
         count = min(self.batch_size, len(self.data) - self._row)
         if self.overflow or count <= 0 or (count < self.batch_size and self.last == "drop"):
             return False
@@ -138,19 +138,20 @@ def CSVIter(*, data_csv: str, data_shape: Shape, label_csv: str = "NULL", label_
     """An iterator over the rows of CSV files.
 
     Args:
-        data_csv: the file, or a folder of files.
+        data_csv: the file, or a directory of files.
         data_shape: shape of a row's data.
         label_csv: the same for labels; "NULL" makes all labels 0.
-        label_shape: shape of a row's label; (1,) gives labels of shape (batch,).
-        batch_size: rows in a batch.
-        round_batch: fill the last batch up from the beginning (the next epoch then starts behind those rows);
-            otherwise its last rows are those of the batch before.
-        prefetch_buffer, ctx: kept for MXNet's sake; the file is read as a whole.
-        dtype: "float32" (default), "int32" or "int64"; for the latter two, numbers like 1.20e+01 are cut to integers.
+        label_shape: shape of a row's label; (1,) results in labels of shape (batch,).
+        batch_size: number of rows in a batch.
+        round_batch: whether to fill the last batch with rows from the beginning (the next epoch then starts after those
+            rows); otherwise its last rows are those of the previous batch.
+        prefetch_buffer, ctx: accepted for compatibility with MXNet; the file is read as a whole.
+        dtype: "float32" (default), "int32" or "int64"; for the latter two, numbers like 1.20e+01 are truncated to
+            integers.
         data_name, label_name: names of data and label.
 
     Raises:
-        MXNetError: a file that is not there, is no CSV, or does not fit the shapes.
+        MXNetError: a file is missing, is not a CSV file, or does not match the shapes.
     """
     dtype = dtype or "float32"
     if dtype not in ("float32", "int32", "int64"):
@@ -188,22 +189,22 @@ def MNISTIter(*, image: str = "./train-images-idx3-ubyte", label: str = "./train
               batch_size: int = 128, shuffle: bool = True, flat: bool = False, seed: int = 0, silent: bool = False,
               num_parts: int = 1, part_index: int = 0, prefetch_buffer: int = 4, ctx: str = "gpu",
               dtype: str | None = None) -> _Rows:
-    """An iterator over MNIST's files; values are 0 to 255/256, a last incomplete batch is left out.
+    """An iterator over the MNIST files; values range from 0 to 255/256, and an incomplete last batch is dropped.
 
     Args:
-        image, label: the files, unpacked.
-        batch_size: images in a batch.
-        shuffle: shuffle once.
-        flat: data of shape (batch, height * width) rather than (batch, 1, height, width).
-        seed: of the shuffling.
-        silent: do not log what was read.
-        num_parts, part_index: use only one of several equal parts.
-        prefetch_buffer, ctx: kept for MXNet's sake; the files are read as a whole.
+        image, label: the uncompressed files.
+        batch_size: number of images in a batch.
+        shuffle: whether to shuffle once.
+        flat: whether the data have the shape (batch, height * width) instead of (batch, 1, height, width).
+        seed: seed of the shuffling.
+        silent: whether to suppress the log message.
+        num_parts, part_index: number of equal parts, and the index of the one to read.
+        prefetch_buffer, ctx: accepted for compatibility with MXNet; the files are read as a whole.
         dtype: "float32", the default.
         data_name, label_name: names of data and label.
 
     Raises:
-        MXNetError: a file that is not there or damaged.
+        MXNetError: a file is missing or damaged.
     """
     if dtype not in (None, "float32"):
         raise MXNetError(f"MNISTIter: dtype must be 'float32', got {dtype!r}")

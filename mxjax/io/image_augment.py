@@ -1,4 +1,4 @@
-"""What `ImageRecordIter` does to an image before it is normalized: sizes, crops, rotations, colours (all BGR)."""
+"""The augmentation of `ImageRecordIter` before normalization: sizes, crops, rotations, colours (all BGR)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Augmenter:
         p: the parameters.
 
     Raises:
-        MXNetError: they exclude each other.
+        MXNetError: parameters exclude each other.
     """
 
     def __init__(self, p: ImageParameters) -> None:

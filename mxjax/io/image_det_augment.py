@@ -1,4 +1,4 @@
-"""What `ImageDetRecordIter` does to an image (BGR) and its objects before the image is normalized."""
+"""The augmentation of an image (BGR) and its objects by `ImageDetRecordIter` before normalization."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Objects:
         raw: length of the header, values per object, the rest of the header, objects one after the other.
 
     Raises:
-        MXNetError: it has another form.
+        MXNetError: the label is malformed.
     """
 
     def __init__(self, raw: np.ndarray) -> None:
@@ -47,13 +47,13 @@ class Objects:
         self.rows[:, [1, 3]] = 1 - self.rows[:, [3, 1]]
 
     def project(self, box: Box) -> None:
-        """Takes the coordinates of a box; what is outside of it is cut off."""
+        """Changes to the coordinates of a box, and clips objects to it."""
         x, y, width, height = box
         edges = (self.rows[:, 1:5] - (x, y, x, y)) / (width, height, width, height)
         self.rows[:, 1:5] = np.concatenate([np.maximum(edges[:, :2], 0), np.minimum(edges[:, 2:], 1)], axis=1)
 
     def crop(self, box: Box, bounds: list[tuple[float, float]], overlap_thresh: float | None) -> bool:
-        """Takes the coordinates of a box, if it will do.
+        """Changes to the coordinates of a box, if it is acceptable.
 
         Args:
             box: the box.
@@ -63,7 +63,7 @@ class Objects:
                 outside.
 
         Returns:
-            Whether the box did; otherwise nothing is changed.
+            Whether the box was accepted; otherwise nothing is changed.
         """
         if not len(self.rows):
             return True
@@ -96,7 +96,7 @@ class DetAugmenter:
         p: the parameters.
 
     Raises:
-        MXNetError: they do not go together.
+        MXNetError: parameters contradict each other.
     """
 
     _samplers = ("crop_scales", "crop_aspect_ratios", "crop_overlaps", "crop_sample_coverages",

@@ -1,6 +1,6 @@
 """The parameters of `ImageRecordIter` and `ImageDetRecordIter`, in the vocabulary of `ops.params`.
 
-What they mean is said where the iterators are (`image_record.py`).
+Their meaning is documented with the iterators (`image_record.py`).
 """
 
 from __future__ import annotations

@@ -187,48 +187,51 @@ def ImageRecordIter(p: ImageParameters) -> RecordBatches:  # noqa: N802
     """An iterator over the images of record files: data (batch, channels, height, width), RGB.
 
     Args:
-        path_imgrec: the record file; without an index also several, with ";" between them, or a folder.
+        path_imgrec: the record file; without an index also several files, separated by ";", or a directory.
         path_imgidx: its index.
-        path_imglist: an image list, whose labels replace the records' own.
-        label_width: values of a label; 1 gives labels of shape (batch,).
+        path_imglist: an image list, whose labels replace those of the records.
+        label_width: number of values of a label; 1 results in labels of shape (batch,).
         data_shape: (channels, height, width) of an image; 1, 3 or 4 channels.
-        batch_size: images in a batch.
-        round_batch: fill the last batch up from the beginning (the next round then starts behind those images);
-            otherwise its last images are zeros, and `pad` says how many.
-        shuffle: take the images in another order each round: of all images where there is an index, else 64 MB of
-            them at a time.
-        seed: of shuffling and augmentation.
-        seed_aug: seed of the augmentation that makes it the same each round, and MXNet's.
-        shuffle_chunk_size, shuffle_chunk_seed: without an index: MB of the pieces whose order is shuffled as well.
-        num_parts, part_index: use only one of several parts, which together have each record once; with an index their
-            numbers of records differ by one at most, without one their numbers of bytes are about the same.
-        preprocess_threads: threads that decode, at most one for each core; of more than 4, as many processes do, once
-            these have started.
-        prefetch_buffer: how many batches to load ahead.
+        batch_size: number of images in a batch.
+        round_batch: whether to fill the last batch with images from the beginning (the next epoch then starts after
+            those images); otherwise its last images are zeros, and `pad` is their number.
+        shuffle: whether to shuffle the images in each epoch: all of them if there is an index, else within chunks of 64
+            MB.
+        seed: seed of shuffling and augmentation.
+        seed_aug: seed of the augmentation; it is then the same in each epoch, and identical to MXNet's.
+        shuffle_chunk_size, shuffle_chunk_seed: without an index, the size in MB and the seed of the chunks whose order
+            is shuffled as well.
+        num_parts, part_index: number of disjoint parts, and the index of the one to read; with an index their numbers
+            of records differ by at most one, without one they have about the same number of bytes.
+        preprocess_threads: number of decoding threads, at most one for each core; more than 4 are replaced by as many
+            processes once these have started.
+        prefetch_buffer: number of batches to prefetch.
         dtype: "float32" (default); "uint8": not normalized; "int8": only the rounded mean subtracted.
-        resize: length of the shorter edge, first of all; -1: leave it.
-        rand_crop: cut out at a random place, not from the middle.
-        random_resized_crop, min_random_area, max_random_area: cut out a rectangle of random size and proportions.
-        min_crop_size, max_crop_size: cut out a square of random size; then resized.
-        max_rotate_angle, rotate, rotate_list: rotate by up to that many degrees; by a fixed angle; by one of a list
-            ("0,90").
-        min_aspect_ratio, max_aspect_ratio: bounds of width over height; without the first one: how far from 1.
+        resize: length to which the shorter edge is resized first; -1 for none.
+        rand_crop: whether to crop at a random position instead of the centre.
+        random_resized_crop, min_random_area, max_random_area: crop of random size and aspect ratio, and the bounds of
+            its relative area.
+        min_crop_size, max_crop_size: bounds of the size of a random square crop, which is then resized.
+        max_rotate_angle, rotate, rotate_list: maximum angle of a random rotation in degrees; a fixed angle; a list of
+            angles ("0,90") of which one is drawn.
+        min_aspect_ratio, max_aspect_ratio: bounds of width over height; without the first one, the maximum deviation
+            from 1.
         max_shear_ratio, min_random_scale, max_random_scale, min_img_size, max_img_size: bounds of shear, scale, and
             the edges after that.
-        pad, fill_value: width and grey of a border.
-        brightness, contrast, saturation, pca_noise, random_h, random_s, random_l: how far the colours change.
+        pad, fill_value: width and grey value of a border.
+        brightness, contrast, saturation, pca_noise, random_h, random_s, random_l: strength of random colour changes.
         inter_method: interpolation, as in `image.imresize`.
-        mirror, rand_mirror: mirror, or half of the time.
+        mirror, rand_mirror: mirror the images, or each with probability 1/2.
         mean_r, mean_g, mean_b, mean_a, std_r, std_g, std_b, std_a: subtracted from, and divided by, the channels.
-        mean_img: file with an image to subtract instead; made of this part's images where it is missing.
+        mean_img: file with a mean image to subtract instead; computed from the images of this part if it is missing.
         scale, max_random_contrast, max_random_illumination: factor of the result, and bounds of random changes.
-        verbose: log what is read.
+        verbose: whether to log what is read.
         data_name, label_name: names of data and label.
-        aug_seq, ctx, device_id: kept for MXNet's sake.
+        aug_seq, ctx, device_id: accepted for compatibility with MXNet.
 
     Raises:
-        MXNetError: a file is missing, damaged or holds something else (names file and record); parameters exclude
-            each other. What happens in a thread appears when the batch is asked for.
+        MXNetError: a file is missing, damaged or of another type (the message names file and record), or parameters
+            exclude each other. Errors of a decoding thread are raised when the batch is requested.
     """
     _check(p, "ImageRecordIter")
     dtype = np.dtype(p.dtype or "float32")
@@ -273,36 +276,36 @@ ImageRecordUInt8Iter_v1 = _of_dtype("ImageRecordUInt8Iter_v1", "uint8")
 def ImageDetRecordIter(p: DetParameters) -> RecordBatches:  # noqa: N802
     """An iterator over the images of record files for object detection.
 
-    A label is (channels, height and width of the image as it stands in the batch, number of values that follow; then
-    the raw label: length of its header, values per object, rest of the header, objects), filled up to one width.
+    A label is (channels, height and width of the image in the batch, number of values that follow; then the raw label:
+    length of its header, values per object, rest of the header, objects), padded to one width.
 
     Args:
         path_imglist, path_imgrec, data_shape, preprocess_threads, verbose, num_parts, part_index,
             shuffle_chunk_size, shuffle_chunk_seed, shuffle, seed, batch_size, round_batch, prefetch_buffer, resize,
             fill_value, inter_method, mean_img, mean_r, mean_g, mean_b, mean_a, std_r, std_g, std_b, std_a, scale,
             data_name, label_name: as in `ImageRecordIter`.
-        label_width: values of a raw label; -1: they differ.
-        label_pad_width, label_pad_value: width that labels are filled up to (0: that of the longest in this part, so
-            several processes should be given one width), and with what.
-        rand_crop_prob: how probably to cut out a box, by one of `num_crop_sampler` samplers, whose bounds are:
+        label_width: number of values of a raw label; -1 if it varies.
+        label_pad_width, label_pad_value: width to which labels are padded (0 for that of the longest in this part, so
+            several processes should use one explicit width), and the padding value.
+        rand_crop_prob: probability of a random crop by one of `num_crop_sampler` samplers, whose bounds are:
         min_crop_scales, max_crop_scales, min_crop_aspect_ratios, max_crop_aspect_ratios: of the box;
         min_crop_overlaps, max_crop_overlaps, min_crop_sample_coverages, max_crop_sample_coverages,
             min_crop_object_coverages, max_crop_object_coverages: of intersection over union with an object, and of
             the intersection's part of the box and of the object.
-        num_crop_sampler: how many samplers; bounds are one number, or one for each of them.
+        num_crop_sampler: number of samplers; each bound is one number, or one for each sampler.
         crop_emit_mode: drop objects whose "center" is outside, or that "overlap" by no more than
         emit_overlap_thresh.
-        max_crop_trials: attempts of each sampler.
-        rand_pad_prob, max_pad_scale: how probably to put the image into a larger one, and how large.
+        max_crop_trials: number of attempts of each sampler.
+        rand_pad_prob, max_pad_scale: probability of placing the image into a larger one, and its maximum scale.
         max_random_hue, max_random_saturation, max_random_illumination, max_random_contrast and their probabilities:
-            how far the colours change, and how probably.
-        rand_mirror_prob: how probably to mirror.
-        resize_mode: "force" to the size of data_shape; "shrink" into it, keeping proportions; "fit": likewise, also
-            enlarging.
-        aug_seq, ctx, dtype: kept for MXNet's sake.
+            strength and probability of random colour changes.
+        rand_mirror_prob: probability of mirroring.
+        resize_mode: "force" resizes to data_shape; "shrink" keeps the aspect ratio and only shrinks; "fit" keeps the
+            aspect ratio and also enlarges.
+        aug_seq, ctx, dtype: accepted for compatibility with MXNet.
 
     Raises:
-        MXNetError: as `ImageRecordIter`, and where a label has another form or is wider than `label_pad_width`.
+        MXNetError: as in `ImageRecordIter`; also if a label is malformed or wider than `label_pad_width`.
     """
     _check(p, "ImageDetRecordIter")
     labels = _read_labels(p.path_imglist, p.label_width)

@@ -1,4 +1,4 @@
-"""All data iterators under the path that MXNet keeps them at."""
+"""All data iterators, under their path in MXNet."""
 
 from .base import DataBatch, DataDesc, DataIter, ResizeIter
 from .creator import MXDataIter

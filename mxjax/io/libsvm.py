@@ -1,4 +1,4 @@
-"""An iterator over files in LibSVM's format."""
+"""An iterator over files in LibSVM format."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _SparseRows(RowCursor):
     Args:
         data: csr matrix.
         label: array, or csr matrix of the same length.
-        batch_size: rows in a batch.
+        batch_size: number of rows in a batch.
         round_batch: fill the last batch up from the beginning; the next round begins behind those rows. Otherwise its
             last rows are empty.
     """
@@ -45,7 +45,7 @@ class _SparseRows(RowCursor):
         self.rows = np.zeros(0, np.int64)
 
     def next(self) -> bool:
-        """Go to the next batch; whether there is one."""
+        """Moves to the next batch; returns whether there is one."""
         total = self.data.shape[0]
         count = min(self.batch_size, total - self._row)
         if self.overflow or count <= 0:
@@ -117,18 +117,19 @@ def LibSVMIter(*, data_libsvm: str, data_shape: Shape, label_libsvm: str = "NULL
     """An iterator over LibSVM files: lines "label column:value ...", columns from 0; data are CSRNDArrays.
 
     Args:
-        data_libsvm: the file, or a folder of files.
+        data_libsvm: the file, or a directory of files.
         data_shape: (length of a row,).
-        label_libsvm: a file with the labels, in the same form; "NULL": they are in the data file.
+        label_libsvm: a file with the labels, in the same format; "NULL" if they are in the data file.
         label_shape: shape of a row's label.
-        num_parts, part_index: use only one of several parts.
-        batch_size: rows in a batch.
-        round_batch: fill the last batch up from the beginning (the next round then starts behind those rows).
-        prefetch_buffer, ctx, dtype: kept for MXNet's sake; the files are read as a whole.
+        num_parts, part_index: number of parts, and the index of the one to read.
+        batch_size: number of rows in a batch.
+        round_batch: whether to fill the last batch with rows from the beginning (the next epoch then starts after those
+            rows).
+        prefetch_buffer, ctx, dtype: accepted for compatibility with MXNet; the files are read as a whole.
         data_name, label_name: names of data and label.
 
     Raises:
-        MXNetError: a file that is not there or damaged (names file and line), or does not fit the shapes.
+        MXNetError: a file is missing or damaged (the message names file and line), or does not match the shapes.
     """
     if len(data_shape) != 1:
         raise MXNetError(f"LibSVMIter: data_shape must be (length of a row,), got {data_shape}")

@@ -1,4 +1,4 @@
-"""Iterating over arrays in memory."""
+"""Iteration over arrays in memory."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ __all__ = ["NDArrayIter"]
 
 
 class NDArrayIter(DataIter):
-    """Batches of arrays.
+    """An iterator over batches of arrays.
 
     Args:
-        data: NDArray, numpy.ndarray (as float32), h5py.Dataset, CSRNDArray, or a series of pandas, polars or Arrow;
-            or a list or dict of them; or a frame, whose columns are arrays by name.
+        data: NDArray, numpy.ndarray (as float32), h5py.Dataset, CSRNDArray, or a series of pandas, polars or Arrow; or
+            a list or dict of these; or a data frame, whose columns become named arrays.
         label: the same.
-        batch_size: samples in a batch.
-        shuffle: a new order for each epoch, from NumPy's global generator; not for datasets on disk.
-        last_batch_handle: what becomes of the last samples if they do not fill a batch: "pad" fills it up from
-            the beginning, "discard" leaves them out, "roll_over" puts them before the next epoch.
-        data_name, label_name: names where `data` and `label` do not give them.
-        layout: a letter for each axis; "N" is the batch.
+        batch_size: number of samples in a batch.
+        shuffle: whether to shuffle in each epoch, by NumPy's global generator; not for datasets on disk.
+        last_batch_handle: treatment of an incomplete last batch: "pad" fills it with samples from the beginning,
+            "discard" drops it, "roll_over" moves its samples to the next epoch.
+        data_name, label_name: default names, if `data` and `label` have none.
+        layout: a letter for each axis; "N" is the batch axis.
 
     Raises:
-        ValueError: arrays of different lengths, or an unknown `last_batch_handle`.
+        ValueError: the arrays have different lengths, or `last_batch_handle` is unknown.
         MXNetError: `batch_size` is less than 1.
-        NotImplementedError: a CSRNDArray with another `last_batch_handle` than "discard".
+        NotImplementedError: there is a CSRNDArray, and `last_batch_handle` is not "discard".
 
     Example:
         >>> batches = NDArrayIter(np.arange(6).reshape(3, 2), np.arange(3), batch_size=2)
@@ -90,14 +90,14 @@ class NDArrayIter(DataIter):
         return self._describe(self.label)
 
     def hard_reset(self) -> None:
-        """Start from the beginning, dropping samples rolled over."""
+        """Restarts from the beginning, and drops samples that were rolled over."""
         if self.shuffle:
             self._shuffle_data()
         self.cursor = -self.batch_size
         self._rest = {}
 
     def reset(self) -> None:
-        """Start from the beginning; with "roll_over" the samples left go first."""
+        """Restarts from the beginning; with "roll_over" the remaining samples come first."""
         if self.shuffle:
             self._shuffle_data()
         left_over = self.num_data - self.batch_size < self.cursor < self.num_data
@@ -139,25 +139,25 @@ class NDArrayIter(DataIter):
                 "order": self._order if self.shuffle else None, "idx": self.idx if self.shuffle else None}
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns where the epoch stands.
+        """Returns the position in the epoch.
 
-        With `shuffle` its order is part of it: two lists of as many numbers as there are samples. The orders of later
-        epochs come from NumPy's global generator: a script that wants them again keeps its state too
-        (`numpy.random.get_state`), and sets it after `load_state_dict`.
+        With `shuffle` it includes the order: two lists with as many numbers as there are samples. The orders of later
+        epochs come from NumPy's global generator. To reproduce them, store its state too (`numpy.random.get_state`),
+        and restore it after `load_state_dict`.
 
         Returns:
-            Numbers, texts and lists, which JSON can hold.
+            Numbers, texts and lists, which can be stored as JSON.
         """
         return plain(self._state())
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go to where `state_dict` was called.
+        """Restores the position at which `state_dict` was called.
 
         Args:
-            state: what it returned, of an iterator over the same arrays with the same settings.
+            state: the result of `state_dict` of an iterator over the same arrays with the same settings.
 
         Raises:
-            ValueError: the state is of another length or other settings; says what differs.
+            ValueError: the state belongs to another length or other settings; the message names the difference.
         """
         name = type(self).__name__
         check_state(name, state, self._settings(), ("cursor", "rest", "order", "idx"))

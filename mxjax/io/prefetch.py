@@ -1,4 +1,4 @@
-"""Reading ahead."""
+"""Prefetching of batches."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["PrefetchingIter"]
 
 
 class PrefetchingIter(_HeldBatchIter):
-    """Reads the next batch of one or more iterators in the engine's workers while the current one is used.
+    """Prefetches the next batch of one or more iterators in the engine's workers.
 
     Args:
-        iters: the iterator, or a list whose batches are put together.
-        rename_data: per iterator, new names by old ones for its data.
+        iters: the iterator, or a list of iterators whose batches are combined.
+        rename_data: for each iterator, a dictionary from old to new names of its data.
         rename_label: the same for its labels.
 
     Raises:
-        ValueError: there is no iterator; when iterating, their batches do not go together.
+        ValueError: there is no iterator, or, during iteration, the batches do not match.
 
     Example:
         >>> ahead = PrefetchingIter(some_iter)  # doctest: +SKIP
@@ -77,27 +77,27 @@ class PrefetchingIter(_HeldBatchIter):
         self._read_ahead()
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns where the iterators stood before they read ahead: after the batches that were handed out.
+        """Returns the positions of the iterators after the batches that were returned, without prefetched ones.
 
         Returns:
-            Their states, in a list, as "iters"; JSON can hold them.
+            Their states, as a list under "iters"; it can be stored as JSON.
 
         Raises:
-            TypeError: an iterator has no `state_dict`; names it.
+            TypeError: an iterator has no `state_dict`; the message names it.
         """
         self._resumable()
         self._wait()
         return {"kind": "PrefetchingIter", "count": self.n_iter, "iters": plain(self._before)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go to where `state_dict` was called.
+        """Restores the position at which `state_dict` was called.
 
         Args:
-            state: what it returned.
+            state: the result of `state_dict`.
 
         Raises:
-            TypeError: an iterator has no `load_state_dict`; names it.
-            ValueError: a state does not fit its iterator; says what differs.
+            TypeError: an iterator has no `load_state_dict`; the message names it.
+            ValueError: a state does not match its iterator; the message names the difference.
         """
         iters = self._resumable()
         check_state("PrefetchingIter", state, {"kind": "PrefetchingIter", "count": self.n_iter}, ("iters",))
@@ -114,7 +114,7 @@ class PrefetchingIter(_HeldBatchIter):
             self._read_ahead()
 
     def _resumable(self) -> list[Resumable]:
-        """Returns the iterators; raises TypeError where one has no state."""
+        """Returns the iterators; raises TypeError if one has no state."""
         return [need_state("PrefetchingIter", one) for one in self.iters]
 
     def iter_next(self) -> bool:

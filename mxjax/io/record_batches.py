@@ -79,7 +79,7 @@ class _Decoder:
             self._size += -(-int(np.prod(shape)) * kind.itemsize // _ALIGN) * _ALIGN
 
     def arrays(self, memory: Shared | None = None) -> _Arrays:
-        """Returns the arrays of a new batch, of zeros; or of one in shared memory."""
+        """Returns the arrays of a new batch of zeros, or of a batch in shared memory."""
         return _Arrays(*[np.zeros(shape, kind) if memory is None else memory.array(offset, shape, kind)
                          for offset, shape, kind in self._layout])
 
@@ -156,7 +156,7 @@ def _shut_down(*pools: ThreadPoolExecutor) -> None:
 
 
 class RecordBatches:
-    """Batches of what is in record files; a `Source`.
+    """Batches of the records in files; a `Source`.
 
     Args:
         p: the iterator's parameters.
@@ -195,7 +195,7 @@ class RecordBatches:
             self._ahead.append(self._reader.submit(self._read))
 
     def _read(self) -> _Loading | None:
-        """Reads the next batch's records and has them decoded; None where the round is over. In the reader's thread."""
+        """Reads the next batch's records and has them decoded; None if the round is over. In the reader's thread."""
         if self._ended:
             return None
         records = list(islice(self._round, self.batch_size))
@@ -263,7 +263,7 @@ class RecordBatches:
         self._rounds, self._number = number, start
 
     def next(self) -> bool:
-        """Go to the next batch; whether there is one."""
+        """Moves to the next batch; returns whether there is one."""
         check_home(self._home, f"{self._owner} cannot go on")
         self._read_ahead()
         batch = self._ahead.popleft().result()
@@ -290,12 +290,12 @@ class RecordBatches:
         return {"round": self._end[0], "number": self._end[1], "wrapped": self._wrapped}
 
     def go_to(self, position: dict[str, Any]) -> None:
-        """Go behind a batch."""
+        """Moves to the position after a batch."""
         turn, number = (check_count("an iterator over records", name, position[name]) for name in ("round", "number"))
         self._restart(turn, number, bool(position["wrapped"]))
 
     def reset(self) -> None:
-        """Go before the first batch; behind the samples that filled up the last one, where there were such."""
+        """Moves before the first batch; after the samples that filled the last one, if there were any."""
         turn, number = self._end
         self._restart(*((turn, number) if self._wrapped else (turn + 1, 0)), False)
 

@@ -1,4 +1,4 @@
-"""Records for iterators: from an indexed file in any order, or from files read from begin to end; parts of them."""
+"""Records for iterators: from an indexed file in any order, or from files that are read sequentially; also parts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Contents:
         """The bytes.
 
         Raises:
-            MXNetError: the file is damaged; says where.
+            MXNetError: the file is damaged; the message says where.
         """
         if isinstance(record.held, bytes):
             return record.held
@@ -96,7 +96,7 @@ class _Rounds(ABC):
 
 
 class IndexedRecords(_Rounds):
-    """The records of an indexed file, shuffled all together."""
+    """The records of an indexed file, shuffled as a whole."""
 
     def __init__(self, path: str, index: str, part_index: int, num_parts: int, shuffle: bool, seed: int) -> None:
         super().__init__(seed if shuffle else None)
@@ -239,19 +239,19 @@ def _next_record(path: str, position: int) -> int:
 
 def open_records(path: str, index: str, part_index: int, num_parts: int, shuffle: bool, seed: int,
                  chunk_size: int = 0, chunk_seed: int = 0) -> IndexedRecords | StreamedRecords:
-    """The records of one part; `round(number)` gives those of a round.
+    """Opens the records of one part; `round(number)` returns those of a round.
 
     Args:
-        path: the record file; without an index also several, with ";" between them, or a folder.
+        path: the record file; without an index also several files, separated by ";", or a directory.
         index: the index file, or "".
-        part_index, num_parts: which part of how many.
-        shuffle: another order each round: of all records where there is an index, else of 64 MB at a time.
-        seed: of the shuffling, with what MXNet adds to a user's.
+        part_index, num_parts: index of the part, and number of parts.
+        shuffle: whether to shuffle in each round: all records if there is an index, else within chunks of 64 MB.
+        seed: seed of the shuffling, including MXNet's offset to the seed of the user.
         chunk_size: without an index: MB of the pieces whose order is shuffled as well; 0: one piece.
         chunk_seed: of that.
 
     Raises:
-        MXNetError: a file is not there, or the part is none.
+        MXNetError: a file is missing, or the part is invalid.
     """
     if not 0 <= part_index < num_parts:
         raise MXNetError(f"part_index must be from 0 to {num_parts - 1}, got {part_index}")

@@ -1,4 +1,4 @@
-"""What iterators and samplers that can be resumed have in common: checking a state, and writing it as plain values."""
+"""Common parts of resumable iterators and samplers: validation of a state, and its conversion to plain values."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["Resumable", "check_count", "check_order", "check_state", "need_state
 
 
 class Resumable(Protocol):
-    """An iterator, or a sampler, that can go on where another one stood."""
+    """An iterator or sampler that can continue from the position of another one."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns where it stands."""
+        """Returns the current position."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes there."""
+        """Restores a position."""
 
 
 def part_of(length: int, num_parts: int, part_index: int) -> slice:
@@ -33,7 +33,7 @@ def part_of(length: int, num_parts: int, part_index: int) -> slice:
 
 
 def plain(value: Any) -> Any:
-    """A value with NumPy's arrays and numbers as lists and numbers of Python, so that JSON can hold it."""
+    """Converts NumPy arrays and numbers in a value to Python lists and numbers, which can be stored as JSON."""
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -42,13 +42,13 @@ def plain(value: Any) -> Any:
 
 
 def check_state(owner: str, state: Any, settings: Mapping[str, Any], position: Iterable[str]) -> None:
-    """Raises ValueError unless a state belongs to something with these settings; the error says what differs.
+    """Raises ValueError unless a state belongs to the given settings; the error names the difference.
 
     Args:
-        owner: whose state it should be, for the message.
-        state: what the user gave.
-        settings: what must be the same.
-        position: names of what else must be there.
+        owner: expected owner of the state, for the message.
+        state: the state that the user passed.
+        settings: settings that must be equal.
+        position: names of further required entries.
     """
     if not isinstance(state, Mapping):
         raise ValueError(f"{owner}: a state is what state_dict() returned, a dict; got {type(state).__name__}")
@@ -60,7 +60,7 @@ def check_state(owner: str, state: Any, settings: Mapping[str, Any], position: I
 
 
 def need_state(owner: str, source: Any) -> Resumable:
-    """Returns what `owner` reads from; raises TypeError where that has no state, and names it."""
+    """Returns what `owner` reads from; raises TypeError if that has no state, and names it."""
     if not hasattr(source, "state_dict") or not hasattr(source, "load_state_dict"):
         raise TypeError(f"{owner}: {type(source).__name__} has no state_dict() and load_state_dict(), so it cannot be "
                         "resumed")

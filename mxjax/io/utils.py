@@ -1,4 +1,4 @@
-"""Arrays as users give them to iterators, and pieces of them."""
+"""Normalization and slicing of the arrays that users pass to iterators."""
 
 from __future__ import annotations
 

@@ -25,17 +25,17 @@ __all__ = ["adabelief_update", "adamw_update", "cond", "foreach", "isfinite", "i
 
 
 def isfinite(data: NDArray) -> NDArray:
-    """1 where a value is neither infinite nor NaN, else 0, in the dtype of `data`."""
+    """Returns 1 where a value is neither infinite nor NaN, else 0, in the dtype of `data`."""
     return (data == data) * (data.abs() != np.inf)
 
 
 def isinf(data: NDArray) -> NDArray:
-    """1 where a value is infinite, else 0, in the dtype of `data`."""
+    """Returns 1 where a value is infinite, else 0, in the dtype of `data`."""
     return data.abs() == np.inf
 
 
 def isnan(data: NDArray) -> NDArray:
-    """1 where a value is NaN, else 0, in the dtype of `data`."""
+    """Returns 1 where a value is NaN, else 0, in the dtype of `data`."""
     return data != data
 
 
@@ -48,7 +48,7 @@ def adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, re
                  eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0,
                  clip_gradient: float = -1, out: NDArray | None = None, name: str | None = None,
                  **kwargs: object) -> NDArray:
-    """Adam with decoupled weight decay; `rescale_grad` may be an array, whose 0 or NaN skips the update."""
+    """Adam update with decoupled weight decay; `rescale_grad` may be an array, where 0 or NaN skips the update."""
     return call(registry.get("_adamw_update"), [weight, grad, mean, var, _scale(rescale_grad, weight)],
                 {"lr": lr, "eta": eta, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "wd": wd,
                  "clip_gradient": clip_gradient, **kwargs}, out)
@@ -68,7 +68,7 @@ def adabelief_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray
                      lr: float, eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
                      wd: float = 0, clip_gradient: float = -1, out: NDArray | None = None, name: str | None = None,
                      **kwargs: object) -> NDArray:
-    """AdaBelief's update; `rescale_grad` may be an array, whose 0 or NaN skips the update."""
+    """AdaBelief update; `rescale_grad` may be an array, where 0 or NaN skips the update."""
     return call(registry.get("_adabelief_update"), [weight, grad, mean, var, _scale(rescale_grad, weight)],
                 {"lr": lr, "eta": eta, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "wd": wd,
                  "clip_gradient": clip_gradient, **kwargs}, out)
@@ -169,12 +169,13 @@ def rand_zipfian(true_classes: NDArray, num_sampled: int, range_max: int,
 
     Args:
         true_classes: class numbers, a vector.
-        num_sampled: how many to draw.
+        num_sampled: number of classes to draw.
         range_max: number of classes.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
-        (drawn classes int64, expected counts of the true classes, expected counts of the drawn ones; float64).
+        (drawn classes, int64; expected counts of the true classes, float64; expected counts of the drawn classes,
+        float64).
     """
     ctx = chosen(ctx)
     log_range = np.log(range_max + 1)
@@ -201,7 +202,7 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
         (outputs stacked along a new axis 0, states after the last call), in the structures that `body` returned.
 
     Raises:
-        AssertionError: something is no NDArray.
+        AssertionError: an argument is not an NDArray.
 
     Example:
         >>> outs, states = mx.nd.contrib.foreach(lambda x, s: (x + s, s * 2), mx.nd.array([1, 2, 3]), mx.nd.array([1]))
@@ -230,17 +231,17 @@ def while_loop(cond: Callable[..., NDArray], func: Callable[..., tuple[Any, Any]
     """Calls `func(*loop_vars) -> (outputs, new loop_vars)` while `cond(*loop_vars)` is true.
 
     Args:
-        cond: function of NDArrays that returns one of a single element.
+        cond: function of NDArrays that returns an NDArray of a single element.
         func: function of NDArrays.
         loop_vars: an NDArray or nested list, at least one NDArray.
-        max_iterations: most calls; the length of the stacked outputs, whose rest is zero.
+        max_iterations: maximum number of calls, and the length of the stacked outputs, which are padded with zeros.
 
     Returns:
-        (outputs stacked along a new axis 0, last loop_vars); no outputs where `func` is never called.
+        (outputs stacked along a new axis 0, last loop_vars); no outputs if `func` is never called.
 
     Raises:
-        ValueError: there is no `max_iterations`, `loop_vars` is empty or its length changes, shapes or number of the
-            outputs change, or `cond` gives no truth value.
+        ValueError: `max_iterations` is missing, `loop_vars` is empty or its length changes, the shapes or the number of
+            the outputs change, or the result of `cond` has no truth value.
     """
     if max_iterations is None:
         raise ValueError("max_iterations should be specified")
@@ -272,14 +273,14 @@ def while_loop(cond: Callable[..., NDArray], func: Callable[..., tuple[Any, Any]
 
 
 def cond(pred: NDArray, then_func: Callable[[], Any], else_func: Callable[[], Any]) -> Any:
-    """`then_func()` where `pred` is true, else `else_func()`.
+    """Returns `then_func()` if `pred` is true, else `else_func()`.
 
     Args:
         pred: NDArray of a single element, or a number.
         then_func, else_func: functions without arguments.
 
     Raises:
-        ValueError: `pred` gives no truth value.
+        ValueError: `pred` has no truth value.
     """
     if state.recorder is not None and isinstance(pred, NDArray):
         return state.recorder.loop("cond", lambda *given: cond(given[0](), *given[1:3]), lambda: pred, then_func,

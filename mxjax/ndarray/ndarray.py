@@ -1,4 +1,4 @@
-"""The class of `mx.nd`'s arrays, and the functions that make them and combine two."""
+"""The array class of `mx.nd`, and the functions that create arrays and combine two of them."""
 
 from ..array.binary_functions import *
 from ..array.binary_functions import __all__ as _binary

@@ -25,10 +25,10 @@ def uniform(low: NDArray | float = 0, high: NDArray | float = 1, shape: ShapeLik
     """Draws from the uniform distribution on [low, high).
 
     Args:
-        low, high: numbers; or arrays, which give `shape` draws for each of their elements.
-        shape: shape of the draws; default (1,) or one draw each.
-        dtype: default float32.
-        ctx: default the current context.
+        low, high: numbers, or arrays for `shape` draws for each of their elements.
+        shape: shape of the draws; defaults to (1,), or to one draw for each element.
+        dtype: dtype of the draws; defaults to float32.
+        ctx: context of the result; defaults to the current context.
         out: array to fill.
     """
     return draw("uniform", {"low": low, "high": high}, shape, dtype, ctx, out, kwargs, call, NDArray)
@@ -43,7 +43,7 @@ def normal(loc: NDArray | float = 0, scale: NDArray | float = 1, shape: ShapeLik
 
 
 def randn(*shape: int, **kwargs: Any) -> NDArray:
-    """`normal` with the shape as arguments; takes loc, scale, dtype, ctx, out by name."""
+    """Draws from the normal distribution, with the shape as arguments; the others are keyword-only, as in `normal`."""
     loc, scale = kwargs.pop("loc", 0), kwargs.pop("scale", 1)
     return normal(loc, scale, shape or _Null, kwargs.pop("dtype", _Null), kwargs.pop("ctx", None),
                   kwargs.pop("out", None), **kwargs)
@@ -94,10 +94,10 @@ def multinomial(data: NDArray, shape: ShapeLike | _NullType = _Null, get_prob: b
     """Draws class numbers from the distributions in the last axis of `data`.
 
     Args:
-        data: probabilities, each row sums to 1.
-        shape: number or shape of the draws per row.
-        get_prob: return the log-probabilities of the draws as well (differentiable).
-        dtype: of the class numbers.
+        data: probabilities; each row must sum to 1.
+        shape: number or shape of the draws for each row.
+        get_prob: whether to return the (differentiable) log-probabilities of the draws as well.
+        dtype: dtype of the class numbers.
     """
     given = {"shape": shape, "get_prob": get_prob, "dtype": dtype, **kwargs}
     told = {k: v for k, v in given.items() if v is not _Null}
@@ -110,14 +110,14 @@ categorical = multinomial  # its name in MXNet 2
 def _multinomial_of_2(n: Any = (1,), p: Any = ((1.0,),), shape: ShapeLike | _NullType = _Null,
                       dtype: DTypeLike | _NullType = "float32", ctx: Context | None = None, out: NDArray | None = None,
                       **kwargs: object) -> NDArray:
-    """Draws how often each class comes.
+    """Draws the number of occurrences of each class.
 
     Args:
-        n: NDArray, numbers of draws.
-        p: NDArray of the shape of `n` and an axis more: the classes' probabilities.
-        shape: int or shape: how many results for each of `n`, one by default.
-        dtype: of the counts.
-        ctx: that of `n`.
+        n: NDArray of the numbers of draws.
+        p: NDArray of the shape of `n` plus a last axis: the probabilities of the classes.
+        shape: int or shape: number or shape of the results for each element of `n`, one by default.
+        dtype: dtype of the counts.
+        ctx: the context of `n`.
         out: array to fill.
 
     Returns:
@@ -139,12 +139,12 @@ level.follow(lambda api: globals().update(multinomial=by_level[api]))
 def binomial(n: NDArray | float = 1, p: NDArray | float = 0.5, shape: ShapeLike | _NullType = _Null,
              dtype: DTypeLike | _NullType = _Null, ctx: Context | None = None, out: NDArray | None = None,
              **kwargs: object) -> NDArray:
-    """Draws how many of `n` trials succeed, each with probability `p`; others as in `uniform`."""
+    """Draws the number of successes in `n` trials of probability `p`; others as in `uniform`."""
     return draw("binomial", {"n": n, "p": p}, shape, dtype, ctx, out, kwargs, call, NDArray)
 
 
 def shuffle(data: NDArray, **kwargs: object) -> NDArray:
-    """The array with its first axis in random order."""
+    """Shuffles the array along its first axis."""
     return call(registry.get("_shuffle"), [_array(data)], {}, kwargs.get("out"))
 
 

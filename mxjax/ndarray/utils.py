@@ -1,3 +1,3 @@
-"""Making, saving and loading arrays."""
+"""Creating, saving and loading arrays."""
 
 from ..array.creation import *

@@ -1,6 +1,6 @@
 """`mx.np`: arrays and functions with NumPy's semantics.
 
-The functions work on symbols as well (`mx.sym.np`): `_dispatch` says how.
+The functions also work on symbols (`mx.sym.np`), see `_dispatch`.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Functions that make arrays; those out of nothing take the flavour (arrays or symbols) as first argument."""
+"""Functions that create arrays; those without an array argument accept the flavour (arrays or symbols) first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _need_c(order: str) -> None:
 
 
 def _dtype_of(number: object) -> Any:
-    """The dtype of an array of such numbers: in MXNet 2 int64 of integers, that of a number of NumPy's."""
+    """The dtype of an array of such numbers: in MXNet 2 int64 for integers, and the own dtype of a NumPy number."""
     if level.current() == 2 and isinstance(number, (int, np.generic)):
         return getattr(number, "dtype", "int64")
     return default_float()
@@ -40,15 +40,15 @@ def zeros(flavour: Flavour, shape: ShapeLike, dtype: DTypeLike = None, order: st
 
     Args:
         shape: int or tuple of ints.
-        dtype: default float32.
+        dtype: dtype of the result; defaults to float32.
         order: "C".
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         An ndarray of that shape.
 
     Raises:
-        NotImplementedError: another order.
+        NotImplementedError: `order` is not "C".
 
     Example:
         >>> mx.np.zeros((2, 3))
@@ -67,15 +67,15 @@ def ones(flavour: Flavour, shape: ShapeLike, dtype: DTypeLike = np.float32, orde
 
     Args:
         shape: int or tuple of ints.
-        dtype: default float32.
+        dtype: dtype of the result; defaults to float32.
         order: "C".
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         An ndarray of that shape.
 
     Raises:
-        NotImplementedError: another order.
+        NotImplementedError: `order` is not "C".
 
     Example:
         >>> mx.np.ones((2, 3))
@@ -88,21 +88,21 @@ def ones(flavour: Flavour, shape: ShapeLike, dtype: DTypeLike = np.float32, orde
 
 def full(flavour: Flavour, shape: ShapeLike, fill_value: Any, dtype: DTypeLike = None, order: str = "C",
          ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """An array of one value, or of the values of a smaller ndarray, repeated.
+    """An array filled with one value, or with the values of an ndarray that is broadcast.
 
     Args:
         shape: int or tuple of ints.
         fill_value: a number, or an ndarray that broadcasts to the shape.
-        dtype: default that of an ndarray, bool for a boolean, else float32.
+        dtype: dtype of the result; defaults to that of an ndarray, bool for a boolean, else float32.
         order: "C".
-        ctx: default the current context.
-        out: ndarray to write to, where fill_value is a number.
+        ctx: context of the result; defaults to the current context.
+        out: ndarray to write to; only if fill_value is a number.
 
     Returns:
         An ndarray of that shape.
 
     Raises:
-        NotImplementedError: another order.
+        NotImplementedError: `order` is not "C".
         MXNetError: fill_value does not broadcast to the shape.
 
     Example:
@@ -130,9 +130,9 @@ def eye(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: DType
 
     Args:
         N: number of rows.
-        M: number of columns; default N.
-        k: which diagonal: 0 the main one, above it positive, below it negative.
-        dtype: default float32.
+        M: number of columns; defaults to N.
+        k: the diagonal: 0 for the main diagonal, positive above it, negative below it.
+        dtype: dtype of the result; defaults to float32.
         kwargs: `ctx` (or `device`), by default the current context, and `order`, which must be "C".
 
     Returns:
@@ -140,7 +140,7 @@ def eye(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: DType
 
     Raises:
         TypeError: an unknown keyword.
-        NotImplementedError: another order.
+        NotImplementedError: `order` is not "C".
 
     Example:
         >>> mx.np.eye(2, 3, k=1)
@@ -158,15 +158,15 @@ def identity(flavour: Flavour, n: int, dtype: DTypeLike = None, ctx: Context | N
     """The n x n identity matrix.
 
     Args:
-        n: number of rows and columns.
-        dtype: default float32.
-        ctx: default the current context.
+        n: number of rows and of columns.
+        dtype: dtype of the result; defaults to float32.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         An (n, n) ndarray.
 
     Raises:
-        TypeError, ValueError: n is no int, or negative.
+        TypeError, ValueError: n is not an int, or is negative.
 
     Example:
         >>> mx.np.identity(2)
@@ -182,14 +182,14 @@ def identity(flavour: Flavour, n: int, dtype: DTypeLike = None, ctx: Context | N
 
 def arange(flavour: Flavour, start: float, stop: float | None = None, step: float = 1, dtype: DTypeLike = None,
            ctx: Context | None = None) -> Any:
-    """start, start + step, ... up to stop (not included).
+    """Evenly spaced values from start up to stop (exclusive).
 
     Args:
-        start: the first number; without stop it is the end, and the first number is 0.
+        start: the first value; without `stop` it is the end, and the first value is 0.
         stop: the end.
-        step: distance of neighbours, positive or negative.
-        dtype: default float32, also where all numbers are integers.
-        ctx: default the current context.
+        step: spacing between values, positive or negative.
+        dtype: dtype of the result; defaults to float32, even if all numbers are integers.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         A vector.
@@ -228,20 +228,20 @@ def linspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoin
 
     Args:
         start: the first number.
-        stop: the last number, or the end that is not included where `endpoint` is off.
-        num: how many numbers.
+        stop: the last number, or the excluded end if `endpoint` is False.
+        num: number of values.
         endpoint: whether `stop` is the last number.
-        retstep: also return the distance of neighbours.
-        dtype: default float32.
+        retstep: whether to return the spacing as well.
+        dtype: dtype of the result; defaults to float32.
         axis: only 0.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
-        A vector of `num` numbers; with `retstep` a pair of it and the distance of neighbours. As in MXNet 1.9.1,
-        level 1 gives (stop - start) / (num - 1) for it where `endpoint` is off, too.
+        A vector of `num` numbers; with `retstep` a pair of the vector and the spacing. As in MXNet 1.9.1, the spacing
+        at level 1 is (stop - start) / (num - 1) even if `endpoint` is False.
 
     Raises:
-        NotImplementedError: start or stop is no number; another axis.
+        NotImplementedError: start or stop is not a number, or `axis` is not 0.
 
     Example:
         >>> mx.np.linspace(0, 1, 5)
@@ -259,23 +259,23 @@ def linspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoin
 
 def logspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0,
              dtype: DTypeLike = None, axis: int = 0, ctx: Context | None = None) -> Any:
-    """Numbers from base**start to base**stop whose logarithms are evenly spaced.
+    """Numbers from base**start to base**stop, evenly spaced on a logarithmic scale.
 
     Args:
         start: exponent of the first number.
-        stop: exponent of the last number, or of the end that is not included where `endpoint` is off.
-        num: how many numbers.
+        stop: exponent of the last number, or of the excluded end if `endpoint` is False.
+        num: number of values.
         endpoint: whether base**stop is the last number.
-        base: what is raised to the powers.
-        dtype: default float32.
+        base: base of the powers.
+        dtype: dtype of the result; defaults to float32.
         axis: only 0.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         A vector of `num` numbers.
 
     Raises:
-        NotImplementedError: start or stop is no number; another axis.
+        NotImplementedError: start or stop is not a number, or `axis` is not 0.
 
     Example:
         >>> mx.np.logspace(0, 3, 4, base=2)
@@ -288,18 +288,18 @@ def logspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoin
 
 def indices(flavour: Flavour, dimensions: Sequence[int], dtype: DTypeLike = np.int32,
             ctx: Context | None = None) -> Any:
-    """The coordinates of all elements of an array of such dimensions.
+    """The coordinates of all elements of an array with the given dimensions.
 
     Args:
         dimensions: tuple or list of ints.
-        dtype: default int32.
-        ctx: default the current context.
+        dtype: dtype of the result; defaults to int32.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
-        An ndarray (number of dimensions, *dimensions): row i has the i-th coordinates.
+        An ndarray (number of dimensions, *dimensions): row i contains the i-th coordinates.
 
     Raises:
-        ValueError: `dimensions` is no tuple or list.
+        ValueError: `dimensions` is not a tuple or list.
 
     Example:
         >>> rows, columns = mx.np.indices((2, 2))
@@ -322,10 +322,10 @@ def tri(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: DType
 
     Args:
         N: number of rows.
-        M: number of columns; default N.
-        k: which diagonal: 0 the main one, above it positive, below it negative.
-        dtype: default float32.
-        ctx: default the current context.
+        M: number of columns; defaults to N.
+        k: the diagonal: 0 for the main diagonal, positive above it, negative below it.
+        dtype: dtype of the result; defaults to float32.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         An (N, M) ndarray.
@@ -339,13 +339,13 @@ def tri(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: DType
 
 
 def tril_indices(flavour: Flavour, n: int, k: int = 0, m: int | None = None, ctx: Context | None = None) -> Any:
-    """Positions of the elements on and below a diagonal of a matrix.
+    """Indices of the elements on and below a diagonal of a matrix.
 
     Args:
         n: number of rows.
-        k: which diagonal: 0 the main one, above it positive, below it negative.
-        m: number of columns; default n.
-        ctx: default the current context.
+        k: the diagonal: 0 for the main diagonal, positive above it, negative below it.
+        m: number of columns; defaults to n.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         A tuple of the rows and the columns, two int64 vectors.
@@ -359,13 +359,13 @@ def tril_indices(flavour: Flavour, n: int, k: int = 0, m: int | None = None, ctx
 
 
 def triu_indices(flavour: Flavour, n: int, k: int = 0, m: int | None = None, ctx: Context | None = None) -> Any:
-    """Positions of the elements on and above a diagonal of a matrix.
+    """Indices of the elements on and above a diagonal of a matrix.
 
     Args:
         n: number of rows.
-        k: which diagonal: 0 the main one, above it positive, below it negative.
-        m: number of columns; default n.
-        ctx: default the current context.
+        k: the diagonal: 0 for the main diagonal, positive above it, negative below it.
+        m: number of columns; defaults to n.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         A tuple of the rows and the columns, two int64 vectors.
@@ -382,9 +382,9 @@ def hanning(flavour: Flavour, M: int, dtype: DTypeLike = np.float32, ctx: Contex
     """The Hann window: 0.5 - 0.5 · cos(2πn / (M - 1)), n = 0 ... M - 1.
 
     Args:
-        M: how many points.
-        dtype: default float32.
-        ctx: default the current context.
+        M: number of points.
+        dtype: dtype of the result; defaults to float32.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         A vector of M numbers.
@@ -400,9 +400,9 @@ def hamming(flavour: Flavour, M: int, dtype: DTypeLike = np.float32, ctx: Contex
     """The Hamming window: 0.54 - 0.46 · cos(2πn / (M - 1)), n = 0 ... M - 1.
 
     Args:
-        M: how many points.
-        dtype: default float32.
-        ctx: default the current context.
+        M: number of points.
+        dtype: dtype of the result; defaults to float32.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         A vector of M numbers.
@@ -418,9 +418,9 @@ def blackman(flavour: Flavour, M: int, dtype: DTypeLike = np.float32, ctx: Conte
     """The Blackman window: 0.42 - 0.5 · cos(2πn / (M - 1)) + 0.08 · cos(4πn / (M - 1)), n = 0 ... M - 1.
 
     Args:
-        M: how many points.
-        dtype: default float32.
-        ctx: default the current context.
+        M: number of points.
+        dtype: dtype of the result; defaults to float32.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         A vector of M numbers.
@@ -436,21 +436,21 @@ def blackman(flavour: Flavour, M: int, dtype: DTypeLike = np.float32, ctx: Conte
 @takes_device
 def full_like(a: ArrayOrSymbol, fill_value: Operand, dtype: DTypeLike = None, order: str = "C",
               ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """One value in the shape of another array.
+    """An array with the shape of another one, filled with one value.
 
     Args:
-        a: ndarray or symbol with the shape.
+        a: ndarray or symbol that defines the shape.
         fill_value: a number.
-        dtype: default that of `a`.
+        dtype: dtype of the result; defaults to that of `a`.
         order: "C".
-        ctx: has no effect: the result is where `a` is.
+        ctx: has no effect; the result is on the context of `a`.
         out: ndarray to write to.
 
     Returns:
         An ndarray of the shape of `a`.
 
     Raises:
-        NotImplementedError: another order.
+        NotImplementedError: `order` is not "C".
 
     Example:
         >>> mx.np.full_like(mx.np.zeros((2, 2)), 3)
@@ -464,20 +464,20 @@ def full_like(a: ArrayOrSymbol, fill_value: Operand, dtype: DTypeLike = None, or
 @takes_device
 def zeros_like(a: ArrayOrSymbol, dtype: DTypeLike = None, order: str = "C", ctx: Context | None = None,
                out: ArrayOrSymbol | None = None) -> Any:
-    """Zeros in the shape of another array.
+    """An array of zeros with the shape of another one.
 
     Args:
-        a: ndarray or symbol with the shape.
-        dtype: default that of `a`.
+        a: ndarray or symbol that defines the shape.
+        dtype: dtype of the result; defaults to that of `a`.
         order: "C".
-        ctx: has no effect: the result is where `a` is.
+        ctx: has no effect; the result is on the context of `a`.
         out: ndarray to write to.
 
     Returns:
         An ndarray of the shape of `a`.
 
     Raises:
-        NotImplementedError: another order.
+        NotImplementedError: `order` is not "C".
 
     Example:
         >>> mx.np.zeros_like(mx.np.array([1, 2, 3], dtype="int32"))
@@ -489,20 +489,20 @@ def zeros_like(a: ArrayOrSymbol, dtype: DTypeLike = None, order: str = "C", ctx:
 @takes_device
 def ones_like(a: ArrayOrSymbol, dtype: DTypeLike = None, order: str = "C", ctx: Context | None = None,
               out: ArrayOrSymbol | None = None) -> Any:
-    """Ones in the shape of another array.
+    """An array of ones with the shape of another one.
 
     Args:
-        a: ndarray or symbol with the shape.
-        dtype: default that of `a`.
+        a: ndarray or symbol that defines the shape.
+        dtype: dtype of the result; defaults to that of `a`.
         order: "C".
-        ctx: has no effect: the result is where `a` is.
+        ctx: has no effect; the result is on the context of `a`.
         out: ndarray to write to.
 
     Returns:
         An ndarray of the shape of `a`.
 
     Raises:
-        NotImplementedError: another order.
+        NotImplementedError: `order` is not "C".
 
     Example:
         >>> mx.np.ones_like(mx.np.zeros(3))
@@ -513,11 +513,11 @@ def ones_like(a: ArrayOrSymbol, dtype: DTypeLike = None, order: str = "C", ctx: 
 
 def empty_like(prototype: ArrayOrSymbol, dtype: DTypeLike = None, order: str = "C", subok: bool = False,
                shape: ShapeLike | None = None) -> Any:
-    """An array with the shape of another one, whose values mean nothing (zeros).
+    """An array with the shape of another one and unspecified values (zeros).
 
     Args:
-        prototype: ndarray or symbol with the shape.
-        dtype: default that of `prototype`.
+        prototype: ndarray or symbol that defines the shape.
+        dtype: dtype of the result; defaults to that of `prototype`.
         order: "C".
         subok: only False.
         shape: only None.
@@ -526,7 +526,7 @@ def empty_like(prototype: ArrayOrSymbol, dtype: DTypeLike = None, order: str = "
         An ndarray of the shape of `prototype`.
 
     Raises:
-        NotImplementedError: another order, subok, or shape.
+        NotImplementedError: `order`, `subok` or `shape` has another value.
 
     Example:
         >>> mx.np.empty_like(mx.np.ones((2, 3))).shape

@@ -1,7 +1,7 @@
 """How a function of mx.np becomes a call: on arrays at once, on symbols as a node; both from one definition.
 
-Functions with array arguments find their flavour by those (`call`). Functions that make arrays out of nothing take the
-flavour as first argument; `bound` fixes it for a namespace.
+Functions with array arguments derive their flavour from these (`call`). Functions that create arrays without such an
+argument accept the flavour first; `bound` fixes it for a namespace.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Axes: TypeAlias = int | Sequence[int] | None  # one axis, several, or all
 
 
 class NoArray(MXNetError, TypeError):
-    """An operand is neither an array nor a number: a TypeError, which MXNet 2 raises as its own error."""
+    """An operand is neither an array nor a number. This is a TypeError; MXNet 2 raises its own error."""
 
 
 class Flavour:
@@ -174,7 +174,7 @@ IMPERATIVE, SYMBOLIC = _Imperative(), _Symbolic()
 
 
 def flavour_of(inputs: Sequence[Any]) -> Flavour:
-    """The flavour of the first array; imperative where there is none."""
+    """The flavour of the first array; imperative if there is no array."""
     for value in inputs:
         if IMPERATIVE.is_array(value):
             return IMPERATIVE

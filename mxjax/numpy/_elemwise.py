@@ -153,20 +153,20 @@ for _name, _op, _doc, _values, _result, *_digits in [
 
 
 def around(x: Operand, decimals: int = 0, out: ArrayOrSymbol | None = None, **kwargs: Any) -> Any:
-    """Values rounded to so many decimals, halves to the even neighbour.
+    """Rounds to the given number of decimals, halves to the nearest even value.
 
     Args:
-        x: ndarray or symbol; a number gives a number.
-        decimals: digits after the point; negative ones: before it.
+        x: ndarray, symbol or number; for a number the result is a number.
+        decimals: number of digits after the decimal point; negative numbers round before it.
         out: ndarray to write to.
-        kwargs: NumPy's ufunc options, at their defaults.
+        kwargs: NumPy's ufunc options; only their defaults are supported.
 
     Returns:
         An ndarray of x's shape and dtype.
 
     Raises:
-        TypeError: x is something else, such as a list; an unknown option.
-        NotImplementedError: an option is not at its default.
+        TypeError: x is of another type, such as a list, or an option is unknown.
+        NotImplementedError: an option does not have its default value.
 
     Example:
         >>> mx.np.around(mx.np.array([0.5, 1.5, 2.789]))
@@ -179,13 +179,13 @@ def around(x: Operand, decimals: int = 0, out: ArrayOrSymbol | None = None, **kw
 
 
 def round(x: Operand, decimals: int = 0, out: ArrayOrSymbol | None = None, **kwargs: Any) -> Any:
-    """As `around`.
+    """An alias of `around`.
 
     Args:
-        x: ndarray or symbol; a number gives a number.
-        decimals: digits after the point; negative ones: before it.
+        x: ndarray, symbol or number; for a number the result is a number.
+        decimals: number of digits after the decimal point; negative numbers round before it.
         out: ndarray to write to.
-        kwargs: NumPy's ufunc options, at their defaults.
+        kwargs: NumPy's ufunc options; only their defaults are supported.
 
     Returns:
         An ndarray of x's shape and dtype.
@@ -198,13 +198,13 @@ def round(x: Operand, decimals: int = 0, out: ArrayOrSymbol | None = None, **kwa
 
 
 def round_(x: Operand, decimals: int = 0, out: ArrayOrSymbol | None = None, **kwargs: Any) -> Any:
-    """As `around`.
+    """An alias of `around`.
 
     Args:
-        x: ndarray or symbol; a number gives a number.
-        decimals: digits after the point; negative ones: before it.
+        x: ndarray, symbol or number; for a number the result is a number.
+        decimals: number of digits after the decimal point; negative numbers round before it.
         out: ndarray to write to.
-        kwargs: NumPy's ufunc options, at their defaults.
+        kwargs: NumPy's ufunc options; only their defaults are supported.
 
     Returns:
         An ndarray of x's shape and dtype.
@@ -217,12 +217,12 @@ def round_(x: Operand, decimals: int = 0, out: ArrayOrSymbol | None = None, **kw
 
 
 def clip(a: Operand, a_min: float | None, a_max: float | None, out: ArrayOrSymbol | None = None) -> Any:
-    """Values limited to [a_min, a_max].
+    """Clips the values to [a_min, a_max].
 
     Args:
-        a: ndarray or symbol; a number gives a number.
-        a_min: the least value; None: no limit.
-        a_max: the largest value; None: no limit.
+        a: ndarray, symbol or number; for a number the result is a number.
+        a_min: the lower limit; None for no limit.
+        a_max: the upper limit; None for no limit.
         out: ndarray to write to.
 
     Returns:
@@ -247,13 +247,13 @@ def clip(a: Operand, a_min: float | None, a_max: float | None, out: ArrayOrSymbo
 
 def nan_to_num(x: Operand, copy: bool = True, nan: float = 0.0, posinf: float | None = None,
                neginf: float | None = None, **kwargs: Any) -> Any:
-    """NaN and infinities replaced by numbers.
+    """Replaces NaN and infinities by numbers.
 
     Args:
-        x: ndarray or symbol; a number gives a number.
-        copy: whether to leave x as it is; otherwise it is written to.
-        nan: what NaN becomes.
-        posinf, neginf: what the infinities become; default the dtype's limits.
+        x: ndarray, symbol or number; for a number the result is a number.
+        copy: whether to return a copy; otherwise `x` is modified in place.
+        nan: replacement of NaN.
+        posinf, neginf: replacements of the infinities; default to the limits of the dtype.
         kwargs: has no effect.
 
     Returns:

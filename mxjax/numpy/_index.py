@@ -33,21 +33,21 @@ def shape(a: ArrayOrSymbol) -> tuple[int, ...]:
 
 def take(a: ArrayOrSymbol, indices: ArrayOrSymbol, axis: int | None = None, mode: str = "raise",
          out: ArrayOrSymbol | None = None) -> Any:
-    """Elements at positions along an axis.
+    """Takes the elements at the given indices along an axis.
 
     Args:
         a: ndarray or symbol.
-        indices: ndarray of positions, of any shape and numeric dtype.
-        axis: the axis; None: positions in the flattened array.
-        mode: "raise" refuses positions out of range, "clip" limits them, "wrap" counts modulo the size.
+        indices: ndarray of indices, of any shape and numeric dtype.
+        axis: the axis; None to index the flattened array.
+        mode: treatment of indices out of range: "raise" an error, "clip" them to the range, or "wrap" them around.
         out: ndarray to write to.
 
     Returns:
-        The elements; the axes of `indices` stand where `axis` was.
+        The elements; the axes of `indices` replace `axis`.
 
     Raises:
-        NotImplementedError: another mode.
-        MXNetError: a position out of range, where mode is "raise".
+        NotImplementedError: an unsupported mode.
+        MXNetError: an index is out of range and mode is "raise".
 
     Example:
         >>> a = mx.np.array([[1, 2], [3, 4], [5, 6]])
@@ -65,14 +65,14 @@ def take(a: ArrayOrSymbol, indices: ArrayOrSymbol, axis: int | None = None, mode
 
 
 def where(condition: Any, x: Operand | None = None, y: Operand | None = None) -> Any:
-    """x where the condition is nonzero, y elsewhere; without x and y the positions where it is.
+    """Selects x where the condition is nonzero, y elsewhere; without x and y, returns the nonzero indices.
 
     Args:
         condition: ndarray, symbol or number.
         x, y: ndarrays, symbols or numbers that broadcast with the condition.
 
     Returns:
-        An ndarray of the common shape; without x and y what `nonzero` returns.
+        An ndarray of the broadcast shape; without x and y, the result of `nonzero`.
 
     Raises:
         MXNetError: the shapes do not broadcast.
@@ -98,7 +98,7 @@ def where(condition: Any, x: Operand | None = None, y: Operand | None = None) ->
 
 
 def flatnonzero(a: ArrayOrSymbol) -> Any:
-    """Positions of the nonzero elements in the flattened array.
+    """Indices of the nonzero elements in the flattened array.
 
     Args:
         a: ndarray.
@@ -114,13 +114,13 @@ def flatnonzero(a: ArrayOrSymbol) -> Any:
 
 
 def nonzero(a: ArrayOrSymbol) -> tuple[Any, ...]:
-    """Positions of the nonzero elements.
+    """Indices of the nonzero elements.
 
     Args:
         a: ndarray.
 
     Returns:
-        A tuple with an int64 vector for each axis; together they index the elements.
+        A tuple with an int64 vector of indices for each axis.
 
     Example:
         >>> a = mx.np.array([[0, 7], [8, 0]])
@@ -136,17 +136,17 @@ def nonzero(a: ArrayOrSymbol) -> tuple[Any, ...]:
 
 def unique(ar: ArrayOrSymbol, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
            axis: int | None = None) -> Any:
-    """The different values in order.
+    """The sorted unique values.
 
     Args:
         ar: ndarray or symbol.
-        return_index: also return the position of the first of each value.
-        return_inverse: also return, for each element, its place among the values.
-        return_counts: also return how often each value comes.
-        axis: compare slices along this axis; None: elements of the flattened array.
+        return_index: whether to return the index of the first occurrence of each value.
+        return_inverse: whether to return, for each element, the index of its value among the unique values.
+        return_counts: whether to return the number of occurrences of each value.
+        axis: compares slices along this axis; None compares the elements of the flattened array.
 
     Returns:
-        The values, or a tuple of them and what else was asked for (int64), in the order of the arguments.
+        The values, or a tuple of the values and the requested int64 vectors, in the order of the arguments.
 
     Example:
         >>> values, counts = mx.np.unique(mx.np.array([3, 1, 3]), return_counts=True)
@@ -162,11 +162,11 @@ def unique(ar: ArrayOrSymbol, return_index: bool = False, return_inverse: bool =
 
 def sort(a: ArrayOrSymbol, axis: int | None = -1, kind: str | None = None,
          order: str | Sequence[str] | None = None) -> Any:
-    """The values in order along an axis.
+    """Sorts the values along an axis.
 
     Args:
         a: ndarray or symbol.
-        axis: the axis; None: of the flattened array.
+        axis: the axis; None for the flattened array.
         kind: has no effect.
         order: only None.
 
@@ -186,16 +186,16 @@ def sort(a: ArrayOrSymbol, axis: int | None = -1, kind: str | None = None,
 
 def argsort(a: ArrayOrSymbol, axis: int | None = -1, kind: str | None = None,
             order: str | Sequence[str] | None = None) -> Any:
-    """The positions that sort the array along an axis.
+    """The indices that sort the array along an axis.
 
     Args:
         a: ndarray or symbol.
-        axis: the axis; None: of the flattened array.
+        axis: the axis; None for the flattened array.
         kind: has no effect.
         order: only None.
 
     Returns:
-        Positions (int64) of the shape of `a`.
+        An int64 ndarray of indices with the shape of `a`.
 
     Raises:
         NotImplementedError: `order` is given.
@@ -214,11 +214,11 @@ def _ordered(name: str, a: ArrayOrSymbol, axis: int | None, order: str | Sequenc
 
 
 def unravel_index(indices: ArrayOrSymbol, shape: Any, order: str = "C") -> tuple[Any, ...]:
-    """Coordinates out of positions in the flattened array.
+    """Converts indices of the flattened array to coordinates.
 
     Args:
         indices: ndarray of ints, or an int.
-        shape: shape of the array that the positions are in.
+        shape: shape of the array that the indices refer to.
         order: "C".
 
     Returns:
@@ -226,7 +226,8 @@ def unravel_index(indices: ArrayOrSymbol, shape: Any, order: str = "C") -> tuple
 
     Raises:
         NotImplementedError: `order` is not "C".
-        MXNetError: a position is out of range, or no integer. Level 2 checks neither, and returns the indices' dtype.
+        MXNetError: an index is out of range or not an integer. Level 2 checks neither, and returns the dtype of the
+            indices.
 
     Example:
         >>> rows, columns = mx.np.unravel_index(mx.np.array([1, 5], dtype="int64"), (2, 3))
@@ -246,17 +247,17 @@ def unravel_index(indices: ArrayOrSymbol, shape: Any, order: str = "C") -> tuple
 
 
 def diag_indices_from(arr: ArrayOrSymbol) -> Any:
-    """Positions of the main diagonal of an array with equal axes.
+    """Indices of the main diagonal of an array whose axes have equal lengths.
 
     Args:
         arr: ndarray or symbol with at least two axes, all of one length.
 
     Returns:
-        A tuple with an int64 vector for each axis; of a symbol, whose number of axes nobody knows yet, one symbol
+        A tuple with an int64 vector for each axis; for a symbol, whose number of axes is not known yet, one symbol
         (axes, n).
 
     Raises:
-        MXNetError: the axes differ, or there is only one.
+        MXNetError: the axes have different lengths, or there is only one axis.
 
     Example:
         >>> a = mx.np.array([[1, 2], [3, 4]])
@@ -268,7 +269,7 @@ def diag_indices_from(arr: ArrayOrSymbol) -> Any:
 
 
 def shares_memory(a: Any, b: Any, max_work: int | None = None) -> bool:
-    """Returns whether two arrays are views of one memory that overlap.
+    """Returns whether two arrays are overlapping views of the same memory.
 
     Args:
         a, b: ndarrays.
@@ -278,7 +279,7 @@ def shares_memory(a: Any, b: Any, max_work: int | None = None) -> bool:
         A bool.
 
     Raises:
-        TypeError: a or b is no ndarray.
+        TypeError: a or b is not an ndarray.
 
     Example:
         >>> a = mx.np.arange(4)
@@ -294,7 +295,7 @@ def shares_memory(a: Any, b: Any, max_work: int | None = None) -> bool:
 
 
 def may_share_memory(a: object, b: object, max_work: int | None = None) -> bool:
-    """As `shares_memory`, which is exact here.
+    """An alias of `shares_memory`, which is exact here.
 
     Args:
         a, b: ndarrays.
@@ -304,7 +305,7 @@ def may_share_memory(a: object, b: object, max_work: int | None = None) -> bool:
         A bool.
 
     Raises:
-        TypeError: a or b is no ndarray.
+        TypeError: a or b is not an ndarray.
 
     Example:
         >>> a = mx.np.arange(4)
@@ -316,7 +317,7 @@ def may_share_memory(a: object, b: object, max_work: int | None = None) -> bool:
 
 # ------------------------------------------------------------ inserting and removing
 def _place(obj: int | slice | Sequence[int] | ArrayOrSymbol) -> dict[str, Any]:
-    """The parameters that an int or a slice means."""
+    """The parameters of an int or a slice."""
     if isinstance(obj, slice):
         return {"start": obj.start, "stop": obj.stop, "step": 1 if obj.step is None else obj.step}
     if isinstance(obj, integer_types):
@@ -327,19 +328,19 @@ def _place(obj: int | slice | Sequence[int] | ArrayOrSymbol) -> dict[str, Any]:
 
 
 def delete(arr: ArrayOrSymbol, obj: int | slice | Sequence[int] | ArrayOrSymbol, axis: int | None = None) -> Any:
-    """The array without the slices at some places of an axis.
+    """Removes slices along an axis.
 
     Args:
         arr: ndarray or symbol.
-        obj: int, slice, or ndarray of ints: which slices.
-        axis: the axis; None: of the flattened array.
+        obj: int, slice, or ndarray of ints: the indices of the slices to remove.
+        axis: the axis; None for the flattened array.
 
     Returns:
         A smaller copy.
 
     Raises:
-        TypeError: `obj` is something else.
-        MXNetError: an int out of range.
+        TypeError: `obj` is of another type.
+        MXNetError: an int is out of range.
 
     Example:
         >>> a = mx.np.array([[1, 2, 3], [4, 5, 6]])
@@ -355,20 +356,20 @@ def delete(arr: ArrayOrSymbol, obj: int | slice | Sequence[int] | ArrayOrSymbol,
 
 def insert(arr: ArrayOrSymbol, obj: int | slice | Sequence[int] | ArrayOrSymbol, values: Operand,
            axis: int | None = None) -> Any:
-    """The array with values inserted before some places of an axis.
+    """Inserts values before the given indices along an axis.
 
     Args:
         arr: ndarray or symbol.
-        obj: int, slice, or ndarray of ints: before which slices.
+        obj: int, slice, or ndarray of ints: the indices before which to insert.
         values: ndarray that broadcasts to the inserted part, or a number.
-        axis: the axis; None: of the flattened array.
+        axis: the axis; None for the flattened array.
 
     Returns:
         A larger copy, of the dtype of `arr`.
 
     Raises:
-        TypeError: `values` or `obj` is something else.
-        MXNetError: an int out of range, or `values` does not fit.
+        TypeError: `values` or `obj` is of another type.
+        MXNetError: an int is out of range, or `values` does not broadcast.
 
     Example:
         >>> mx.np.insert(mx.np.array([1, 2, 4]), 2, 3)

@@ -1,4 +1,4 @@
-"""Functions that join, cut, repeat and extend arrays."""
+"""Functions that join, split, repeat and pad arrays."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def concatenate(seq: Iterable[ArrayOrSymbol], axis: int | None = 0, out: ArrayOr
     """Joins arrays along an axis.
 
     Args:
-        seq: sequence of ndarrays or symbols, of equal shapes but for that axis.
-        axis: the axis; None: join their flattened elements.
+        seq: sequence of ndarrays or symbols, of equal shapes except along that axis.
+        axis: the axis; None to join the flattened arrays.
         out: ndarray to write to.
 
     Returns:
-        An ndarray of the joined values.
+        The joined ndarray.
 
     Raises:
-        TypeError: one of them is something else, such as a list.
+        TypeError: an element is of another type, such as a list.
         MXNetError: the shapes differ.
 
     Example:
@@ -53,18 +53,18 @@ def _joined(name: str, arrays: list[Any], out: ArrayOrSymbol | None = None, axis
 
 
 def append(arr: ArrayOrSymbol, values: Operand, axis: int | None = None) -> Any:
-    """`concatenate` of two arrays.
+    """Appends an array to another one; see `concatenate`.
 
     Args:
         arr: ndarray or symbol.
-        values: ndarray or symbol that comes behind it.
-        axis: the axis; None: join the flattened elements.
+        values: ndarray or symbol to append.
+        axis: the axis; None to join the flattened arrays.
 
     Returns:
-        An ndarray of the joined values.
+        The joined ndarray.
 
     Raises:
-        TypeError: one of them is something else, such as a list.
+        TypeError: an element is of another type, such as a list.
         MXNetError: the shapes differ.
 
     Example:
@@ -75,11 +75,11 @@ def append(arr: ArrayOrSymbol, values: Operand, axis: int | None = None) -> Any:
 
 
 def concat(seq: Iterable[ArrayOrSymbol], axis: int | None = 0, out: ArrayOrSymbol | None = None) -> Any:
-    """As `concatenate`.
+    """An alias of `concatenate`.
 
     Args:
         seq: sequence of ndarrays or symbols.
-        axis: the axis; None: the arrays are flattened.
+        axis: the axis; None to join the flattened arrays.
         out: ndarray to write to.
 
     Returns:
@@ -97,15 +97,15 @@ def stack(arrays: Iterable[ArrayOrSymbol], axis: int = 0, out: ArrayOrSymbol | N
 
     Args:
         arrays: sequence of ndarrays or symbols.
-        axis: where the new axis is.
+        axis: position of the new axis.
         out: ndarray to write to.
 
     Returns:
-        An ndarray with one more axis.
+        An ndarray with one additional axis.
 
     Raises:
         ValueError: `arrays` is a generator.
-        TypeError: one of them is no ndarray or symbol.
+        TypeError: an element is not an ndarray or symbol.
         MXNetError: the shapes differ.
 
     Example:
@@ -128,7 +128,7 @@ def vstack(arrays: Iterable[ArrayOrSymbol], out: ArrayOrSymbol | None = None) ->
 
     Raises:
         ValueError: `arrays` is a generator.
-        TypeError: one of them is no ndarray or symbol.
+        TypeError: an element is not an ndarray or symbol.
         MXNetError: the shapes differ.
 
     Example:
@@ -141,7 +141,7 @@ def vstack(arrays: Iterable[ArrayOrSymbol], out: ArrayOrSymbol | None = None) ->
 
 
 def row_stack(arrays: Iterable[ArrayOrSymbol]) -> Any:
-    """As `vstack`.
+    """An alias of `vstack`.
 
     Args:
         arrays: sequence of ndarrays or symbols.
@@ -151,7 +151,7 @@ def row_stack(arrays: Iterable[ArrayOrSymbol]) -> Any:
 
     Raises:
         ValueError: `arrays` is a generator.
-        TypeError: one of them is no ndarray or symbol.
+        TypeError: an element is not an ndarray or symbol.
         MXNetError: the shapes differ.
 
     Example:
@@ -169,10 +169,10 @@ def hstack(arrays: Iterable[ArrayOrSymbol]) -> Any:
         arrays: sequence of ndarrays or symbols.
 
     Returns:
-        An ndarray of the joined values.
+        The joined ndarray.
 
     Raises:
-        TypeError: one of them is no ndarray or symbol.
+        TypeError: an element is not an ndarray or symbol.
         MXNetError: the shapes differ.
 
     Example:
@@ -194,7 +194,7 @@ def dstack(arrays: Iterable[ArrayOrSymbol]) -> Any:
         An ndarray of at least three dimensions.
 
     Raises:
-        TypeError: one of them is no ndarray or symbol.
+        TypeError: an element is not an ndarray or symbol.
         MXNetError: the shapes differ.
 
     Example:
@@ -216,7 +216,7 @@ def column_stack(tup: Iterable[ArrayOrSymbol]) -> Any:
         An ndarray of at least two dimensions.
 
     Raises:
-        TypeError: one of them is no ndarray or symbol.
+        TypeError: an element is not an ndarray or symbol.
         MXNetError: the shapes differ.
 
     Example:
@@ -242,19 +242,19 @@ def _split(name: str, ary: ArrayOrSymbol, axis: int, pieces: dict[str, Any]) -> 
 
 
 def split(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
-    """Equal pieces along an axis, or pieces that begin at the given indices.
+    """Splits an array into equal pieces along an axis, or at the given indices.
 
     Args:
         ary: ndarray or symbol.
-        indices_or_sections: an int (how many pieces), or a tuple, list or set of ints (where the second and later ones
-            begin).
+        indices_or_sections: an int (the number of pieces), or a tuple, list or set of ints (the indices at which the
+            second and later pieces begin).
         axis: the axis.
 
     Returns:
         A list of copies.
 
     Raises:
-        ValueError: the axis does not divide; `indices_or_sections` is something else, such as an ndarray.
+        ValueError: the axis cannot be divided equally, or `indices_or_sections` is of another type, such as an ndarray.
 
     Example:
         >>> mx.np.split(mx.np.arange(4), 2)
@@ -269,19 +269,19 @@ def split(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int], axis: in
 
 
 def array_split(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
-    """As `split`; the first pieces may be longer by one.
+    """Splits an array like `split`, but the first pieces may be longer by one.
 
     Args:
         ary: ndarray or symbol.
-        indices_or_sections: an int (how many pieces), or a tuple, list or set of ints (where the second and later ones
-            begin).
+        indices_or_sections: an int (the number of pieces), or a tuple, list or set of ints (the indices at which the
+            second and later pieces begin).
         axis: the axis.
 
     Returns:
         A list of copies.
 
     Raises:
-        ValueError: `indices_or_sections` is something else, such as an ndarray.
+        ValueError: `indices_or_sections` is of another type, such as an ndarray.
 
     Example:
         >>> mx.np.array_split(mx.np.arange(3), 2)
@@ -296,19 +296,19 @@ def _need_dimensions(name: str, ary: ArrayOrSymbol, ndim: int) -> None:
 
 
 def hsplit(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int]) -> list[Any]:
-    """`split` along the second axis, of vectors along the first.
+    """Splits an array along the second axis, or a vector along the first; see `split`.
 
     Args:
         ary: ndarray or symbol of at least one dimension.
-        indices_or_sections: an int (how many pieces), or a tuple, list or set of ints (where the second and later ones
-            begin).
+        indices_or_sections: an int (the number of pieces), or a tuple, list or set of ints (the indices at which the
+            second and later pieces begin).
 
     Returns:
         A list of copies.
 
     Raises:
-        ValueError: `indices_or_sections` is something else; `ary` has no dimension.
-        MXNetError: the axis does not divide.
+        ValueError: `indices_or_sections` is of another type, or `ary` is zero-dimensional.
+        MXNetError: the axis cannot be divided equally.
 
     Example:
         >>> left, right = mx.np.hsplit(mx.np.array([[1, 2], [3, 4]]), 2)
@@ -321,18 +321,19 @@ def hsplit(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int]) -> list
 
 
 def vsplit(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int]) -> list[Any]:
-    """`split` along the first axis.
+    """Splits an array along the first axis; see `split`.
 
     Args:
         ary: ndarray or symbol of at least two dimensions.
-        indices_or_sections: an int (how many pieces), or a tuple, list or set of ints (where the second and later ones
-            begin).
+        indices_or_sections: an int (the number of pieces), or a tuple, list or set of ints (the indices at which the
+            second and later pieces begin).
 
     Returns:
         A list of copies.
 
     Raises:
-        ValueError: the axis does not divide; `indices_or_sections` is something else; `ary` has fewer dimensions.
+        ValueError: the axis cannot be divided equally, `indices_or_sections` is of another type, or `ary` has too few
+            dimensions.
 
     Example:
         >>> above, below = mx.np.vsplit(mx.np.array([[1, 2], [3, 4]]), 2)
@@ -344,18 +345,19 @@ def vsplit(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int]) -> list
 
 
 def dsplit(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int]) -> list[Any]:
-    """`split` along the third axis.
+    """Splits an array along the third axis; see `split`.
 
     Args:
         ary: ndarray or symbol of at least three dimensions.
-        indices_or_sections: an int (how many pieces), or a tuple, list or set of ints (where the second and later ones
-            begin).
+        indices_or_sections: an int (the number of pieces), or a tuple, list or set of ints (the indices at which the
+            second and later pieces begin).
 
     Returns:
         A list of copies.
 
     Raises:
-        ValueError: the axis does not divide; `indices_or_sections` is something else; `ary` has fewer dimensions.
+        ValueError: the axis cannot be divided equally, `indices_or_sections` is of another type, or `ary` has too few
+            dimensions.
 
     Example:
         >>> [a.shape for a in mx.np.dsplit(mx.np.zeros((1, 2, 4)), [3])]
@@ -367,19 +369,19 @@ def dsplit(ary: ArrayOrSymbol, indices_or_sections: int | Sequence[int]) -> list
 
 # ------------------------------------------------------------ repetition and padding
 def repeat(a: ArrayOrSymbol, repeats: int, axis: int | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """Each element `repeats` times along an axis.
+    """Repeats each element along an axis.
 
     Args:
         a: ndarray or symbol.
-        repeats: how often, an int for all elements.
-        axis: the axis; None: of the flattened array.
+        repeats: number of repetitions, one int for all elements.
+        axis: the axis; None for the flattened array.
         out: ndarray to write to.
 
     Returns:
         An ndarray; the axis is `repeats` times as long.
 
     Raises:
-        MXNetError: `repeats` is no int, or negative.
+        MXNetError: `repeats` is not an int, or is negative.
 
     Example:
         >>> mx.np.repeat(mx.np.array([[1, 2], [3, 4]]), 2, axis=1)
@@ -390,14 +392,14 @@ def repeat(a: ArrayOrSymbol, repeats: int, axis: int | None = None, out: ArrayOr
 
 
 def tile(A: ArrayOrSymbol, reps: int | Sequence[int]) -> Any:  # noqa: N803
-    """The array repeated along each axis.
+    """Repeats the array along each axis.
 
     Args:
         A: ndarray, symbol or number.
-        reps: int or tuple of ints: how often along each of the last axes.
+        reps: int or tuple of ints: number of repetitions along each of the last axes.
 
     Returns:
-        An ndarray; of a number NumPy's.
+        An ndarray; for a number, a NumPy array.
 
     Example:
         >>> mx.np.tile(mx.np.array([1, 2]), (2, 2))
@@ -408,7 +410,7 @@ def tile(A: ArrayOrSymbol, reps: int | Sequence[int]) -> Any:  # noqa: N803
 
 
 def resize(a: ArrayOrSymbol, new_shape: ShapeLike) -> Any:
-    """The elements, in order, repeated as often as the new shape needs.
+    """Changes the shape; repeats the elements, in order, if the new shape has more.
 
     Args:
         a: ndarray or symbol.
@@ -431,20 +433,20 @@ _PAD_OPTIONS = {"constant": ("constant_values", 0), "edge": (), "maximum": ("sta
 
 
 def pad(x: ArrayOrSymbol, pad_width: int | Sequence[Any] | None = None, mode: str = "constant", **kwargs: Any) -> Any:
-    """The array with values added before and after each axis.
+    """Pads the array before and after each axis.
 
     Args:
         x: ndarray or symbol.
         pad_width: a tuple with a pair (before, after) for each axis.
         mode: "constant", "edge", "reflect", "symmetric", "maximum" or "minimum".
-        kwargs: `constant_values`, a number, where mode is "constant"; default 0.
+        kwargs: `constant_values`, a number, if mode is "constant"; defaults to 0.
 
     Returns:
-        A larger copy.
+        A padded copy.
 
     Raises:
-        TypeError: pad_width is no tuple of ints, or `constant_values` is no number.
-        ValueError: another mode, or an option it does not have.
+        TypeError: pad_width is not a tuple of ints, or `constant_values` is not a number.
+        ValueError: an unknown mode, or an option that the mode does not have.
 
     Example:
         >>> mx.np.pad(mx.np.ones((1, 2)), ((1, 0), (0, 1)), constant_values=7)

@@ -1,4 +1,4 @@
-"""Functions that rearrange and multiply arrays; those of `_joins`, as well."""
+"""Functions that rearrange and multiply arrays, including those of `_joins`."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def reshape(a: ArrayOrSymbol, newshape: ShapeLike, order: str = "C", out: ArrayO
 
     Args:
         a: ndarray or symbol.
-        newshape: int or tuple of ints with as many elements; one of them may be -1, which is computed. At level 2
-            the numbers from -2 to -6 mean what they mean in `npx.reshape`.
+        newshape: int or tuple of ints with the same number of elements; one of them may be -1, which is inferred. At
+            level 2 the numbers from -2 to -6 have the same meaning as in `npx.reshape`.
         order: "C".
         out: ndarray to write to.
 
@@ -58,8 +58,8 @@ def reshape(a: ArrayOrSymbol, newshape: ShapeLike, order: str = "C", out: ArrayO
         An ndarray of the new shape.
 
     Raises:
-        TypeError: `a` is no ndarray or symbol.
-        MXNetError: the elements do not fit the shape; another order.
+        TypeError: `a` is not an ndarray or symbol.
+        MXNetError: the number of elements does not match the shape, or `order` is not "C".
 
     Example:
         >>> mx.np.reshape(mx.np.arange(6), (2, -1))
@@ -72,14 +72,14 @@ def reshape(a: ArrayOrSymbol, newshape: ShapeLike, order: str = "C", out: ArrayO
 
 
 def ravel(x: ArrayOrSymbol, order: str = "C") -> Any:
-    """A copy of one dimension.
+    """A one-dimensional copy.
 
     Args:
         x: ndarray, symbol or number.
         order: "C".
 
     Returns:
-        A vector; of a number NumPy's.
+        A vector; for a number, a NumPy array.
 
     Raises:
         NotImplementedError: `order` is not "C".
@@ -94,19 +94,19 @@ def ravel(x: ArrayOrSymbol, order: str = "C") -> Any:
 
 
 def transpose(a: ArrayOrSymbol, axes: Axes = None, out: ArrayOrSymbol | None = None) -> Any:
-    """The axes in another order.
+    """Permutes the axes.
 
     Args:
         a: ndarray or symbol.
-        axes: the old axis for each new one; None: reversed.
+        axes: the old axis for each new one; None to reverse the axes.
         out: ndarray to write to.
 
     Returns:
-        A copy with the axes in that order.
+        A copy with permuted axes.
 
     Raises:
         ValueError: an axis is named twice.
-        MXNetError: an axis is not named.
+        MXNetError: an axis is missing.
 
     Example:
         >>> mx.np.transpose(mx.np.array([[1, 2, 3], [4, 5, 6]]))
@@ -122,18 +122,18 @@ def transpose(a: ArrayOrSymbol, axes: Axes = None, out: ArrayOrSymbol | None = N
 
 
 def permute_dims(a: ArrayOrSymbol, axes: Axes = None) -> Any:
-    """As `transpose`.
+    """An alias of `transpose`.
 
     Args:
         a: ndarray or symbol.
-        axes: the old axis for each new one; None: reversed.
+        axes: the old axis for each new one; None to reverse the axes.
 
     Returns:
-        A copy with the axes in that order.
+        A copy with permuted axes.
 
     Raises:
         ValueError: an axis is named twice.
-        MXNetError: an axis is not named.
+        MXNetError: an axis is missing.
 
     Example:
         >>> mx.np.permute_dims(mx.np.zeros((1, 2, 3)), (0, 2, 1)).shape
@@ -143,7 +143,7 @@ def permute_dims(a: ArrayOrSymbol, axes: Axes = None) -> Any:
 
 
 def swapaxes(a: ArrayOrSymbol, axis1: int, axis2: int) -> Any:
-    """Two axes exchanged.
+    """Exchanges two axes.
 
     Args:
         a: ndarray or symbol.
@@ -153,7 +153,7 @@ def swapaxes(a: ArrayOrSymbol, axis1: int, axis2: int) -> Any:
         A copy with the axes exchanged.
 
     Raises:
-        MXNetError: an axis out of range.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> mx.np.swapaxes(mx.np.zeros((1, 2, 3)), 0, 2).shape
@@ -164,19 +164,19 @@ def swapaxes(a: ArrayOrSymbol, axis1: int, axis2: int) -> Any:
 
 def moveaxis(a: ArrayOrSymbol, source: int | Sequence[int], destination: int | Sequence[int],
              out: ArrayOrSymbol | None = None) -> Any:
-    """Axes moved to other positions; the others keep their order.
+    """Moves axes to other positions; the others keep their order.
 
     Args:
         a: ndarray or symbol.
-        source: int or tuple of ints: where the axes are.
-        destination: int or tuple of ints: where they go.
+        source: int or tuple of ints: positions of the axes.
+        destination: int or tuple of ints: their new positions.
         out: ndarray to write to.
 
     Returns:
-        A copy with the axes in that order.
+        A copy with permuted axes.
 
     Raises:
-        MXNetError: an axis out of range.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> mx.np.moveaxis(mx.np.zeros((1, 2, 3)), 0, -1).shape
@@ -186,14 +186,14 @@ def moveaxis(a: ArrayOrSymbol, source: int | Sequence[int], destination: int | S
 
 
 def expand_dims(a: ArrayOrSymbol, axis: int) -> Any:
-    """A new axis of size 1.
+    """Adds an axis of size 1.
 
     Args:
         a: ndarray or symbol.
-        axis: where the axis is in the result.
+        axis: position of the axis in the result.
 
     Returns:
-        A copy with one more axis.
+        A copy with one additional axis.
 
     Raises:
         MXNetError: the axis is out of range.
@@ -207,18 +207,18 @@ def expand_dims(a: ArrayOrSymbol, axis: int) -> Any:
 
 
 def squeeze(a: ArrayOrSymbol, axis: Axes = None, out: ArrayOrSymbol | None = None) -> Any:
-    """Without axes of size 1.
+    """Removes axes of size 1.
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all axes of size 1.
+        axis: int or tuple of ints; None for all axes of size 1.
         out: ndarray to write to.
 
     Returns:
         A copy without the axes.
 
     Raises:
-        MXNetError: an axis of another size.
+        MXNetError: an axis has a size other than 1.
 
     Example:
         >>> mx.np.squeeze(mx.np.zeros((1, 3, 1))).shape
@@ -230,18 +230,18 @@ def squeeze(a: ArrayOrSymbol, axis: Axes = None, out: ArrayOrSymbol | None = Non
 
 
 def flip(m: Operand, axis: int | tuple[int, ...] | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """The order of the elements along axes reversed.
+    """Reverses the order of the elements along axes.
 
     Args:
         m: ndarray, symbol or number.
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         out: ndarray to write to.
 
     Returns:
         A copy of the same shape.
 
     Raises:
-        MXNetError: an axis out of range.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> mx.np.flip(mx.np.array([[1, 2], [3, 4]]), axis=1)
@@ -252,7 +252,7 @@ def flip(m: Operand, axis: int | tuple[int, ...] | None = None, out: ArrayOrSymb
 
 
 def flipud(m: ArrayOrSymbol) -> Any:
-    """`flip` along the first axis.
+    """Reverses the order of the elements along the first axis.
 
     Args:
         m: ndarray or symbol with at least one axis.
@@ -272,7 +272,7 @@ def flipud(m: ArrayOrSymbol) -> Any:
 
 
 def fliplr(m: ArrayOrSymbol) -> Any:
-    """`flip` along the second axis.
+    """Reverses the order of the elements along the second axis.
 
     Args:
         m: ndarray or symbol with at least two axes.
@@ -281,7 +281,7 @@ def fliplr(m: ArrayOrSymbol) -> Any:
         A copy of the same shape.
 
     Raises:
-        MXNetError: `m` has fewer axes.
+        MXNetError: `m` has fewer than two axes.
 
     Example:
         >>> mx.np.fliplr(mx.np.array([[1, 2], [3, 4]]))
@@ -292,15 +292,15 @@ def fliplr(m: ArrayOrSymbol) -> Any:
 
 
 def rot90(m: ArrayOrSymbol, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
-    """Rotated by 90 degrees in the plane of two axes.
+    """Rotates an array by 90 degrees in the plane of two axes.
 
     Args:
         m: ndarray or symbol with at least two axes.
-        k: how often.
-        axes: the plane; it turns from the first axis to the second.
+        k: number of rotations.
+        axes: the plane of the rotation, which goes from the first axis towards the second.
 
     Returns:
-        A copy; for an odd `k` the lengths of the two axes are exchanged.
+        A copy; an odd `k` exchanges the lengths of the two axes.
 
     Raises:
         MXNetError: the axes are equal, or out of range.
@@ -314,19 +314,19 @@ def rot90(m: ArrayOrSymbol, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 
 
 def roll(a: ArrayOrSymbol, shift: int | Sequence[int], axis: Axes = None, out: ArrayOrSymbol | None = None) -> Any:
-    """Elements moved along axes; those that leave come in at the other end.
+    """Rolls the elements along axes; those beyond the end reappear at the beginning.
 
     Args:
         a: ndarray or symbol.
-        shift: int or tuple of ints: by how many places.
-        axis: int or tuple of ints; None: of the flattened array.
+        shift: int or tuple of ints: number of places.
+        axis: int or tuple of ints; None for the flattened array.
         out: ndarray to write to.
 
     Returns:
         A copy of the same shape.
 
     Raises:
-        MXNetError: an axis out of range.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> mx.np.roll(mx.np.array([1, 2, 3, 4]), 1)
@@ -339,11 +339,11 @@ def roll(a: ArrayOrSymbol, shift: int | Sequence[int], axis: Axes = None, out: A
 
 
 def broadcast_to(array: ArrayOrSymbol, shape: ShapeLike) -> Any:
-    """The array, or number, repeated to a shape.
+    """Broadcasts an array or number to a shape.
 
     Args:
         array: ndarray, symbol or number.
-        shape: int or tuple of ints; its last axes are those of the array, or repeat axes of size 1.
+        shape: int or tuple of ints: the target shape.
 
     Returns:
         A copy of that shape.
@@ -366,16 +366,16 @@ def _at_least(ndim: int, arys: tuple) -> Any:
 
 
 def atleast_1d(*arys: ArrayOrSymbol) -> Any:
-    """The arrays with at least one dimension.
+    """Converts arrays to arrays with at least one dimension.
 
     Args:
         arys: ndarrays or symbols.
 
     Returns:
-        An ndarray, or a list of them where several are given.
+        An ndarray, or a list of ndarrays for several arguments.
 
     Raises:
-        TypeError: an argument is something else, such as a number.
+        TypeError: an argument is of another type, such as a number.
 
     Example:
         >>> mx.np.atleast_1d(mx.np.array(3))
@@ -385,16 +385,16 @@ def atleast_1d(*arys: ArrayOrSymbol) -> Any:
 
 
 def atleast_2d(*arys: ArrayOrSymbol) -> Any:
-    """The arrays with at least two dimensions; vectors become rows.
+    """Converts arrays to arrays with at least two dimensions; vectors become rows.
 
     Args:
         arys: ndarrays or symbols.
 
     Returns:
-        An ndarray, or a list of them where several are given.
+        An ndarray, or a list of ndarrays for several arguments.
 
     Raises:
-        TypeError: an argument is something else, such as a number.
+        TypeError: an argument is of another type, such as a number.
 
     Example:
         >>> mx.np.atleast_2d(mx.np.array([1, 2]))
@@ -404,16 +404,16 @@ def atleast_2d(*arys: ArrayOrSymbol) -> Any:
 
 
 def atleast_3d(*arys: ArrayOrSymbol) -> Any:
-    """The arrays with at least three dimensions: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1).
+    """Converts arrays to arrays with at least three dimensions: (n,) to (1, n, 1), (m, n) to (m, n, 1).
 
     Args:
         arys: ndarrays or symbols.
 
     Returns:
-        An ndarray, or a list of them where several are given.
+        An ndarray, or a list of ndarrays for several arguments.
 
     Raises:
-        TypeError: an argument is something else, such as a number.
+        TypeError: an argument is of another type, such as a number.
 
     Example:
         >>> [a.shape for a in mx.np.atleast_3d(mx.np.zeros(2), mx.np.zeros((2, 3)))]
@@ -430,10 +430,10 @@ def copy(a: ArrayOrSymbol, out: ArrayOrSymbol | None = None) -> Any:
         out: ndarray to write to.
 
     Returns:
-        An ndarray with memory of its own.
+        An ndarray with its own memory.
 
     Raises:
-        TypeError: `a` is something else.
+        TypeError: `a` is of another type.
 
     Example:
         >>> a = mx.np.array([1, 2])
@@ -451,14 +451,14 @@ def diag(array: ArrayOrSymbol, k: int = 0, out: ArrayOrSymbol | None = None) -> 
 
     Args:
         array: ndarray or symbol of one or two dimensions.
-        k: which diagonal: 0 the main one, above it positive, below it negative.
+        k: the diagonal: 0 for the main diagonal, positive above it, negative below it.
         out: ndarray to write to.
 
     Returns:
-        A vector out of a matrix; a matrix, else zeros, out of a vector.
+        A vector for a matrix; for a vector, a matrix with zeros elsewhere.
 
     Raises:
-        MXNetError: more dimensions, or none.
+        MXNetError: the array has no dimension, or more than two.
 
     Example:
         >>> mx.np.diag(mx.np.array([[1, 2], [3, 4]]))
@@ -475,10 +475,10 @@ def diagflat(array: ArrayOrSymbol, k: int = 0) -> Any:
 
     Args:
         array: ndarray or symbol.
-        k: which diagonal: 0 the main one, above it positive, below it negative.
+        k: the diagonal: 0 for the main diagonal, positive above it, negative below it.
 
     Returns:
-        A square matrix, zeros elsewhere.
+        A square matrix with zeros elsewhere.
 
     Example:
         >>> mx.np.diagflat(mx.np.array([5, 6]), k=1)
@@ -495,15 +495,15 @@ def diagonal(a: ArrayOrSymbol, offset: int = 0, axis1: int = 0, axis2: int = 1,
 
     Args:
         a: ndarray or symbol with at least two axes.
-        offset: which diagonal: 0 the main one, above it positive, below it negative.
+        offset: the diagonal: 0 for the main diagonal, positive above it, negative below it.
         axis1, axis2: axes of the matrices' rows and columns.
         out: ndarray to write to.
 
     Returns:
-        A copy of the diagonals; they lie along a new last axis instead of the two.
+        A copy of the diagonals along a new last axis, which replaces the two axes.
 
     Raises:
-        MXNetError: fewer axes, or twice the same.
+        MXNetError: there are fewer than two axes, or the two axes are the same.
 
     Example:
         >>> mx.np.diagonal(mx.np.array([[1, 2, 3], [4, 5, 6]]), offset=1)
@@ -517,7 +517,7 @@ def trace(a: ArrayOrSymbol, offset: int = 0, axis1: int = 0, axis2: int = 1, out
 
     Args:
         a: ndarray or symbol with at least two axes.
-        offset: which diagonal: 0 the main one, above it positive, below it negative.
+        offset: the diagonal: 0 for the main diagonal, positive above it, negative below it.
         axis1, axis2: axes of the matrices' rows and columns.
         out: ndarray to write to.
 
@@ -525,7 +525,7 @@ def trace(a: ArrayOrSymbol, offset: int = 0, axis1: int = 0, axis2: int = 1, out
         An ndarray without the two axes.
 
     Raises:
-        MXNetError: fewer axes, or twice the same.
+        MXNetError: there are fewer than two axes, or the two axes are the same.
 
     Example:
         >>> mx.np.trace(mx.np.array([[1, 2], [3, 4]]))
@@ -538,8 +538,8 @@ def triu(m: ArrayOrSymbol, k: int = 0) -> Any:
     """The elements on and above a diagonal, and zeros below it.
 
     Args:
-        m: ndarray or symbol (..., rows, columns); a vector stands for the matrix whose rows it is.
-        k: which diagonal: 0 the main one, above it positive, below it negative.
+        m: ndarray or symbol (..., rows, columns); a vector represents the square matrix with this vector as every row.
+        k: the diagonal: 0 for the main diagonal, positive above it, negative below it.
 
     Returns:
         An ndarray of the same shape and dtype.
@@ -553,16 +553,16 @@ def triu(m: ArrayOrSymbol, k: int = 0) -> Any:
 
 
 def fill_diagonal(a: ArrayOrSymbol, val: float | list[float], wrap: bool = False) -> None:
-    """Writes numbers to the main diagonal, in place.
+    """Fills the main diagonal in place.
 
     Args:
         a: ndarray: a matrix, or an array of more axes, all of one size.
-        val: a number, or a list of them, repeated as often as the diagonal needs.
-        wrap: a diagonal that reached the last column begins again below, with a row between.
+        val: a number, or a list of numbers that is repeated to fill the diagonal.
+        wrap: whether the diagonal restarts after the last column, below a gap of one row.
 
     Raises:
-        TypeError: `a` is no ndarray, `val` something else.
-        MXNetError: `a` is a vector, or has more than two axes, of different sizes; `val` has no number.
+        TypeError: `a` is not an ndarray, or `val` is of another type.
+        MXNetError: `a` is a vector, or has more than two axes of different sizes, or `val` is empty.
 
     Example:
         >>> a = mx.np.zeros((2, 2))
@@ -587,10 +587,10 @@ def kron(a: ArrayOrSymbol, b: ArrayOrSymbol) -> Any:
         a, b: ndarrays or symbols of one dtype.
 
     Returns:
-        An ndarray; each axis has the product of both sizes.
+        An ndarray; the size of each axis is the product of both sizes.
 
     Raises:
-        TypeError: a or b is something else.
+        TypeError: a or b is of another type.
         MXNetError: the dtypes differ.
 
     Example:
@@ -606,16 +606,16 @@ def cross(a: ArrayOrSymbol, b: ArrayOrSymbol, axisa: int = -1, axisb: int = -1, 
 
     Args:
         a, b: ndarrays or symbols of vectors of 2 or 3 elements, float32 or float64.
-        axisa, axisb: the axes that the vectors lie along.
-        axisc: the axis of the products in the result; it has none where both have 2 elements.
-        axis: all three of them.
+        axisa, axisb: the axes of the vectors.
+        axisc: the axis of the products in the result; not used if both vectors have 2 elements.
+        axis: sets `axisa`, `axisb` and `axisc`.
 
     Returns:
         An ndarray of the products.
 
     Raises:
-        TypeError: a or b is something else.
-        MXNetError: the vectors have another length, the dtypes differ, or are of integers.
+        TypeError: a or b is of another type.
+        MXNetError: the vectors have another length, or the dtypes differ or are integers.
 
     Example:
         >>> mx.np.cross(mx.np.array([1, 0, 0]), mx.np.array([0, 1, 0]))
@@ -627,11 +627,12 @@ def cross(a: ArrayOrSymbol, b: ArrayOrSymbol, axisa: int = -1, axisb: int = -1, 
 
 
 def tril(m: ArrayOrSymbol, k: int = 0) -> Any:
-    """Returns the numbers on and below the k-th diagonal, with zeros above.
+    """The elements on and below a diagonal, and zeros above it.
 
     Args:
-        m: ndarray or symbol: matrices in the last two axes; a vector counts as each row of a square matrix.
-        k: which diagonal: 0 the main one, above it positive, below it negative.
+        m: ndarray or symbol: matrices in the last two axes; a vector represents the square matrix with this vector as
+            every row.
+        k: the diagonal: 0 for the main diagonal, positive above it, negative below it.
 
     Returns:
         A copy of the same shape.
@@ -646,19 +647,19 @@ def tril(m: ArrayOrSymbol, k: int = 0) -> Any:
 
 def diff(a: ArrayOrSymbol, n: int = 1, axis: int = -1, prepend: Operand | None = None,
          append: Operand | None = None) -> Any:
-    """The n-th differences of neighbours along an axis.
+    """The n-th differences of adjacent elements along an axis.
 
     Args:
         a: ndarray or symbol.
-        n: how often differences are taken.
+        n: number of times to take differences.
         axis: the axis; it becomes shorter by n.
         prepend, append: only None.
 
     Returns:
-        The differences: later ones less earlier ones.
+        The differences: each element minus the one before it.
 
     Raises:
-        NotImplementedError: prepend or append.
+        NotImplementedError: `prepend` or `append` is given.
         MXNetError: `n` is negative.
 
     Example:
@@ -673,12 +674,12 @@ def diff(a: ArrayOrSymbol, n: int = 1, axis: int = -1, prepend: Operand | None =
 
 
 def ediff1d(ary: ArrayOrSymbol, to_end: Operand | None = None, to_begin: Operand | None = None) -> Any:
-    """Differences of neighbours in the flattened array.
+    """The differences of adjacent elements of the flattened array.
 
     Args:
         ary: ndarray or symbol.
-        to_end: ndarray or number put behind them.
-        to_begin: ndarray or number put before them.
+        to_end: ndarray or number to append.
+        to_begin: ndarray or number to prepend.
 
     Returns:
         A vector.
@@ -694,18 +695,18 @@ def ediff1d(ary: ArrayOrSymbol, to_end: Operand | None = None, to_begin: Operand
 
 # ------------------------------------------------------------ products
 def dot(a: ArrayOrSymbol, b: ArrayOrSymbol, out: ArrayOrSymbol | None = None) -> Any:
-    """Product of vectors, matrices or numbers; else sums over the last axis of a and the second to last of b.
+    """The dot product: in general, sums over the last axis of a and the second to last axis of b.
 
     Args:
-        a, b: ndarrays or symbols; those without dimensions count as numbers.
+        a, b: ndarrays or symbols; zero-dimensional ones are treated as numbers.
         out: ndarray to write to.
 
     Returns:
         An ndarray: of vectors (n,), (n,) -> (); of matrices (m, k), (k, n) -> (m, n).
 
     Raises:
-        TypeError: an argument is something else, such as a number of Python.
-        MXNetError: the lengths of the summed axes differ.
+        TypeError: an argument is of another type, such as a Python number.
+        MXNetError: the summed axes have different lengths.
 
     Example:
         >>> mx.np.dot(mx.np.array([1, 2]), mx.np.array([3, 4]))
@@ -717,21 +718,21 @@ def dot(a: ArrayOrSymbol, b: ArrayOrSymbol, out: ArrayOrSymbol | None = None) ->
 
 
 def matmul(a: ArrayOrSymbol, b: ArrayOrSymbol, out: ArrayOrSymbol | None = None, **kwargs: Any) -> Any:
-    """Matrix products over the last two axes, the others broadcast; the function of `a @ b`.
+    """The matrix product over the last two axes; the others broadcast. This is the function of `a @ b`.
 
     Args:
-        a, b: ndarrays or symbols of at least one dimension; a vector counts as a row at the left, as a column at the
-            right.
+        a, b: ndarrays or symbols of at least one dimension; a vector is treated as a row on the left and as a column on
+            the right.
         out: ndarray to write to.
-        kwargs: NumPy's ufunc options, at their defaults.
+        kwargs: NumPy's ufunc options; only their defaults are supported.
 
     Returns:
         An ndarray: (..., m, k), (..., k, n) -> (..., m, n).
 
     Raises:
-        TypeError: an argument is something else, such as a number; an unknown option.
+        TypeError: an argument is of another type, such as a number, or an option is unknown.
         MXNetError: the shapes do not fit.
-        NotImplementedError: an option is not at its default.
+        NotImplementedError: an option does not have its default value.
 
     Example:
         >>> mx.np.matmul(mx.np.array([[1, 2], [3, 4]]), mx.np.array([[0, 1], [1, 0]]))
@@ -756,7 +757,7 @@ def tensordot(a: ArrayOrSymbol, b: ArrayOrSymbol, axes: Any = 2) -> Any:
 
     Raises:
         ValueError: `axes` is neither, or its lists have different lengths.
-        MXNetError: the lengths of the summed axes differ.
+        MXNetError: the summed axes have different lengths.
 
     Example:
         >>> a = mx.np.array([[1, 2], [3, 4]])
@@ -796,7 +797,7 @@ def inner(a: ArrayOrSymbol, b: ArrayOrSymbol) -> Any:
 
 
 def outer(a: ArrayOrSymbol, b: ArrayOrSymbol) -> Any:
-    """All products of an element of a with one of b.
+    """The outer product: all products of an element of a and one of b.
 
     Args:
         a, b: ndarrays or symbols, which are flattened.
@@ -813,13 +814,13 @@ def outer(a: ArrayOrSymbol, b: ArrayOrSymbol) -> Any:
 
 
 def vdot(a: ArrayOrSymbol, b: ArrayOrSymbol) -> Any:
-    """The product of the flattened arrays.
+    """The dot product of the flattened arrays.
 
     Args:
-        a, b: ndarrays or symbols with as many elements.
+        a, b: ndarrays or symbols with the same number of elements.
 
     Returns:
-        An ndarray without dimensions.
+        A zero-dimensional ndarray.
 
     Raises:
         MXNetError: the numbers of elements differ.
@@ -834,17 +835,18 @@ def vdot(a: ArrayOrSymbol, b: ArrayOrSymbol) -> Any:
 def einsum(*operands: str | ArrayOrSymbol, **kwargs: Any) -> Any:
     """Sums of products in Einstein's notation: `einsum("ij,jk->ik", a, b)`.
 
-    Letters that come twice mean axes multiplied with each other; letters that are not behind the arrow are summed over.
+    A repeated letter denotes axes that are multiplied with each other. Letters that are missing after the arrow are
+    summed over.
 
     Args:
         operands: the letters, then the ndarrays or symbols.
-        kwargs: `out`, and `optimize` (False or True: look for the best order).
+        kwargs: `out`, and `optimize` (whether to search for the best order).
 
     Returns:
-        An ndarray with the axes behind the arrow.
+        An ndarray with the axes after the arrow.
 
     Raises:
-        MXNetError: the axes of a letter differ in length.
+        MXNetError: the axes of a letter have different lengths.
 
     Example:
         >>> a = mx.np.array([[1, 2], [3, 4]])
@@ -859,17 +861,17 @@ def einsum(*operands: str | ArrayOrSymbol, **kwargs: Any) -> Any:
 
 
 def polyval(p: ArrayOrSymbol, x: ArrayOrSymbol) -> Any:
-    """The polynomial with coefficients p at x.
+    """Evaluates the polynomial with coefficients p at x.
 
     Args:
         p: vector of coefficients, the highest power first.
-        x: ndarray or symbol of places.
+        x: ndarray or symbol of points.
 
     Returns:
         The values, of the shape of x.
 
     Raises:
-        TypeError: p or x is something else, such as a list or a number.
+        TypeError: p or x is of another type, such as a list or a number.
 
     Example:
         >>> mx.np.polyval(mx.np.array([1, 0, -1]), mx.np.array([2, 3]))

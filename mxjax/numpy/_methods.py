@@ -1,4 +1,4 @@
-"""The methods that `mx.np.ndarray` and `mx.sym.np._Symbol` have in common: the functions of mx.np, as methods."""
+"""The methods that `mx.np.ndarray` and `mx.sym.np._Symbol` share: the functions of mx.np as methods."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Methods(_Base):
         """`np.all` of this array: whether all elements along axes are nonzero.
 
         Args:
-            axis: int or tuple of ints; None: all.
+            axis: int or tuple of ints; None for all axes.
             out: ndarray to write to.
             keepdims: keep reduced axes with size 1.
 
@@ -67,7 +67,7 @@ class Methods(_Base):
         """`np.any` of this array: whether any element along axes is nonzero.
 
         Args:
-            axis: int or tuple of ints; None: all.
+            axis: int or tuple of ints; None for all axes.
             out: ndarray to write to.
             keepdims: keep reduced axes with size 1.
 
@@ -85,8 +85,8 @@ class Methods(_Base):
         """`np.sum` of this array.
 
         Args:
-            axis: int or tuple of ints; None: all.
-            dtype: of the result; default that of the array, int64 for booleans.
+            axis: int or tuple of ints; None for all axes.
+            dtype: dtype of the result; defaults to that of the array, int64 for booleans.
             out: ndarray to write to.
             keepdims: keep reduced axes with size 1.
 
@@ -104,8 +104,8 @@ class Methods(_Base):
         """`np.prod` of this array: the product.
 
         Args:
-            axis: int or tuple of ints; None: all.
-            dtype: of the result; default that of the array, int64 for booleans.
+            axis: int or tuple of ints; None for all axes.
+            dtype: dtype of the result; defaults to that of the array, int64 for booleans.
             out: ndarray to write to.
             keepdims: keep reduced axes with size 1.
 
@@ -123,8 +123,8 @@ class Methods(_Base):
         """`np.mean` of this array.
 
         Args:
-            axis: int or tuple of ints; None: all.
-            dtype: of the result; default that of the array, float32 for integers.
+            axis: int or tuple of ints; None for all axes.
+            dtype: dtype of the result; defaults to that of the array, float32 for integers.
             out: ndarray to write to.
             keepdims: keep reduced axes with size 1.
 
@@ -142,10 +142,10 @@ class Methods(_Base):
         """`np.std` of this array: the standard deviation.
 
         Args:
-            axis: int or tuple of ints; None: all.
-            dtype: of the result; default that of the array.
+            axis: int or tuple of ints; None for all axes.
+            dtype: dtype of the result; defaults to that of the array.
             out: ndarray to write to.
-            ddof: the squares are divided by the count less this.
+            ddof: the sum of squares is divided by the number of elements minus `ddof`.
             keepdims: keep reduced axes with size 1.
 
         Returns:
@@ -162,10 +162,10 @@ class Methods(_Base):
         """`np.var` of this array: the variance.
 
         Args:
-            axis: int or tuple of ints; None: all.
-            dtype: of the result; default that of the array.
+            axis: int or tuple of ints; None for all axes.
+            dtype: dtype of the result; defaults to that of the array.
             out: ndarray to write to.
-            ddof: the squares are divided by the count less this.
+            ddof: the sum of squares is divided by the number of elements minus `ddof`.
             keepdims: keep reduced axes with size 1.
 
         Returns:
@@ -181,7 +181,7 @@ class Methods(_Base):
         """`np.max` of this array.
 
         Args:
-            axis: int or tuple of ints; None: all.
+            axis: int or tuple of ints; None for all axes.
             out: ndarray to write to.
             keepdims: keep reduced axes with size 1.
 
@@ -189,7 +189,7 @@ class Methods(_Base):
             An ndarray without the reduced axes.
 
         Raises:
-            MXNetError: there is no element to choose.
+            MXNetError: there are no elements to reduce.
 
         Example:
             >>> mx.np.array([[1, 5], [4, 2]]).max(axis=0)
@@ -201,7 +201,7 @@ class Methods(_Base):
         """`np.min` of this array.
 
         Args:
-            axis: int or tuple of ints; None: all.
+            axis: int or tuple of ints; None for all axes.
             out: ndarray to write to.
             keepdims: keep reduced axes with size 1.
 
@@ -209,7 +209,7 @@ class Methods(_Base):
             An ndarray without the reduced axes.
 
         Raises:
-            MXNetError: there is no element to choose.
+            MXNetError: there are no elements to reduce.
 
         Example:
             >>> mx.np.array([[1, 5], [4, 2]]).min(axis=0)
@@ -218,14 +218,14 @@ class Methods(_Base):
         return _reduce.min(self, axis, keepdims, out=out)
 
     def argmax(self, axis: int | None = None, out: ArrayOrSymbol | None = None) -> Any:
-        """`np.argmax` of this array: the position of the first maximum.
+        """`np.argmax` of this array: the index of the first maximum.
 
         Args:
-            axis: the axis; None: in the flattened array.
+            axis: the axis; None for the flattened array.
             out: ndarray to write to.
 
         Returns:
-            Positions (int64), without the axis.
+            An int64 ndarray of indices, without the axis.
 
         Example:
             >>> mx.np.array([[1, 5], [4, 2]]).argmax(axis=1)
@@ -234,14 +234,14 @@ class Methods(_Base):
         return _reduce.argmax(self, axis, out)
 
     def argmin(self, axis: int | None = None, out: ArrayOrSymbol | None = None) -> Any:
-        """`np.argmin` of this array: the position of the first minimum.
+        """`np.argmin` of this array: the index of the first minimum.
 
         Args:
-            axis: the axis; None: in the flattened array.
+            axis: the axis; None for the flattened array.
             out: ndarray to write to.
 
         Returns:
-            Positions (int64), without the axis.
+            An int64 ndarray of indices, without the axis.
 
         Example:
             >>> mx.np.array([[1, 5], [4, 2]]).argmin(axis=1)
@@ -253,12 +253,12 @@ class Methods(_Base):
         """`np.cumsum` of this array: running sums.
 
         Args:
-            axis: the axis; None: of the flattened array.
-            dtype: of the result; default that of the array, int64 for booleans.
+            axis: the axis; None for the flattened array.
+            dtype: dtype of the result; defaults to that of the array, int64 for booleans.
             out: ndarray to write to.
 
         Returns:
-            The sums, of the array's shape, or a vector where `axis` is None.
+            The sums, of the array's shape, or a vector if `axis` is None.
 
         Example:
             >>> mx.np.array([[1, 2], [3, 4]]).cumsum(axis=1)
@@ -269,15 +269,15 @@ class Methods(_Base):
 
     # ------------------------------------------------------------ elements
     def argsort(self, axis: int | None = -1, kind: str | None = None, order: str | Sequence[str] | None = None) -> Any:
-        """`np.argsort` of this array: the positions that sort it.
+        """`np.argsort` of this array: the indices that sort it.
 
         Args:
-            axis: the axis; None: of the flattened array.
+            axis: the axis; None for the flattened array.
             kind: has no effect.
             order: only None.
 
         Returns:
-            Positions (int64).
+            An int64 ndarray of indices.
 
         Raises:
             NotImplementedError: `order` is given.
@@ -289,19 +289,19 @@ class Methods(_Base):
         return _index.argsort(self, axis, kind, order)
 
     def take(self, indices: ArrayOrSymbol, axis: int | None = None, mode: str = "raise") -> Any:
-        """`np.take` of this array: elements at positions.
+        """`np.take` of this array: the elements at the given indices.
 
         Args:
-            indices: ndarray of positions.
-            axis: the axis; None: positions in the flattened array.
-            mode: "raise" refuses positions out of range, "clip" limits them, "wrap" counts modulo the size.
+            indices: ndarray of indices.
+            axis: the axis; None to index the flattened array.
+            mode: treatment of indices out of range: "raise" an error, "clip" them to the range, or "wrap" them around.
 
         Returns:
-            The elements; the axes of `indices` stand where `axis` was.
+            The elements; the axes of `indices` replace `axis`.
 
         Raises:
-            NotImplementedError: another mode.
-            MXNetError: a position out of range, where mode is "raise".
+            NotImplementedError: an unsupported mode.
+            MXNetError: an index is out of range and mode is "raise".
 
         Example:
             >>> mx.np.array([5, 6, 7]).take(mx.np.array([2, 0]))
@@ -310,11 +310,11 @@ class Methods(_Base):
         return _index.take(self, indices, axis, mode)
 
     def clip(self, min: float | None = None, max: float | None = None, out: ArrayOrSymbol | None = None) -> Any:
-        """`np.clip` of this array: values limited to [min, max].
+        """`np.clip` of this array: the values clipped to [min, max].
 
         Args:
-            min: the least value; None: no limit.
-            max: the largest value; None: no limit.
+            min: the lower limit; None for no limit.
+            max: the upper limit; None for no limit.
             out: ndarray to write to.
 
         Returns:
@@ -330,12 +330,12 @@ class Methods(_Base):
         return _elemwise.clip(self, min, max, out)
 
     def round(self, decimals: int = 0, out: ArrayOrSymbol | None = None, **kwargs: Any) -> Any:
-        """`np.round` of this array: values rounded, halves to the even neighbour.
+        """`np.round` of this array: values rounded, halves to the nearest even value.
 
         Args:
-            decimals: digits after the point.
+            decimals: number of digits after the decimal point.
             out: ndarray to write to.
-            kwargs: NumPy's ufunc options, at their defaults.
+            kwargs: NumPy's ufunc options; only their defaults are supported.
 
         Returns:
             An ndarray of the same shape.
@@ -362,10 +362,10 @@ class Methods(_Base):
         """`np.transpose` of this array.
 
         Args:
-            axes: the old axis for each new one, as ints or one tuple; none: reversed.
+            axes: the old axis for each new one, as ints or one tuple; without any, reverses the axes.
 
         Returns:
-            A copy with the axes in that order.
+            A copy with permuted axes.
 
         Raises:
             ValueError: an axis is named twice.
@@ -382,16 +382,16 @@ class Methods(_Base):
         """`np.reshape` of this array.
 
         Args:
-            args: the shape, as ints or one tuple; one of them may be -1, which is computed.
+            args: the shape, as ints or one tuple; one of them may be -1, which is inferred.
             kwargs: `order`, only "C".
 
         Returns:
             A copy with that shape.
 
         Raises:
-            TypeError: there is no shape, or an unknown keyword.
+            TypeError: the shape is missing, or a keyword is unknown.
             NotImplementedError: `order` is not "C".
-            MXNetError: the elements do not fit the shape.
+            MXNetError: the number of elements does not match the shape.
 
         Example:
             >>> mx.np.arange(6).reshape(2, -1)
@@ -408,7 +408,7 @@ class Methods(_Base):
         return _matrix.reshape(self, args[0] if len(args) == 1 and not isinstance(args[0], int) else args)
 
     def flatten(self, order: str = "C") -> Any:
-        """A copy of one dimension.
+        """A one-dimensional copy.
 
         Args:
             order: "C".
@@ -426,16 +426,16 @@ class Methods(_Base):
         return self.reshape(-1, order=order)
 
     def squeeze(self, axis: Axes = None) -> Any:
-        """`np.squeeze` of this array: without axes of size 1.
+        """`np.squeeze` of this array: removes axes of size 1.
 
         Args:
-            axis: int or tuple of ints; None: all axes of size 1.
+            axis: int or tuple of ints; None for all axes of size 1.
 
         Returns:
             A copy without the axes.
 
         Raises:
-            MXNetError: an axis of another size.
+            MXNetError: an axis has a size other than 1.
 
         Example:
             >>> mx.np.zeros((1, 3, 1)).squeeze().shape
@@ -444,7 +444,7 @@ class Methods(_Base):
         return _matrix.squeeze(self, axis)
 
     def swapaxes(self, axis1: int, axis2: int) -> Any:
-        """`np.swapaxes` of this array: two axes exchanged.
+        """`np.swapaxes` of this array: exchanges two axes.
 
         Args:
             axis1, axis2: the axes.
@@ -459,7 +459,7 @@ class Methods(_Base):
         return _matrix.swapaxes(self, axis1, axis2)
 
     def broadcast_to(self, shape: ShapeLike) -> Any:
-        """`np.broadcast_to` of this array: repeated to a shape.
+        """`np.broadcast_to` of this array: broadcasts it to a shape.
 
         Args:
             shape: int or tuple of ints.
@@ -478,11 +478,11 @@ class Methods(_Base):
         return _matrix.broadcast_to(self, shape)
 
     def repeat(self, repeats: int, axis: int | None = None) -> Any:
-        """`np.repeat` of this array: each element `repeats` times.
+        """`np.repeat` of this array: repeats each element.
 
         Args:
-            repeats: how often, an int for all elements.
-            axis: the axis; None: of the flattened array.
+            repeats: number of repetitions, one int for all elements.
+            axis: the axis; None for the flattened array.
 
         Returns:
             An ndarray; the axis is `repeats` times as long.
@@ -501,10 +501,10 @@ class Methods(_Base):
             out: ndarray to write to.
 
         Returns:
-            An ndarray, as `np.dot` gives it.
+            An ndarray, as `np.dot` returns it.
 
         Raises:
-            MXNetError: the lengths of the summed axes differ.
+            MXNetError: the summed axes have different lengths.
 
         Example:
             >>> mx.np.array([[1, 2], [3, 4]]).dot(mx.np.array([1, 1]))
@@ -514,14 +514,14 @@ class Methods(_Base):
 
     def astype(self, dtype: DTypeLike, order: str = "K", casting: str = "unsafe", subok: bool = True,
                copy: bool = True) -> Any:
-        """A copy with another dtype; the array itself where `copy` is off and the dtype is the same.
+        """A copy with another dtype; the array itself if `copy` is False and the dtype is the same.
 
         Args:
             dtype: the new dtype; None: float32.
             order: only "K" or None.
             casting: only "unsafe".
             subok: only True.
-            copy: whether to copy where the dtype is the same.
+            copy: whether to copy if the dtype is the same.
 
         Returns:
             An ndarray of the same shape.
@@ -624,7 +624,7 @@ class of_2:
 
 
 def at_level_2(kind: type, members: dict[str, Any]) -> None:
-    """Gives a class members while the process speaks level 2."""
+    """Adds members to a class while the process is at level 2."""
     before = {name: kind.__dict__.get(name) for name in members}
 
     def speak(api: int) -> None:

@@ -1,4 +1,4 @@
-"""`mx.np.ndarray`, and how values become one."""
+"""`mx.np.ndarray`, and the functions that convert values to it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ protocol = _Protocol()
 
 
 def _memory(value: Any) -> Any:
-    """Returns NumPy's view of an array's memory where the host has it, else of memory that nothing shares."""
+    """Returns a NumPy view of an array's memory if it is on the host, else of unshared memory."""
     if not isinstance(value, ndarray):
         return value
     if value.ctx.device_type != "cpu":
@@ -52,9 +52,9 @@ def _memory(value: Any) -> Any:
 class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompatibleMethodOverride]
     """An array on a device with NumPy's semantics; made by `np.array`, `np.zeros`, ...
 
-    It differs from `mx.nd.NDArray` as NumPy does: arrays without dimensions, empty arrays, boolean masks, comparisons
-    that give booleans; and from NumPy as MXNet does: float32 is the default dtype. Reading and writing by ints and
-    slices that lie side by side in memory gives views.
+    Unlike `mx.nd.NDArray`, it follows NumPy: zero-dimensional arrays, empty arrays, boolean masks, and comparisons that
+    return booleans. Unlike in NumPy, and as in MXNet, the default dtype is float32. Indexing by ints and slices returns
+    a view if the selected elements are contiguous in memory.
 
     Example:
         >>> from mxjax import np
@@ -100,13 +100,13 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
         return own(*args, **kwargs)
 
     def __array_namespace__(self, api_version: str | None = None) -> Any:
-        """The module with the functions for such arrays, as the array API standard asks for it.
+        """The namespace of the functions for these arrays, as the array API standard requires.
 
         Args:
             api_version: None, or "2021.12".
 
         Raises:
-            ValueError: another version.
+            ValueError: any other version.
         """
         if api_version is not None and not re.fullmatch(r"2021\.(0?[1-9]|1[0-2])", api_version):
             raise ValueError(f"Unrecognized array API version: {api_version!r}; there is 2021.12")
@@ -117,15 +117,15 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
         """An element as a Python number.
 
         Args:
-            args: nothing where there is one element only; else a position in the flattened array, or one for each axis
+            args: nothing if there is only one element; else an index of the flattened array, or one index for each axis
                 (as ints or a tuple).
 
         Returns:
             An int, a float or a bool.
 
         Raises:
-            ValueError: no position, and there are several elements.
-            IndexError: a position out of range.
+            ValueError: no index is given, and there are several elements.
+            IndexError: an index is out of range.
 
         Example:
             >>> a = mx.np.array([[1, 2], [3, 4]])
@@ -135,7 +135,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
         return self.asnumpy().item(*args)
 
     def asscalar(self) -> Any:
-        """Not for ndarrays.
+        """Not available for ndarrays.
 
         Raises:
             AttributeError: always; use `item`.
@@ -149,7 +149,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
         raise AttributeError("mxnet.numpy.ndarray object has no attribute asscalar")
 
     def tolist(self) -> Any:
-        """The values as nested lists of Python numbers; of an array without dimensions a number.
+        """The values as nested lists of Python numbers; a number for a zero-dimensional array.
 
         Example:
             >>> mx.np.array([[1, 2], [3, 4]]).tolist()
@@ -164,7 +164,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
             order: "C".
 
         Returns:
-            An ndarray with memory of its own.
+            An ndarray with its own memory.
 
         Raises:
             NotImplementedError: `order` is not "C".
@@ -258,14 +258,14 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
         """The same memory with another shape, as `NDArray.reshape`.
 
         Args:
-            shape: ints, or one tuple; 0, -1, -2, -3 and -4 have the meanings of `mx.nd.reshape`.
+            shape: ints, or one tuple; 0, -1, -2, -3 and -4 have the same meaning as in `mx.nd.reshape`.
             kwargs: those of `NDArray.reshape`: `shape`, `reverse`.
 
         Returns:
-            An ndarray; what is written to it, the array has too.
+            An ndarray; writing to it changes this array too.
 
         Raises:
-            ValueError: the elements do not fit the shape.
+            ValueError: the number of elements does not match the shape.
 
         Example:
             >>> a = mx.np.array([1, 2, 3, 4])
@@ -277,13 +277,13 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
 
     def attach_grad(  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet's signature
             self, grad_req: str = "write") -> None:
-        """Makes this array a variable whose gradient `backward` puts into `.grad`; see `NDArray.attach_grad`.
+        """Marks this array as a variable whose gradient `backward` stores in `.grad`; see `NDArray.attach_grad`.
 
         Args:
             grad_req: "write" replaces the gradient, "add" adds to it, "null" keeps none.
 
         Raises:
-            MXNetError: another grad_req.
+            MXNetError: an unknown `grad_req`.
 
         Example:
             >>> x = mx.np.array([1, 2])
@@ -317,7 +317,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
         self[...] = _index.sort(self, axis, kind, order)
 
     def nonzero(self) -> tuple[ndarray, ...]:
-        """`np.nonzero` of this array: positions of the nonzero elements.
+        """`np.nonzero` of this array: indices of the nonzero elements.
 
         Returns:
             A tuple with an int64 vector for each axis.
@@ -332,11 +332,11 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
         """`np.diag` of this array: the diagonal of a matrix, or a matrix with this vector on it.
 
         Args:
-            k: which diagonal: 0 the main one, above it positive, below it negative.
+            k: the diagonal: 0 for the main diagonal, positive above it, negative below it.
             kwargs: has no effect.
 
         Returns:
-            A vector out of a matrix, a matrix out of a vector.
+            A vector for a matrix, a matrix for a vector.
 
         Example:
             >>> mx.np.array([[1, 2], [3, 4]]).diag()
@@ -348,10 +348,10 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
         """`np.expand_dims` of this array: a new axis of size 1.
 
         Args:
-            args, kwargs: `axis`, where the axis is in the result.
+            args, kwargs: `axis`, the position of the axis in the result.
 
         Returns:
-            A copy with one more axis.
+            A copy with one additional axis.
 
         Raises:
             MXNetError: the axis is out of range.
@@ -363,7 +363,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
         return _matrix.expand_dims(self, *args, **kwargs)
 
     def as_in_ctx(self, ctx: Context) -> ndarray:
-        """This array if it is on `ctx`, else a copy there.
+        """This array if it is on `ctx`, else a copy on `ctx`.
 
         Args:
             ctx: the context.
@@ -388,7 +388,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
             An ndarray.
 
         Raises:
-            ValueError: another storage type.
+            ValueError: `stype` is not "default".
 
         Example:
             >>> mx.np.array([1, 2]).tostype("default")
@@ -433,7 +433,7 @@ jax.tree_util.register_pytree_node(ndarray, _flatten, _unflatten)
 def _dtype_of(value: object) -> Any:
     """The dtype of an ndarray with these values: that of an array, else the default one.
 
-    In MXNet 2 the dtype of NumPy's arrays does not count, unless float64 is the default as it is there.
+    In MXNet 2 the dtype of NumPy arrays is ignored, unless float64 is the default dtype as in NumPy.
     """
     if isinstance(value, np.ndarray) and level.current() == 2 and not is_np_default_dtype():
         return None
@@ -446,14 +446,14 @@ def array(object: Any, dtype: DTypeLike = None, ctx: Context | None = None) -> n
 
     Args:
         object: the values.
-        dtype: default that of an array, else float32.
-        ctx: default the current context.
+        dtype: dtype of the result; defaults to that of an array, else float32.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
-        An ndarray with memory of its own.
+        An ndarray with its own memory.
 
     Raises:
-        ValueError: `object` is a classic NDArray; use its `as_np_ndarray()`, which copies nothing.
+        ValueError: `object` is a classic NDArray; use its `as_np_ndarray()`, which does not copy.
         TypeError: the values do not form an array.
 
     Example:
@@ -481,12 +481,12 @@ def array(object: Any, dtype: DTypeLike = None, ctx: Context | None = None) -> n
 
 @takes_device
 def asarray(obj: Any, dtype: DTypeLike = None, ctx: Context | None = None, copy: bool | None = None) -> ndarray:
-    """An ndarray with the values of an array, number or nested sequence; an ndarray that fits already is returned.
+    """An ndarray with the values of an array, number or nested sequence; returns a suitable ndarray as it is.
 
     Args:
         obj: the values.
-        dtype: default that of an array, int64 for an int, else float32.
-        ctx: default that of an ndarray, else the current context.
+        dtype: dtype of the result; defaults to that of an array, int64 for an int, else float32.
+        ctx: context of the result; defaults to that of an ndarray, else to the current context.
         copy: has no effect.
 
     Returns:
@@ -524,19 +524,19 @@ def from_dlpack(x: object) -> ndarray:
 
 @takes_device
 def empty(shape: ShapeLike, dtype: DTypeLike = np.float32, order: str = "C", ctx: Context | None = None) -> ndarray:
-    """An array whose values mean nothing yet (zeros).
+    """An array with unspecified values (zeros).
 
     Args:
         shape: int or tuple of ints.
-        dtype: default float32.
+        dtype: dtype of the result; defaults to float32.
         order: "C".
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         An ndarray of that shape.
 
     Raises:
-        NotImplementedError: another order.
+        NotImplementedError: `order` is not "C".
 
     Example:
         >>> mx.np.empty((2, 3)).shape

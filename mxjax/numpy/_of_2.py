@@ -1,7 +1,7 @@
 """The functions of mx.np as MXNet 2 has them: `device` in place of `ctx`, no dtype by default, other arguments.
 
-`_namespace` takes these at level 2. Each is the function of level 1 behind another list of arguments, so nothing is
-computed here.
+`_namespace` uses these at level 2. Each wraps the function of level 1 with another list of arguments; this module
+computes nothing.
 """
 
 from __future__ import annotations
@@ -113,11 +113,11 @@ def sum(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Array
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
-        dtype: of the result; default that of `a`, int64 for booleans.
+        axis: int or tuple of ints; None for all axes.
+        dtype: dtype of the result; defaults to that of `a`, int64 for booleans.
         out: ndarray to write to.
         keepdims: keep reduced axes with size 1.
-        initial: a number to begin with.
+        initial: start value of the sum.
         where: only None or True.
 
     Returns:
@@ -125,7 +125,7 @@ def sum(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Array
 
     Raises:
         ValueError: `where` is given.
-        MXNetError: an axis out of range.
+        MXNetError: an axis is out of range.
     """
     if where is not None and where is not True:
         raise ValueError("sum: only where=None and where=True are supported")
@@ -138,8 +138,8 @@ def mean(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Arra
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
-        dtype: of the result; default float32, whatever `a` is of, or float64 where that is the default dtype.
+        axis: int or tuple of ints; None for all axes.
+        dtype: dtype of the result; defaults to float32 for every `a`, or to float64 if that is the default dtype.
         out: ndarray to write to.
         keepdims: keep reduced axes with size 1.
 
@@ -147,7 +147,7 @@ def mean(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Arra
         An ndarray without the reduced axes.
 
     Raises:
-        MXNetError: an axis out of range.
+        MXNetError: an axis is out of range.
     """
     if dtype is None:
         dtype = "float64" if is_np_default_dtype() else "float32"
@@ -155,28 +155,28 @@ def mean(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Arra
 
 
 def argmax(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None = None, keepdims: bool = False) -> Any:
-    """Position of the first maximum along an axis.
+    """The index of the first maximum along an axis.
 
     Args:
         a: ndarray or symbol.
-        axis: the axis; None: in the flattened array.
+        axis: the axis; None for the flattened array.
         out: ndarray to write to.
         keepdims: keep the axis with size 1.
 
     Returns:
-        Positions (int64).
+        An int64 ndarray of indices.
 
     Raises:
-        MXNetError: the axis is no int, or out of range.
+        MXNetError: the axis is not an int, or is out of range.
     """
     return call("_npi_argmax", [a], out, axis=axis, keepdims=keepdims)
 
 
 def argmin(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None = None, keepdims: bool = False) -> Any:
-    """Position of the first minimum along an axis; the arguments are those of `argmax`.
+    """The index of the first minimum along an axis; the arguments are those of `argmax`.
 
     Returns:
-        Positions (int64).
+        An int64 ndarray of indices.
     """
     return call("_npi_argmin", [a], out, axis=axis, keepdims=keepdims)
 
@@ -194,8 +194,8 @@ def sort(a: ArrayOrSymbol, axis: int | None = -1, descending: bool = False, stab
 
     Args:
         a: ndarray or symbol.
-        axis: the axis along which it is sorted; None: the flattened array.
-        descending: the largest first.
+        axis: the axis to sort along; None for the flattened array.
+        descending: whether to sort in descending order.
         stable: has no effect.
         old: `kind`, which has no effect, and `order`, which must be None.
 
@@ -212,10 +212,10 @@ def sort(a: ArrayOrSymbol, axis: int | None = -1, descending: bool = False, stab
 
 def argsort(a: ArrayOrSymbol, axis: int | None = -1, descending: bool = False, stable: bool = True,
             **old: object) -> Any:
-    """Positions (int64) that sort an array; the arguments are those of `sort`.
+    """The indices (int64) that sort an array; the arguments are those of `sort`.
 
     Returns:
-        An ndarray of positions.
+        An ndarray of indices.
     """
     _check_old("argsort", old)
     return call("_npi_argsort", [a], axis="None" if axis is None else axis, is_ascend=not descending, dtype="int64")
@@ -223,12 +223,12 @@ def argsort(a: ArrayOrSymbol, axis: int | None = -1, descending: bool = False, s
 
 def empty_like(prototype: ArrayOrSymbol, dtype: DTypeLike = None, device: Context | str | None = None, order: str = "C",
                subok: bool = False, shape: ShapeLike | None = None) -> Any:
-    """An array like another one, whose values mean nothing yet.
+    """An array like another one, with unspecified values.
 
     Args:
         prototype: ndarray or symbol.
-        dtype: default that of the prototype.
-        device: has no effect: it is where the prototype is.
+        dtype: dtype of the result; defaults to that of the prototype.
+        device: has no effect; the result is on the device of the prototype.
         order: "C".
         subok, shape: only False and None.
 
@@ -236,17 +236,17 @@ def empty_like(prototype: ArrayOrSymbol, dtype: DTypeLike = None, device: Contex
         An ndarray of the prototype's shape.
 
     Raises:
-        NotImplementedError: another order; `subok` or `shape` is given.
+        NotImplementedError: `order` is not "C", or `subok` or `shape` is given.
     """
     return _create.empty_like(prototype, dtype, order, subok, shape)
 
 
 def cholesky(a: ArrayOrSymbol, upper: bool = False) -> Any:
-    """The triangular factor of symmetric positive definite matrices.
+    """The Cholesky factor of symmetric positive definite matrices.
 
     Args:
         a: ndarray or symbol (..., n, n).
-        upper: the upper triangle U with a = Uᵀ·U, rather than the lower one L with a = L·Lᵀ.
+        upper: whether to return the upper factor U with a = Uᵀ·U instead of the lower factor L with a = L·Lᵀ.
 
     Returns:
         An ndarray of the shape of `a`.
@@ -262,23 +262,23 @@ def positive(x: ArrayOrSymbol, out: ArrayOrSymbol | None = None, **kwargs: Any) 
     """+x, a copy.
 
     Args:
-        x: ndarray or symbol; a number gives a number.
+        x: ndarray, symbol or number; for a number the result is a number.
         out: ndarray to write to.
-        kwargs: NumPy's ufunc options (`where`, `order`, ...), at their defaults.
+        kwargs: NumPy's ufunc options (`where`, `order`, ...); only their defaults are supported.
 
     Returns:
         An ndarray.
 
     Raises:
-        TypeError: x is something else, such as a list; an unknown option.
-        NotImplementedError: an option is not at its default.
+        TypeError: x is of another type, such as a list, or an option is unknown.
+        NotImplementedError: an option does not have its default value.
     """
     check_ufunc_options("positive", kwargs)
     return np.positive(x) if is_number(x) else call("_np_copy", [x], out)
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
-    """The dtype that arrays of such dtypes have together.
+    """The dtype to which the given arrays and dtypes promote.
 
     Args:
         arrays_and_dtypes: ndarrays and dtypes.
@@ -287,7 +287,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
         A dtype.
 
     Raises:
-        ValueError: there is none of them, or something else.
+        ValueError: there is no argument, or one is neither an ndarray nor a dtype.
     """
     given = [np.dtype(v.dtype) if is_array(v) else v for v in arrays_and_dtypes]
     if not given or not all(isinstance(v, np.dtype) for v in given):

@@ -15,16 +15,16 @@ def interp(x: ArrayOrSymbol, xp: ArrayOrSymbol, fp: ArrayOrSymbol, left: float |
     """Interpolates linearly between points.
 
     Args:
-        x: ndarray, symbol or number: where to interpolate.
-        xp, fp: ndarrays or symbols (n,): the points; `xp` rises unless a `period` is given.
-        left, right: results below and above `xp`; default the ends of `fp`.
-        period: of `x` and `xp`.
+        x: ndarray, symbol or number: the points at which to interpolate.
+        xp, fp: ndarrays or symbols (n,): the data points; `xp` must be increasing unless `period` is given.
+        left, right: results below and above `xp`; default to the ends of `fp`.
+        period: period of `x` and `xp`.
 
     Returns:
         A float64 ndarray of the shape of `x`. Its gradient is zero, as in MXNet.
 
     Raises:
-        ValueError: `xp` and `fp` differ in length or are empty.
+        ValueError: `xp` and `fp` have different lengths or are empty.
         MXNetError: `period` is zero.
 
     Example:
@@ -38,15 +38,15 @@ def interp(x: ArrayOrSymbol, xp: ArrayOrSymbol, fp: ArrayOrSymbol, left: float |
 
 
 def rollaxis(a: ArrayOrSymbol, axis: int, start: int = 0) -> Any:
-    """Moves an axis until it stands before another one.
+    """Moves an axis to the position before another one.
 
     Args:
         a: ndarray or symbol.
         axis: the axis to move.
-        start: the axis before which it then stands; `a.ndim` for the end.
+        start: the axis before which to move it; `a.ndim` for the end.
 
     Returns:
-        An ndarray with the axes in that order.
+        An ndarray with the axes in the new order.
 
     Raises:
         MXNetError: `axis` or `start` is out of range.
@@ -69,7 +69,7 @@ def qr(a: ArrayOrSymbol, mode: str = "reduced") -> tuple[Any, Any]:
         Q (..., m, k) and R (..., k, n), where k is the smaller of m and n.
 
     Raises:
-        NotImplementedError: another mode.
+        NotImplementedError: an unsupported mode.
         MXNetError: `a` has fewer than two axes.
 
     Example:
@@ -89,8 +89,8 @@ def lstsq(a: ArrayOrSymbol, b: ArrayOrSymbol, rcond: float | str | None = "warn"
     Args:
         a: ndarray or symbol (m, n).
         b: ndarray or symbol (m,) or (m, k).
-        rcond: singular values up to this part of the largest one count as zero; None: the dtype's epsilon times the
-            larger of m and n; -1 or "warn": the epsilon.
+        rcond: singular values up to this fraction of the largest one are treated as zero; None for the dtype's epsilon
+            times the larger of m and n; -1 or "warn" for the epsilon.
 
     Returns:
         The solution (n,) or (n, k); the sums of squared residuals, empty unless the rank is n and m > n; the rank; the
@@ -110,12 +110,13 @@ def lstsq(a: ArrayOrSymbol, b: ArrayOrSymbol, rcond: float | str | None = "warn"
 
 
 def matrix_rank(M: Any, rtol: float | None = None, hermitian: bool = False) -> Any:  # noqa: N803
-    """Counts the singular values of matrices that are not nearly zero.
+    """The rank of matrices: the number of singular values above a tolerance.
 
     Args:
-        M: ndarray or symbol (..., m, n); of an ndarray with fewer axes the rank is whether an element is not zero.
-        rtol: values up to this count as zero, a number or an array with one for each matrix; default the largest one,
-            times the larger size, times the dtype's epsilon.
+        M: ndarray or symbol (..., m, n); for an ndarray with fewer axes the rank is 1 if any element is nonzero, else
+            0.
+        rtol: singular values up to this are treated as zero, a number or an array with one for each matrix; defaults to
+            the largest one times the larger size times the dtype's epsilon.
         hermitian: whether the matrices are Hermitian.
 
     Returns:

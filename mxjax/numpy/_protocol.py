@@ -28,7 +28,7 @@ _TUPLES = {"atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "meshgr
 
 @functools.cache
 def array_functions() -> dict[Callable, Callable]:
-    """Returns which function of mx.np stands for which one of NumPy."""
+    """Returns the mapping from NumPy's functions to those of mx.np."""
     result = {}
     for name in FUNCTIONS:
         try:

@@ -1,4 +1,4 @@
-"""Draws from distributions whose parameters are numbers or arrays; each function takes its flavour first."""
+"""Draws from distributions with numbers or arrays as parameters; the first argument of each function is its flavour."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def uniform(flavour: Flavour, low: Operand = 0.0, high: Operand = 1.0, size: Sha
 
     Args:
         low, high: numbers or ndarrays, which broadcast.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
         dtype: float16, float32 (default) or float64.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -46,7 +46,7 @@ def uniform(flavour: Flavour, low: Operand = 0.0, high: Operand = 1.0, size: Sha
 
     Raises:
         ValueError: a parameter is neither an ndarray nor a number, such as a list.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> mx.np.random.uniform(-1, 1, size=(2, 3)).shape
@@ -64,9 +64,9 @@ def normal(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: Sha
     Args:
         loc: the mean, a number or ndarray.
         scale: the standard deviation, a number or ndarray.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
         dtype: float16, float32 (default) or float64.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -74,7 +74,7 @@ def normal(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: Sha
 
     Raises:
         ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `scale` is negative.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> mx.np.random.normal(0, 1, size=(2, 3)).shape
@@ -87,14 +87,14 @@ def normal(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: Sha
 
 def lognormal(flavour: Flavour, mean: Operand = 0.0, sigma: Operand = 1.0, size: ShapeLike | None = None,
               dtype: DTypeLike = None, ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """exp of draws from the normal distribution.
+    """Draws from the log-normal distribution: the exponential of normal draws.
 
     Args:
         mean: the normal distribution's mean, a number or ndarray.
         sigma: its standard deviation, a number or ndarray.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
         dtype: float16, float32 (default) or float64.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -102,7 +102,7 @@ def lognormal(flavour: Flavour, mean: Operand = 0.0, sigma: Operand = 1.0, size:
 
     Raises:
         ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `sigma` is negative.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> (mx.np.random.lognormal(0, 1, size=3) > 0).all()
@@ -113,14 +113,14 @@ def lognormal(flavour: Flavour, mean: Operand = 0.0, sigma: Operand = 1.0, size:
 
 def laplace(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: ShapeLike | None = None,
             dtype: DTypeLike = None, ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """Draws from the Laplace distribution: exponential on both sides of `loc`; without gradients, as in MXNet.
+    """Draws from the Laplace distribution; there are no gradients, as in MXNet.
 
     Args:
         loc: the mean, a number or ndarray.
-        scale: its width, a number or ndarray.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        scale: the scale, a number or ndarray.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
         dtype: float16, float32 (default) or float64.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -128,7 +128,7 @@ def laplace(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: Sh
 
     Raises:
         ValueError: a parameter is neither an ndarray nor a number, such as a list.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> mx.np.random.laplace(0, 1, size=(2, 3)).shape
@@ -143,8 +143,8 @@ def f(flavour: Flavour, dfnum: Operand, dfden: Operand, size: ShapeLike | None =
 
     Args:
         dfnum, dfden: degrees of freedom of numerator and denominator, numbers or ndarrays.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
-        ctx: default the current context.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         An ndarray of draws.
@@ -166,9 +166,9 @@ def logistic(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: S
 
     Args:
         loc: the mean, a number or ndarray.
-        scale: its width, a number or ndarray.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
-        ctx: default the current context.
+        scale: the scale, a number or ndarray.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -176,7 +176,7 @@ def logistic(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: S
 
     Raises:
         ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `scale` is negative.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> mx.np.random.logistic(0, 1, size=(2, 3)).shape
@@ -187,13 +187,13 @@ def logistic(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: S
 
 def gumbel(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: ShapeLike | None = None,
            ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """Draws from Gumbel's distribution.
+    """Draws from the Gumbel distribution.
 
     Args:
-        loc: the place of the greatest density, a number or ndarray.
-        scale: its width, a number or ndarray.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
-        ctx: default the current context.
+        loc: the mode, a number or ndarray.
+        scale: the scale, a number or ndarray.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -201,7 +201,7 @@ def gumbel(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: Sha
 
     Raises:
         ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `scale` is negative.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> mx.np.random.gumbel(0, 1, size=(2, 3)).shape
@@ -216,8 +216,8 @@ def exponential(flavour: Flavour, scale: Operand = 1.0, size: ShapeLike | None =
 
     Args:
         scale: the mean, a number or ndarray.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
-        ctx: default the current context.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -225,7 +225,7 @@ def exponential(flavour: Flavour, scale: Operand = 1.0, size: ShapeLike | None =
 
     Raises:
         ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `scale` is negative.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> (mx.np.random.exponential(2, size=3) >= 0).all()
@@ -236,12 +236,12 @@ def exponential(flavour: Flavour, scale: Operand = 1.0, size: ShapeLike | None =
 
 def rayleigh(flavour: Flavour, scale: Operand = 1.0, size: ShapeLike | None = None, ctx: Context | None = None,
              out: ArrayOrSymbol | None = None) -> Any:
-    """Draws from Rayleigh's distribution: lengths of vectors of two normal draws.
+    """Draws from the Rayleigh distribution: the lengths of vectors of two normal draws.
 
     Args:
         scale: the normal draws' standard deviation, a number or ndarray.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
-        ctx: default the current context.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -249,7 +249,7 @@ def rayleigh(flavour: Flavour, scale: Operand = 1.0, size: ShapeLike | None = No
 
     Raises:
         ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `scale` is negative.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> (mx.np.random.rayleigh(1, size=3) >= 0).all()
@@ -260,12 +260,12 @@ def rayleigh(flavour: Flavour, scale: Operand = 1.0, size: ShapeLike | None = No
 
 def weibull(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Context | None = None,
             out: ArrayOrSymbol | None = None) -> Any:
-    """Draws from Weibull's distribution with scale 1.
+    """Draws from the Weibull distribution with scale 1.
 
     Args:
-        a: its shape, a number or ndarray above 0.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
-        ctx: default the current context.
+        a: the shape parameter, a number or ndarray above 0.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -273,7 +273,7 @@ def weibull(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Co
 
     Raises:
         ValueError: `a` is neither an ndarray nor a positive number.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> (mx.np.random.weibull(2, size=3) >= 0).all()
@@ -284,12 +284,12 @@ def weibull(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Co
 
 def pareto(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Context | None = None,
            out: ArrayOrSymbol | None = None) -> Any:
-    """Draws from Pareto's (Lomax) distribution, which begins at 0.
+    """Draws from the Pareto II (Lomax) distribution, which starts at 0.
 
     Args:
-        a: its shape, a number or ndarray above 0.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
-        ctx: default the current context.
+        a: the shape parameter, a number or ndarray above 0.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -297,7 +297,7 @@ def pareto(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Con
 
     Raises:
         ValueError: `a` is neither an ndarray nor a positive number.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> (mx.np.random.pareto(3, size=3) >= 0).all()
@@ -312,8 +312,8 @@ def power(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Cont
 
     Args:
         a: the exponent and one more, a number or ndarray above 0.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
-        ctx: default the current context.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to write to.
 
     Returns:
@@ -321,7 +321,7 @@ def power(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Cont
 
     Raises:
         ValueError: `a` is neither an ndarray nor a positive number.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> mx.np.random.power(3, size=(2, 3)).shape
@@ -337,9 +337,9 @@ def gamma(flavour: Flavour, shape: Operand, scale: Operand = 1.0, size: ShapeLik
     Args:
         shape: a number or ndarray above 0: the mean is shape · scale.
         scale: a number or ndarray.
-        size: int or tuple of ints: shape of the draws, where there is no `out`; default that of the parameters.
+        size: int or tuple of ints: shape of the result if there is no `out`; defaults to that of the parameters.
         dtype: float16, float32 (default) or float64.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
@@ -347,7 +347,7 @@ def gamma(flavour: Flavour, shape: Operand, scale: Operand = 1.0, size: ShapeLik
 
     Raises:
         ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `shape` is not positive.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> mx.np.random.gamma(mx.np.array([1, 5]), 2).shape
@@ -365,16 +365,16 @@ def beta(flavour: Flavour, a: Operand, b: Operand, size: ShapeLike | None = None
 
     Args:
         a, b: numbers or ndarrays above 0: the mean is a / (a + b).
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
         dtype: float16, float32 (default) or float64.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         An ndarray of draws.
 
     Raises:
         ValueError: a parameter is neither an ndarray nor a number, such as a list, or is not positive.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> mx.np.random.beta(1, 3, size=(2, 3)).shape
@@ -389,17 +389,17 @@ def chisquare(flavour: Flavour, df: Any, size: ShapeLike | None = None, dtype: D
     """Draws from the chi-square distribution: sums of squares of standard normal draws.
 
     Args:
-        df: how many squares (degrees of freedom), a number or ndarray above 0.
-        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        df: the degrees of freedom (number of squares), a number or ndarray above 0.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameters.
         dtype: float16, float32 (default) or float64.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         An ndarray of draws.
 
     Raises:
         ValueError: a number `df` is not positive.
-        MXNetError: the shapes do not broadcast, to `size` where it is given.
+        MXNetError: the shapes do not broadcast against each other, or to `size` if it is given.
 
     Example:
         >>> (mx.np.random.chisquare(2, size=3) >= 0).all()
@@ -409,11 +409,11 @@ def chisquare(flavour: Flavour, df: Any, size: ShapeLike | None = None, dtype: D
 
 
 def rand(flavour: Flavour, *size: int, **kwargs: Any) -> Any:
-    """`uniform` on [0, 1) with the shape as arguments.
+    """Draws from the uniform distribution on [0, 1), with the shape as arguments.
 
     Args:
-        size: ints; none: a single draw.
-        kwargs: those of `uniform`, such as `dtype` and `ctx`.
+        size: ints; without any, a single draw.
+        kwargs: keyword arguments of `uniform`, such as `dtype` and `ctx`.
 
     Returns:
         An ndarray of draws.
@@ -429,11 +429,11 @@ def rand(flavour: Flavour, *size: int, **kwargs: Any) -> Any:
 
 
 def randn(flavour: Flavour, *size: int, **kwargs: Any) -> Any:
-    """`normal` with mean 0, deviation 1 and the shape as arguments.
+    """Draws from the standard normal distribution, with the shape as arguments.
 
     Args:
-        size: ints; none: a single draw.
-        kwargs: those of `normal`, such as `dtype` and `ctx`.
+        size: ints; without any, a single draw.
+        kwargs: keyword arguments of `normal`, such as `dtype` and `ctx`.
 
     Returns:
         An ndarray of draws.
@@ -450,21 +450,21 @@ def randn(flavour: Flavour, *size: int, **kwargs: Any) -> Any:
 
 def randint(flavour: Flavour, low: int, high: int | None = None, size: ShapeLike | None = None, dtype: DTypeLike = None,
             ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """Draws integers from [low, high), without `high` from [0, low).
+    """Draws integers from [low, high), or from [0, low) without `high`.
 
     Args:
-        low: the least integer, or the end where `high` is missing.
-        high: the end, itself not drawn.
-        size: int or tuple of ints: shape of the draws; default a single one.
+        low: the smallest integer, or the exclusive end if `high` is missing.
+        high: the exclusive end.
+        size: int or tuple of ints: shape of the result; by default a single draw.
         dtype: int64 (default) or int32.
-        ctx: default the current context.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
         An ndarray of draws.
 
     Raises:
-        MXNetError: high is not above low, or the dtype is another one.
+        MXNetError: `high` is not above `low`, or the dtype is not supported.
 
     Example:
         >>> mx.np.random.randint(0, 5, size=(2, 3)).shape
@@ -483,19 +483,19 @@ def choice(flavour: Flavour, a: ArrayOrSymbol | int, size: ShapeLike | None = No
     """Draws from range(a), or from the elements of a vector `a`.
 
     Args:
-        a: an int or an ndarray of one dimension.
-        size: int or tuple of ints: shape of the draws; default a single one.
+        a: an int or a one-dimensional ndarray.
+        size: int or tuple of ints: shape of the result; by default a single draw.
         replace: whether an element can be drawn again.
-        p: ndarray with the probabilities; default all equal.
-        ctx: default the current context.
-        out: ndarray to fill, where `a` is an int.
+        p: ndarray of probabilities; by default all are equal.
+        ctx: context of the result; defaults to the current context.
+        out: ndarray to fill; only if `a` is an int.
 
     Returns:
         An ndarray of draws.
 
     Raises:
-        TypeError: `p` is something else, such as a list.
-        MXNetError: `a` is neither; more draws than elements without `replace`.
+        TypeError: `p` is not an ndarray, such as a list.
+        MXNetError: `a` is neither, or there are more draws than elements and `replace` is False.
 
     Example:
         >>> mx.np.sort(mx.np.random.choice(3, size=3, replace=False))
@@ -512,12 +512,12 @@ def choice(flavour: Flavour, a: ArrayOrSymbol | int, size: ShapeLike | None = No
 
 
 def multinomial(flavour: Flavour, n: int, pvals: Any, size: ShapeLike | None = None, **kwargs: Any) -> Any:
-    """Returns how often each outcome comes in `n` experiments.
+    """Draws the number of occurrences of each outcome in `n` experiments.
 
     Args:
-        n: how many experiments.
-        pvals: probabilities of the outcomes, ndarray or sequence of numbers; the last one is what the others leave.
-        size: int or tuple of ints: how many rows of counts; default a single one.
+        n: number of experiments.
+        pvals: probabilities of the outcomes, ndarray or sequence of numbers; the last one is the remainder to 1.
+        size: int or tuple of ints: number of rows of counts; by default a single one.
         kwargs: has no effect.
 
     Returns:
@@ -551,15 +551,15 @@ def multivariate_normal(flavour: Flavour, mean: Operand, cov: ArrayOrSymbol, siz
     Args:
         mean: ndarray (..., n) of means.
         cov: ndarray (..., n, n) of covariance matrices.
-        size: int or tuple of ints: how many draws of each distribution; default a single one.
+        size: int or tuple of ints: number of draws of each distribution; by default a single one.
         check_valid, tol: only None.
 
     Returns:
         An ndarray of draws (*size, ..., n).
 
     Raises:
-        NotImplementedError: check_valid or tol.
-        TypeError: mean or cov is no ndarray.
+        NotImplementedError: `check_valid` or `tol` is given.
+        TypeError: mean or cov is not an ndarray.
 
     Example:
         >>> mx.np.random.multivariate_normal(mx.np.zeros(2), mx.np.eye(2), size=3).shape
@@ -571,13 +571,13 @@ def multivariate_normal(flavour: Flavour, mean: Operand, cov: ArrayOrSymbol, siz
 
 
 def shuffle(flavour: Flavour, x: ArrayOrSymbol) -> None:
-    """Puts the rows (elements of the first axis) in random order, in place.
+    """Shuffles the rows (elements of the first axis) in place.
 
     Args:
         x: ndarray.
 
     Raises:
-        TypeError: `x` is something else, such as a list.
+        TypeError: `x` is not an ndarray, such as a list.
 
     Example:
         >>> x = mx.np.arange(3)

@@ -1,4 +1,4 @@
-"""Functions that reduce: sums, moments, extremes, truth, averages, percentiles, counts."""
+"""Reductions: sums, moments, extremes, logical reductions, averages, percentiles, counts."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def sum(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, keepdims: 
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
-        dtype: of the result; default that of `a`, int64 for booleans.
+        axis: int or tuple of ints; None for all axes.
+        dtype: dtype of the result; defaults to that of `a`, int64 for booleans.
         keepdims: keep reduced axes with size 1.
-        initial: a number to begin with.
+        initial: start value of the sum.
         out: ndarray to write to.
 
     Returns:
         An ndarray without the reduced axes.
 
     Raises:
-        TypeError: `a` is no ndarray or symbol.
-        MXNetError: an axis out of range.
+        TypeError: `a` is not an ndarray or symbol.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> a = mx.np.array([[1, 2], [3, 4]])
@@ -61,8 +61,8 @@ def prod(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, keepdims:
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
-        dtype: of the result; default that of `a`, int64 for booleans.
+        axis: int or tuple of ints; None for all axes.
+        dtype: dtype of the result; defaults to that of `a`, int64 for booleans.
         keepdims: keep reduced axes with size 1.
         initial: only None.
         out: ndarray to write to.
@@ -71,7 +71,7 @@ def prod(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, keepdims:
         An ndarray without the reduced axes.
 
     Raises:
-        TypeError: `a` is no ndarray or symbol.
+        TypeError: `a` is not an ndarray or symbol.
         MXNetError: `initial` is given, or an axis is out of range.
 
     Example:
@@ -84,12 +84,12 @@ def prod(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, keepdims:
 
 def product(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, keepdims: bool = False, initial: None = None,
             out: ArrayOrSymbol | None = None) -> Any:
-    """As `prod`.
+    """An alias of `prod`.
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
-        dtype: of the result; default that of `a`, int64 for booleans.
+        axis: int or tuple of ints; None for all axes.
+        dtype: dtype of the result; defaults to that of `a`, int64 for booleans.
         keepdims: keep reduced axes with size 1.
         initial: only None.
         out: ndarray to write to.
@@ -112,12 +112,12 @@ def cumsum(a: ArrayOrSymbol, axis: int | None = None, dtype: DTypeLike = None, o
 
     Args:
         a: ndarray or symbol.
-        axis: the axis; None: of the flattened array.
-        dtype: of the result; default that of `a`, int64 for booleans.
+        axis: the axis; None for the flattened array.
+        dtype: dtype of the result; defaults to that of `a`, int64 for booleans.
         out: ndarray to write to.
 
     Returns:
-        The sums, of the shape of `a`, or a vector where `axis` is None.
+        The sums, of the shape of `a`, or a vector if `axis` is None.
 
     Raises:
         MXNetError: the axis is out of range.
@@ -136,8 +136,8 @@ def mean(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Arra
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
-        dtype: of the result; default that of `a`, float32 for integers.
+        axis: int or tuple of ints; None for all axes.
+        dtype: dtype of the result; defaults to that of `a`, float32 for integers.
         out: ndarray to write to.
         keepdims: keep reduced axes with size 1.
 
@@ -145,8 +145,8 @@ def mean(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Arra
         An ndarray without the reduced axes.
 
     Raises:
-        TypeError: `a` is no ndarray or symbol.
-        MXNetError: an axis out of range.
+        TypeError: `a` is not an ndarray or symbol.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> mx.np.mean(mx.np.array([[1, 2], [3, 6]]), axis=1)
@@ -157,22 +157,22 @@ def mean(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Arra
 
 def std(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: ArrayOrSymbol | None = None, ddof: int = 0,
         keepdims: bool = False) -> Any:
-    """Standard deviation over axes: the root of `var`.
+    """Standard deviation over axes: the square root of `var`.
 
     Args:
-        a: ndarray or symbol; give integers a `dtype`.
-        axis: int or tuple of ints; None: all.
-        dtype: of the result; default that of `a`.
+        a: ndarray or symbol; integers need a `dtype`.
+        axis: int or tuple of ints; None for all axes.
+        dtype: dtype of the result; defaults to that of `a`.
         out: ndarray to write to.
-        ddof: the squares are divided by the count less this.
+        ddof: the sum of squares is divided by the number of elements minus `ddof`.
         keepdims: keep reduced axes with size 1.
 
     Returns:
         An ndarray without the reduced axes.
 
     Raises:
-        TypeError: `a` is no ndarray or symbol.
-        MXNetError: an axis out of range.
+        TypeError: `a` is not an ndarray or symbol.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> mx.np.std(mx.np.array([[1, 3], [2, 6]]), axis=1)
@@ -183,22 +183,22 @@ def std(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: Array
 
 def var(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, out: ArrayOrSymbol | None = None, ddof: int = 0,
         keepdims: bool = False) -> Any:
-    """Variance over axes: the mean of the squared distances from the mean.
+    """Variance over axes: the mean of the squared deviations from the mean.
 
     Args:
-        a: ndarray or symbol; give integers a `dtype`.
-        axis: int or tuple of ints; None: all.
-        dtype: of the result; default that of `a`.
+        a: ndarray or symbol; integers need a `dtype`.
+        axis: int or tuple of ints; None for all axes.
+        dtype: dtype of the result; defaults to that of `a`.
         out: ndarray to write to.
-        ddof: the squares are divided by the count less this.
+        ddof: the sum of squares is divided by the number of elements minus `ddof`.
         keepdims: keep reduced axes with size 1.
 
     Returns:
         An ndarray without the reduced axes.
 
     Raises:
-        TypeError: `a` is no ndarray or symbol.
-        MXNetError: an axis out of range.
+        TypeError: `a` is not an ndarray or symbol.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> a = mx.np.array([1, 2, 3])
@@ -214,7 +214,7 @@ def max(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: No
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         keepdims: keep reduced axes with size 1.
         initial: only None.
         out: ndarray to write to.
@@ -223,7 +223,7 @@ def max(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: No
         An ndarray without the reduced axes.
 
     Raises:
-        MXNetError: `initial` is given, there is no element to choose, or an axis is out of range.
+        MXNetError: `initial` is given, there are no elements to reduce, or an axis is out of range.
 
     Example:
         >>> mx.np.max(mx.np.array([[1, 5], [4, 2]]), axis=0)
@@ -239,7 +239,7 @@ def min(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: No
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         keepdims: keep reduced axes with size 1.
         initial: only None.
         out: ndarray to write to.
@@ -248,7 +248,7 @@ def min(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: No
         An ndarray without the reduced axes.
 
     Raises:
-        MXNetError: `initial` is given, there is no element to choose, or an axis is out of range.
+        MXNetError: `initial` is given, there are no elements to reduce, or an axis is out of range.
 
     Example:
         >>> mx.np.min(mx.np.array([[1, 5], [4, 2]]), axis=0)
@@ -260,11 +260,11 @@ def min(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: No
 
 def amax(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: None = None,
          out: ArrayOrSymbol | None = None) -> Any:
-    """As `max`.
+    """An alias of `max`.
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         keepdims: keep reduced axes with size 1.
         initial: only None.
         out: ndarray to write to.
@@ -273,7 +273,7 @@ def amax(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: N
         An ndarray without the reduced axes.
 
     Raises:
-        MXNetError: `initial` is given, there is no element to choose, or an axis is out of range.
+        MXNetError: `initial` is given, there are no elements to reduce, or an axis is out of range.
 
     Example:
         >>> mx.np.amax(mx.np.array([1, 5, 3]))
@@ -284,11 +284,11 @@ def amax(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: N
 
 def amin(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: None = None,
          out: ArrayOrSymbol | None = None) -> Any:
-    """As `min`.
+    """An alias of `min`.
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         keepdims: keep reduced axes with size 1.
         initial: only None.
         out: ndarray to write to.
@@ -297,7 +297,7 @@ def amin(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, initial: N
         An ndarray without the reduced axes.
 
     Raises:
-        MXNetError: `initial` is given, there is no element to choose, or an axis is out of range.
+        MXNetError: `initial` is given, there are no elements to reduce, or an axis is out of range.
 
     Example:
         >>> mx.np.amin(mx.np.array([1, 5, 3]))
@@ -311,7 +311,7 @@ def all(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, out: ArrayO
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         keepdims: keep reduced axes with size 1.
         out: ndarray to write to.
 
@@ -319,7 +319,7 @@ def all(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, out: ArrayO
         An ndarray of booleans without the reduced axes.
 
     Raises:
-        MXNetError: an axis out of range.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> mx.np.all(mx.np.array([[1, 0], [1, 1]]), axis=1)
@@ -333,7 +333,7 @@ def any(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, out: ArrayO
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         keepdims: keep reduced axes with size 1.
         out: ndarray to write to.
 
@@ -341,7 +341,7 @@ def any(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, out: ArrayO
         An ndarray of booleans without the reduced axes.
 
     Raises:
-        MXNetError: an axis out of range.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> mx.np.any(mx.np.array([[1, 0], [0, 0]]), axis=1)
@@ -351,11 +351,11 @@ def any(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, out: ArrayO
 
 
 def sometrue(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, out: ArrayOrSymbol | None = None) -> Any:
-    """As `any`.
+    """An alias of `any`.
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         keepdims: keep reduced axes with size 1.
         out: ndarray to write to.
 
@@ -363,7 +363,7 @@ def sometrue(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, out: A
         An ndarray of booleans without the reduced axes.
 
     Raises:
-        MXNetError: an axis out of range.
+        MXNetError: an axis is out of range.
 
     Example:
         >>> mx.np.sometrue(mx.np.array([0, 0, 3]))
@@ -373,18 +373,18 @@ def sometrue(a: ArrayOrSymbol, axis: Axes = None, keepdims: bool = False, out: A
 
 
 def argmax(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """Position of the first maximum along an axis.
+    """The index of the first maximum along an axis.
 
     Args:
         a: ndarray or symbol.
-        axis: the axis; None: in the flattened array.
+        axis: the axis; None for the flattened array.
         out: ndarray to write to.
 
     Returns:
-        Positions (int64), without the axis.
+        An int64 ndarray of indices, without the axis.
 
     Raises:
-        MXNetError: the axis is no int, or out of range.
+        MXNetError: the axis is not an int, or is out of range.
 
     Example:
         >>> mx.np.argmax(mx.np.array([[1, 5, 5], [9, 2, 3]]), axis=1)
@@ -394,18 +394,18 @@ def argmax(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None 
 
 
 def argmin(a: ArrayOrSymbol, axis: int | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """Position of the first minimum along an axis.
+    """The index of the first minimum along an axis.
 
     Args:
         a: ndarray or symbol.
-        axis: the axis; None: in the flattened array.
+        axis: the axis; None for the flattened array.
         out: ndarray to write to.
 
     Returns:
-        Positions (int64), without the axis.
+        An int64 ndarray of indices, without the axis.
 
     Raises:
-        MXNetError: the axis is no int, or out of range.
+        MXNetError: the axis is not an int, or is out of range.
 
     Example:
         >>> mx.np.argmin(mx.np.array([[1, 5, 5], [9, 2, 3]]), axis=1)
@@ -420,13 +420,13 @@ def average(a: ArrayOrSymbol, axis: Axes = None, weights: ArrayOrSymbol | None =
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
-        weights: ndarray of the shape of a, or a vector along the one axis; default all equal.
-        returned: also return the sum of the weights.
+        axis: int or tuple of ints; None for all axes.
+        weights: ndarray of the shape of `a`, or a vector along a single axis; by default all are equal.
+        returned: whether to return the sum of the weights as well.
         out: ndarray to write to.
 
     Returns:
-        An ndarray without the reduced axes; with `returned` a list of it and the sum of the weights.
+        An ndarray without the reduced axes; with `returned` a list of the ndarray and the sum of the weights.
 
     Raises:
         MXNetError: the weights have another shape.
@@ -445,8 +445,8 @@ def percentile(a: ArrayOrSymbol, q: Operand, axis: Axes = None, out: ArrayOrSymb
 
     Args:
         a: ndarray or symbol.
-        q: a number, or an ndarray of them, in [0, 100].
-        axis: int or tuple of ints; None: all.
+        q: a number or an ndarray of numbers in [0, 100].
+        axis: int or tuple of ints; None for all axes.
         out: ndarray to write to.
         overwrite_input: only None.
         interpolation: "linear", "lower", "higher", "midpoint" or "nearest", between two elements.
@@ -458,7 +458,7 @@ def percentile(a: ArrayOrSymbol, q: Operand, axis: Axes = None, out: ArrayOrSymb
     Raises:
         NotImplementedError: `overwrite_input` is given.
         ValueError: a percentile is not in [0, 100].
-        MXNetError: another interpolation.
+        MXNetError: an unknown interpolation.
 
     Example:
         >>> a = mx.np.array([[1, 2, 3], [4, 6, 8]])
@@ -477,12 +477,12 @@ def percentile(a: ArrayOrSymbol, q: Operand, axis: Axes = None, out: ArrayOrSymb
 
 def quantile(a: ArrayOrSymbol, q: Any, axis: Axes = None, out: ArrayOrSymbol | None = None,
              overwrite_input: bool | None = None, interpolation: str = "linear", keepdims: bool = False) -> Any:
-    """As `percentile`, with q in [0, 1].
+    """The q-th quantiles over axes: `percentile` with q in [0, 1].
 
     Args:
         a: ndarray or symbol.
-        q: a number, or an ndarray of them, in [0, 1].
-        axis: int or tuple of ints; None: all.
+        q: a number or an ndarray of numbers in [0, 1].
+        axis: int or tuple of ints; None for all axes.
         out: ndarray to write to.
         overwrite_input: only None.
         interpolation: "linear", "lower", "higher", "midpoint" or "nearest", between two elements.
@@ -494,7 +494,7 @@ def quantile(a: ArrayOrSymbol, q: Any, axis: Axes = None, out: ArrayOrSymbol | N
     Raises:
         NotImplementedError: `overwrite_input` is given.
         ValueError: a quantile is not in [0, 1].
-        MXNetError: another interpolation.
+        MXNetError: an unknown interpolation.
 
     Example:
         >>> mx.np.quantile(mx.np.array([1, 2, 3, 5]), 0.5)
@@ -505,17 +505,17 @@ def quantile(a: ArrayOrSymbol, q: Any, axis: Axes = None, out: ArrayOrSymbol | N
 
 def median(a: ArrayOrSymbol, axis: Axes = None, out: ArrayOrSymbol | None = None, overwrite_input: bool | None = None,
            keepdims: bool = False) -> Any:
-    """The middle element, or the mean of the two in the middle.
+    """Median over axes: the middle element, or the mean of the two middle elements.
 
     Args:
         a: ndarray or symbol.
-        axis: int or tuple of ints; None: all.
+        axis: int or tuple of ints; None for all axes.
         out: ndarray to write to.
         overwrite_input: only None.
         keepdims: keep reduced axes with size 1.
 
     Returns:
-        An ndarray without the reduced axes; float32 of integers.
+        An ndarray without the reduced axes; float32 for integers.
 
     Raises:
         NotImplementedError: `overwrite_input` is given.
@@ -528,19 +528,19 @@ def median(a: ArrayOrSymbol, axis: Axes = None, out: ArrayOrSymbol | None = None
 
 
 def bincount(x: ArrayOrSymbol, weights: ArrayOrSymbol | None = None, minlength: int = 0) -> Any:
-    """Returns how often each of 0, 1, 2, ... is in a vector of integers, or the sum of its `weights`.
+    """Counts the occurrences of 0, 1, 2, ... in a vector of integers, or sums their `weights`.
 
     Args:
-        x: vector of integers that are not negative.
-        weights: a number for each of them; default 1.
-        minlength: least length of the result.
+        x: vector of non-negative integers.
+        weights: a number for each element; defaults to 1.
+        minlength: minimum length of the result.
 
     Returns:
-        A vector; its length is the largest number of `x` and one more.
+        A vector; its length is the largest number of `x` plus one.
 
     Raises:
         ValueError: `minlength` is negative.
-        MXNetError: `x` is no vector of integers, or one of them is negative.
+        MXNetError: `x` is not a vector of integers, or one of them is negative.
 
     Example:
         >>> x = mx.np.array([0, 1, 1, 3], dtype="int32")
@@ -561,17 +561,18 @@ def histogram(a: ArrayOrSymbol, bins: int | ArrayOrSymbol = 10, range: tuple[flo
 
     Args:
         a: ndarray or symbol.
-        bins: how many bins `range` has, or an ndarray of edges.
-        range: the first and the last edge; values outside do not count.
+        bins: number of bins in `range`, or an ndarray of bin edges.
+        range: the first and the last edge; values outside are ignored.
         normed: only None or False.
         weights: only None.
         density: only None or False.
 
     Returns:
-        A list of the counts (int64) and the edges, one more than there are bins.
+        A list of the counts (int64) and the bin edges, one more than the number of bins.
 
     Raises:
-        NotImplementedError: normed, weights, density; a number of bins without a range; edges of another type.
+        NotImplementedError: `normed`, `weights` or `density` is given, `bins` is a number and there is no `range`, or
+            the edges are of another type.
 
     Example:
         >>> counts, edges = mx.np.histogram(mx.np.array([1, 2, 3]), bins=2, range=(0, 4))

@@ -1,4 +1,4 @@
-"""How arrays are printed."""
+"""Printing of arrays."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["set_printoptions"]
 
 
 def set_printoptions(precision: int | None = None, threshold: int | None = None, **kwarg: Any) -> None:
-    """`numpy.set_printoptions`: how arrays are printed, those of NumPy as well.
+    """Sets printing options of arrays, including NumPy arrays; see `numpy.set_printoptions`.
 
     Args:
-        precision: digits after the point; None: as it is.
-        threshold: how many elements are printed in full; None: as it is.
+        precision: number of digits after the decimal point; None leaves it unchanged.
+        threshold: number of elements that are printed in full; None leaves it unchanged.
         kwarg: no other options.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Functions of mx.np that NumPy computes: arrays go to the host and back; they cannot be differentiated."""
+"""Functions of mx.np that NumPy computes: arrays are copied to the host and back. They cannot be differentiated."""
 
 from __future__ import annotations
 

@@ -12,18 +12,18 @@ __all__ = ["meshgrid"]
 
 
 def meshgrid(*xi: ArrayOrSymbol, **kwargs: Any) -> list[Any]:
-    """Coordinate matrices out of coordinate vectors.
+    """Coordinate matrices from coordinate vectors.
 
     Args:
         xi: vectors.
-        kwargs: `indexing` ("xy", the first two axes swapped, or "ij"), `sparse` (axes of size 1 stay so), `copy`.
+        kwargs: `indexing` ("xy", the first two axes swapped, or "ij"), `sparse` (keeps axes of size 1), `copy`.
 
     Returns:
-        A list with an ndarray for each vector; all have one shape, unless `sparse`.
+        A list with an ndarray for each vector; all have the same shape, unless `sparse` is set.
 
     Raises:
-        ValueError: another `indexing`.
-        TypeError: another keyword.
+        ValueError: an unknown `indexing`.
+        TypeError: an unknown keyword.
 
     Example:
         >>> x, y = mx.np.meshgrid(mx.np.array([1, 2]), mx.np.array([3, 4, 5]))

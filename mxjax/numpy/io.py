@@ -16,14 +16,14 @@ def genfromtxt(*args: Any, **kwargs: Any) -> Any:
     """`numpy.genfromtxt` as an ndarray.
 
     Args:
-        args: the file's path, a file, or a sequence of lines; then what NumPy's function takes.
-        kwargs: its keywords, such as `delimiter` and `dtype`; `ctx` says where the ndarray is.
+        args: a path, a file, or a sequence of lines; then the arguments of NumPy's function.
+        kwargs: its keyword arguments, such as `delimiter` and `dtype`; `ctx` is the context of the result.
 
     Returns:
-        An ndarray of NumPy's dtype.
+        An ndarray with the dtype of NumPy's result.
 
     Raises:
-        OSError: there is no such file.
+        OSError: the file does not exist.
         ValueError: the lines have different numbers of columns.
 
     Example:

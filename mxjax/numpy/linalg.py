@@ -81,18 +81,18 @@ def inv(a: ArrayOrSymbol) -> Any:
 
 
 def pinv(a: ArrayOrSymbol, rcond: float | str | None = 1e-15, hermitian: bool = False) -> Any:
-    """The Moore-Penrose inverse: what comes nearest to an inverse of a matrix that has none.
+    """The Moore-Penrose pseudoinverse.
 
     Args:
         a: ndarray or symbol (..., m, n).
-        rcond: number or ndarray (...): singular values up to this times the largest count as zero.
+        rcond: number or ndarray (...): singular values up to this fraction of the largest one are treated as zero.
         hermitian: only False.
 
     Returns:
         An ndarray (..., n, m).
 
     Raises:
-        NotImplementedError: hermitian.
+        NotImplementedError: `hermitian` is True.
 
     Example:
         >>> mx.np.linalg.pinv(mx.np.array([[2, 0], [0, 0]]))
@@ -133,7 +133,7 @@ def svd(a: ArrayOrSymbol) -> tuple[Any, Any, Any]:
         a: ndarray or symbol (..., m, n) with m <= n.
 
     Returns:
-        A tuple of U (..., m, m), s (..., m), falling, and V (..., m, n).
+        A tuple of U (..., m, m), s (..., m) in descending order, and V (..., m, n).
 
     Raises:
         MXNetError: there are more rows than columns.
@@ -156,7 +156,7 @@ def eig(a: ArrayOrSymbol) -> tuple[Any, Any]:
         a: ndarray (..., n, n).
 
     Returns:
-        A tuple of the eigenvalues (..., n), and the eigenvectors (..., n, n), which are columns.
+        A tuple of the eigenvalues (..., n) and the eigenvectors (..., n, n), as columns.
 
     Raises:
         MXNetError: the matrices are not square.
@@ -196,13 +196,13 @@ def eigh(a: ArrayOrSymbol, UPLO: str = "L") -> tuple[Any, Any]:  # noqa: N803
 
     Args:
         a: ndarray or symbol (..., n, n).
-        UPLO: which triangle is looked at: "L" the lower one, "U" the upper one.
+        UPLO: the triangle to read: "L" for the lower one, "U" for the upper one.
 
     Returns:
-        A tuple of the eigenvalues (..., n), rising, and the eigenvectors (..., n, n), which are columns.
+        A tuple of the eigenvalues (..., n) in ascending order and the eigenvectors (..., n, n), as columns.
 
     Raises:
-        MXNetError: the matrices are not square; another UPLO.
+        MXNetError: the matrices are not square; an unknown `UPLO`.
 
     Example:
         >>> values, vectors = mx.np.linalg.eigh(mx.np.array([[2, 1], [1, 2]]))
@@ -219,13 +219,13 @@ def eigvalsh(a: ArrayOrSymbol, UPLO: str = "L") -> Any:  # noqa: N803
 
     Args:
         a: ndarray or symbol (..., n, n).
-        UPLO: which triangle is looked at: "L" the lower one, "U" the upper one.
+        UPLO: the triangle to read: "L" for the lower one, "U" for the upper one.
 
     Returns:
-        An ndarray (..., n), rising.
+        An ndarray (..., n) in ascending order.
 
     Raises:
-        MXNetError: the matrices are not square; another UPLO.
+        MXNetError: the matrices are not square; an unknown `UPLO`.
 
     Example:
         >>> mx.np.linalg.eigvalsh(mx.np.array([[2, 1], [1, 2]])).round(2)
@@ -235,7 +235,7 @@ def eigvalsh(a: ArrayOrSymbol, UPLO: str = "L") -> Any:  # noqa: N803
 
 
 def solve(a: ArrayOrSymbol, b: ArrayOrSymbol) -> Any:
-    """x with a·x = b.
+    """Solves a·x = b.
 
     Args:
         a: ndarray or symbol (..., n, n).
@@ -258,8 +258,8 @@ def tensorinv(a: ArrayOrSymbol, ind: int = 2) -> Any:
     """The inverse of a as a map from its last axes to its first `ind` ones.
 
     Args:
-        a: ndarray or symbol; the first `ind` axes have as many elements as the others.
-        ind: how many axes come first.
+        a: ndarray or symbol; the first `ind` axes have as many elements as the remaining ones.
+        ind: number of leading axes.
 
     Returns:
         An ndarray with the last axes of `a` first.
@@ -276,15 +276,15 @@ def tensorinv(a: ArrayOrSymbol, ind: int = 2) -> Any:
 
 
 def tensorsolve(a: ArrayOrSymbol, b: ArrayOrSymbol, axes: Axes = None) -> Any:
-    """x with tensordot(a, x, x.ndim) = b.
+    """Solves tensordot(a, x, x.ndim) = b for x.
 
     Args:
         a: ndarray or symbol; its first axes are those of `b`, the others those of x, with as many elements.
         b: ndarray or symbol.
-        axes: axes of `a` that are moved to its end first; None: none.
+        axes: axes of `a` to move to its end first; None for none.
 
     Returns:
-        An ndarray with the other axes of `a`.
+        An ndarray with the remaining axes of `a`.
 
     Raises:
         MXNetError: the shapes do not fit.
@@ -301,9 +301,9 @@ def norm(x: ArrayOrSymbol, ord: float | str | None = None, axis: Axes = None, ke
 
     Args:
         x: ndarray or symbol.
-        ord: a number (also infinity, or "inf", "-inf"), "fro" or "nuc"; without an axis of the last two axes (of a
-            vector: its only one).
-        axis: an int: vectors; a pair: matrices; None: see above.
+        ord: a number (also infinity, or "inf", "-inf"), "fro" or "nuc"; without `axis`, a norm over the last two axes
+            (for a vector, over its only axis).
+        axis: an int for vectors, a pair for matrices; None: see above.
         keepdims: keep reduced axes with size 1.
 
     Returns:
@@ -311,7 +311,7 @@ def norm(x: ArrayOrSymbol, ord: float | str | None = None, axis: Axes = None, ke
 
     Raises:
         TypeError: axis is neither None, an int nor a tuple of ints.
-        MXNetError: another ord.
+        MXNetError: an unknown `ord`.
 
     Example:
         >>> a = mx.np.array([[3, 4], [6, 8]])
@@ -351,7 +351,7 @@ def cross(a: ArrayOrSymbol, b: ArrayOrSymbol, axis: int = -1) -> Any:
 
     Args:
         a, b: ndarrays or symbols of vectors of 2 or 3 elements, float32 or float64.
-        axis: the axis that the vectors lie along.
+        axis: the axis of the vectors.
 
     Returns:
         An ndarray of the products.
@@ -364,11 +364,11 @@ def cross(a: ArrayOrSymbol, b: ArrayOrSymbol, axis: int = -1) -> Any:
 
 
 def diagonal(a: ArrayOrSymbol, offset: int = 0) -> Any:
-    """A diagonal of a matrix; of a vector the matrix with this diagonal, as `mx.np.diag` has it.
+    """A diagonal of a matrix; for a vector, the matrix with this diagonal, as in `mx.np.diag`.
 
     Args:
         a: ndarray or symbol, a matrix or a vector.
-        offset: which diagonal: 0 the main one, above it positive, below it negative.
+        offset: the diagonal: 0 for the main diagonal, positive above it, negative below it.
 
     Returns:
         An ndarray.
@@ -404,7 +404,7 @@ def matrix_norm(x: ArrayOrSymbol, ord: float | str | None = "fro", axis: tuple[i
 
 
 def matrix_transpose(a: ArrayOrSymbol) -> Any:
-    """The last two axes exchanged.
+    """Exchanges the last two axes.
 
     Args:
         a: ndarray with at least two axes.
@@ -413,7 +413,7 @@ def matrix_transpose(a: ArrayOrSymbol) -> Any:
         A copy (..., n, m).
 
     Raises:
-        ValueError: `a` has fewer axes.
+        ValueError: `a` has fewer than two axes.
 
     Example:
         >>> mx.np.linalg.matrix_transpose(mx.np.zeros((2, 3, 4))).shape
@@ -425,7 +425,7 @@ def matrix_transpose(a: ArrayOrSymbol) -> Any:
 
 
 def svdvals(a: ArrayOrSymbol) -> Any:
-    """The singular values, falling.
+    """The singular values in descending order.
 
     Args:
         a: ndarray or symbol (..., m, n) with m <= n.
@@ -445,7 +445,7 @@ def trace(a: ArrayOrSymbol, offset: int = 0) -> Any:
 
     Args:
         a: ndarray or symbol (m, n, ...).
-        offset: which diagonal: 0 the main one, above it positive, below it negative.
+        offset: the diagonal: 0 for the main diagonal, positive above it, negative below it.
 
     Returns:
         An ndarray (...).
@@ -462,7 +462,7 @@ def vecdot(a: ArrayOrSymbol, b: ArrayOrSymbol, axis: int | None = None) -> Any:
 
     Args:
         a, b: ndarrays or symbols.
-        axis: for how many axes the product is summed, as in `tensordot`; None: the sum of all products.
+        axis: number of axes to sum over, as in `tensordot`; None for the sum of all products.
 
     Returns:
         An ndarray.
@@ -480,8 +480,8 @@ def vector_norm(x: ArrayOrSymbol, ord: float | str | None = None, axis: Axes = N
     Args:
         x: ndarray or symbol.
         ord: a number, also an infinity; default 2.
-        axis: int or tuple of ints: the axes whose elements make a vector; None: all.
-        keepdims: keep an axis of size 1, the first one, for them; where `axis` is an int it is that axis.
+        axis: int or tuple of ints: the axes that form the vectors; None for all axes.
+        keepdims: whether to keep an axis of size 1 in their place: `axis` if it is an int, else the first axis.
 
     Returns:
         An ndarray without these axes.

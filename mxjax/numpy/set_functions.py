@@ -1,4 +1,4 @@
-"""The different values of an array, with named results."""
+"""The unique values of an array, with named results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["unique_all", "unique_inverse", "unique_values"]
 
 
 class UniqueAll(NamedTuple):
-    """The different values, where each comes first, which of them each element is, how often each comes."""
+    """The unique values, the indices of their first occurrences, the inverse indices, and the counts."""
 
     values: Any
     indices: Any
@@ -20,21 +20,21 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueInverse(NamedTuple):
-    """The different values, and which of them each element is."""
+    """The unique values and the inverse indices."""
 
     values: Any
     inverse_indices: Any
 
 
 def unique_all(x: ArrayOrSymbol) -> UniqueAll:
-    """The different values of an array in order, and all about them.
+    """The sorted unique values of an array, with their indices, inverse indices and counts.
 
     Args:
         x: ndarray.
 
     Returns:
-        A named tuple of `values`, and three int64 vectors: `indices`, where each comes first in the flattened array,
-        `inverse_indices`, which of them each element is, and `counts`.
+        A named tuple of `values` and three int64 vectors: `indices`, the first occurrences in the flattened array,
+        `inverse_indices`, which map each element to its value, and `counts`.
 
     Example:
         >>> found = mx.np.unique_all(mx.np.array([3, 1, 3]))
@@ -45,7 +45,7 @@ def unique_all(x: ArrayOrSymbol) -> UniqueAll:
 
 
 def unique_inverse(x: ArrayOrSymbol) -> UniqueInverse:
-    """The different values of an array in order, and which of them each element is.
+    """The sorted unique values of an array and the inverse indices.
 
     Args:
         x: ndarray.
@@ -62,7 +62,7 @@ def unique_inverse(x: ArrayOrSymbol) -> UniqueInverse:
 
 
 def unique_values(x: ArrayOrSymbol) -> Any:
-    """The different values of an array in order.
+    """The sorted unique values of an array.
 
     Args:
         x: ndarray.

@@ -1,4 +1,4 @@
-"""Arrays stretched to a common shape."""
+"""Broadcasting of arrays to a common shape."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["broadcast_arrays"]
 
 
 def broadcast_arrays(*args: ArrayOrSymbol) -> list[Any]:
-    """The arrays, each repeated to the shape they have in common.
+    """Broadcasts arrays to a common shape.
 
     Args:
         args: ndarrays.
@@ -22,7 +22,7 @@ def broadcast_arrays(*args: ArrayOrSymbol) -> list[Any]:
         A list of ndarrays.
 
     Raises:
-        ValueError: the shapes do not fit.
+        ValueError: the shapes do not broadcast.
 
     Example:
         >>> a, b = mx.np.broadcast_arrays(mx.np.array([[1], [2]]), mx.np.array([3, 4]))

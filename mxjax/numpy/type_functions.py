@@ -1,4 +1,4 @@
-"""Dtypes: what they can hold, and which may become which."""
+"""Dtypes: their limits and casts between them."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def _dtype_of(value: Any) -> Any:
 
 
 def can_cast(from_: object, to: DTypeLike) -> bool:
-    """True where every value of one dtype has its place in another one.
+    """Returns whether a dtype can be cast to another one without loss.
 
     Args:
-        from_: a dtype; an ndarray, whose dtype is meant; or a number, which must have its place itself.
+        from_: a dtype, an ndarray (for its dtype), or a number, which must itself be representable.
         to: the dtype.
 
     Returns:
@@ -60,13 +60,13 @@ def finfo(dtype: DTypeLike | ArrayOrSymbol) -> finfo_obj:
     """Limits of a floating-point dtype.
 
     Args:
-        dtype: the dtype, or an ndarray, whose dtype is meant.
+        dtype: the dtype, or an ndarray (for its dtype).
 
     Returns:
         A named tuple of `bits`, `eps`, `max`, `min` and `smallest_normal`.
 
     Raises:
-        ValueError: the dtype is none of floating-point numbers.
+        ValueError: the dtype is not a floating-point type.
 
     Example:
         >>> mx.np.type_functions.finfo("float16").max
@@ -80,13 +80,13 @@ def iinfo(dtype: DTypeLike | ArrayOrSymbol) -> iinfo_obj:
     """Limits of an integer dtype.
 
     Args:
-        dtype: the dtype, or an ndarray, whose dtype is meant.
+        dtype: the dtype, or an ndarray (for its dtype).
 
     Returns:
         A named tuple of `bits`, `max` and `min`.
 
     Raises:
-        ValueError: the dtype is none of integers.
+        ValueError: the dtype is not an integer type.
 
     Example:
         >>> mx.np.iinfo("int8")

@@ -1,4 +1,4 @@
-"""`mx.npx`: what MXNet adds to NumPy: neural networks, scopes, devices, files."""
+"""`mx.npx`: MXNet's extensions of NumPy: neural networks, scopes, devices, files."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
@@ -23,20 +23,20 @@ from .utils import *
 
 
 def reshape(a: _Any, newshape: _Any, reverse: bool = False, order: str = "C") -> _Any:
-    """The same elements in another shape.
+    """Changes the shape of an array.
 
     Args:
         a: ndarray or symbol.
-        newshape: ints; -1 is computed, -2 keeps a dimension, -3 drops one of size 1, -4 keeps all that remain, -5
-            multiplies two, -6 splits one into the two numbers that follow.
-        reverse: read `newshape` from the right.
+        newshape: ints; -1 is inferred, -2 keeps a dimension, -3 drops a dimension of size 1, -4 keeps all remaining
+            ones, -5 multiplies two, -6 splits one into the next two numbers.
+        reverse: whether to read `newshape` from the right.
         order: "C".
 
     Returns:
         An ndarray of the new shape.
 
     Raises:
-        MXNetError: the elements do not fit the shape.
+        MXNetError: the number of elements does not match the shape.
 
     Example:
         >>> a = mx.np.zeros((2, 3, 4))
@@ -49,7 +49,7 @@ def reshape(a: _Any, newshape: _Any, reverse: bool = False, order: str = "C") ->
 
 
 def nonzero(a: _Any) -> _Any:
-    """Positions of the nonzero elements of an ndarray, a row each.
+    """Indices of the nonzero elements of an ndarray, one row for each element.
 
     Args:
         a: ndarray.
@@ -66,17 +66,17 @@ def nonzero(a: _Any) -> _Any:
 
 
 def constraint_check(x: _Any, msg: str = "Constraint violated.") -> _Any:
-    """True where all elements of x are true.
+    """Checks that all elements of x are true.
 
     Args:
         x: ndarray or symbol of booleans.
-        msg: what the error says.
+        msg: message of the error.
 
     Returns:
-        An ndarray of one boolean, without dimensions.
+        A zero-dimensional boolean ndarray.
 
     Raises:
-        ValueError: some element is false; the message is `msg`.
+        ValueError: an element is false; the message is `msg`.
 
     Example:
         >>> mx.npx.constraint_check(mx.np.array([1, 2]) > 0, msg="must be positive")
@@ -86,20 +86,21 @@ def constraint_check(x: _Any, msg: str = "Constraint violated.") -> _Any:
 
 
 def index_add(a: _Any, ind: _Any, val: _Any) -> _Any:
-    """An array with values added at some places; what comes twice is added twice.
+    """Adds values at the given indices of an array; a repeated index accumulates.
 
     Args:
         a: ndarray or symbol.
-        ind: int32 or int64 (dimensions, count): coordinates on the leading axes of `a`; a vector: on the first one.
-        val: of the dtype of `a`, broadcasts to (count, *the other axes of a).
+        ind: int32 or int64 (dimensions, count): coordinates on the leading axes of `a`; a vector contains indices of
+            the first axis.
+        val: values of the dtype of `a` that broadcast to (count, *the other axes of a).
 
     Returns:
-        An ndarray of the shape of `a`, which stays as it is.
+        A new ndarray of the shape of `a`.
 
     Raises:
-        IndexError: a place is not in the array (also a negative one), or `ind` has more rows than `a` axes. In a
-            hybridized block a value whose place is not in the array is left out.
-        MXNetError: dtypes or shapes do not fit.
+        IndexError: an index is negative or out of range, or `ind` has more rows than `a` has axes. A hybridized block
+            ignores values whose index is out of range.
+        MXNetError: the dtypes or shapes do not match.
 
     Example:
         >>> mx.npx.index_add(mx.np.zeros((2, 2)), mx.np.array([[0, 1], [0, 1]], dtype="int32"), mx.np.array([5, 6]))
@@ -110,20 +111,21 @@ def index_add(a: _Any, ind: _Any, val: _Any) -> _Any:
 
 
 def index_update(a: _Any, ind: _Any, val: _Any) -> _Any:
-    """An array with values set at some places.
+    """Sets values at the given indices of an array.
 
     Args:
         a: ndarray or symbol.
-        ind: int32 or int64 (dimensions, count): coordinates on the leading axes of `a`; a vector: on the first one.
-        val: of the dtype of `a`, broadcasts to (count, *the other axes of a).
+        ind: int32 or int64 (dimensions, count): coordinates on the leading axes of `a`; a vector contains indices of
+            the first axis.
+        val: values of the dtype of `a` that broadcast to (count, *the other axes of a).
 
     Returns:
-        An ndarray of the shape of `a`, which stays as it is.
+        A new ndarray of the shape of `a`.
 
     Raises:
-        IndexError: a place is not in the array (also a negative one), or `ind` has more rows than `a` axes. In a
-            hybridized block a value whose place is not in the array is left out.
-        MXNetError: dtypes or shapes do not fit.
+        IndexError: an index is negative or out of range, or `ind` has more rows than `a` has axes. A hybridized block
+            ignores values whose index is out of range.
+        MXNetError: the dtypes or shapes do not match.
 
     Example:
         >>> mx.npx.index_update(mx.np.ones((2, 2)), mx.np.array([1], dtype="int32"), mx.np.array([5, 6]))
@@ -134,20 +136,20 @@ def index_update(a: _Any, ind: _Any, val: _Any) -> _Any:
 
 
 def masked_softmax(data: _Any, mask: _Any, axis: int = -1, temperature: float = 1.0, normalize: bool = True) -> _Any:
-    """Softmax of data / temperature along an axis, of those elements that the mask has; 0 elsewhere.
+    """Softmax of data / temperature along an axis, over the elements where the mask is true; 0 elsewhere.
 
     Args:
         data: ndarray or symbol of floats.
-        mask: ndarray or symbol of dtype bool, of as many axes, each of the size of data's or of size 1.
+        mask: ndarray or symbol of dtype bool with the same number of axes, each of the size in `data` or of size 1.
         axis: the axis.
-        temperature: what data is divided by.
+        temperature: divisor of `data`.
         normalize: has no effect.
 
     Returns:
         An ndarray of the shape and dtype of `data`.
 
     Raises:
-        MXNetError: `data` is not of floats, the mask not of dtype bool, or the shapes do not fit.
+        MXNetError: `data` is not floating point, the mask is not boolean, or the shapes do not match.
 
     Example:
         >>> mx.npx.masked_softmax(mx.np.zeros((1, 3)), mx.np.array([[1, 0, 1]], dtype="bool"))
@@ -162,16 +164,16 @@ def masked_log_softmax(data: _Any, mask: _Any, axis: int = -1, temperature: floa
 
     Args:
         data: ndarray or symbol of floats.
-        mask: ndarray or symbol of dtype bool, of as many axes, each of the size of data's or of size 1.
+        mask: ndarray or symbol of dtype bool with the same number of axes, each of the size in `data` or of size 1.
         axis: the axis.
-        temperature: what data is divided by.
+        temperature: divisor of `data`.
         normalize: has no effect.
 
     Returns:
         An ndarray of the shape and dtype of `data`.
 
     Raises:
-        MXNetError: `data` is not of floats, the mask not of dtype bool, or the shapes do not fit.
+        MXNetError: `data` is not floating point, the mask is not boolean, or the shapes do not match.
 
     Example:
         >>> mx.npx.masked_log_softmax(mx.np.zeros((1, 2)), mx.np.array([[1, 0]], dtype="bool"))
@@ -187,15 +189,16 @@ def group_norm(data: _Any, gamma: _Any, beta: _Any, num_groups: int = 1, eps: fl
     Args:
         data: ndarray or symbol (batch, channels, ...).
         gamma, beta: ndarrays or symbols (channels,).
-        num_groups: how many groups the channels make.
-        eps: what is added to the variance.
-        output_mean_var: also return the means and the standard deviations of the groups.
+        num_groups: number of groups of channels.
+        eps: constant that is added to the variance.
+        output_mean_var: whether to return the means and standard deviations of the groups as well.
 
     Returns:
-        An ndarray of the shape of `data`; with `output_mean_var` a list of it and two ndarrays (batch, num_groups).
+        An ndarray of the shape of `data`; with `output_mean_var` a list of this ndarray and two ndarrays (batch,
+        num_groups).
 
     Raises:
-        MXNetError: `num_groups` does not divide the number of channels, or the shapes do not fit.
+        MXNetError: `num_groups` does not divide the number of channels, or the shapes do not match.
 
     Example:
         >>> x = mx.np.array([[[1, 3], [2, 2]]])

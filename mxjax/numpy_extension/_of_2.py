@@ -1,6 +1,6 @@
-"""The functions of mx.npx as MXNet 2 has them: named arguments with plain defaults, in an order of its own.
+"""The functions of mx.npx in MXNet 2: named arguments with plain defaults, in its own order.
 
-Each calls the operator that level 1 offers under the same name.
+Each calls the operator that has the same name at level 1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Loops and branches on ndarrays: `mx.nd.contrib`'s, whose functions take and give ndarrays here."""
+"""Loops and branches on ndarrays: those of `mx.nd.contrib`, whose functions accept and return ndarrays here."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
         (outputs stacked along a new axis 0, states after the last call), in the structures that `body` returned.
 
     Raises:
-        AssertionError: something is no ndarray.
+        AssertionError: an argument is not an ndarray.
 
     Example:
         >>> outs, state = mx.npx.foreach(lambda x, s: (x + s, s * 2), mx.np.array([1, 2, 3]), mx.np.array(1))
@@ -56,17 +56,17 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], l
     """Calls `func(*loop_vars) -> (outputs, new loop_vars)` while `cond(*loop_vars)` is true.
 
     Args:
-        cond: function of ndarrays that returns one of a single element.
+        cond: function of ndarrays that returns an ndarray of a single element.
         func: function of ndarrays.
         loop_vars: an ndarray or nested list, at least one ndarray.
-        max_iterations: most calls; the length of the stacked outputs, whose rest is zero.
+        max_iterations: maximum number of calls, and the length of the stacked outputs, which are padded with zeros.
 
     Returns:
-        (outputs stacked along a new axis 0, last loop_vars); no outputs where `func` is never called.
+        (outputs stacked along a new axis 0, last loop_vars); no outputs if `func` is never called.
 
     Raises:
-        ValueError: there is no `max_iterations`, `loop_vars` is empty or its length changes, shapes or number of the
-            outputs change, or `cond` gives no truth value.
+        ValueError: `max_iterations` is missing, `loop_vars` is empty or its length changes, the shapes or the number of
+            the outputs change, or the result of `cond` has no truth value.
 
     Example:
         >>> mx.npx.while_loop(lambda i: i < 2, lambda i: (i * 10, [i + 1]), [mx.np.array(0)], max_iterations=3)
@@ -80,19 +80,19 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], l
 
 def cond(pred: Callable[..., Any], then_func: Callable[..., Any], else_func: Callable[..., Any], inputs: Sequence[Any],
          name: str = "cond") -> Any:
-    """`then_func(*inputs)` where `pred(*inputs)` is true, else `else_func(*inputs)`.
+    """Returns `then_func(*inputs)` if `pred(*inputs)` is true, else `else_func(*inputs)`.
 
     Args:
-        pred: function of ndarrays that returns one of a single element.
+        pred: function of ndarrays that returns an ndarray of a single element.
         then_func, else_func: functions of ndarrays.
-        inputs: an ndarray, or a sequence of them.
-        name: beginning of the names of the graphs that a hybridized block makes of the functions.
+        inputs: an ndarray, or a sequence of ndarrays.
+        name: prefix of the names of the graphs that a hybridized block traces from the functions.
 
     Returns:
-        The function's result.
+        The result of the chosen function.
 
     Raises:
-        ValueError: `pred` gives no truth value.
+        ValueError: the result of `pred` has no truth value.
 
     Example:
         >>> mx.npx.cond(lambda x: x > 0, lambda x: x + 1, lambda x: x - 1, [mx.np.array(-3)])

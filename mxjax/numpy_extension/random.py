@@ -18,20 +18,20 @@ __all__ = ["bernoulli", "categorical", "multinomial", "normal_n", "seed", "unifo
 def bernoulli(flavour: Flavour, prob: Operand | None = None, logit: Operand | None = None,
               size: ShapeLike | None = None, dtype: DTypeLike = None,
               ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """Ones with probability `prob`, or sigmoid(`logit`), zeros else.
+    """Draws ones with probability `prob` or sigmoid(`logit`), else zeros.
 
     Args:
-        prob, logit: one of them, a number or ndarray.
-        size: int or tuple of ints: shape of the draws; default that of the parameter.
-        dtype: default float32.
-        ctx: default the current context.
+        prob, logit: exactly one of them, a number or ndarray.
+        size: int or tuple of ints: shape of the result; defaults to that of the parameter.
+        dtype: dtype of the result; defaults to float32.
+        ctx: context of the result; defaults to the current context.
         out: ndarray to fill.
 
     Returns:
         An ndarray of zeros and ones.
 
     Raises:
-        ValueError: both or none of prob and logit are given, or a number `prob` is not in [0, 1].
+        ValueError: both or none of `prob` and `logit` are given, or a number `prob` is not in [0, 1].
 
     Example:
         >>> mx.npx.random.bernoulli(0.5, size=(2, 3)).shape
@@ -50,19 +50,20 @@ def bernoulli(flavour: Flavour, prob: Operand | None = None, logit: Operand | No
 
 def categorical(flavour: Flavour, data: ArrayOrSymbol, shape: ShapeLike = (), get_prob: bool = False,
                 dtype: DTypeLike = "int32") -> Any:
-    """Draws classes with the probabilities of each row.
+    """Draws classes according to the probabilities in each row.
 
     Args:
         data: ndarray (..., classes) of probabilities.
-        shape: int or tuple of ints: shape of the draws of each row; default a single one.
-        get_prob: also return the logarithms of the drawn classes' probabilities.
-        dtype: int32 (default), uint8 or a floating one.
+        shape: int or tuple of ints: shape of the draws of each row; by default a single draw.
+        get_prob: whether to return the log-probabilities of the drawn classes as well.
+        dtype: int32 (default), uint8 or a floating-point dtype.
 
     Returns:
-        An ndarray (..., *shape) of class numbers; with `get_prob` a list of it and the logarithms.
+        An ndarray (..., *shape) of class numbers; with `get_prob` a list of the class numbers and the
+        log-probabilities.
 
     Raises:
-        MXNetError: another dtype.
+        MXNetError: an unsupported dtype.
 
     Example:
         >>> mx.npx.random.categorical(mx.np.array([[0, 1], [1, 0]]), shape=3)
@@ -75,21 +76,21 @@ def categorical(flavour: Flavour, data: ArrayOrSymbol, shape: ShapeLike = (), ge
 
 def multinomial(flavour: Flavour, n: Any, p: ArrayOrSymbol | None, shape: ShapeLike = (), dtype: DTypeLike = "float32",
                 ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
-    """Draws how often each class comes.
+    """Draws the number of occurrences of each class.
 
     Args:
-        n: ndarray, numbers of draws.
-        p: ndarray of the shape of `n` and an axis more: the classes' probabilities.
-        shape: int or tuple of ints: shape of the results for each of `n`; default a single one.
-        dtype: of the counts; default float32.
-        ctx: that of `n`.
+        n: ndarray of the numbers of draws.
+        p: ndarray of the shape of `n` plus a last axis: the probabilities of the classes.
+        shape: int or tuple of ints: shape of the results for each element of `n`; by default a single one.
+        dtype: dtype of the counts; defaults to float32.
+        ctx: the context of `n`.
         out: ndarray to fill.
 
     Returns:
         An ndarray (*n's shape, *shape, classes).
 
     Raises:
-        TypeError: n or p is no ndarray.
+        TypeError: n or p is not an ndarray.
 
     Example:
         >>> mx.npx.random.multinomial(mx.np.array([7, 2]), mx.np.array([[0, 1], [1, 0]]))
@@ -106,9 +107,9 @@ def uniform_n(flavour: Flavour, low: Operand = 0.0, high: Operand = 1.0, batch_s
 
     Args:
         low, high: numbers or ndarrays, which broadcast.
-        batch_shape: int or tuple of ints; default one draw for each.
-        dtype: default float32.
-        ctx: default the current context.
+        batch_shape: int or tuple of ints; by default one draw for each.
+        dtype: dtype of the result; defaults to float32.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         Draws of shape (*batch_shape, *shape of the parameters).
@@ -130,9 +131,9 @@ def normal_n(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, batch_s
     Args:
         loc: the mean, a number or ndarray.
         scale: the standard deviation, a number or ndarray.
-        batch_shape: int or tuple of ints; default one draw for each.
-        dtype: default float32.
-        ctx: default the current context.
+        batch_shape: int or tuple of ints; by default one draw for each.
+        dtype: dtype of the result; defaults to float32.
+        ctx: context of the result; defaults to the current context.
 
     Returns:
         Draws of shape (*batch_shape, *shape of the parameters).
@@ -152,8 +153,8 @@ def seed(seed: int, ctx: Context | str = "all") -> None:
     """Seeds the random number generators; see `mx.random.seed`.
 
     Args:
-        seed: an int; the same one gives the same draws.
-        ctx: the device whose generator is meant; "all" of them by default.
+        seed: an int; equal seeds produce equal draws.
+        ctx: the device of the generator; "all" (the default) seeds all of them.
 
     Example:
         >>> mx.npx.random.seed(7)

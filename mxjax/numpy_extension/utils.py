@@ -30,11 +30,11 @@ def save(file: str | os.PathLike, arr: Any) -> None:
 
     Args:
         file: path of the file.
-        arr: the ndarray, the list (or tuple), or the dictionary by names.
+        arr: the ndarray, the list (or tuple), or the dictionary by name.
 
     Raises:
-        ValueError: NumPy semantics are off (`npx.set_np()` turns them on), or the data is something else.
-        TypeError: there is something else in the list or dictionary.
+        ValueError: NumPy semantics are off (`npx.set_np()` turns them on), or the data is of another type.
+        TypeError: the list or dictionary contains another type.
 
     Example:
         >>> mx.npx.set_np()
@@ -58,18 +58,18 @@ def save(file: str | os.PathLike, arr: Any) -> None:
 
 
 def load(file: str | os.PathLike) -> Any:
-    """The ndarrays of a file.
+    """Loads the ndarrays of a file.
 
     Args:
         file: path of the file.
 
     Returns:
-        A list, or a dictionary where they have names; at level 2 one array by itself.
+        A list, or a dictionary if the arrays have names; at level 2 also a single array.
 
     Raises:
         ValueError: NumPy semantics are off; `npx.set_np()` turns them on.
-        OSError: there is no such file.
-        MXNetError: the file is no file of arrays.
+        OSError: the file does not exist.
+        MXNetError: the file does not contain arrays.
 
     Example:
         >>> mx.npx.set_np()
@@ -88,7 +88,7 @@ def load(file: str | os.PathLike) -> Any:
 
 
 def savez(file: str | os.PathLike, *args: NDArray, **kwds: NDArray) -> None:
-    """Saves ndarrays under names in MXNet's format; at level 2 in NumPy's, as an archive `.npz`.
+    """Saves named ndarrays in MXNet's format; at level 2 as an `.npz` archive of NumPy.
 
     Args:
         file: path of the file.
@@ -96,8 +96,8 @@ def savez(file: str | os.PathLike, *args: NDArray, **kwds: NDArray) -> None:
         kwds: ndarrays by name.
 
     Raises:
-        ValueError: NumPy semantics are off; a name is there twice.
-        TypeError: something is no ndarray.
+        ValueError: NumPy semantics are off, or a name is used twice.
+        TypeError: an argument is not an ndarray.
 
     Example:
         >>> mx.npx.set_np()
@@ -123,14 +123,14 @@ def from_numpy(ndarray: numpy.ndarray, zero_copy: bool = True) -> Any:
     """An ndarray with the values of a NumPy array; see `mx.nd.from_numpy`.
 
     Args:
-        ndarray: the NumPy array, C-contiguous where nothing is copied.
-        zero_copy: share its memory where the device is the host; the NumPy array becomes read-only.
+        ndarray: the NumPy array; C-contiguous if `zero_copy` is set.
+        zero_copy: whether to share its memory if the device is the host; the NumPy array becomes read-only.
 
     Returns:
         An ndarray.
 
     Raises:
-        ValueError: zero_copy of an array that is not C-contiguous.
+        ValueError: `zero_copy` is set and the array is not C-contiguous.
 
     Example:
         >>> mx.npx.from_numpy(np.array([1, 2], dtype="float32"))

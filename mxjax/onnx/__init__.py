@@ -1,4 +1,4 @@
-"""`mx.onnx`: models as ONNX files, and back (import also as `mx.contrib.onnx`).
+"""`mx.onnx`: export of models to ONNX files and import from them (import also as `mx.contrib.onnx`).
 
 `_export.py` walks a graph and asks a converter for each node; converters register themselves in the `_to_*.py`
 files, one line for a simple operator. `_import.py` goes the other way with the converters of `_from_onnx.py`.

@@ -43,7 +43,7 @@ def package() -> Any:
     """The onnx package.
 
     Raises:
-        ImportError: it is not installed.
+        ImportError: onnx is not installed.
     """
     try:
         return import_module("onnx")
@@ -58,7 +58,7 @@ def _all_converters() -> dict[str, Converter]:
 
 
 def get_operator_support(opset_version: int | None = None) -> list[str]:
-    """Names of the operators that can be exported; `opset_version` (13 or later) makes no difference."""
+    """Returns the names of the operators that can be exported; `opset_version` (13 or later) has no effect."""
     return sorted(_all_converters())
 
 
@@ -331,28 +331,28 @@ def export_model(sym: Symbol | str, params: Any, in_shapes: Sequence[tuple] | No
                  onnx_file_path: str = "model.onnx", verbose: bool = False, dynamic: bool = False,
                  dynamic_input_shapes: Sequence[tuple] | None = None, run_shape_inference: bool = False,
                  input_type: Any = None, input_shape: Sequence[tuple] | None = None, large_model: bool = False) -> str:
-    """Writes a model as an ONNX file (opset 17), for inference.
+    """Exports a model to an ONNX file (opset 17) for inference.
 
     Args:
         sym: symbol, or its JSON file.
         params: dictionary of parameters and auxiliary states, the two as a list, or their file.
-        in_shapes: shapes of the inputs, in the order of `sym.list_inputs()`; labels of loss outputs are left out.
+        in_shapes: shapes of the inputs, in the order of `sym.list_inputs()`, without labels of loss outputs.
         in_types: dtype of the inputs, or a list of them.
-        onnx_file_path: where to write.
-        verbose: log each node.
-        dynamic: the inputs' shapes may change; `in_shapes` are then examples.
-        dynamic_input_shapes: which dimensions may (None or a name); by default all.
-        run_shape_inference: put the shapes of everything into the file.
+        onnx_file_path: path of the file to write.
+        verbose: whether to log each node.
+        dynamic: whether the shapes of the inputs may vary; `in_shapes` are then examples.
+        dynamic_input_shapes: shapes in which dynamic dimensions are None or a name; by default all are dynamic.
+        run_shape_inference: whether to store the shapes of all values in the file.
         input_type, input_shape: older names of `in_types` and `in_shapes`.
-        large_model: write the parameters beside it, each into a file of its name, as models above 2 GB need it.
+        large_model: whether to store each parameter in a separate file next to the model, as models above 2 GB require.
 
     Returns:
         `onnx_file_path`.
 
     Raises:
-        AttributeError: there is no converter for an operator.
-        MXNetError: an operator is used in a way that ONNX does not have.
-        ValueError: `sym` and `params` are of the wrong kind, or shapes and types do not fit the inputs.
+        AttributeError: an operator has no converter.
+        MXNetError: an operator is used in a way that ONNX does not support.
+        ValueError: `sym` or `params` has the wrong type, or shapes and types do not match the inputs.
 
     Example:
         mx.onnx.export_model("net-symbol.json", "net-0000.params", [(1, 3, 224, 224)], onnx_file_path="net.onnx")

@@ -59,7 +59,7 @@ class Derived:
 class Call:
     """The argument of an importer: an ONNX node and its inputs in the symbol.
 
-    It returns a symbol (or several), a NumPy array where the result is a constant, or a `Derived`.
+    An importer returns a symbol (or several), a NumPy array for a constant result, or a `Derived`.
     """
 
     _version: int | None = None  # for which set of sizes `known` answers
@@ -81,7 +81,7 @@ class Call:
         return index < len(self.inputs) and bool(self.inputs[index])
 
     def known(self, index: int) -> np.ndarray | None:
-        """An input's value where it is constant, else None."""
+        """The value of an input if it is constant, else None."""
         value = self._model.values[self.inputs[index]] if self.has(index) else None
         if isinstance(value, Derived):
             if self._version is not None:
@@ -90,7 +90,7 @@ class Call:
         return value if isinstance(value, np.ndarray) else None
 
     def derives(self, index: int) -> bool:
-        """Returns whether an input's value follows from shapes of the model's inputs."""
+        """Returns whether the value of an input depends only on shapes of the model's inputs."""
         return self.has(index) and isinstance(self._model.values[self.inputs[index]], Derived)
 
     def for_each_size(self, compute: Callable[[], Any]) -> list[Any]:
@@ -105,7 +105,7 @@ class Call:
         return results
 
     def value(self, index: int) -> np.ndarray:
-        """A constant input's value; one that is computed of parameters only counts as constant.
+        """The value of a constant input; an input that depends on parameters only is constant.
 
         Raises:
             MXNetError: it is not constant.
@@ -126,11 +126,11 @@ class Call:
         return self._model.symbol(self.inputs[index])
 
     def shape(self, index: int) -> tuple[int, ...] | None:
-        """An input's shape where it can be told."""
+        """The shape of an input, if it can be inferred."""
         return self._model.shape(self.inputs[index])
 
     def sized(self, index: int) -> list[tuple[int, ...]] | None:
-        """An input's shape for each set of sizes, where it can be told."""
+        """The shape of an input for each set of sizes, if it can be inferred."""
         return self._model.sized(self.inputs[index])
 
     def stretched(self, data: Symbol, axes: Mapping[int, Sequence[int]]) -> Symbol:
@@ -168,7 +168,7 @@ class Call:
         return self._model.parameter(f"{self.name}_{suffix}", value)
 
     def make(self, count: float) -> None:
-        """Says that a constant of so many elements will be made; raises MXNetError where a file makes too many."""
+        """Announces a constant of this number of elements; raises MXNetError if a file creates too many."""
         self._model.made += max(count, 0)
         self.need(self._model.made <= _MOST_MADE, f"constants of {count:.0f} elements; all may have {_MOST_MADE}")
 
@@ -331,13 +331,13 @@ def _graph(model_file: str) -> tuple[Any, int]:
 
 
 def import_model(model_file: str) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
-    """An ONNX file as a checkpoint.
+    """Imports an ONNX file as a checkpoint.
 
     Returns:
         (symbol, arguments, auxiliary states).
 
     Raises:
-        NotImplementedError: there is no importer for an operator.
+        NotImplementedError: an operator has no importer.
         MXNetError: an operator is used in a way that is not supported, or the file is damaged.
     """
     with _importing(model_file):
@@ -353,7 +353,7 @@ def graph_to_symbol(graph: Any, opset: int) -> tuple[Symbol, dict[str, NDArray],
 
 
 def import_to_gluon(model_file: str, ctx: Context | Sequence[Context] | None) -> SymbolBlock:
-    """An ONNX file as a block on one or several contexts; errors as in `import_model`."""
+    """Imports an ONNX file as a block on one or several contexts; errors as in `import_model`."""
     with _importing(model_file):
         return graph_to_block(*_graph(model_file), ctx)
 
@@ -379,7 +379,7 @@ def described(graph: Any) -> dict[str, list]:
 
 
 def get_model_metadata(model_file: str) -> dict[str, list]:
-    """Inputs and outputs of an ONNX file.
+    """Returns the inputs and outputs of an ONNX file.
 
     Returns:
         {"input_tensor_data": [(name, shape, ONNX dtype)], "output_tensor_data": [(name, shape)]}; 0 is an unknown

@@ -1,4 +1,4 @@
-"""The keys of operators' attributes: what operators say of themselves, and the library reads.
+"""The keys of operator attributes that the library reads.
 
 `Op.set_attr` takes any other key as well. Rules of shapes and dtypes (FInferShape, FInferType) are functions that may
 have two marks of their own: with `wants_names` they get the inputs' names as a fourth argument; `complete` says that

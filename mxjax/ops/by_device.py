@@ -1,4 +1,4 @@
-"""Operators that have another form on some kind of device."""
+"""Operators with a different implementation on some kinds of devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small pieces that several operator families share."""
+"""Helpers that several operator families share."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def in_float(function: Any, *arrays: Array) -> Array:
 def converted(value: Any, dtype: Any) -> Array:
     """An array or number in another dtype, as C casts it on x86: narrow integers wrap around.
 
-    NaN and what 32 (64) bits do not hold become the least integer of so many bits.
+    NaN and values out of the range of 32 (64) bits become the smallest integer of that size.
     """
     value = jnp.asarray(value)
     if is_float(value.dtype) and jnp.issubdtype(dtype, jnp.integer):
@@ -67,7 +67,7 @@ def absolute(x: Array) -> Array:
 
 
 def axes_of(axis: Any, ndim: int, exclude: bool = False) -> tuple[int, ...]:
-    """Non-negative, sorted axes; None and () mean all; `exclude` takes the others.
+    """Non-negative, sorted axes; None and () mean all; `exclude` selects the others.
 
     Raises:
         MXNetError: an axis is out of range.
@@ -115,12 +115,12 @@ def chosen(params: dict[str, Any], ins: list[str | None], outs: list[str | None]
 
 
 def no_gradient(heads: tuple, inputs: tuple, outputs: tuple, **params: Any) -> tuple:
-    """The gradient (FGradient) of operators that MXNet does not differentiate: zero."""
+    """The zero gradient (FGradient) of operators that MXNet does not differentiate."""
     return (None,) * len(inputs)
 
 
 def whole(index: Array) -> Array:
-    """Positions given in any dtype as integers that JAX can index with."""
+    """Converts indices of any dtype to integers that JAX can index with."""
     return index if jnp.issubdtype(index.dtype, jnp.integer) else index.astype(jnp.int32)
 
 

@@ -2,14 +2,14 @@
 
 A shape is a tuple in which None is an unknown dimension; None is also an unknown shape. A dtype is a name or None.
 
-An operator's rule (attribute FInferShape or FInferType) is `rule(params, ins, outs)`; it refines the two lists in
-place with `unify` and need not do what the forward direction does: once all inputs are known, the outputs come
-from abstract evaluation of the operator's function, and before that from evaluation with symbols for what is unknown.
-An operator whose function needs numbers has a formula (FPartialShape): `formula(params, *shapes of the inputs)` is the
-shape of the outputs, or a list of shapes. In formulas UNKNOWN stands for what is unknown: they need not ask for it.
+An operator's rule (attribute FInferShape or FInferType) is `rule(params, ins, outs)`. It refines the two lists in place
+with `unify` and need not infer the forward direction: once all inputs are known, the outputs come from abstract
+evaluation of the operator's function, and before that from evaluation with symbols for unknown sizes. An operator whose
+function needs numbers has a formula (FPartialShape): `formula(params, *shapes of the inputs)` returns the shape of the
+outputs, or a list of shapes. In formulas UNKNOWN represents unknown values, without special treatment.
 
-Evaluation takes milliseconds. So rules and formulas may be marked `exact`: where all inputs are known they say all that
-evaluation would, and refuse what it refuses.
+Evaluation takes milliseconds. So rules and formulas may be marked `exact`: if all inputs are known, they infer
+everything that evaluation would, and raise the same errors.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def unify(a: Shape, b: tuple[int | None, ...], what: str = "shape") -> tuple[int
 @overload
 def unify(a: Shape, b: Shape, what: str = "shape") -> Shape: ...
 def unify(a: Shape, b: Shape, what: str = "shape") -> Shape:
-    """Returns the dimensions that two partial shapes know together.
+    """Merges the known dimensions of two partial shapes.
 
     Raises:
         MXNetError: they contradict each other.
@@ -63,7 +63,7 @@ def unify(a: Shape, b: Shape, what: str = "shape") -> Shape:
 
 # ------------------------------------------------------------ formulas
 class NotKnown(Exception):
-    """A formula asks for the value of what is not known yet, or has no number."""
+    """A formula needs the value of an unknown or symbolic size."""
 
 
 class _Unknown:
@@ -209,7 +209,7 @@ def _one(yes: bool, no: bool) -> bool:
 
 
 def need_numbers(shapes: Sequence[Shape]) -> None:
-    """Raises NotKnown where a size is a symbol."""
+    """Raises NotKnown if a size is a symbol."""
     if any(isinstance(n, Size) for s in shapes if s for n in s):
         raise NotKnown
 
@@ -240,12 +240,12 @@ def _answer(shape: Any) -> Shape:
 
 
 def computed(function: Callable[..., Any], *sizes: Any) -> Any:
-    """A function of sizes in a formula: not called before all of them are known."""
+    """A function of sizes in a formula, which is called once all of them are known."""
     return UNKNOWN if any(n is UNKNOWN for n in sizes) else function(*sizes)
 
 
 def mark(rule: Callable[..., Any], **marks: Any) -> None:
-    """Notes what holds of a rule or formula: `exact`, `partly`, `complete`, `wants_names`."""
+    """Marks a rule or formula as `exact`, `partly`, `complete` or `wants_names`."""
     vars(rule).update(marks)
 
 
@@ -281,7 +281,7 @@ def _never(*_: Any) -> bool:
 
 
 def told(op: Op, params: dict[str, Any], ins: Sequence[Shape], outs: Sequence[Shape]) -> list[Shape] | None:
-    """Returns the shapes of the outputs for known inputs, by exact rules alone, or None where they do not say.
+    """Returns the shapes of the outputs for known inputs by exact rules only; None if these do not determine them.
 
     outs: what the operator's FInferShape, where it has one, has said for these inputs.
     """
@@ -305,10 +305,10 @@ def first(params: dict[str, Any], shape: Any, *others: Any) -> Any:
 
 
 def broadcasted(params: dict[str, Any], *shapes: Any) -> tuple:
-    """The shape to which arrays of these shapes are broadcast (FPartialShape).
+    """The broadcast shape of arrays (FPartialShape).
 
     Raises:
-        MXNetError: they cannot be.
+        MXNetError: the shapes do not broadcast.
     """
     columns = itertools.zip_longest(*(reversed(s) for s in shapes), fillvalue=1)
     return tuple([_stretched(shapes, column) for column in columns])[::-1]
@@ -415,7 +415,7 @@ def op_types(op: Op, params: dict[str, Any], ins: list[str | None], outs: list[s
 
 
 def check_types(op: Op, params: dict[str, Any], ins: Sequence[str | None], names: Sequence[str]) -> None:
-    """Raises MXNetError, which names the operator, where it does not take inputs of these dtypes together."""
+    """Raises MXNetError, which names the operator, if it does not accept this combination of dtypes."""
     try:
         op_types(op, params, list(ins), [None] * op.num_outputs(params), names)
     except MXNetError as error:

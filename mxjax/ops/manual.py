@@ -1,4 +1,4 @@
-"""What operators' documentation says beside their docstrings: what parameters mean, and examples.
+"""Documentation of operators besides their docstrings: meanings of parameters, and examples.
 
 `examples.txt` has an example for each operator, `tools/doctests.py` runs them and writes what they print.
 """
@@ -553,12 +553,12 @@ _MEANINGS = {
 
 
 def meaning(operator: str, parameter: str) -> str:
-    """Returns the meaning of an operator's parameter; "" where none is written."""
+    """Returns the meaning of an operator's parameter; "" if it is not documented."""
     return _MEANINGS.get(f"{operator} {parameter}") or _MEANINGS.get(parameter, "")
 
 
 def examples(operator: str) -> str:
-    """An operator's examples as a doctest; "" where there is none."""
+    """An operator's examples as a doctest; "" if there are none."""
     return _sections().get(operator, "")
 
 

@@ -36,7 +36,7 @@ __all__ = ["Count", "DType", "DTypeLike", "Floats", "Fraction", "Lengths", "Mayb
 
 
 class UnknownType(MXNetError, TypeError):
-    """A value is no dtype; in MXNet this is NumPy's TypeError, which it also is."""
+    """A value is not a dtype. This is also a TypeError, as NumPy raises in MXNet."""
 
 
 class Range(NamedTuple):
@@ -86,10 +86,10 @@ _OF_MXNET = np.dtype([("bfloat16", np.uint16)])  # what MXNet's scripts write fo
 
 
 def np_dtype(value: Any) -> np.dtype:
-    """The NumPy dtype meant by a name, class, dtype or anything with a `dtype`; None is float32.
+    """The NumPy dtype for a name, class, dtype or object with a `dtype`; float32 for None.
 
     Raises:
-        TypeError: there is no such dtype here.
+        TypeError: the dtype is unknown.
     """
     if value is None:
         return _DTYPES["float32"]

@@ -130,7 +130,7 @@ class Op:
 
     # ------------------------------------------------------------ what parameters imply
     def trains(self, params: dict[str, Any]) -> bool:
-        """Returns whether the operator computes something else in training."""
+        """Returns whether the operator behaves differently in training."""
         when = self._attrs.get("train_when")
         return self.uses_train and (when is None or when(params))
 
@@ -154,9 +154,9 @@ class Op:
         self._params, self.dynamic_names = params, frozenset(n for n, p in params.items() if p.dynamic)
 
     def parse(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Canonical parameter values out of what was given (text or Python values).
+        """Converts given values (strings or Python values) to canonical parameter values.
 
-        An operator without parameters ignores what it is given, as in MXNet.
+        An operator without parameters ignores all values, as in MXNet.
         """
         if not self.params:
             return {}
@@ -165,12 +165,12 @@ class Op:
         return _params.parse(self.name, self.params, given)
 
     def require_arrays(self, count: int) -> None:
-        """Raises MXNetError where an operator of any number of arrays was given none."""
+        """Raises MXNetError if a variadic operator receives no array."""
         if not count and self.variadic and not self.input_names and "FListInputNames" not in self._attrs:
             raise MXNetError(f"operator {self.name} takes at least one array")
 
     def inputs(self, params: dict[str, Any], count: int | None = None) -> list[str]:
-        """Names of the inputs; `count` is how many a variadic operator has."""
+        """Names of the inputs; `count` is their number for a variadic operator."""
         rule = self._attrs.get("FListInputNames")
         if rule is not None:
             return list(rule(params))
@@ -179,12 +179,12 @@ class Op:
         return self.input_names
 
     def num_outputs(self, params: dict[str, Any]) -> int:
-        """Returns how many outputs there are, internal ones included."""
+        """Returns the number of outputs, including internal ones."""
         number: int | Rule = self._attrs.get("FNumOutputs", 1)
         return number if isinstance(number, int) else number(params)
 
     def num_visible(self, params: dict[str, Any]) -> int:
-        """Returns how many outputs a user sees."""
+        """Returns the number of outputs that are visible to users."""
         number: int | Rule | None = self._attrs.get("FNumVisibleOutputs")
         if number is None:
             return self.num_outputs(params)
@@ -216,17 +216,17 @@ def register(name: str, *, aliases: Sequence[str] = (), num_outputs: int | Rule 
              variadic: str | None = None, eager: bool = False, **attrs: Any) -> Callable[[Callable], Callable]:
     """Registers the decorated function as operator `name` and returns it unchanged.
 
-    The function's positional arguments are the inputs (default None: optional; `*args`: any number), its
-    keyword-only arguments with annotations (see `params`) the parameters. `_train` among them receives whether
-    the call is in training mode, `_key` a JAX random key. It returns an array, or a tuple of outputs followed by
-    the new values of the inputs in `mutates`.
+    The positional arguments of the function are the inputs (default None: optional; `*args`: any number), its annotated
+    keyword-only arguments (see `params`) the parameters. Among them, `_train` receives whether the call is in training
+    mode, and `_key` a JAX random key. It returns an array, or a tuple of outputs followed by the new values of the
+    inputs in `mutates`.
 
     Args:
         name: MXNet's registered name.
         aliases: further names.
         num_outputs, num_visible: ints or functions of the parameters' dictionary.
         mutates: names of the inputs whose new values follow the outputs.
-        inputs: function(params) -> names of the inputs these parameters ask for (e.g. no bias).
+        inputs: function(params) -> names of the inputs that these parameters require (e.g. no bias).
         output_names: function(params) -> output names.
         infer_shape, infer_type: partial inference rules, see `infer`.
         variadic: the parameter that counts the inputs of an operator with `*args` (default "num_args").
@@ -279,7 +279,7 @@ def alias(name: str, *others: str) -> None:
 
 
 def find(name: str, load: bool = True) -> Op | None:
-    """The operator of that name or alias, or None; `load`: also one that upper layers provide, if it is not there."""
+    """The operator with that name or alias, or None; `load` also loads operators that upper layers provide."""
     op = _REGISTRY.get(name)
     if op is None and load:
         _load()
@@ -294,10 +294,10 @@ def _load() -> None:
 
 
 def get(name: str) -> Op:
-    """The operator of that name or alias.
+    """The operator with that name or alias.
 
     Raises:
-        MXNetError: there is none; close names are suggested.
+        MXNetError: the operator is unknown; the message suggests similar names.
     """
     op = _REGISTRY.get(name) or find(name)
     if op is None:

@@ -1,4 +1,4 @@
-"""Symbols that are not one operator with its own name: constants, mixed symbols and numbers."""
+"""Symbols other than a single operator with its own name: constants, mixed symbols and numbers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def eye(N: int, M: int = 0, k: int = 0, dtype: DTypeLike = None, **kwargs: objec
 
 def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False,
            name: str | None = None, dtype: DTypeLike = None) -> Symbol:
-    """Evenly spaced values in [start, stop); with `infer_range` as many as the shape asks for."""
+    """Evenly spaced values in [start, stop); with `infer_range` the graph determines their number."""
     return apply("_arange", "_arange", [], {"start": start, "stop": stop, "step": step, "repeat": repeat,
                                             "infer_range": infer_range, "dtype": np_dtype(dtype)}, name)
 
@@ -60,10 +60,10 @@ def linspace(start: float, stop: float, num: int, endpoint: bool = True, name: s
 
 
 def histogram(a: Symbol, bins: Symbol | int = 10, range: tuple | None = None, **kwargs: object) -> Symbol:
-    """Counts of values per bin, and the bins' edges.
+    """Counts the values in each bin; also returns the bin edges.
 
     Raises:
-        ValueError: `bins` is a number and there is no `range`, or it is neither number nor symbol.
+        ValueError: `bins` is a number and there is no `range`, or it is neither a number nor a symbol.
     """
     name, attr, _ = _split(kwargs)
     if isinstance(bins, Symbol):

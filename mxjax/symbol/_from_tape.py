@@ -18,10 +18,10 @@ __all__ = ["inlined", "operators_of", "symbol_of"]
 
 
 def symbol_of(array: Any) -> Symbol:
-    """The graph behind `array`; what was not computed while recording becomes "var0", "var1", ...
+    """The graph behind `array`; values that were not computed while recording become "var0", "var1", ...
 
     Raises:
-        MXNetError: the array is in no graph, or part of it is host code.
+        MXNetError: the array is not part of a graph, or part of the graph is host code.
     """
     if array._entry is None:
         raise MXNetError("get_symbol: the array is not part of a recorded graph")

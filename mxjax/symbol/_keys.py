@@ -1,4 +1,4 @@
-"""Keys of symbols: `symbol[0]`, `symbol["fc_output"]`, `symbol[1:3]`, and keys that only arrays take."""
+"""Keys of symbols: `symbol[0]`, `symbol["fc_output"]`, `symbol[1:3]`, and keys that only arrays accept."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _COUNTS = frozenset(["num_outputs", "sections"])  # parameters that say how many
 class ArrayScope(_Scope):
     """A scope in which symbols stand for arrays, as in `hybrid_forward`.
 
-    Outside, `symbol[0]` is the first output, `len(symbol)` their number. For an array the same code means rows, so in
-    this scope a symbol of one output refuses it.
+    Outside of the scope, `symbol[0]` is the first output and `len(symbol)` the number of outputs. For an array the same
+    code refers to rows, so in this scope a symbol with one output raises an error.
     """
 
     def __init__(self, active: bool = False) -> None:
@@ -30,18 +30,18 @@ class ArrayScope(_Scope):
 
 
 def positions(outputs: list[Entry], names: list[str], key: object) -> list[int]:
-    """Returns the numbers of the outputs that a key chooses.
+    """Returns the indices of the outputs that a key selects.
 
     Args:
         outputs: the symbol's outputs.
-        names: their names; only read for a string.
+        names: their names; only used for a string.
         key: an int, a slice, or the name of an output or of its node.
 
     Raises:
         IndexError: there is no such output.
-        MXNetError: a number is negative and the symbol has one output, which is what arrays are sliced by.
-        NotImplementedForSymbol: the symbol stands for an array; an array's first row would be meant.
-        TypeError: the key is of another type, or a slice chooses nothing.
+        MXNetError: an index is negative and the symbol has one output; only arrays are sliced like this.
+        NotImplementedForSymbol: the symbol stands for an array, so the key would select a row.
+        TypeError: the key is of another type, or a slice is empty.
         ValueError: no output has the name, or several have.
     """
     if isinstance(key, str):
@@ -61,7 +61,7 @@ def positions(outputs: list[Entry], names: list[str], key: object) -> list[int]:
 
 
 def refuse_as_array(outputs: list[Entry], construct: str) -> None:
-    """Raises NotImplementedForSymbol where one output stands for an array and so has rows that nobody knows."""
+    """Raises NotImplementedForSymbol if the symbol has one output, an array with an unknown number of rows."""
     if len(outputs) != 1 or not ArrayScope._current.value.active:
         return
     node = outputs[0][0]

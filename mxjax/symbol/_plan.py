@@ -1,4 +1,4 @@
-"""What a graph needs and does on devices: its prediction, or a step of its training."""
+"""Plans of a graph on devices, for inference or a training step: memory, time and parts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Control flow in deferred compute: bodies that work on arrays become graphs of one node.
 
-A body is called once, on arrays that stand for its arguments; it may use arrays from outside. The loop itself runs when
-somebody looks at a result.
+A body is called once, on placeholders for its arguments; it may use outer arrays. The loop itself runs on first access
+to a result.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _later(run: Callable[[], Any], specs: Sequence[tuple], like: NDArray, symbol
 
 
 def foreach(run: Callable[..., Any], body: Callable[..., Any], data: object, init_states: object) -> tuple[Any, Any]:
-    """Notes a loop over axis 0; arguments as of `npx.foreach`, which `run` is."""
+    """Records a loop over axis 0; arguments as in `npx.foreach`, which is `run`."""
     flat, states = flatten(data, NDArray, "foreach input")[0], flatten(init_states, NDArray, "foreach states")[0]
     function = _Body(body, [*((a, 1) for a in flat), *((a, 0) for a in states)])
     outs, new = contrib.foreach(function, _symbols(data), _symbols(init_states))
@@ -92,7 +92,7 @@ def foreach(run: Callable[..., Any], body: Callable[..., Any], data: object, ini
 
 def while_loop(run: Callable[..., Any], cond: Callable[..., Any], func: Callable[..., Any], loop_vars: object,
                max_iterations: int | None = None) -> tuple[Any, Any]:
-    """Notes a loop while a condition is true; arguments as of `npx.while_loop`, which `run` is."""
+    """Records a loop with a condition; arguments as in `npx.while_loop`, which is `run`."""
     flat = flatten(loop_vars, NDArray, "while loop_vars")[0]
     test, body = (_Body(f, [(a, 0) for a in flat]) for f in (cond, func))
     outs, new = contrib.while_loop(test, body, _symbols(loop_vars), max_iterations)
@@ -105,7 +105,7 @@ def while_loop(run: Callable[..., Any], cond: Callable[..., Any], func: Callable
 
 def cond(run: Callable[..., Any], pred: Callable[..., Any], then_func: Callable[..., Any],
          else_func: Callable[..., Any], inputs: Sequence[NDArray], name: str = "cond") -> Any:
-    """Notes a choice between two graphs; arguments as of `npx.cond`, which `run` is."""
+    """Records a choice between two graphs; arguments as in `npx.cond`, which is `run`."""
     then, otherwise = (_Body(lambda f=f: f(*inputs), ()) for f in (then_func, else_func))
     symbols = contrib.cond(_symbol(pred(*inputs)), then, otherwise, name)
     specs = [(a.shape, a._chunk.dtype) for a in then.results]

@@ -1,7 +1,7 @@
 """Deferred compute: calls on arrays become nodes of a graph instead of running, as `forward` of MXNet 2's blocks needs.
 
-Inside `recording()` an operator's results are promises with the shape and dtype that it infers. They are computed when
-somebody looks. Each also has an entry, its place in a graph that begins at variables (`set_variable`).
+Inside `recording()` the results of an operator are promises with the inferred shape and dtype. They are computed on
+first access. Each also has an entry, its position in a graph that begins at variables (`set_variable`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ in_loops: dict[str, Callable[..., Any]] = {}  # what notes control flow, by name
 
 
 class Later:
-    """Results of a call that is computed when the first of them is looked at."""
+    """Results of a call that is computed on first access to any of them."""
 
     def __init__(self, compute: Callable[[], Sequence[NDArray]], specs: Sequence[tuple]) -> None:
         self._compute, self._training = compute, state.training
@@ -74,10 +74,11 @@ class Recorder:
 
     # ------------------------------------------------------------ calls
     def call(self, kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: object, ctx: Context | None) -> Any:
-        """Notes the call of a kernel; returns its visible results.
+        """Records the call of a kernel; returns its visible results.
 
         Raises:
-            MXNetError: it writes into an array, an argument has no place in the graph, or the kernel is no operator.
+            MXNetError: it writes into an array, an argument has no position in the graph, or the kernel is not an
+                operator.
         """
         if out is not None:
             raise MXNetError(_IN_PLACE)
@@ -103,7 +104,7 @@ class Recorder:
 
     def on_host(self, op: Op, params: dict[str, Any], arrays: Sequence[Any], compute: Callable[[], Any],
                 out: object) -> Any:
-        """Notes an operator that runs on the host, which happens at once."""
+        """Records an operator that runs on the host, and runs it at once."""
         if out is not None:
             raise MXNetError(_IN_PLACE)
         inputs = [entry_of(a, op.name) for a in arrays]
@@ -113,7 +114,7 @@ class Recorder:
         return results
 
     def inline(self, graph: CachedOp, arrays: Sequence[NDArray]) -> list[NDArray]:
-        """Notes the nodes of a whole graph; returns its outputs as arrays."""
+        """Records the nodes of a whole graph; returns its outputs as arrays."""
         later = Later(lambda: graph.results(arrays, None), graph.specs(arrays))
         made = [wrap(promise, arrays[0]._chunk.ctx, graph.kind) for promise in later.promises]
         for array, entry in zip(made, inlined(graph.lowered, [entry_of(a, "CachedOp") for a in arrays]), strict=True):
@@ -121,11 +122,11 @@ class Recorder:
         return made
 
     def loop(self, name: str, run: Callable[..., Any], *args: object) -> Any:
-        """Notes "foreach", "while_loop" or "cond" with these arguments; `run` computes it at once."""
+        """Records "foreach", "while_loop" or "cond" with these arguments; `run` computes it at once."""
         return in_loops[name](run, *args)
 
     def moved(self, array: NDArray, ctx: Context) -> NDArray:
-        """Notes a copy on another context, which is the identity in a graph."""
+        """Records a copy on another context, which is the identity in a graph."""
         def compute() -> list[NDArray]:
             return [wrap(moved(array._read(), ctx.jax_device), ctx, type(array))]
         copy = wrap(Later(compute, [(array.shape, array._chunk.dtype)]).promises[0], ctx, type(array))
@@ -134,13 +135,13 @@ class Recorder:
         return copy
 
     def reshaped(self, array: NDArray, shape: Sequence[int], reverse: bool) -> NDArray:
-        """Notes a classic reshape."""
+        """Records a classic reshape."""
         op = registry.get("Reshape")
         kernel = prepare(op, op.parse({"shape": tuple(shape), "reverse": reverse}), 1, state.training)
         return self.call(kernel, [array], (), None, None)
 
     def detached(self, array: NDArray) -> NDArray:
-        """Notes that gradients end here."""
+        """Records that no gradient passes this array."""
         op = registry.get("BlockGrad")
         return self.call(prepare(op, op.parse({}), 1, state.training), [array], (), None, None)
 
@@ -153,7 +154,7 @@ class Recorder:
         return _results(self._outside(lambda: invoke(kernel, arrays, extras, None, ctx)))
 
     def _outside(self, compute: Callable[[], Any]) -> Any:
-        """Returns what a function computes when nothing is noted."""
+        """Returns the result of a function with recording turned off."""
         state.recorder = None
         try:
             return compute()
@@ -175,7 +176,7 @@ class Recorder:
         """Returns the elements that a key selects, by operators that do not depend on the array's size.
 
         Raises:
-            TypeError: a graph cannot have such a key.
+            TypeError: graphs do not support the key.
             IndexError: there are too many indices.
         """
         kind, shape = type(array), array.shape
@@ -275,12 +276,12 @@ def _by_arrays(array: object, items: list[Any]) -> Any:
 
 # ---------------------------------------------------------------- a thread's mode
 def is_recording() -> bool:
-    """Returns whether this thread's calls are noted in graphs."""
+    """Returns whether the calls of this thread are recorded in graphs."""
     return state.recorder is not None
 
 
 def set_recording(active: bool) -> bool:
-    """Turns deferred compute of this thread on or off; returns what it was."""
+    """Turns deferred compute of this thread on or off; returns the previous state."""
     before = state.recorder is not None
     state.recorder = (state.recorder or Recorder()) if active else None
     return before
@@ -299,15 +300,15 @@ def recording(active: bool = True) -> Iterator[None]:
 
 # ---------------------------------------------------------------- arrays and their places
 def associate(array: NDArray, entry: Entry) -> None:
-    """Notes an array's place in a graph."""
+    """Stores the position of an array in a graph."""
     _entries.setdefault(array._chunk, {})[array._view] = entry
 
 
 def entry_of(array: NDArray, by: str = "get_symbol") -> Entry:
-    """Returns an array's place in a graph.
+    """Returns the position of an array in a graph.
 
     Raises:
-        MXNetError: it has none, since it was made outside.
+        MXNetError: it has none, because it was created outside of `recording()`.
     """
     entry = _entries.get(array._chunk, {}).get(array._view)
     if entry is None:
@@ -319,27 +320,27 @@ def entry_of(array: NDArray, by: str = "get_symbol") -> Entry:
 
 
 def get_symbol(arrays: NDArray | Sequence[NDArray], sym_cls: type = Symbol) -> Any:
-    """Returns the graph that arrays were noted in, as a symbol with an output for each.
+    """Returns the graph in which arrays were recorded, as a symbol with an output for each array.
 
     Args:
         arrays: results of calls inside `recording()`, or variables.
         sym_cls: the class of the symbol.
 
     Raises:
-        MXNetError: an array is in no graph.
+        MXNetError: an array is not part of a graph.
     """
     return sym_cls([entry_of(a) for a in _results(arrays)])
 
 
 def set_variable(arrays: NDArray | Sequence[NDArray], variables: Symbol | Sequence[Symbol]) -> None:
-    """Has arrays stand for variables, at which graphs begin.
+    """Makes arrays represent variables, at which graphs begin.
 
     Args:
         arrays: an NDArray, or several.
         variables: a variable for each.
 
     Raises:
-        MXNetError: a symbol is no variable, or an array stands for another one already.
+        MXNetError: a symbol is not a variable, or an array already represents another one.
     """
     arrays = _results(arrays)
     variables = [variables] if isinstance(variables, Symbol) else list(variables)
@@ -356,7 +357,7 @@ def set_variable(arrays: NDArray | Sequence[NDArray], variables: Symbol | Sequen
 
 
 def clear(arrays: NDArray | Sequence[NDArray]) -> None:
-    """Forgets the graph behind arrays, with the places of all arrays in it."""
+    """Discards the graph behind arrays, and the positions of all arrays in it."""
     known = [_entries.get(a._chunk, {}).get(a._view) for a in _results(arrays)]
     roots = [entry for entry in known if entry is not None]
     nodes = set(map(id, topological(roots)))

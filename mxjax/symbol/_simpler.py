@@ -1,4 +1,4 @@
-"""Operators of `mx.np` as others that compute the same, for exporters that know these and not those."""
+"""Replacement of operators of `mx.np` by equivalent ones that an exporter supports."""
 
 from __future__ import annotations
 
@@ -216,15 +216,15 @@ _FORMS: dict[str, Callable[..., Symbol]] = {
 
 def simpler(outputs: Sequence[Entry], knows: Callable[[str], bool],
             infer: Callable[[Sequence[Entry]], tuple[Mapping[Any, Any], Mapping[Any, Any]]]) -> Sequence[Entry]:
-    """A graph in which others stand for operators that an exporter does not know, where there are such.
+    """Returns a graph in which operators that an exporter does not support are replaced if possible.
 
     Args:
-        outputs: the graph's outputs; the graph itself stays as it is.
-        knows: function(name of an operator) -> whether the exporter does.
+        outputs: the outputs of the graph, which is not modified.
+        knows: function(name of an operator) -> whether the exporter supports it.
         infer: function(outputs) -> (shapes, dtypes), by (id of a node, number of its output).
 
     Returns:
-        The new graph's outputs: the same ones where nothing is replaced.
+        The outputs of the new graph; the same ones if nothing is replaced.
 
     Raises:
         MXNetError: an operator's parameters have no simpler form.

@@ -24,16 +24,16 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: object, init_stat
     """Calls `body(slices of data, states) -> (outputs, new states)` along axis 0 of the data.
 
     Args:
-        body: function of symbols; it may use symbols from outside.
-        data: a symbol or nested list of symbols of equal length; all have to be used.
-        init_states: states before the first call, a symbol or nested list; all have to be used.
-        name: beginning of the graph's name.
+        body: function of symbols; it may use outer symbols.
+        data: a symbol or nested list of symbols of equal length; the body must use all of them.
+        init_states: states before the first call, a symbol or nested list; the body must use all of them.
+        name: prefix of the graph's name.
 
     Returns:
         (outputs stacked along a new axis 0, states after the last call), in the structures that `body` returned.
 
     Raises:
-        AssertionError: something is no symbol, an input is not used, or the states change their structure.
+        AssertionError: an argument is not a symbol, an input is not used, or the structure of the states changes.
 
     Example:
         >>> data, state = mx.sym.var("data"), mx.sym.var("state")
@@ -68,18 +68,18 @@ def while_loop(cond: Callable[..., Symbol], func: Callable[..., tuple[Any, Any]]
     """Calls `func(*loop_vars) -> (outputs, new loop_vars)` while `cond(*loop_vars)` is true.
 
     Args:
-        cond: function of symbols that returns one of a single element.
-        func: function of symbols; it may use symbols from outside.
+        cond: function of symbols that returns a symbol of a single element.
+        func: function of symbols; it may use outer symbols.
         loop_vars: a symbol or nested list, at least one symbol.
-        max_iterations: most calls; the length of the stacked outputs, whose rest is zero.
-        name: beginning of the graphs' names.
+        max_iterations: maximum number of calls, and the length of the stacked outputs, which are padded with zeros.
+        name: prefix of the graphs' names.
 
     Returns:
         (outputs stacked along a new axis 0, last loop_vars).
 
     Raises:
-        ValueError: there is no `max_iterations`, `loop_vars` is empty or its length changes, a variable is not used in
-            `func`, `cond` returns no symbol.
+        ValueError: `max_iterations` is missing, `loop_vars` is empty or its length changes, `func` does not use a
+            variable, or `cond` does not return a symbol.
     """
     if max_iterations is None:
         raise ValueError("max_iterations should be specified")
@@ -119,15 +119,15 @@ def while_loop(cond: Callable[..., Symbol], func: Callable[..., tuple[Any, Any]]
 
 
 def cond(pred: Symbol, then_func: Callable[[], Any], else_func: Callable[[], Any], name: str = "cond") -> Any:
-    """Returns `then_func()` where `pred` is true, else `else_func()`; only one of them is computed.
+    """Returns `then_func()` if `pred` is true, else `else_func()`; only one of them is computed.
 
     Args:
         pred: symbol of a single element.
-        then_func, else_func: functions that return symbols, as many, of equal shapes and dtypes.
-        name: beginning of the graphs' names.
+        then_func, else_func: functions that return the same number of symbols, of equal shapes and dtypes.
+        name: prefix of the graphs' names.
 
     Raises:
-        ValueError: `pred` has several outputs, or the branches differ in their number.
+        ValueError: `pred` has several outputs, or the branches have different numbers of outputs.
     """
     graphs = [_Body(f"{name}_{part}") for part in ("pred", "then", "else")]
     forms = []
@@ -228,7 +228,7 @@ def adamw_update(weight: Symbol, grad: Symbol, mean: Symbol, var: Symbol, rescal
                  eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0,
                  clip_gradient: float = -1, out: Symbol | None = None, name: str | None = None,
                  **kwargs: object) -> Symbol:
-    """Adam with decoupled weight decay; `rescale_grad` may be a symbol, whose 0 or NaN skips the update."""
+    """Adam update with decoupled weight decay; `rescale_grad` may be a symbol, where 0 or NaN skips the update."""
     return apply("_adamw_update", "_adamw_update", [weight, grad, mean, var, _scale(rescale_grad)], {
         "lr": lr, "eta": eta, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "wd": wd,
         "clip_gradient": clip_gradient, **kwargs}, name)
@@ -249,11 +249,12 @@ def rand_zipfian(true_classes: Symbol, num_sampled: int, range_max: int) -> tupl
 
     Args:
         true_classes: class numbers, a vector.
-        num_sampled: how many to draw.
+        num_sampled: number of classes to draw.
         range_max: number of classes.
 
     Returns:
-        (drawn classes int64, expected counts of the true classes, expected counts of the drawn ones; float64).
+        (drawn classes, int64; expected counts of the true classes, float64; expected counts of the drawn classes,
+        float64).
     """
     log_range = math.log(range_max + 1)
     drawn = apply("_random_uniform", "_random_uniform", [], {"low": 0, "high": log_range, "shape": (num_sampled,),

@@ -47,7 +47,7 @@ def normal(loc: Symbol | float = 0, scale: Symbol | float = 1, shape: ShapeLike 
 
 
 def randn(*shape: int, **kwargs: Any) -> Symbol:
-    """`normal` with the shape as arguments; without any, what the graph says."""
+    """Draws from the normal distribution, with the shape as arguments; without any, the graph determines the shape."""
     return normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), shape, **kwargs)
 
 
@@ -109,7 +109,7 @@ def categorical(data: Symbol, shape: ShapeLike | _NullType = _Null, get_prob: bo
 
 def _multinomial_of_2(n: Any = (1,), p: Any = ((1.0,),), shape: ShapeLike | _NullType = _Null,
                       dtype: DTypeLike | _NullType = "float32", **kwargs: object) -> Symbol:
-    """Draws how often each class comes; arguments as in MXNet 2's `mx.nd.random.multinomial`."""
+    """Draws the number of occurrences of each class; arguments as in MXNet 2's `mx.nd.random.multinomial`."""
     given = {k: v for k, v in {"shape": shape, "dtype": dtype, **kwargs}.items() if v is not _Null}
     name = given.pop("name", None)
     given.pop("ctx", None)
@@ -123,12 +123,12 @@ level.follow(lambda api: globals().update(multinomial=by_level[api]))
 
 def binomial(n: Symbol | float = 1, p: Symbol | float = 0.5, shape: ShapeLike | _NullType = _Null,
              dtype: DTypeLike | _NullType = _Null, **kwargs: object) -> Symbol:
-    """Draws how many of `n` trials succeed; arguments as in `mx.nd.random.binomial`."""
+    """Draws the number of successes in `n` trials; arguments as in `mx.nd.random.binomial`."""
     return _draw("binomial", {"n": n, "p": p}, shape, dtype, kwargs)
 
 
 def shuffle(data: Symbol, **kwargs: Any) -> Symbol:
-    """The array with its first axis in random order."""
+    """Shuffles the array along its first axis."""
     return apply("_shuffle", "_shuffle", [data], {}, kwargs.get("name"))
 
 

@@ -1,4 +1,4 @@
-"""Symbol: a graph of operators on named variables, to be inferred, bound and compiled."""
+"""Symbol: a graph of operators on named variables, for inference of shapes, binding and compilation."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ Arrays: TypeAlias = Sequence[NDArray | None] | dict[str, NDArray] | None
 class Symbol(_Base):
     """One or more outputs of a graph.
 
-    Symbols are made by `mx.sym.Variable` and operators (`mx.sym.FullyConnected(data, num_hidden=10)`), composed by
-    calling, inferred, bound to arrays (`simple_bind`), saved as JSON, and handed to plain JAX (`to_jax`).
+    Symbols are created by `mx.sym.Variable` and operators (`mx.sym.FullyConnected(data, num_hidden=10)`). They are
+    composed by calling, bound to arrays (`simple_bind`), saved as JSON, and converted to JAX functions (`to_jax`).
 
     Example:
         >>> a, b = mx.sym.Variable("a"), mx.sym.Variable("b")
@@ -73,7 +73,7 @@ class Symbol(_Base):
     numpy_semantics = False  # whether it is of `mx.sym.np`
 
     def __init__(self, handle: Any) -> None:
-        """Takes a list of entries (node, output number), or a pointer from a function of `mx.base._LIB`."""
+        """Wraps a list of entries (node, output number), or a pointer from a function of `mx.base._LIB`."""
         if isinstance(handle, ctypes.c_void_p):
             handle = taken(handle, Symbol)._outputs
         self._outputs: list[Entry] = list(handle or ())  # None: MXNet's pickles call `__setstate__` next
@@ -132,7 +132,7 @@ class Symbol(_Base):
         return _shown(self._outputs[0][0].attrs)
 
     def attr_dict(self) -> dict[str, dict[str, str]]:
-        """Attributes of every node that has some, by node name; nodes of one name share an entry."""
+        """Attributes of all nodes that have any, by node name; nodes with the same name share an entry."""
         result: dict[str, dict[str, str]] = {}
         for node in topological(self._outputs):
             if node.attrs:
@@ -140,7 +140,7 @@ class Symbol(_Base):
         return result
 
     def _set_attr(self, **kwargs: str) -> None:
-        """Sets attributes of the node; values are text."""
+        """Sets attributes of the node; values are strings."""
         node = self._single("_set_attr")
         for key, value in kwargs.items():
             if not isinstance(value, str):
@@ -187,7 +187,7 @@ class Symbol(_Base):
 
     @property
     def num_outputs(self) -> int:
-        """The number of outputs, also where `len` is refused because the symbol stands for an array."""
+        """The number of outputs, even if `len` is not available because the symbol stands for an array."""
         return len(self._outputs)
 
     def __iter__(self) -> Iterator[Symbol]:
@@ -195,7 +195,7 @@ class Symbol(_Base):
         return iter(self.singles())
 
     def singles(self) -> list[Self]:
-        """Returns each output as a symbol, also where iteration is refused because the symbol stands for an array."""
+        """Returns each output as a symbol, even if the symbol stands for an array and so cannot be iterated."""
         return [type(self)([entry]) for entry in self._outputs]
 
     def __contains__(self, value: object) -> bool:
@@ -215,7 +215,7 @@ class Symbol(_Base):
 
     # ------------------------------------------------------------ composition
     def __call__(self, *args: Symbol, **kwargs: object) -> Symbol:
-        """A copy in which variables are replaced by other symbols, by position or by name."""
+        """Returns a copy in which variables are replaced by other symbols, by position or by name."""
         result = copy.copy(self)
         result._compose(*args, **kwargs)
         return result
@@ -263,7 +263,7 @@ class Symbol(_Base):
         return type(self)([(copied[id(n)], i) for n, i in self._outputs])
 
     def renamed(self, names: dict[str, str]) -> Symbol:
-        """Returns a copy whose variables have other names: those that `names` has for them."""
+        """Returns a copy whose variables are renamed by `names`."""
         made = copy.copy(self)
         for node in topological(made._outputs):
             if node.op is None:
@@ -282,18 +282,18 @@ class Symbol(_Base):
 
     # ------------------------------------------------------------ inference
     def infer_shape(self, *args: ShapeLike | None, **kwargs: ShapeLike | None) -> tuple:
-        """Shapes of arguments, outputs and auxiliary states out of the known ones.
+        """Infers the shapes of arguments, outputs and auxiliary states from the known ones.
 
         Args:
             args, kwargs: shapes in the order of `list_arguments`, or by name. 0 is an unknown dimension (-1 under
                 NumPy shape semantics), () or None an unknown shape.
 
         Returns:
-            Three lists of tuples; (None, None, None) where something stays unknown.
+            Three lists of tuples; (None, None, None) if a shape stays unknown.
 
         Raises:
-            MXNetError: the shapes contradict each other, or are of no input of the symbol. As MXNet does, this prints
-                the given shapes.
+            MXNetError: the shapes contradict each other, or a name is not an input of the symbol. As in MXNet, the
+                given shapes are printed.
         """
         try:
             self._check_names("infer_shape", args, kwargs)
@@ -313,12 +313,12 @@ class Symbol(_Base):
         return result
 
     def infer_shape_partial(self, *args: ShapeLike | None, **kwargs: ShapeLike | None) -> tuple:
-        """As `infer_shape`, but what is unknown stays in the lists as 0 / () (-1 / None under NumPy semantics)."""
+        """Like `infer_shape`, but unknown shapes appear in the lists as 0 / () (-1 / None under NumPy semantics)."""
         self._check_names("infer_shape_partial", args, kwargs)
         return self._infer_shape(args, kwargs)
 
     def _check_names(self, what: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        """Raises MXNetError where something is said of an input that the symbol does not have."""
+        """Raises MXNetError if a name is not an input of the symbol."""
         graph = self._lower()
         unknown = [n for n in kwargs if n not in graph.args and n not in graph.aux] if kwargs else \
             args[len(graph.args):]
@@ -346,13 +346,13 @@ class Symbol(_Base):
                 [_public_shape(shapes[id(n), 0]) for n in graph.aux_nodes])
 
     def infer_type(self, *args: DTypeLike, **kwargs: DTypeLike) -> tuple:
-        """dtypes (NumPy classes) of arguments, outputs and auxiliary states out of the known ones.
+        """Infers the dtypes (NumPy classes) of arguments, outputs and auxiliary states from the known ones.
 
         Returns:
-            Three lists; (None, None, None) where something stays unknown.
+            Three lists; (None, None, None) if a dtype stays unknown.
 
         Raises:
-            MXNetError: the dtypes contradict each other, or are of no input of the symbol.
+            MXNetError: the dtypes contradict each other, or a name is not an input of the symbol.
         """
         result = self.infer_type_partial(*args, **kwargs)
         if any(t is None for part in result for t in part):
@@ -360,7 +360,7 @@ class Symbol(_Base):
         return result
 
     def infer_type_partial(self, *args: DTypeLike, **kwargs: DTypeLike) -> tuple:
-        """As `infer_type`, but what is unknown stays in the lists as None."""
+        """Like `infer_type`, but unknown dtypes appear in the lists as None."""
         graph = self._lower()
         if args and kwargs:
             raise ValueError("Can only specify known argument types either by positional or kwargs way.")
@@ -375,15 +375,15 @@ class Symbol(_Base):
 
     # ------------------------------------------------------------ files
     def tojson(self, remove_amp_cast: bool = True) -> str:
-        """The graph as JSON text that MXNet 1.9.1 reads."""
+        """The graph as JSON text that MXNet 1.9.1 can load."""
         return json_format.dumps(self._outputs, remove_amp_cast)
 
     def save(self, fname: str | os.PathLike, remove_amp_cast: bool = True) -> None:
         """Writes `tojson()` to a file.
 
         Raises:
-            TypeError: `fname` is no path.
-            MXNetError: the file cannot be written; what was there is there still.
+            TypeError: `fname` is not a path.
+            MXNetError: the file cannot be written; an existing file is unchanged.
         """
         if not isinstance(fname, (str, os.PathLike)):
             raise TypeError("fname need to be string")
@@ -420,19 +420,19 @@ class Symbol(_Base):
         """Binds the symbol to arrays.
 
         Args:
-            ctx: where it runs.
+            ctx: context to run on.
             args: arrays of all arguments, a list in order or a dictionary.
             args_grad: arrays for gradients, a list (None: no gradient) or a dictionary.
-            grad_req: "write", "add" or "null": one for all, a list or a dictionary.
+            grad_req: "write", "add" or "null": one value for all arguments, a list or a dictionary.
             aux_states: arrays of the auxiliary states.
             group2ctx: context of each `ctx_group`.
-            shared_exec: an executor whose compiled programs and memory may be shared.
+            shared_exec: an executor with which to share compiled programs and memory.
 
         Returns:
             An `mx.executor.Executor`.
 
         Raises:
-            MXNetError, ValueError, TypeError: an array is missing or does not fit.
+            MXNetError, ValueError, TypeError: an array is missing or does not match.
         """
         symbol = backends.for_binding(self)
         graph = symbol._lower()
@@ -446,18 +446,18 @@ class Symbol(_Base):
                     group2ctx: dict[str, Context] | None = None, shared_arg_names: Sequence[str] | None = None,
                     shared_exec: Executor | None = None, shared_buffer: dict[str, NDArray] | None = None,
                     **kwargs: ShapeLike) -> Any:
-        """Makes arrays for all arguments, gradients and auxiliary states and binds the symbol to them.
+        """Allocates arrays for all arguments, gradients and auxiliary states, and binds the symbol to them.
 
         Args:
             ctx, grad_req, group2ctx: as in `bind`.
             type_dict: dtypes of arguments by name.
             stype_dict: storage types of arguments by name.
-            shared_arg_names, shared_exec: arguments whose arrays are taken from another executor.
-            shared_buffer: arrays by name that are used (and filled) where they are large enough.
-            kwargs: shapes of arguments by name; what is no shape is ignored.
+            shared_arg_names, shared_exec: arguments that use the arrays of another executor.
+            shared_buffer: arrays by name, which are reused if they are large enough; new arrays are added.
+            kwargs: shapes of arguments by name; other values are ignored.
 
         Raises:
-            MXNetError: shapes cannot be worked out, or contradict each other.
+            MXNetError: shapes cannot be inferred, or contradict each other.
         """
         return Executor._simple(backends.for_binding(self), chosen(ctx), grad_req, type_dict or {},
                                 stype_dict or {}, group2ctx, shared_arg_names, shared_exec, shared_buffer,
@@ -475,17 +475,17 @@ class Symbol(_Base):
 
     def plan(self, on: str, train: str | None = None, dtype: DTypeLike = "float32", batch: int | str | None = None,
              **shapes: Sequence[int]) -> Plan:
-        """Returns the plan of this graph on devices, which need not be here: its memory, time and parts.
+        """Returns the plan of this graph on devices, which need not be present: its memory, time and parts.
 
         Args:
             on: the devices: "h100", "h200", "a100", "l4", "h100x8"; "v5e:1x1" ... "v5e:16x16", "v6e:2x2" ...
-            train: "sgd" (with momentum) or "adam" for a step of training; None for a prediction.
-            dtype: of the inputs, and what follows from it.
-            batch: another length of the inputs' first axis, or "largest": what a device has room for.
-            shapes: of the inputs, those of all devices together; devices share the first axis.
+            train: "sgd" (with momentum) or "adam" for a training step; None for inference.
+            dtype: dtype of the inputs and of everything inferred from them.
+            batch: another size of the inputs' first axis, or "largest" for the largest that fits a device.
+            shapes: shapes of the inputs over all devices; the first axis is divided among them.
 
         Returns:
-            Memory of a device, operations, bytes moved, launches, collectives, and a roofline of the time.
+            Memory of a device, operations, bytes moved, launches, collectives, and a roofline estimate of the time.
 
         Raises:
             MXNetError: shapes are missing; the devices are unknown, or their compiler (mxjax[cuda12], mxjax[cuda13],
@@ -498,7 +498,7 @@ class Symbol(_Base):
         return plan_of(self, on, shapes, train=train, dtype=dtype, batch=batch)
 
     def gradient(self, wrt: object) -> Symbol:
-        """Not there, as in MXNet 1.9.1.
+        """Not available, as in MXNet 1.9.1.
 
         Raises:
             MXNetError: always; use `bind` and `backward`, or `to_jax` and `jax.grad`.
@@ -510,17 +510,17 @@ class Symbol(_Base):
                      ctx: Context | None = None, shape_dict: Mapping[str, ShapeLike] | None = None,
                      type_dict: dict[str, DTypeLike] | None = None, stype_dict: dict[str, str] | None = None,
                      skip_infer: bool = False, **kwargs: object) -> Symbol:
-        """The graph as a backend wants it; XLA ("default") takes it as it is.
+        """Returns the graph transformed for a backend; "default" (XLA) leaves it unchanged.
 
         Args:
-            backend: name of a backend, see `register_backend`; an unknown one is logged, and the graph stays.
+            backend: name of a backend, see `register_backend`; an unknown one is logged, and the graph is unchanged.
             args, aux: arrays by name; a backend may add and remove some.
-            ctx, shape_dict, type_dict, stype_dict, skip_infer: what MXNet's backends ask for.
+            ctx, shape_dict, type_dict, stype_dict, skip_infer: options of MXNet's backends.
             kwargs: options of the backend.
 
         Raises:
-            TypeError: `backend` is no text.
-            RuntimeError: the backend made parameters, and there is no dictionary for them.
+            TypeError: `backend` is not a string.
+            RuntimeError: the backend created parameters, and there is no dictionary to store them.
         """
         if not isinstance(backend, str):
             raise TypeError(f"the name of a backend must be a str, got {type(backend).__name__}")
@@ -530,7 +530,7 @@ class Symbol(_Base):
         """`optimize_for` without arrays and options.
 
         Raises:
-            MXNetError: there is no such backend.
+            MXNetError: the backend is unknown.
         """
         backends.find(backend)
         return self.optimize_for(backend)
@@ -629,16 +629,16 @@ def Variable(name: str, attr: dict[str, str] | None = None, shape: ShapeLike | N
 
     Args:
         name: its name.
-        attr: further attributes, text.
+        attr: further attributes; values are strings.
         shape, dtype: known shape (0: unknown dimension) and dtype.
         lr_mult, wd_mult: multipliers of learning rate and weight decay.
         init: an initializer, or its JSON text.
         stype: storage type.
-        profiler_scope: the scope that a profile counts its memory in.
+        profiler_scope: the scope for its memory in profiles.
         kwargs: attributes of the form __name__.
 
     Raises:
-        TypeError: the name is no text.
+        TypeError: the name is not a string.
         ValueError: an attribute's name is not of the form __name__.
     """
     if not isinstance(name, str):
@@ -666,10 +666,10 @@ var = Variable
 
 
 def Group(symbols: Sequence[Symbol], create_fn: Callable = Symbol) -> Symbol:  # noqa: N802
-    """A symbol with the outputs of several.
+    """A symbol with the outputs of several symbols.
 
     Raises:
-        TypeError: something is no symbol.
+        TypeError: an argument is not a symbol.
     """
     if not symbols or any(not isinstance(s, Symbol) for s in symbols):
         raise TypeError("Expected a list of symbols as input")
@@ -677,10 +677,10 @@ def Group(symbols: Sequence[Symbol], create_fn: Callable = Symbol) -> Symbol:  #
 
 
 def load(fname: str | os.PathLike) -> Symbol:
-    """A symbol from a JSON file of any MXNet version.
+    """Loads a symbol from a JSON file of any MXNet version.
 
     Raises:
-        TypeError: `fname` is no path.
+        TypeError: `fname` is not a path.
         MXNetError: the file is damaged; the message names it and the node.
     """
     if not isinstance(fname, (str, os.PathLike)):
@@ -690,11 +690,11 @@ def load(fname: str | os.PathLike) -> Symbol:
 
 
 def load_json(json_str: str) -> Symbol:
-    """A symbol from JSON text of any MXNet version.
+    """Loads a symbol from JSON text of any MXNet version.
 
     Raises:
-        TypeError: not text.
-        MXNetError: the text holds no graph.
+        TypeError: the argument is not a string.
+        MXNetError: the text does not describe a graph.
     """
     if not isinstance(json_str, str):
         raise TypeError("json_str need to be string")
@@ -761,7 +761,7 @@ def _text(op: registry.Op, key: str, value: object, canonical: dict[str, Any]) -
 
 
 def _numbered(op: registry.Op, entries: list[Entry], named: dict[str, Symbol], given: Any) -> list[Entry | None]:
-    """Inputs of an operator of any number of them, by position and as arg0, arg1, ...; None where one is missing.
+    """Inputs of an operator of any number of them, by position and as arg0, arg1, ...; None if one is missing.
 
     given: how many the user says there are, if at all.
     """

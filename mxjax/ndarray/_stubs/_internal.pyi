@@ -428,13 +428,13 @@ def _arange(
     start: float = ..., stop: float | None = ..., step: float = ..., repeat: int = ..., infer_range: bool = ...,
     ctx: str = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """start, start + step, ... up to stop (not included), each `repeat` times; without stop from 0 to start."""
+    """Evenly spaced values from start up to stop (exclusive), each `repeat` times; without stop, from 0 to start."""
 
 def _backward_gather_nd(
     data: NDArray | None = ..., indices: NDArray | None = ..., shape: int | Sequence[int] = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Zeros of this shape with the data added at indices (as in gather_nd)."""
+    """Adds the data at indices (as in gather_nd) of an array of zeros of the given shape."""
 
 def _cond(
     *data: NDArray | Sequence[NDArray], num_args: int = ..., num_outputs: int = ...,
@@ -506,14 +506,15 @@ def _contrib_MultiBoxDetection(
     variances: Sequence[float] = ..., nms_topk: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Detections out of the predictions for prior boxes, after non-maximum suppression."""
+    """Detections from the predictions for prior boxes, after non-maximum suppression."""
 
 def _contrib_MultiBoxPrior(
     data: NDArray | None = ..., sizes: Sequence[float] = ..., ratios: Sequence[float] = ..., clip: bool = ...,
     steps: Sequence[float] = ..., offsets: Sequence[float] = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Prior boxes (1, H * W * (sizes + ratios - 1), 4) by relative corners at each place of data (N, C, H, W)."""
+    """Prior boxes (1, H * W * (sizes + ratios - 1), 4), as relative corners, at each position of data (N, C, H,
+    W)."""
 
 def _contrib_MultiBoxTarget(
     anchor: NDArray | None = ..., label: NDArray | None = ..., cls_pred: NDArray | None = ...,
@@ -536,7 +537,7 @@ def _contrib_PSROIPooling(
     pooled_size: int = ..., group_size: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Averages of the parts of regions of interest, each from channels of its own (R-FCN, arXiv:1605.06409)."""
+    """Averages of the parts of regions of interest, each from its own channels (R-FCN, arXiv:1605.06409)."""
 
 def _contrib_Proposal(
     cls_prob: NDArray | None = ..., bbox_pred: NDArray | None = ..., im_info: NDArray | None = ...,
@@ -578,13 +579,13 @@ def _contrib_allclose(
     a: NDArray | None = ..., b: NDArray | None = ..., rtol: float = ..., atol: float = ..., equal_nan: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """1 where all of |a - b| <= atol + rtol·|b|, else 0. a, b: one shape -> () uint8."""
+    """1 if |a - b| <= atol + rtol·|b| for all elements, else 0. a, b: one shape -> () uint8."""
 
 def _contrib_arange_like(
     data: NDArray | None = ..., start: float = ..., step: float = ..., repeat: int = ..., ctx: str = ...,
     axis: int | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """start, start + step, ... in the shape and dtype of the data, or as a vector as long as one of its axes."""
+    """Evenly spaced values in the shape and dtype of the data, or as a vector of the length of one of its axes."""
 
 def _contrib_bipartite_matching(
     data: NDArray | None = ..., is_ascend: bool = ..., threshold: float = ..., topk: int = ...,
@@ -596,14 +597,14 @@ def _contrib_boolean_mask(
     data: NDArray | None = ..., index: NDArray | None = ..., axis: int = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The rows of data where the vector `index` is nonzero; how many depends on its values."""
+    """Selects the rows of data where the vector `index` is nonzero; their number depends on its values."""
 
 def _contrib_box_decode(
     data: NDArray | None = ..., anchors: NDArray | None = ..., std0: float = ..., std1: float = ..., std2: float = ...,
     std3: float = ..., clip: float = ..., format: Literal['corner', 'center'] = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Boxes by corners out of predicted offsets data (B, N, 4) from anchors (1, N, 4); gradients are zero."""
+    """Decodes predicted offsets data (B, N, 4) from anchors (1, N, 4) to boxes as corners; gradients are zero."""
 
 def _contrib_box_encode(
     samples: NDArray | None = ..., matches: NDArray | None = ..., anchors: NDArray | None = ...,
@@ -637,13 +638,13 @@ def _contrib_count_sketch(
     data: NDArray | None = ..., h: NDArray | None = ..., s: NDArray | None = ..., out_dim: int = ...,
     processing_batch_size: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Sums of signed values: element i of the last axis of data is added, times s[i], at place h[i]."""
+    """Sums of signed values: element i of the last axis of data, times s[i], is added at index h[i]."""
 
 def _contrib_dequantize(
     data: NDArray | None = ..., min_range: NDArray | None = ..., max_range: NDArray | None = ...,
     out_type: Literal['float32'] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The floats that integers (int8 or uint8) stand for."""
+    """Converts integers (int8 or uint8) back to the floats that they represent."""
 
 def _contrib_dgl_adjacency(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -683,7 +684,7 @@ def _contrib_dynamic_reshape(
     data: NDArray | None = ..., shape: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The same elements in the shape that a vector says, with the codes of `Reshape`."""
+    """Changes the shape to that in a vector, with the codes of `Reshape`."""
 
 def _contrib_edge_id(
     data: NDArray | None = ..., u: NDArray | None = ..., v: NDArray | None = ...,
@@ -695,7 +696,7 @@ def _contrib_fft(
     data: NDArray | None = ..., compute_size: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The Fourier transform along the last axis, twice as long: real and imaginary parts in turn."""
+    """The Fourier transform along the last axis; real and imaginary parts alternate, which doubles its length."""
 
 def _contrib_getnnz(
     data: NDArray | None = ..., axis: int | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -707,7 +708,7 @@ def _contrib_gradientmultiplier(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The data itself; its gradient is multiplied by `scalar` (negative: gradient reversal, arXiv:1409.7495)."""
+    """Returns the data; multiplies its gradient by `scalar` (if negative: gradient reversal, arXiv:1409.7495)."""
 
 def _contrib_group_adagrad_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., history: NDArray | None = ..., lr: float = ...,
@@ -727,19 +728,19 @@ def _contrib_ifft(
     data: NDArray | None = ..., compute_size: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The real part of the inverse of `fft`, without the division by the length."""
+    """The real part of the inverse of `fft`, without division by the length."""
 
 def _contrib_index_array(
     data: NDArray | None = ..., axes: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Every element's own position, int64: (...) -> (..., number of axes)."""
+    """The coordinates of each element, int64: (...) -> (..., number of axes)."""
 
 def _contrib_index_copy(
     old_tensor: NDArray | None = ..., index_vector: NDArray | None = ..., new_tensor: NDArray | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """old_tensor with the rows at `index_vector` replaced by those of new_tensor."""
+    """Returns old_tensor with the rows at `index_vector` replaced by those of new_tensor."""
 
 def _contrib_interleaved_matmul_encdec_qk(
     queries: NDArray | None = ..., keys_values: NDArray | None = ..., heads: int = ...,
@@ -751,7 +752,7 @@ def _contrib_interleaved_matmul_encdec_valatt(
     keys_values: NDArray | None = ..., attention: NDArray | None = ..., heads: int = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The encoder's values, weighted by attention."""
+    """Sums of the encoder's values, weighted by attention."""
 
 def _contrib_interleaved_matmul_selfatt_qk(
     queries_keys_values: NDArray | None = ..., heads: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -763,7 +764,7 @@ def _contrib_interleaved_matmul_selfatt_valatt(
     queries_keys_values: NDArray | None = ..., attention: NDArray | None = ..., heads: int = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The values, weighted by attention."""
+    """Sums of the values, weighted by attention."""
 
 def _contrib_quadratic(
     data: NDArray | None = ..., a: float = ..., b: float = ..., c: float = ...,
@@ -775,19 +776,20 @@ def _contrib_quantize(
     data: NDArray | None = ..., min_range: NDArray | None = ..., max_range: NDArray | None = ...,
     out_type: Literal['int8', 'uint8'] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
-    """data (float32) as integers for the range [min_range, max_range]; returns the range as well."""
+    """Quantizes data (float32) for the range [min_range, max_range]; returns the range as well."""
 
 def _contrib_quantize_asym(
     data: NDArray | None = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
-    """data (float32) as uint8: data * scale + shift, for the calibrated range or its own; with scale and shift."""
+    """Quantizes float32 data to uint8: data * scale + shift, for the calibrated range or its own; returns all
+    three."""
 
 def _contrib_quantize_v2(
     data: NDArray | None = ..., out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
-    """data (float32) as integers for the calibrated range, or its own; returns the range as well."""
+    """Quantizes data (float32) for the calibrated range, or its own; returns the range as well."""
 
 def _contrib_quantized_act(
     data: NDArray | None = ..., min_data: NDArray | None = ..., max_data: NDArray | None = ...,
@@ -901,7 +903,7 @@ def _contrib_requantize(
     out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
-    """int32 results as 8-bit integers for the calibrated range, or that of the values; returns the range as well."""
+    """Requantizes int32 results to 8 bits, for the calibrated range or that of the values; with the range."""
 
 def _contrib_round_ste(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -917,19 +919,19 @@ def _contrib_sldwin_atten_context(
     score: NDArray | None = ..., value: NDArray | None = ..., dilation: NDArray | None = ..., w: int = ...,
     symmetric: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Sums of the values in a window around each place, weighted by score."""
+    """Sums of the values in a window around each position, weighted by score."""
 
 def _contrib_sldwin_atten_mask_like(
     score: NDArray | None = ..., dilation: NDArray | None = ..., valid_length: NDArray | None = ..., w: int = ...,
     symmetric: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """1 where query and key are in the sequence, else 0, in the shape and dtype of score."""
+    """A mask of the scores: 1 where query and key are in the sequence, else 0, in the shape and dtype of score."""
 
 def _contrib_sldwin_atten_score(
     query: NDArray | None = ..., key: NDArray | None = ..., dilation: NDArray | None = ..., w: int = ...,
     symmetric: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Products of each query with the keys in a window around it, not scaled."""
+    """Unscaled products of each query and the keys in a window around it."""
 
 def _copyto(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -941,13 +943,13 @@ def _crop_assign(
     end: int | Sequence[int] = ..., step: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """lhs with a slice of it (as in `slice`) replaced by rhs."""
+    """Returns lhs with a slice (as in `slice`) replaced by rhs."""
 
 def _crop_assign_scalar(
     data: NDArray | None = ..., scalar: float = ..., begin: int | Sequence[int] = ..., end: int | Sequence[int] = ...,
     step: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """data with a slice of it (as in `slice`) filled with a number."""
+    """Returns data with a slice (as in `slice`) filled with a number."""
 
 def _cvcopyMakeBorder(
     data: NDArray | None = ..., top: int = ..., bot: int = ..., left: int = ..., right: int = ..., type: int = ...,
@@ -1003,19 +1005,19 @@ def _histogram(
     data: NDArray | None = ..., bins: NDArray | None = ..., bin_cnt: int | None = ...,
     range: Sequence[float] | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
-    """Returns how many values fall between each two neighbours of `bins`, the last one included, and the bins."""
+    """Counts the values between adjacent edges in `bins`, including the last edge; also returns the edges."""
 
 def _identity_with_attr_like_rhs(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """lhs; rhs only says which shape it has."""
+    """Returns lhs unchanged; rhs only defines its shape."""
 
 def _image_adjust_lighting(
     data: NDArray | None = ..., alpha: Sequence[float] = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Adds colour along the principal components of ImageNet's colours (AlexNet); alpha: three numbers."""
+    """Adds colours along the principal components of the ImageNet colours (AlexNet); alpha: three numbers."""
 
 def _image_crop(
     data: NDArray | None = ..., x: int = ..., y: int = ..., width: int = ..., height: int = ...,
@@ -1084,7 +1086,7 @@ def _image_random_lighting(
     data: NDArray | None = ..., alpha_std: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """`adjust_lighting` with normally distributed numbers of this standard deviation."""
+    """`adjust_lighting` with random normal numbers of the given standard deviation."""
 
 def _image_random_resized_crop(
     data: NDArray | None = ..., width: int = ..., height: int = ..., area: Sequence[float] = ...,
@@ -1108,7 +1110,7 @@ def _image_resize(
 def _image_to_tensor(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Images (..., height, width, channel) in [0, 255] as float32 tensors (..., channel, height, width) in [0, 1]."""
+    """Converts images (..., height, width, channel), 0 to 255, to float32 (..., channel, height, width), 0 to 1."""
 
 def _linalg_det(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -1118,13 +1120,13 @@ def _linalg_det(
 def _linalg_extractdiag(
     A: NDArray | None = ..., offset: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """A diagonal: (..., n, n) -> (..., n - |offset|)."""
+    """Extracts a diagonal: (..., n, n) -> (..., n - |offset|)."""
 
 def _linalg_extracttrian(
     A: NDArray | None = ..., offset: int = ..., lower: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """A triangle as a vector: (..., n, n) -> (..., m(m + 1)/2), m = n - |offset|."""
+    """Extracts a triangle as a vector: (..., n, n) -> (..., m(m + 1)/2), m = n - |offset|."""
 
 def _linalg_gelqf(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -1136,29 +1138,29 @@ def _linalg_gemm(
     transpose_b: bool = ..., alpha: float = ..., beta: float = ..., axis: int = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """alpha · op(A) · op(B) + beta · C; op may transpose. `axis` holds the rows, the last axis the columns."""
+    """alpha · op(A) · op(B) + beta · C; op may transpose. Rows are along `axis`, columns along the last axis."""
 
 def _linalg_gemm2(
     A: NDArray | None = ..., B: NDArray | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     alpha: float = ..., axis: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """alpha · op(A) · op(B); op may transpose. `axis` holds the rows, the last axis the columns."""
+    """alpha · op(A) · op(B); op may transpose. Rows are along `axis`, columns along the last axis."""
 
 def _linalg_inverse(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The inverse. Singular matrices are refused (see `potrf`)."""
+    """The inverse. Singular matrices raise an error (see `potrf`)."""
 
 def _linalg_makediag(
     A: NDArray | None = ..., offset: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Matrices with this diagonal: (..., n) -> (..., n + |offset|, n + |offset|)."""
+    """Creates matrices with the given diagonal: (..., n) -> (..., n + |offset|, n + |offset|)."""
 
 def _linalg_maketrian(
     A: NDArray | None = ..., offset: int = ..., lower: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Triangular matrices out of vectors: the inverse of extracttrian, zeros elsewhere."""
+    """Creates triangular matrices from vectors: the inverse of extracttrian, with zeros elsewhere."""
 
 def _linalg_potrf(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -1168,7 +1170,7 @@ def _linalg_potrf(
 def _linalg_potri(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The inverse of a matrix out of its Cholesky factor (see `potrf`)."""
+    """The inverse of a matrix, computed from its Cholesky factor (see `potrf`)."""
 
 def _linalg_slogdet(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -1183,7 +1185,7 @@ def _linalg_sumlogdiag(
 def _linalg_syevd(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
-    """Eigenvectors U (rows) and eigenvalues L, rising, of symmetric matrices: A = Uᵀ · diag(L) · U."""
+    """Eigenvectors U (rows) and eigenvalues L, ascending, of symmetric matrices: A = Uᵀ · diag(L) · U."""
 
 def _linalg_syrk(
     A: NDArray | None = ..., transpose: bool = ..., alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -1195,19 +1197,20 @@ def _linalg_trmm(
     A: NDArray | None = ..., B: NDArray | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
     alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`); op may transpose."""
+    """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`), where op optionally transposes."""
 
 def _linalg_trsm(
     A: NDArray | None = ..., B: NDArray | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
     alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """X with op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`); op may transpose."""
+    """Solves op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`), where op optionally
+    transposes."""
 
 def _linspace(
     start: float = ..., stop: float = ..., num: int = ..., endpoint: bool = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """`num` evenly spaced numbers from start to stop, which is the last of them unless `endpoint` is off."""
+    """`num` evenly spaced numbers from start to stop, which is the last one unless `endpoint` is False."""
 
 def _mp_adabelief_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., mean: NDArray | None = ..., var: NDArray | None = ...,
@@ -1370,7 +1373,7 @@ def _np_moveaxis(
     a: NDArray | None = ..., source: int | Sequence[int] = ..., destination: int | Sequence[int] = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Axes moved to other positions; the others keep their order."""
+    """Moves axes to other positions; the others keep their order."""
 
 def _np_prod(
     a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., keepdims: bool = ...,
@@ -1382,25 +1385,27 @@ def _np_repeat(
     data: NDArray | None = ..., repeats: int = ..., axis: int | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Each element repeated, along an axis or in the flattened array; not at all: an array of shape (0,)."""
+    """Repeats each element, along an axis or in the flattened array; zero repeats result in an array of shape
+    (0,)."""
 
 def _np_reshape(
     a: NDArray | None = ..., newshape: int | Sequence[int] = ..., order: str = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The same elements in another shape; one dimension may be -1."""
+    """Changes the shape; one dimension may be -1, which is inferred."""
 
 def _np_roll(
     data: NDArray | None = ..., shift: int | Sequence[int] | None = ..., axis: int | Sequence[int] | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Elements moved along axes, those that leave come in at the other end (axis None: of the flattened array)."""
+    """Rolls the elements along axes (None: of the flattened array); those beyond the end reappear at the
+    beginning."""
 
 def _np_squeeze(
     a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Without axes of size 1: all of them, or those given."""
+    """Removes axes of size 1: all of them, or the given ones."""
 
 def _np_sum(
     a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., keepdims: bool = ...,
@@ -1418,7 +1423,7 @@ def _np_transpose(
     a: NDArray | None = ..., axes: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The axes in another order (None: reversed)."""
+    """Permutes the axes (None: reverses them)."""
 
 def _npi_Custom(*data: NDArray | Sequence[NDArray], **kwargs: Any) -> NDArray | list[NDArray]:
     """Runs the custom operator registered as `op_type`; further arguments are passed to its property class."""
@@ -1442,7 +1447,7 @@ def _npi_advanced_indexing(
     data: NDArray | None = ..., indices: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Rows of an array by an array of their numbers, as `x[indices]`; MXNet 2."""
+    """Selects rows of an array by an array of indices, as `x[indices]`; MXNet 2."""
 
 def _npi_advanced_indexing_multiple(
     data: NDArray | None = ..., indices: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -1454,25 +1459,25 @@ def _npi_all_finite(
     data: NDArray | None = ..., init_output: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """1 where no value is infinite or NaN, else 0 -> (1,) float32; see `multi_all_finite`."""
+    """Checks that all values are finite: 1 if so, else 0 -> (1,) float32; see `multi_all_finite`."""
 
 def _npi_amp_cast(
     data: NDArray | None = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """A cast among float32, float16 and bfloat16 for mixed precision; other dtypes stay as they are."""
+    """Casts between float32, float16 and bfloat16 for mixed precision; other dtypes are unchanged."""
 
 def _npi_amp_multicast(
     *data: NDArray | Sequence[NDArray], num_outputs: int = ..., cast_narrow: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
-    """All arrays in the widest (or narrowest) of their floating point dtypes; other dtypes stay as they are."""
+    """Casts all arrays to the widest (or narrowest) of their floating point dtypes; other dtypes are unchanged."""
 
 def _npi_arange(
     start: float = ..., stop: float | None = ..., step: float = ..., repeat: int = ..., infer_range: bool = ...,
     ctx: str = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """start, start + step, ... up to stop (not included); nothing where stop is not ahead."""
+    """Evenly spaced values from start up to stop (exclusive); empty if stop is not ahead of start."""
 
 def _npi_arccos(
     x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -1532,13 +1537,13 @@ def _npi_argsort(
     data: NDArray | None = ..., axis: int | None = ..., is_ascend: bool = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The positions that sort the data along an axis; of more than 16 values equal ones may change their order."""
+    """The indices that sort the data along an axis; with more than 16 values, the sort may not be stable."""
 
 def _npi_around(
     x: NDArray | None = ..., decimals: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Rounded to so many decimals, halves to the even neighbour; no gradient passes."""
+    """Rounds to the given number of decimals, halves to the nearest even value; no gradient passes."""
 
 def _npi_average(
     a: NDArray | None = ..., weights: NDArray | None = ..., axis: int | Sequence[int] | None = ...,
@@ -1551,13 +1556,13 @@ def _npi_bernoulli(
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., is_logit: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Ones with probability `prob` (or, where `is_logit`, sigmoid(`logit`)), zeros else; it may be an array."""
+    """Draws ones with probability `prob` or, with `is_logit`, sigmoid(`logit`), else zeros; it may be an array."""
 
 def _npi_bincount(
     data: NDArray | None = ..., weights: NDArray | None = ..., minlength: int = ..., has_weights: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Returns how often each of 0, 1, 2, ... is in a vector of integers, or the sum of the weights there."""
+    """Counts the occurrences of 0, 1, 2, ... in a vector of integers, or sums their weights."""
 
 def _npi_bitwise_and(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -1634,25 +1639,25 @@ def _npi_boolean_mask_assign_scalar(
     data: NDArray | None = ..., mask: NDArray | None = ..., value: float = ..., start_axis: int = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """data with a number where the mask is true; the mask covers the axes from `start_axis` on."""
+    """Sets elements of data to a number where the mask is true; the mask covers the axes from `start_axis` on."""
 
 def _npi_boolean_mask_assign_tensor(
     data: NDArray | None = ..., mask: NDArray | None = ..., value: NDArray | None = ..., start_axis: int = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """data with the elements where the mask is true replaced by those of `value`, in order or broadcast."""
+    """Replaces the elements of data where the mask is true by those of `value`, in order or broadcast."""
 
 def _npi_broadcast_to(
     array: NDArray | None = ..., shape: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The array repeated to this shape; -2 keeps a dimension."""
+    """Broadcasts the array to a shape; -2 keeps a dimension."""
 
 def _npi_cast(
     data: NDArray | None = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The values in another dtype; numbers too large for a narrow integer wrap around as in C."""
+    """Casts the values to another dtype; numbers out of the range of a narrow integer wrap around as in C."""
 
 def _npi_cbrt(
     x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -1669,7 +1674,7 @@ def _npi_choice(
     size: int | Sequence[int] | None = ..., ctx: str | None = ..., replace: bool = ..., weighted: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random positions (int64) out of range(a) or of a vector; the last input may hold their probabilities."""
+    """Draws indices (int64) from range(a) or of a vector; the last input may contain their probabilities."""
 
 def _npi_cholesky(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -1680,7 +1685,7 @@ def _npi_clip(
     data: NDArray | None = ..., a_min: float = ..., a_max: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Values limited to [a_min, a_max]; NaN stays, and a value on a limit passes its gradient."""
+    """Clips the values to [a_min, a_max]; NaN is kept, and a value equal to a limit passes its gradient."""
 
 def _npi_column_stack(
     *data: NDArray | Sequence[NDArray], out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -1717,8 +1722,7 @@ def _npi_cross(
     a: NDArray | None = ..., b: NDArray | None = ..., axisa: int = ..., axisb: int = ..., axisc: int = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The cross products of vectors of 2 or 3 elements, which lie along `axisa` and `axisb`; of two pairs a
-    number."""
+    """The cross products of vectors of 2 or 3 elements along `axisa` and `axisb`; a number for two vectors of 2."""
 
 def _npi_degrees(
     x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -1730,7 +1734,7 @@ def _npi_delete(
     step: int | None = ..., int_ind: int | None = ..., axis: int | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The array without the slices at some positions of an axis (None: of the flattened array)."""
+    """Removes slices along an axis (None: of the flattened array)."""
 
 def _npi_det(A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """The determinant: (..., n, n) -> (...)."""
@@ -1738,13 +1742,13 @@ def _npi_det(A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = 
 def _npi_diag_indices_from(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Positions of the main diagonal of an array with equal axes: (dimensions, n) int64."""
+    """Indices of the main diagonal of an array whose axes have equal lengths: (dimensions, n) int64."""
 
 def _npi_diff(
     a: NDArray | None = ..., n: int = ..., axis: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The n-th differences of neighbours along an axis."""
+    """The n-th differences of adjacent elements along an axis."""
 
 def _npi_dsplit(
     data: NDArray | None = ..., indices: int | Sequence[int] = ..., axis: int = ..., squeeze_axis: bool = ...,
@@ -1762,7 +1766,7 @@ def _npi_ediff1d(
     to_begin_arr_given: bool = ..., to_end_arr_given: bool = ..., to_begin_scalar: float | None = ...,
     to_end_scalar: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Differences of neighbours in the flattened array, with what is put before and after them."""
+    """The differences of adjacent elements of the flattened array, with optional elements before and after them."""
 
 def _npi_eig(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -1773,7 +1777,7 @@ def _npi_eigh(
     A: NDArray | None = ..., UPLO: Literal['L', 'U'] = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> list[NDArray]:
-    """Eigenvalues (..., n), rising, and eigenvectors (columns) of symmetric matrices given by one triangle."""
+    """Eigenvalues (..., n), ascending, and eigenvectors (columns) of symmetric matrices given by one triangle."""
 
 def _npi_eigvals(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -1784,7 +1788,7 @@ def _npi_eigvalsh(
     A: NDArray | None = ..., UPLO: Literal['L', 'U'] = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Eigenvalues, rising, of symmetric matrices given by one triangle: (..., n, n) -> (..., n)."""
+    """Eigenvalues, ascending, of symmetric matrices given by one triangle: (..., n, n) -> (..., n)."""
 
 def _npi_einsum(
     *data: NDArray | Sequence[NDArray], subscripts: str = ..., optimize: int = ...,
@@ -1796,7 +1800,7 @@ def _npi_empty_like_fallback(
     prototype: NDArray | None = ..., dtype: Any = ..., order: str = ..., subok: bool = ...,
     shape: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """An array with the shape and dtype of another one, whose values mean nothing (zeros)."""
+    """An array with the shape and dtype of another one, and unspecified values (zeros)."""
 
 def _npi_equal(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -1816,7 +1820,7 @@ def _npi_exp(x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = 
 def _npi_expand_dims(
     data: NDArray | None = ..., axis: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """A new axis of size 1 at position `axis`."""
+    """Adds an axis of size 1 at position `axis`."""
 
 def _npi_expm1(
     x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -1840,7 +1844,7 @@ def _npi_fill_diagonal(
     a: NDArray | None = ..., val: Sequence[float] = ..., wrap: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The array with numbers on its main diagonal, repeated as often as it needs."""
+    """Fills the main diagonal with numbers, which are repeated as needed."""
 
 def _npi_fix(x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Nearest integer towards zero, element by element."""
@@ -1849,7 +1853,7 @@ def _npi_flip(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The order of the elements along axes (None: all) reversed."""
+    """Reverses the order of the elements along axes (None: all)."""
 
 def _npi_floor(
     x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -1910,7 +1914,7 @@ def _npi_full_like(
     a: NDArray | None = ..., fill_value: float = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """One value in the shape of a, and its dtype unless another is given."""
+    """An array filled with one value, in the shape of a, and in its dtype unless another is given."""
 
 def _npi_gamma(
     input1: NDArray | None = ..., input2: NDArray | None = ..., shape: float | None = ..., scale: float | None = ...,
@@ -2003,7 +2007,7 @@ def _npi_indices(
     dimensions: int | Sequence[int] = ..., dtype: Any = ..., ctx: str = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The coordinates of all elements of an array of such dimensions, coordinates first."""
+    """The coordinates of all elements of an array with the given dimensions, along a new first axis."""
 
 def _npi_insert_scalar(
     arr: NDArray | None = ..., values: NDArray | None = ..., val: float | None = ..., start: int | None = ...,
@@ -2243,7 +2247,8 @@ def _npi_mean(
     a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., keepdims: bool = ...,
     initial: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Mean over axes (None: all), in `dtype` (default: the array's, float32 for integers); of nothing: zero."""
+    """Mean over axes (None: all), in `dtype` (default: the array's, float32 for integers); zero for an empty
+    array."""
 
 def _npi_minimum(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -2268,14 +2273,14 @@ def _npi_multi_all_finite(
     *data: NDArray | Sequence[NDArray], num_arrays: int = ..., init_output: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """1 where no value of any array is infinite or NaN, else 0 -> (1,) float32."""
+    """Checks that all values of all arrays are finite: 1 if so, else 0 -> (1,) float32."""
 
 def _npi_multinomial(
     a: NDArray | None = ..., n: int = ..., pvals: Sequence[float] | None = ..., size: int | Sequence[int] | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Returns how often each outcome comes in `n` experiments (int64), `size` times; pvals: probabilities, also as
-    an input."""
+    """Draws the numbers of occurrences of each outcome in `n` experiments (int64), `size` times; `pvals` may be an
+    input."""
 
 def _npi_multiply(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -2299,7 +2304,7 @@ def _npi_nan_to_num(
     data: NDArray | None = ..., copy: bool = ..., nan: float = ..., posinf: float | None = ...,
     neginf: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """NaN replaced by `nan`, infinities by the given numbers (default: the largest and smallest of the dtype)."""
+    """Replaces NaN by `nan`, and infinities by the given numbers (default: the largest and smallest of the dtype)."""
 
 def _npi_negative(
     x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -2309,7 +2314,7 @@ def _npi_negative(
 def _npi_nonzero(
     x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Positions of the nonzero elements, a row each: (count, dimensions) int64."""
+    """Indices of the nonzero elements, one row for each: (count, dimensions) int64."""
 
 def _npi_norm(
     data: NDArray | None = ..., ord: float = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ...,
@@ -2355,7 +2360,7 @@ def _npi_pad(
     mode: Literal['constant', 'edge', 'maximum', 'minimum', 'reflect', 'symmetric'] = ..., constant_value: float = ...,
     reflect_type: str = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The array with values added before and after each axis."""
+    """Pads the array before and after each axis."""
 
 def _npi_pareto(
     input1: NDArray | None = ..., a: float | None = ..., size: int | Sequence[int] | None = ..., ctx: str = ...,
@@ -2375,19 +2380,19 @@ def _npi_pinv(
     A: NDArray | None = ..., rcond: NDArray | None = ..., hermitian: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The Moore-Penrose inverse; singular values up to rcond times the largest count as zero."""
+    """The Moore-Penrose pseudoinverse; singular values up to rcond times the largest one are treated as zero."""
 
 def _npi_pinv_scalar_rcond(
     A: NDArray | None = ..., rcond: float = ..., hermitian: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The Moore-Penrose inverse; singular values up to rcond times the largest count as zero."""
+    """The Moore-Penrose pseudoinverse; singular values up to rcond times the largest one are treated as zero."""
 
 def _npi_polyval(
     p: NDArray | None = ..., x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The polynomial with coefficients p, the highest power first, at x. p: (n,); x: any shape -> its shape."""
+    """Evaluates a polynomial at x. p: (n,) coefficients, the highest power first; x: any shape -> its shape."""
 
 def _npi_power(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -2422,7 +2427,7 @@ def _npi_random_randint(
     low: int = ..., high: int = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random integers from low (included) to high (not included), int32 or int64."""
+    """Draws integers from low (inclusive) to high (exclusive), int32 or int64."""
 
 def _npi_rarctan2_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -2464,13 +2469,13 @@ def _npi_reshape(
     a: NDArray | None = ..., newshape: int | Sequence[int] = ..., reverse: bool = ..., order: str = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The same elements in another shape."""
+    """Changes the shape of an array."""
 
 def _npi_resize_fallback(
     data: NDArray | None = ..., new_shape: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The elements repeated as often as the new shape needs."""
+    """Changes the shape; repeats the elements if the new shape has more."""
 
 def _npi_rfloor_divide_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -2511,13 +2516,13 @@ def _npi_rollaxis(
     a: NDArray | None = ..., axis: int = ..., start: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Moves an axis until it stands before axis `start`."""
+    """Moves an axis to the position before axis `start`."""
 
 def _npi_rot90(
     data: NDArray | None = ..., k: int = ..., axes: int | Sequence[int] | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Rotated by 90 degrees k times in the plane of two axes, from the first towards the second."""
+    """Rotates by 90 degrees k times in the plane of two axes, from the first towards the second."""
 
 def _npi_rpower_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -2541,7 +2546,7 @@ def _npi_scatter_set_nd(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., indices: NDArray | None = ...,
     shape: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """lhs with rhs written at indices (as in gather_nd)."""
+    """Returns lhs with rhs written at indices (as in gather_nd)."""
 
 def _npi_share_memory(
     a: NDArray | None = ..., b: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -2552,7 +2557,7 @@ def _npi_share_memory(
 def _npi_shuffle(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The rows (elements of the first axis) in random order."""
+    """Shuffles the rows (elements of the first axis)."""
 
 def _npi_sign(
     x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -2582,13 +2587,13 @@ def _npi_solve(
     A: NDArray | None = ..., B: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """X with A·X = B. A: (..., n, n); B: (..., n, k), or one dimension less."""
+    """Solves A·X = B. A: (..., n, n); B: (..., n, k), or one dimension less."""
 
 def _npi_sort(
     data: NDArray | None = ..., axis: int | None = ..., is_ascend: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The values in order along an axis, or all of them with axis=None."""
+    """Sorts the values along an axis, or all of them with axis=None."""
 
 def _npi_split(
     data: NDArray | None = ..., indices: int | Sequence[int] = ..., axis: int = ..., squeeze_axis: bool = ...,
@@ -2640,14 +2645,15 @@ def _npi_swapaxes(
     data: NDArray | None = ..., dim1: int = ..., dim2: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Two axes exchanged."""
+    """Exchanges two axes."""
 
 def _npi_take(
     a: NDArray | None = ..., indices: NDArray | None = ..., axis: int = ...,
     mode: Literal['clip', 'raise', 'wrap'] = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Slices of `a` at positions along an axis: the axis is replaced by the shape of `indices` (any dtype)."""
+    """Takes slices of `a` at the given indices along an axis, which is replaced by the shape of `indices` (any
+    dtype)."""
 
 def _npi_tan(x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Tangent, element by element."""
@@ -2678,13 +2684,13 @@ def _npi_tensorsolve(
     a: NDArray | None = ..., b: NDArray | None = ..., a_axes: int | Sequence[int] | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """x with tensordot(a, x, x.ndim) = b; `a_axes` are moved to the end of a first."""
+    """Solves tensordot(a, x, x.ndim) = b for x; `a_axes` are moved to the end of a first."""
 
 def _npi_tile(
     data: NDArray | None = ..., reps: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The whole array repeated `reps` times along the axes; the shorter of shape and reps is filled with ones."""
+    """Repeats the whole array `reps` times along the axes; the shorter of shape and reps is padded with ones."""
 
 def _npi_tri(
     N: int = ..., M: int | None = ..., k: int = ..., ctx: str = ..., dtype: Any = ...,
@@ -2695,7 +2701,7 @@ def _npi_tri(
 def _npi_tril(
     data: NDArray | None = ..., k: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The numbers on and below the k-th diagonal, with zeros above; of a vector: of the matrix with equal rows."""
+    """The numbers on and below the k-th diagonal, with zeros above; for a vector, of the matrix with equal rows."""
 
 def _npi_tril_indices(
     n: int = ..., k: int = ..., m: int | None = ..., ctx: str = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -2706,7 +2712,7 @@ def _npi_tril_indices(
 def _npi_triu(
     data: NDArray | None = ..., k: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The elements on and above the k-th diagonal, zeros below; of a vector: of the matrix with equal rows."""
+    """The elements on and above the k-th diagonal, zeros below; for a vector, of the matrix with equal rows."""
 
 def _npi_triu_indices(
     n: int = ..., k: int = ..., m: int | None = ..., ctx: str = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -2751,20 +2757,19 @@ def _npi_unique(
     data: NDArray | None = ..., return_index: bool = ..., return_inverse: bool = ..., return_counts: bool = ...,
     axis: int | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
-    """The different values in order; positions of the first ones, of each element's value, and how often each
-    comes."""
+    """The sorted unique values, the indices of their first occurrences, the inverse indices, and the counts."""
 
 def _npi_unravel_index(
     data: NDArray | None = ..., shape: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Coordinates out of positions in the flattened array. data: (...) -> (dimensions, ...), the same dtype."""
+    """Converts indices of the flattened array to coordinates. data: (...) -> (dimensions, ...), the same dtype."""
 
 def _npi_unravel_index_fallback(
     data: NDArray | None = ..., shape: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Coordinates out of positions in the flattened array: (...) -> (dimensions, ...)."""
+    """Converts indices of the flattened array to coordinates: (...) -> (dimensions, ...)."""
 
 def _npi_var(
     a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., ddof: int = ...,
@@ -2788,25 +2793,25 @@ def _npi_where(
     condition: NDArray | None = ..., x: NDArray | None = ..., y: NDArray | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """x where the condition is nonzero, y elsewhere, with broadcasting."""
+    """Selects x where the condition is nonzero, y elsewhere, with broadcasting."""
 
 def _npi_where_lscalar(
     condition: NDArray | None = ..., x: NDArray | None = ..., scalar: float = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """A number where the condition is nonzero, x elsewhere."""
+    """Selects a number where the condition is nonzero, x elsewhere."""
 
 def _npi_where_rscalar(
     condition: NDArray | None = ..., y: NDArray | None = ..., scalar: float = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """y where the condition is nonzero, a number elsewhere."""
+    """Selects y where the condition is nonzero, a number elsewhere."""
 
 def _npi_where_scalar2(
     condition: NDArray | None = ..., x: float = ..., y: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The number x where the condition is nonzero, y elsewhere, float32."""
+    """Selects the number x where the condition is nonzero, y elsewhere; float32."""
 
 def _npi_zeros(
     shape: int | Sequence[int] = ..., ctx: str = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -2818,20 +2823,20 @@ def _npx__random_categorical(
     data: NDArray | None = ..., shape: int | Sequence[int] = ..., get_prob: bool = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
-    """Random classes, drawn with the probabilities in the last axis."""
+    """Draws classes according to the probabilities in the last axis."""
 
 def _npx__random_multinomial(
     n: NDArray | None = ..., p: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Returns how often each class comes in `n` draws with the probabilities `p`: MXNet 2's `_sample_multinomial`."""
+    """Draws the numbers of occurrences of each class in `n` draws with probabilities `p` (multinomial of MXNet 2)."""
 
 def _npx_activation(
     data: NDArray | None = ...,
     act_type: Literal['log_sigmoid', 'mish', 'relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """A non-linearity, element by element."""
+    """Applies an element-wise activation function."""
 
 def _npx_add_n(
     *args: NDArray | Sequence[NDArray], out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -2843,7 +2848,7 @@ def _npx_batch_dot(
     forward_stype: Literal['csr', 'default', 'row_sparse'] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Matrix products of the last two axes; the leading (batch) axes of both arrays agree."""
+    """Matrix products of the last two axes; the leading (batch) axes of both arrays must agree."""
 
 def _npx_batch_flatten(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -2869,12 +2874,12 @@ def _npx_broadcast_like(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., lhs_axes: int | Sequence[int] | None = ...,
     rhs_axes: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """lhs broadcast to the shape of rhs; with `lhs_axes` and `rhs_axes` only these axes, pair by pair."""
+    """Broadcasts lhs to the shape of rhs; with `lhs_axes` and `rhs_axes` only these axes, pair by pair."""
 
 def _npx_constraint_check(
     input: NDArray | None = ..., msg: str = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """True where all elements are true."""
+    """Checks that all elements are true."""
 
 def _npx_convolution(
     data: NDArray | None = ..., weight: NDArray | None = ..., bias: NDArray | None = ...,
@@ -2895,7 +2900,7 @@ def _npx_deconvolution(
     layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The transpose of Convolution: its gradient with respect to data, as an operator."""
+    """Transposed convolution: the gradient of Convolution with respect to data, as an operator."""
 
 def _npx_digamma(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -2913,7 +2918,7 @@ def _npx_embedding(
     data: NDArray | None = ..., weight: NDArray | None = ..., input_dim: int = ..., output_dim: int = ...,
     dtype: Any = ..., sparse_grad: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Rows of a table: (...) -> (..., output_dim)."""
+    """Looks up rows of a table: (...) -> (..., output_dim)."""
 
 def _npx_erf(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -2946,7 +2951,7 @@ def _npx_group_norm(
     eps: float = ..., output_mean_var: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray | list[NDArray]:
-    """As GroupNorm, but each channel has its gamma and beta, as in MXNet 2."""
+    """Like GroupNorm, but with a gamma and beta for each channel, as in MXNet 2."""
 
 def _npx_index_add(
     a: NDArray | None = ..., ind: NDArray | None = ..., val: NDArray | None = ...,
@@ -3003,13 +3008,13 @@ def _npx_norm(
     data: NDArray | None = ..., ord: int = ..., axis: int | Sequence[int] | None = ..., out_dtype: Any = ...,
     keepdims: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
+    """The sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
 
 def _npx_one_hot(
     indices: NDArray | None = ..., depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """A new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
+    """One-hot encoding: a new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
 
 def _npx_pad(
     data: NDArray | None = ..., mode: Literal['constant', 'edge', 'reflect'] = ...,
@@ -3022,7 +3027,7 @@ def _npx_pick(
     data: NDArray | None = ..., index: NDArray | None = ..., axis: int | None = ..., keepdims: bool = ...,
     mode: Literal['clip', 'wrap'] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """One element along an axis at every other position."""
+    """Picks one element along an axis, at each position of the other axes."""
 
 def _npx_pooling(
     data: NDArray | None = ..., kernel: int | Sequence[int] = ..., pool_type: Literal['avg', 'lp', 'max', 'sum'] = ...,
@@ -3031,7 +3036,7 @@ def _npx_pooling(
     count_include_pad: bool | None = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Maximum, sum, average or p-norm over windows of the spatial axes."""
+    """Pooling: maximum, sum, average or p-norm over windows of the spatial axes."""
 
 def _npx_quantized_reshape(
     data: NDArray | None = ..., min_data: NDArray | None = ..., max_data: NDArray | None = ...,
@@ -3050,7 +3055,7 @@ def _npx_reshape_like(
     rhs_begin: int | None = ..., rhs_end: int | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """lhs in the shape of rhs; with ranges of axes, those of lhs take the dimensions of those of rhs."""
+    """Changes the shape of lhs to that of rhs; with ranges of axes, only replaces those of lhs by those of rhs."""
 
 def _npx_rnn(
     data: NDArray | None = ..., parameters: NDArray | None = ..., state: NDArray | None = ...,
@@ -3090,7 +3095,7 @@ def _npx_sequence_reverse(
     data: NDArray | None = ..., sequence_length: NDArray | None = ..., use_sequence_length: bool = ...,
     axis: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Each sequence backwards up to its end; what follows stays. data: (time, batch, ...)."""
+    """Reverses each sequence up to its end; later elements are unchanged. data: (time, batch, ...)."""
 
 def _npx_shape_array(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -3118,7 +3123,7 @@ def _npx_smooth_l1(
     data: NDArray | None = ..., scalar: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Huber's loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
+    """The smooth L1 loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
 
 def _npx_softmax(
     data: NDArray | None = ..., length: NDArray | None = ..., axis: int = ..., temperature: float | None = ...,
@@ -3135,7 +3140,7 @@ def _npx_softsign(
 def _npx_stop_gradient(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The data itself; no gradient passes."""
+    """Returns the data unchanged, and blocks the gradient."""
 
 def _npx_tensor_poisson(
     lam: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
@@ -3313,7 +3318,7 @@ def _ravel_multi_index(
     data: NDArray | None = ..., shape: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Positions in the flattened array out of coordinates. data: (dimensions, n) -> (n,), the same dtype."""
+    """Converts coordinates to indices of the flattened array. data: (dimensions, n) -> (n,), the same dtype."""
 
 def _sample_binomial(
     n: NDArray | None = ..., p: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
@@ -3365,7 +3370,7 @@ def _sample_unique_zipfian(
     range_max: int = ..., shape: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> list[NDArray]:
-    """Different classes in each row, drawn with P(c) = log((c + 1.5) / (c + 0.5)) / log(range_max), nearly."""
+    """Draws distinct classes in each row, approximately with P(c) = log((c + 1.5) / (c + 0.5)) / log(range_max)."""
 
 def _scatter_elemwise_div(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -3604,7 +3609,7 @@ def _sparse_log_sigmoid(
 def _sparse_make_loss(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The data itself, as a loss: its gradient is one."""
+    """Returns the data unchanged, as a loss: its gradient is one."""
 
 def _sparse_mean(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
@@ -3722,7 +3727,7 @@ def _sparse_where(
     condition: NDArray | None = ..., x: NDArray | None = ..., y: NDArray | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """x where the condition is nonzero, y elsewhere."""
+    """Selects x where the condition is nonzero, y elsewhere."""
 
 def _sparse_zeros_like(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,

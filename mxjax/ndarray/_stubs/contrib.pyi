@@ -85,14 +85,15 @@ def MultiBoxDetection(
     variances: Sequence[float] = ..., nms_topk: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Detections out of the predictions for prior boxes, after non-maximum suppression."""
+    """Detections from the predictions for prior boxes, after non-maximum suppression."""
 
 def MultiBoxPrior(
     data: NDArray | None = ..., sizes: Sequence[float] = ..., ratios: Sequence[float] = ..., clip: bool = ...,
     steps: Sequence[float] = ..., offsets: Sequence[float] = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Prior boxes (1, H * W * (sizes + ratios - 1), 4) by relative corners at each place of data (N, C, H, W)."""
+    """Prior boxes (1, H * W * (sizes + ratios - 1), 4), as relative corners, at each position of data (N, C, H,
+    W)."""
 
 def MultiBoxTarget(
     anchor: NDArray | None = ..., label: NDArray | None = ..., cls_pred: NDArray | None = ...,
@@ -115,7 +116,7 @@ def PSROIPooling(
     pooled_size: int = ..., group_size: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Averages of the parts of regions of interest, each from channels of its own (R-FCN, arXiv:1605.06409)."""
+    """Averages of the parts of regions of interest, each from its own channels (R-FCN, arXiv:1605.06409)."""
 
 def Proposal(
     cls_prob: NDArray | None = ..., bbox_pred: NDArray | None = ..., im_info: NDArray | None = ...,
@@ -157,13 +158,13 @@ def allclose(
     a: NDArray | None = ..., b: NDArray | None = ..., rtol: float = ..., atol: float = ..., equal_nan: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """1 where all of |a - b| <= atol + rtol·|b|, else 0. a, b: one shape -> () uint8."""
+    """1 if |a - b| <= atol + rtol·|b| for all elements, else 0. a, b: one shape -> () uint8."""
 
 def arange_like(
     data: NDArray | None = ..., start: float = ..., step: float = ..., repeat: int = ..., ctx: str = ...,
     axis: int | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """start, start + step, ... in the shape and dtype of the data, or as a vector as long as one of its axes."""
+    """Evenly spaced values in the shape and dtype of the data, or as a vector of the length of one of its axes."""
 
 def bipartite_matching(
     data: NDArray | None = ..., is_ascend: bool = ..., threshold: float = ..., topk: int = ...,
@@ -175,14 +176,14 @@ def boolean_mask(
     data: NDArray | None = ..., index: NDArray | None = ..., axis: int = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The rows of data where the vector `index` is nonzero; how many depends on its values."""
+    """Selects the rows of data where the vector `index` is nonzero; their number depends on its values."""
 
 def box_decode(
     data: NDArray | None = ..., anchors: NDArray | None = ..., std0: float = ..., std1: float = ..., std2: float = ...,
     std3: float = ..., clip: float = ..., format: Literal['corner', 'center'] = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Boxes by corners out of predicted offsets data (B, N, 4) from anchors (1, N, 4); gradients are zero."""
+    """Decodes predicted offsets data (B, N, 4) from anchors (1, N, 4) to boxes as corners; gradients are zero."""
 
 def box_encode(
     samples: NDArray | None = ..., matches: NDArray | None = ..., anchors: NDArray | None = ...,
@@ -216,13 +217,13 @@ def count_sketch(
     data: NDArray | None = ..., h: NDArray | None = ..., s: NDArray | None = ..., out_dim: int = ...,
     processing_batch_size: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Sums of signed values: element i of the last axis of data is added, times s[i], at place h[i]."""
+    """Sums of signed values: element i of the last axis of data, times s[i], is added at index h[i]."""
 
 def dequantize(
     data: NDArray | None = ..., min_range: NDArray | None = ..., max_range: NDArray | None = ...,
     out_type: Literal['float32'] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The floats that integers (int8 or uint8) stand for."""
+    """Converts integers (int8 or uint8) back to the floats that they represent."""
 
 def dgl_adjacency(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -262,7 +263,7 @@ def dynamic_reshape(
     data: NDArray | None = ..., shape: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The same elements in the shape that a vector says, with the codes of `Reshape`."""
+    """Changes the shape to that in a vector, with the codes of `Reshape`."""
 
 def edge_id(
     data: NDArray | None = ..., u: NDArray | None = ..., v: NDArray | None = ...,
@@ -274,7 +275,7 @@ def fft(
     data: NDArray | None = ..., compute_size: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The Fourier transform along the last axis, twice as long: real and imaginary parts in turn."""
+    """The Fourier transform along the last axis; real and imaginary parts alternate, which doubles its length."""
 
 def getnnz(
     data: NDArray | None = ..., axis: int | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -286,7 +287,7 @@ def gradientmultiplier(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The data itself; its gradient is multiplied by `scalar` (negative: gradient reversal, arXiv:1409.7495)."""
+    """Returns the data; multiplies its gradient by `scalar` (if negative: gradient reversal, arXiv:1409.7495)."""
 
 def group_adagrad_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., history: NDArray | None = ..., lr: float = ...,
@@ -306,19 +307,19 @@ def ifft(
     data: NDArray | None = ..., compute_size: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The real part of the inverse of `fft`, without the division by the length."""
+    """The real part of the inverse of `fft`, without division by the length."""
 
 def index_array(
     data: NDArray | None = ..., axes: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Every element's own position, int64: (...) -> (..., number of axes)."""
+    """The coordinates of each element, int64: (...) -> (..., number of axes)."""
 
 def index_copy(
     old_tensor: NDArray | None = ..., index_vector: NDArray | None = ..., new_tensor: NDArray | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """old_tensor with the rows at `index_vector` replaced by those of new_tensor."""
+    """Returns old_tensor with the rows at `index_vector` replaced by those of new_tensor."""
 
 def interleaved_matmul_encdec_qk(
     queries: NDArray | None = ..., keys_values: NDArray | None = ..., heads: int = ...,
@@ -330,7 +331,7 @@ def interleaved_matmul_encdec_valatt(
     keys_values: NDArray | None = ..., attention: NDArray | None = ..., heads: int = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The encoder's values, weighted by attention."""
+    """Sums of the encoder's values, weighted by attention."""
 
 def interleaved_matmul_selfatt_qk(
     queries_keys_values: NDArray | None = ..., heads: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -342,7 +343,7 @@ def interleaved_matmul_selfatt_valatt(
     queries_keys_values: NDArray | None = ..., attention: NDArray | None = ..., heads: int = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The values, weighted by attention."""
+    """Sums of the values, weighted by attention."""
 
 def quadratic(
     data: NDArray | None = ..., a: float = ..., b: float = ..., c: float = ...,
@@ -354,19 +355,20 @@ def quantize(
     data: NDArray | None = ..., min_range: NDArray | None = ..., max_range: NDArray | None = ...,
     out_type: Literal['int8', 'uint8'] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
-    """data (float32) as integers for the range [min_range, max_range]; returns the range as well."""
+    """Quantizes data (float32) for the range [min_range, max_range]; returns the range as well."""
 
 def quantize_asym(
     data: NDArray | None = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
-    """data (float32) as uint8: data * scale + shift, for the calibrated range or its own; with scale and shift."""
+    """Quantizes float32 data to uint8: data * scale + shift, for the calibrated range or its own; returns all
+    three."""
 
 def quantize_v2(
     data: NDArray | None = ..., out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
-    """data (float32) as integers for the calibrated range, or its own; returns the range as well."""
+    """Quantizes data (float32) for the calibrated range, or its own; returns the range as well."""
 
 def quantized_act(
     data: NDArray | None = ..., min_data: NDArray | None = ..., max_data: NDArray | None = ...,
@@ -480,7 +482,7 @@ def requantize(
     out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
-    """int32 results as 8-bit integers for the calibrated range, or that of the values; returns the range as well."""
+    """Requantizes int32 results to 8 bits, for the calibrated range or that of the values; with the range."""
 
 def round_ste(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -496,19 +498,19 @@ def sldwin_atten_context(
     score: NDArray | None = ..., value: NDArray | None = ..., dilation: NDArray | None = ..., w: int = ...,
     symmetric: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Sums of the values in a window around each place, weighted by score."""
+    """Sums of the values in a window around each position, weighted by score."""
 
 def sldwin_atten_mask_like(
     score: NDArray | None = ..., dilation: NDArray | None = ..., valid_length: NDArray | None = ..., w: int = ...,
     symmetric: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """1 where query and key are in the sequence, else 0, in the shape and dtype of score."""
+    """A mask of the scores: 1 where query and key are in the sequence, else 0, in the shape and dtype of score."""
 
 def sldwin_atten_score(
     query: NDArray | None = ..., key: NDArray | None = ..., dilation: NDArray | None = ..., w: int = ...,
     symmetric: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Products of each query with the keys in a window around it, not scaled."""
+    """Unscaled products of each query and the keys in a window around it."""
 
 box_non_maximum_suppression = box_nms
 

@@ -54,7 +54,7 @@ def Activation(
     act_type: Literal['log_sigmoid', 'mish', 'relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """A non-linearity, element by element."""
+    """Applies an element-wise activation function."""
 
 def BatchNorm(
     data: NDArray | None = ..., gamma: NDArray | None = ..., beta: NDArray | None = ...,
@@ -76,12 +76,12 @@ def BilinearSampler(
     data: NDArray | None = ..., grid: NDArray | None = ..., cudnn_off: bool | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """data at the positions of grid, interpolated between pixels, zero outside (arXiv:1506.02025)."""
+    """Samples data at the positions of grid, with bilinear interpolation and zeros outside (arXiv:1506.02025)."""
 
 def BlockGrad(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The data itself; no gradient passes."""
+    """Returns the data unchanged, and blocks the gradient."""
 
 def CTCLoss(
     data: NDArray | None = ..., label: NDArray | None = ..., data_lengths: NDArray | None = ...,
@@ -94,7 +94,7 @@ def Cast(
     data: NDArray | None = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The values in another dtype; numbers too large for a narrow integer wrap around as in C."""
+    """Casts the values to another dtype; numbers out of the range of a narrow integer wrap around as in C."""
 
 def Concat(
     *data: NDArray | Sequence[NDArray], dim: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -127,14 +127,14 @@ def Correlation(
     stride1: int = ..., stride2: int = ..., pad_size: int = ..., is_multiply: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Returns how patches of one image agree with displaced ones of another (FlowNet, arXiv:1504.06852)."""
+    """Correlates patches of one image with displaced patches of another (FlowNet, arXiv:1504.06852)."""
 
 def Crop(
     *data: NDArray | Sequence[NDArray], num_args: int = ..., offset: int | Sequence[int] = ...,
     h_w: int | Sequence[int] = ..., center_crop: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """A part of the images: of height and width `h_w`, or of those of the second input."""
+    """Crops images to height and width `h_w`, or to those of the second input."""
 
 def Custom(*data: NDArray | Sequence[NDArray], **kwargs: Any) -> NDArray | list[NDArray]:
     """Runs the custom operator registered as `op_type`; further arguments are passed to its property class."""
@@ -148,7 +148,7 @@ def Deconvolution(
     layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The transpose of Convolution: its gradient with respect to data, as an operator."""
+    """Transposed convolution: the gradient of Convolution with respect to data, as an operator."""
 
 def Dropout(
     data: NDArray | None = ..., p: float = ..., mode: Literal['training', 'always'] = ...,
@@ -166,7 +166,7 @@ def Embedding(
     data: NDArray | None = ..., weight: NDArray | None = ..., input_dim: int = ..., output_dim: int = ...,
     dtype: Any = ..., sparse_grad: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Rows of a table: (...) -> (..., output_dim)."""
+    """Looks up rows of a table: (...) -> (..., output_dim)."""
 
 def Flatten(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -183,7 +183,7 @@ def GridGenerator(
     data: NDArray | None = ..., transform_type: Literal['affine', 'warp'] = ...,
     target_shape: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Positions for `BilinearSampler`."""
+    """Generates sampling positions for `BilinearSampler`."""
 
 def GroupNorm(
     data: NDArray | None = ..., gamma: NDArray | None = ..., beta: NDArray | None = ..., num_groups: int = ...,
@@ -196,7 +196,7 @@ def IdentityAttachKLSparseReg(
     data: NDArray | None = ..., sparseness_target: float = ..., penalty: float = ..., momentum: float = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The data itself; the gradient of a penalty is added that keeps the mean activation near `sparseness_target`."""
+    """Returns the data; adds the gradient of a penalty that keeps mean activations near `sparseness_target`."""
 
 def InstanceNorm(
     data: NDArray | None = ..., gamma: NDArray | None = ..., beta: NDArray | None = ..., eps: float = ...,
@@ -254,7 +254,7 @@ def MakeLoss(
     normalization: Literal['batch', 'null', 'valid'] = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The data itself, as a loss: its gradient is `grad_scale`, whatever the head gradient is."""
+    """Returns the data unchanged, as a loss: its gradient is `grad_scale`, independent of the head gradient."""
 
 def Pad(
     data: NDArray | None = ..., mode: Literal['constant', 'edge', 'reflect'] = ...,
@@ -270,14 +270,14 @@ def Pooling(
     count_include_pad: bool | None = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Maximum, sum, average or p-norm over windows of the spatial axes."""
+    """Pooling: maximum, sum, average or p-norm over windows of the spatial axes."""
 
 def Pooling_v1(
     data: NDArray | None = ..., kernel: int | Sequence[int] = ..., pool_type: Literal['avg', 'max', 'sum'] = ...,
     global_pool: bool = ..., pooling_convention: Literal['full', 'valid'] = ..., stride: int | Sequence[int] = ...,
     pad: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Pooling as before MXNet 0.12: padding counts as zeros, the average divides by the size of the kernel."""
+    """Pooling as before MXNet 0.12: padding is treated as zeros, and averages divide by the size of the kernel."""
 
 def RNN(
     data: NDArray | None = ..., parameters: NDArray | None = ..., state: NDArray | None = ...,
@@ -300,14 +300,14 @@ def Reshape(
     target_shape: int | Sequence[int] = ..., keep_highest: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The same elements in another shape."""
+    """Changes the shape of an array."""
 
 def SVMOutput(
     data: NDArray | None = ..., label: NDArray | None = ..., margin: float = ...,
     regularization_coefficient: float = ..., use_linear: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The data itself, with the gradient of the hinge loss: squared, or linear with `use_linear`."""
+    """Returns the data unchanged, with the gradient of the hinge loss: squared, or linear with `use_linear`."""
 
 def SequenceLast(
     data: NDArray | None = ..., sequence_length: NDArray | None = ..., use_sequence_length: bool = ...,
@@ -325,7 +325,7 @@ def SequenceReverse(
     data: NDArray | None = ..., sequence_length: NDArray | None = ..., use_sequence_length: bool = ...,
     axis: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Each sequence backwards up to its end; what follows stays. data: (time, batch, ...)."""
+    """Reverses each sequence up to its end; later elements are unchanged. data: (time, batch, ...)."""
 
 def SliceChannel(
     data: NDArray | None = ..., num_outputs: int = ..., axis: int = ..., squeeze_axis: bool = ...,
@@ -352,20 +352,20 @@ def SpatialTransformer(
     transform_type: Literal['affine'] = ..., sampler_type: Literal['bilinear'] = ..., cudnn_off: bool | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """data under an affine map (arXiv:1506.02025): `GridGenerator`, then `BilinearSampler`."""
+    """Applies an affine map to data (arXiv:1506.02025): `GridGenerator`, then `BilinearSampler`."""
 
 def SwapAxis(
     data: NDArray | None = ..., dim1: int = ..., dim2: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Two axes exchanged."""
+    """Exchanges two axes."""
 
 def UpSampling(
     *others: NDArray | Sequence[NDArray], scale: int = ..., num_filter: int = ...,
     sample_type: Literal['bilinear', 'nearest'] = ..., multi_input_mode: Literal['concat', 'sum'] = ...,
     num_args: int = ..., workspace: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Enlarges images `scale` times."""
+    """Upsamples images by the factor `scale`."""
 
 def abs(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Absolute value, element by element."""
@@ -382,19 +382,19 @@ def all_finite(
     data: NDArray | None = ..., init_output: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """1 where no value is infinite or NaN, else 0 -> (1,) float32; see `multi_all_finite`."""
+    """Checks that all values are finite: 1 if so, else 0 -> (1,) float32; see `multi_all_finite`."""
 
 def amp_cast(
     data: NDArray | None = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """A cast among float32, float16 and bfloat16 for mixed precision; other dtypes stay as they are."""
+    """Casts between float32, float16 and bfloat16 for mixed precision; other dtypes are unchanged."""
 
 def amp_multicast(
     *data: NDArray | Sequence[NDArray], num_outputs: int = ..., cast_narrow: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
-    """All arrays in the widest (or narrowest) of their floating point dtypes; other dtypes stay as they are."""
+    """Casts all arrays to the widest (or narrowest) of their floating point dtypes; other dtypes are unchanged."""
 
 def arccos(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -435,7 +435,7 @@ def argmax(
 def argmax_channel(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Position of the maximum along axis 1. data: (batch, channel, ...) -> (batch, ...), the same dtype."""
+    """The index of the maximum along axis 1. data: (batch, channel, ...) -> (batch, ...), the same dtype."""
 
 def argmin(
     data: NDArray | None = ..., axis: int | None = ..., keepdims: bool = ...,
@@ -447,20 +447,20 @@ def argsort(
     data: NDArray | None = ..., axis: int | None = ..., is_ascend: bool = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The positions that sort the data along an axis; of more than 16 values equal ones may change their order."""
+    """The indices that sort the data along an axis; with more than 16 values, the sort may not be stable."""
 
 def batch_dot(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     forward_stype: Literal['csr', 'default', 'row_sparse'] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Matrix products of the last two axes; the leading (batch) axes of both arrays agree."""
+    """Matrix products of the last two axes; the leading (batch) axes of both arrays must agree."""
 
 def batch_take(
     a: NDArray | None = ..., indices: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """a[i, indices[i]] for every row i, positions limited to the range. a: (rows, columns); indices: (rows,)."""
+    """a[i, indices[i]] for each row i; indices are clipped to the range. a: (rows, columns); indices: (rows,)."""
 
 def broadcast_add(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -472,7 +472,7 @@ def broadcast_axes(
     data: NDArray | None = ..., axis: int | Sequence[int] = ..., size: int | Sequence[int] = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Repeats the given axes, which have size 1, to the given sizes."""
+    """Broadcasts the given axes, which have size 1, to the given sizes."""
 
 def broadcast_div(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -520,7 +520,7 @@ def broadcast_like(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., lhs_axes: int | Sequence[int] | None = ...,
     rhs_axes: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """lhs broadcast to the shape of rhs; with `lhs_axes` and `rhs_axes` only these axes, pair by pair."""
+    """Broadcasts lhs to the shape of rhs; with `lhs_axes` and `rhs_axes` only these axes, pair by pair."""
 
 def broadcast_logical_and(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -587,7 +587,7 @@ def broadcast_to(
     data: NDArray | None = ..., shape: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Repeats axes of size 1 until the array has this shape; 0 in `shape` keeps the dimension."""
+    """Broadcasts the array to `shape`; 0 in `shape` keeps the dimension."""
 
 def cast_storage(
     data: NDArray | None = ..., stype: Literal['csr', 'default', 'row_sparse'] = ...,
@@ -605,13 +605,13 @@ def choose_element_0index(
     data: NDArray | None = ..., index: NDArray | None = ..., axis: int | None = ..., keepdims: bool = ...,
     mode: Literal['clip', 'wrap'] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """One element along an axis at every other position."""
+    """Picks one element along an axis, at each position of the other axes."""
 
 def clip(
     data: NDArray | None = ..., a_min: float = ..., a_max: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Values limited to [a_min, a_max]; NaN stays, and a value on a limit passes its gradient."""
+    """Clips the values to [a_min, a_max]; NaN is kept, and a value equal to a limit passes its gradient."""
 
 def col2im(
     data: NDArray | None = ..., output_size: int | Sequence[int] = ..., kernel: int | Sequence[int] = ...,
@@ -653,7 +653,7 @@ def diag(
     data: NDArray | None = ..., k: int = ..., axis1: int = ..., axis2: int = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The k-th diagonal of two axes, as the last axis; of a vector, the matrix with this diagonal."""
+    """The k-th diagonal of two axes, as the last axis; for a vector, the matrix with this diagonal."""
 
 def digamma(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -705,7 +705,7 @@ def exp(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..
 def expand_dims(
     data: NDArray | None = ..., axis: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """A new axis of size 1 at position `axis`."""
+    """Adds an axis of size 1 at position `axis`."""
 
 def expm1(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """exp(x) - 1, precise near zero, element by element."""
@@ -714,7 +714,7 @@ def fill_element_0index(
     lhs: NDArray | None = ..., mhs: NDArray | None = ..., rhs: NDArray | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """lhs (rows, columns) with lhs[i, rhs[i]] = mhs[i]."""
+    """Returns lhs (rows, columns) with lhs[i, rhs[i]] = mhs[i]."""
 
 def fix(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Nearest integer towards zero, element by element."""
@@ -723,7 +723,7 @@ def flip(
     data: NDArray | None = ..., axis: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The order of the elements reversed along the given axes."""
+    """Reverses the order of the elements along the given axes."""
 
 def floor(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Largest integer not above x, element by element."""
@@ -803,13 +803,13 @@ def linalg_det(
 def linalg_extractdiag(
     A: NDArray | None = ..., offset: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """A diagonal: (..., n, n) -> (..., n - |offset|)."""
+    """Extracts a diagonal: (..., n, n) -> (..., n - |offset|)."""
 
 def linalg_extracttrian(
     A: NDArray | None = ..., offset: int = ..., lower: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """A triangle as a vector: (..., n, n) -> (..., m(m + 1)/2), m = n - |offset|."""
+    """Extracts a triangle as a vector: (..., n, n) -> (..., m(m + 1)/2), m = n - |offset|."""
 
 def linalg_gelqf(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -821,29 +821,29 @@ def linalg_gemm(
     transpose_b: bool = ..., alpha: float = ..., beta: float = ..., axis: int = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """alpha · op(A) · op(B) + beta · C; op may transpose. `axis` holds the rows, the last axis the columns."""
+    """alpha · op(A) · op(B) + beta · C; op may transpose. Rows are along `axis`, columns along the last axis."""
 
 def linalg_gemm2(
     A: NDArray | None = ..., B: NDArray | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     alpha: float = ..., axis: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """alpha · op(A) · op(B); op may transpose. `axis` holds the rows, the last axis the columns."""
+    """alpha · op(A) · op(B); op may transpose. Rows are along `axis`, columns along the last axis."""
 
 def linalg_inverse(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The inverse. Singular matrices are refused (see `potrf`)."""
+    """The inverse. Singular matrices raise an error (see `potrf`)."""
 
 def linalg_makediag(
     A: NDArray | None = ..., offset: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Matrices with this diagonal: (..., n) -> (..., n + |offset|, n + |offset|)."""
+    """Creates matrices with the given diagonal: (..., n) -> (..., n + |offset|, n + |offset|)."""
 
 def linalg_maketrian(
     A: NDArray | None = ..., offset: int = ..., lower: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Triangular matrices out of vectors: the inverse of extracttrian, zeros elsewhere."""
+    """Creates triangular matrices from vectors: the inverse of extracttrian, with zeros elsewhere."""
 
 def linalg_potrf(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -853,7 +853,7 @@ def linalg_potrf(
 def linalg_potri(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The inverse of a matrix out of its Cholesky factor (see `potrf`)."""
+    """The inverse of a matrix, computed from its Cholesky factor (see `potrf`)."""
 
 def linalg_slogdet(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -875,13 +875,14 @@ def linalg_trmm(
     A: NDArray | None = ..., B: NDArray | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
     alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`); op may transpose."""
+    """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`), where op optionally transposes."""
 
 def linalg_trsm(
     A: NDArray | None = ..., B: NDArray | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
     alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """X with op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`); op may transpose."""
+    """Solves op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`), where op optionally
+    transposes."""
 
 def log(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Natural logarithm, element by element."""
@@ -914,7 +915,7 @@ def logical_not(
 def make_loss(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The data itself, as a loss: its gradient is one."""
+    """Returns the data unchanged, as a loss: its gradient is one."""
 
 def masked_log_softmax(
     data: NDArray | None = ..., mask: NDArray | None = ..., axis: int = ..., temperature: float | None = ...,
@@ -997,7 +998,7 @@ def multi_all_finite(
     *data: NDArray | Sequence[NDArray], num_arrays: int = ..., init_output: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """1 where no value of any array is infinite or NaN, else 0 -> (1,) float32."""
+    """Checks that all values of all arrays are finite: 1 if so, else 0 -> (1,) float32."""
 
 def multi_lars(
     lrs: NDArray | None = ..., weights_sum_sq: NDArray | None = ..., grads_sum_sq: NDArray | None = ...,
@@ -1068,7 +1069,7 @@ def norm(
     data: NDArray | None = ..., ord: int = ..., axis: int | Sequence[int] | None = ..., out_dtype: Any = ...,
     keepdims: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
+    """The sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
 
 def normal(
     loc: float = ..., scale: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
@@ -1080,7 +1081,7 @@ def one_hot(
     indices: NDArray | None = ..., depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """A new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
+    """One-hot encoding: a new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
 
 def ones_like(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -1224,7 +1225,7 @@ def random_randint(
     low: int = ..., high: int = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random integers from low (included) to high (not included), int32 or int64."""
+    """Draws integers from low (inclusive) to high (exclusive), int32 or int64."""
 
 def random_uniform(
     low: float = ..., high: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
@@ -1236,7 +1237,7 @@ def ravel_multi_index(
     data: NDArray | None = ..., shape: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Positions in the flattened array out of coordinates. data: (dimensions, n) -> (n,), the same dtype."""
+    """Converts coordinates to indices of the flattened array. data: (dimensions, n) -> (n,), the same dtype."""
 
 def rcbrt(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """1 / cbrt(x), element by element."""
@@ -1253,7 +1254,8 @@ def repeat(
     data: NDArray | None = ..., repeats: int = ..., axis: int | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Each element repeated, along an axis or in the flattened array; not at all: an array of shape (0,)."""
+    """Repeats each element, along an axis or in the flattened array; zero repeats result in an array of shape
+    (0,)."""
 
 def reset_arrays(
     *data: NDArray | Sequence[NDArray], num_arrays: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -1266,7 +1268,7 @@ def reshape_like(
     rhs_begin: int | None = ..., rhs_end: int | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """lhs in the shape of rhs; with ranges of axes, those of lhs take the dimensions of those of rhs."""
+    """Changes the shape of lhs to that of rhs; with ranges of axes, only replaces those of lhs by those of rhs."""
 
 def rint(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Nearest integer, halves rounded down, element by element."""
@@ -1303,7 +1305,7 @@ def sample_categorical(
     data: NDArray | None = ..., shape: int | Sequence[int] = ..., get_prob: bool = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
-    """Random classes, drawn with the probabilities in the last axis."""
+    """Draws classes according to the probabilities in the last axis."""
 
 def sample_exponential(
     lam: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
@@ -1354,7 +1356,7 @@ def scatter_nd(
     data: NDArray | None = ..., indices: NDArray | None = ..., shape: int | Sequence[int] = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Zeros of this shape with the data written at indices (as in gather_nd)."""
+    """Writes the data at indices (as in gather_nd) of an array of zeros of the given shape."""
 
 def sgd_mom_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., mom: NDArray | None = ..., lr: float = ...,
@@ -1378,7 +1380,7 @@ def shape_array(
 def shuffle(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The rows (elements of the first axis) in random order."""
+    """Shuffles the rows (elements of the first axis)."""
 
 def sigmoid(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -1429,7 +1431,7 @@ def smooth_l1(
     data: NDArray | None = ..., scalar: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Huber's loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
+    """The smooth L1 loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
 
 def softmax(
     data: NDArray | None = ..., length: NDArray | None = ..., axis: int = ..., temperature: float | None = ...,
@@ -1459,7 +1461,7 @@ def sort(
     data: NDArray | None = ..., axis: int | None = ..., is_ascend: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The values in order along an axis, or all of them with axis=None."""
+    """Sorts the values along an axis, or all of them with axis=None."""
 
 def space_to_depth(
     data: NDArray | None = ..., block_size: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -1479,7 +1481,7 @@ def squeeze(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Without the axes of size 1: the given ones, or all; at least one axis stays."""
+    """Removes axes of size 1: the given ones, or all; at least one axis is kept."""
 
 def stack(
     *data: NDArray | Sequence[NDArray], axis: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -1498,7 +1500,8 @@ def take(
     mode: Literal['clip', 'raise', 'wrap'] = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Slices of `a` at positions along an axis: the axis is replaced by the shape of `indices` (any dtype)."""
+    """Takes slices of `a` at the given indices along an axis, which is replaced by the shape of `indices` (any
+    dtype)."""
 
 def tan(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Tangent, element by element."""
@@ -1510,7 +1513,7 @@ def tile(
     data: NDArray | None = ..., reps: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The whole array repeated `reps` times along the axes; the shorter of shape and reps is filled with ones."""
+    """Repeats the whole array `reps` times along the axes; the shorter of shape and reps is padded with ones."""
 
 def topk(
     data: NDArray | None = ..., axis: int | None = ..., k: int = ...,
@@ -1523,7 +1526,7 @@ def transpose(
     data: NDArray | None = ..., axes: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """The axes in another order, reversed by default."""
+    """Permutes the axes; reverses them by default."""
 
 def trunc(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Integer part, element by element."""
@@ -1532,13 +1535,13 @@ def unravel_index(
     data: NDArray | None = ..., shape: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Coordinates out of positions in the flattened array. data: (...) -> (dimensions, ...), the same dtype."""
+    """Converts indices of the flattened array to coordinates. data: (...) -> (dimensions, ...), the same dtype."""
 
 def where(
     condition: NDArray | None = ..., x: NDArray | None = ..., y: NDArray | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """x where the condition is nonzero, y elsewhere."""
+    """Selects x where the condition is nonzero, y elsewhere."""
 
 def zeros_like(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,

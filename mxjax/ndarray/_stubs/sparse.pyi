@@ -26,7 +26,7 @@ def Embedding(
     data: NDArray | None = ..., weight: NDArray | None = ..., input_dim: int = ..., output_dim: int = ...,
     dtype: Any = ..., sparse_grad: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Rows of a table: (...) -> (..., output_dim)."""
+    """Looks up rows of a table: (...) -> (..., output_dim)."""
 
 def FullyConnected(
     data: NDArray | None = ..., weight: NDArray | None = ..., bias: NDArray | None = ..., num_hidden: int = ...,
@@ -144,7 +144,7 @@ def clip(
     data: NDArray | None = ..., a_min: float = ..., a_max: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Values limited to [a_min, a_max]; NaN stays, and a value on a limit passes its gradient."""
+    """Clips the values to [a_min, a_max]; NaN is kept, and a value equal to a limit passes its gradient."""
 
 def concat(
     *data: NDArray | Sequence[NDArray], dim: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -246,7 +246,7 @@ def log_sigmoid(
 def make_loss(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The data itself, as a loss: its gradient is one."""
+    """Returns the data unchanged, as a loss: its gradient is one."""
 
 def mean(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
@@ -266,7 +266,7 @@ def norm(
     data: NDArray | None = ..., ord: int = ..., axis: int | Sequence[int] | None = ..., out_dtype: Any = ...,
     keepdims: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
+    """The sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
 
 def radians(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -330,7 +330,7 @@ def square(
 def stop_gradient(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The data itself; no gradient passes."""
+    """Returns the data unchanged, and blocks the gradient."""
 
 def sum(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
@@ -351,7 +351,7 @@ def where(
     condition: NDArray | None = ..., x: NDArray | None = ..., y: NDArray | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """x where the condition is nonzero, y elsewhere."""
+    """Selects x where the condition is nonzero, y elsewhere."""
 
 def zeros_like(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,

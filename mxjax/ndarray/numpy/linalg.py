@@ -1,4 +1,4 @@
-"""`mx.nd.np.linalg`: `mx.np.linalg`, where MXNet 2 keeps the arguments of 1.x in some functions."""
+"""`mx.nd.np.linalg`: `mx.np.linalg`, some of whose functions keep the arguments of 1.x in MXNet 2."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 

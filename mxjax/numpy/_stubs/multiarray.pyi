@@ -60,16 +60,16 @@ def alltrue(*args: Any, **kwargs: Any) -> Any:
     """Whether all elements along axes are nonzero: NumPy's `all` under its old name."""
 
 def amax(a: Any, axis: Any = ..., keepdims: Any = ..., initial: Any = ..., out: Any = ...) -> Any:
-    """As `max`."""
+    """An alias of `max`."""
 
 def amin(a: Any, axis: Any = ..., keepdims: Any = ..., initial: Any = ..., out: Any = ...) -> Any:
-    """As `min`."""
+    """An alias of `min`."""
 
 def any(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
     """Returns whether any element along axes is nonzero."""
 
 def append(arr: Any, values: Any, axis: Any = ...) -> Any:
-    """`concatenate` of two arrays."""
+    """Appends an array to another one; see `concatenate`."""
 
 def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
     """A function of vectors, applied to each one along an axis."""
@@ -78,7 +78,7 @@ def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
     """A function of an array and an axis, applied to several axes, one after the other."""
 
 def arange(start: Any, stop: Any = ..., step: Any = ..., dtype: Any = ..., ctx: Any = ...) -> Any:
-    """start, start + step, ... up to stop (not included)."""
+    """Evenly spaced values from start up to stop (exclusive)."""
 
 def arccos(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Inverse cosine, element by element."""
@@ -102,22 +102,22 @@ def arctanh(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Inverse hyperbolic tangent, element by element."""
 
 def argmax(a: Any, axis: Any = ..., out: Any = ...) -> Any:
-    """Position of the first maximum along an axis."""
+    """The index of the first maximum along an axis."""
 
 def argmin(a: Any, axis: Any = ..., out: Any = ...) -> Any:
-    """Position of the first minimum along an axis."""
+    """The index of the first minimum along an axis."""
 
 def argpartition(a: Any, kth: Any, axis: Any = ..., kind: Any = ..., order: Any = ...) -> Any:
     """Positions that put an array in the order of `partition`."""
 
 def argsort(a: Any, axis: Any = ..., kind: Any = ..., order: Any = ...) -> Any:
-    """The positions that sort the array along an axis."""
+    """The indices that sort the array along an axis."""
 
 def argwhere(a: Any) -> Any:
     """Positions of the nonzero elements, a row each."""
 
 def around(x: Any, decimals: Any = ..., out: Any = ..., **kwargs: Any) -> Any:
-    """Values rounded to so many decimals, halves to the even neighbour."""
+    """Rounds to the given number of decimals, halves to the nearest even value."""
 
 def array_equal(a1: Any, a2: Any, equal_nan: Any = ...) -> Any:
     """Whether two arrays have one shape and the same elements."""
@@ -126,7 +126,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether two arrays have the same elements once they are broadcast."""
 
 def array_split(ary: Any, indices_or_sections: Any, axis: Any = ...) -> Any:
-    """As `split`; the first pieces may be longer by one."""
+    """Splits an array like `split`, but the first pieces may be longer by one."""
 
 def asin(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Inverse sine, element by element."""
@@ -144,19 +144,19 @@ def atanh(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Inverse hyperbolic tangent, element by element."""
 
 def atleast_1d(*arys: Any) -> Any:
-    """The arrays with at least one dimension."""
+    """Converts arrays to arrays with at least one dimension."""
 
 def atleast_2d(*arys: Any) -> Any:
-    """The arrays with at least two dimensions; vectors become rows."""
+    """Converts arrays to arrays with at least two dimensions; vectors become rows."""
 
 def atleast_3d(*arys: Any) -> Any:
-    """The arrays with at least three dimensions: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1)."""
+    """Converts arrays to arrays with at least three dimensions: (n,) to (1, n, 1), (m, n) to (m, n, 1)."""
 
 def average(a: Any, axis: Any = ..., weights: Any = ..., returned: Any = ..., out: Any = ...) -> Any:
     """Weighted mean over axes."""
 
 def bincount(x: Any, weights: Any = ..., minlength: Any = ...) -> Any:
-    """Returns how often each of 0, 1, 2, ... is in a vector of integers, or the sum of its `weights`."""
+    """Counts the occurrences of 0, 1, 2, ... in a vector of integers, or sums their `weights`."""
 
 def bitwise_and(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Bits set in both, element by element with broadcasting."""
@@ -183,7 +183,7 @@ def blackman(M: Any, dtype: Any = ..., ctx: Any = ...) -> Any:
     """The Blackman window: 0.42 - 0.5 · cos(2πn / (M - 1)) + 0.08 · cos(4πn / (M - 1)), n = 0 ... M - 1."""
 
 def broadcast_to(array: Any, shape: Any) -> Any:
-    """The array, or number, repeated to a shape."""
+    """Broadcasts an array or number to a shape."""
 
 def cbrt(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Cube root, element by element."""
@@ -195,7 +195,7 @@ def choose(a: Any, choices: Any, out: Any = ..., mode: Any = ...) -> Any:
     """Elements out of several arrays: of array `a[i]` at place i."""
 
 def clip(a: Any, a_min: Any, a_max: Any, out: Any = ...) -> Any:
-    """Values limited to [a_min, a_max]."""
+    """Clips the values to [a_min, a_max]."""
 
 def column_stack(tup: Any) -> Any:
     """Joins arrays along the second axis; vectors count as columns."""
@@ -204,7 +204,7 @@ def compress(condition: Any, a: Any, axis: Any = ..., out: Any = ...) -> Any:
     """The slices of an axis where a condition holds."""
 
 def concat(seq: Any, axis: Any = ..., out: Any = ...) -> Any:
-    """As `concatenate`."""
+    """An alias of `concatenate`."""
 
 def concatenate(seq: Any, axis: Any = ..., out: Any = ...) -> Any:
     """Joins arrays along an axis."""
@@ -252,13 +252,13 @@ def degrees(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Radians to degrees, element by element."""
 
 def delete(arr: Any, obj: Any, axis: Any = ...) -> Any:
-    """The array without the slices at some places of an axis."""
+    """Removes slices along an axis."""
 
 def diag(array: Any, k: Any = ..., out: Any = ...) -> Any:
     """The k-th diagonal of a matrix, or a matrix with this vector on it."""
 
 def diag_indices_from(arr: Any) -> Any:
-    """Positions of the main diagonal of an array with equal axes."""
+    """Indices of the main diagonal of an array whose axes have equal lengths."""
 
 def diagflat(array: Any, k: Any = ...) -> Any:
     """A matrix with the flattened array on its k-th diagonal."""
@@ -267,7 +267,7 @@ def diagonal(a: Any, offset: Any = ..., axis1: Any = ..., axis2: Any = ..., out:
     """The diagonals of the matrices in two axes."""
 
 def diff(a: Any, n: Any = ..., axis: Any = ..., prepend: Any = ..., append: Any = ...) -> Any:
-    """The n-th differences of neighbours along an axis."""
+    """The n-th differences of adjacent elements along an axis."""
 
 def digitize(x: Any, bins: Any, right: Any = ...) -> Any:
     """Which bin each number is in."""
@@ -282,22 +282,22 @@ def divmod(
     """Quotient, rounded down, and remainder, element by element."""
 
 def dot(a: Any, b: Any, out: Any = ...) -> Any:
-    """Product of vectors, matrices or numbers; else sums over the last axis of a and the second to last of b."""
+    """The dot product: in general, sums over the last axis of a and the second to last axis of b."""
 
 def dsplit(ary: Any, indices_or_sections: Any) -> Any:
-    """`split` along the third axis."""
+    """Splits an array along the third axis; see `split`."""
 
 def dstack(arrays: Any) -> Any:
     """Joins arrays along the third axis; (n,) counts as (1, n, 1), (m, n) as (m, n, 1)."""
 
 def ediff1d(ary: Any, to_end: Any = ..., to_begin: Any = ...) -> Any:
-    """Differences of neighbours in the flattened array."""
+    """The differences of adjacent elements of the flattened array."""
 
 def einsum(*operands: Any, **kwargs: Any) -> Any:
     """Sums of products in Einstein's notation: `einsum('ij,jk->ik', a, b)`."""
 
 def empty_like(prototype: Any, dtype: Any = ..., order: Any = ..., subok: Any = ..., shape: Any = ...) -> Any:
-    """An array with the shape of another one, whose values mean nothing (zeros)."""
+    """An array with the shape of another one and unspecified values (zeros)."""
 
 def equal(x1: Any, x2: Any, out: Any = ...) -> Any:
     """Whether x1 = x2, element by element with broadcasting."""
@@ -306,7 +306,7 @@ def exp(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Exponential, element by element."""
 
 def expand_dims(a: Any, axis: Any) -> Any:
-    """A new axis of size 1."""
+    """Adds an axis of size 1."""
 
 def expm1(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """exp(x) - 1, element by element."""
@@ -321,22 +321,22 @@ def fabs(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Absolute value, element by element."""
 
 def fill_diagonal(a: Any, val: Any, wrap: Any = ...) -> Any:
-    """Writes numbers to the main diagonal, in place."""
+    """Fills the main diagonal in place."""
 
 def fix(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Nearest integer towards zero, element by element."""
 
 def flatnonzero(a: Any) -> Any:
-    """Positions of the nonzero elements in the flattened array."""
+    """Indices of the nonzero elements in the flattened array."""
 
 def flip(m: Any, axis: Any = ..., out: Any = ...) -> Any:
-    """The order of the elements along axes reversed."""
+    """Reverses the order of the elements along axes."""
 
 def fliplr(m: Any) -> Any:
-    """`flip` along the second axis."""
+    """Reverses the order of the elements along the second axis."""
 
 def flipud(m: Any) -> Any:
-    """`flip` along the first axis."""
+    """Reverses the order of the elements along the first axis."""
 
 def float_power(
     x1: Any, x2: Any, out: Any = ..., *, where: Any = ..., casting: Any = ..., order: Any = ..., dtype: Any = ...,
@@ -366,10 +366,10 @@ def frexp(
     """x as mantissa · 2 to the power of an exponent, element by element."""
 
 def full(shape: Any, fill_value: Any, dtype: Any = ..., order: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """An array of one value, or of the values of a smaller ndarray, repeated."""
+    """An array filled with one value, or with the values of an ndarray that is broadcast."""
 
 def full_like(a: Any, fill_value: Any, dtype: Any = ..., order: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """One value in the shape of another array."""
+    """An array with the shape of another one, filled with one value."""
 
 def gcd(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Greatest common divisor, element by element with broadcasting."""
@@ -411,7 +411,7 @@ def histogramdd(
     """Counts of points in the bins of a space, and the bins' edges."""
 
 def hsplit(ary: Any, indices_or_sections: Any) -> Any:
-    """`split` along the second axis, of vectors along the first."""
+    """Splits an array along the second axis, or a vector along the first; see `split`."""
 
 def hstack(arrays: Any) -> Any:
     """Joins arrays along the second axis, vectors along the first."""
@@ -429,13 +429,13 @@ def in1d(ar1: Any, ar2: Any, assume_unique: Any = ..., invert: Any = ...) -> Any
     """Whether the elements of one array are in another one; the first one is flattened."""
 
 def indices(dimensions: Any, dtype: Any = ..., ctx: Any = ...) -> Any:
-    """The coordinates of all elements of an array of such dimensions."""
+    """The coordinates of all elements of an array with the given dimensions."""
 
 def inner(a: Any, b: Any) -> Any:
     """Sums of products over the last axes."""
 
 def insert(arr: Any, obj: Any, values: Any, axis: Any = ...) -> Any:
-    """The array with values inserted before some places of an axis."""
+    """Inserts values before the given indices along an axis."""
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = ..., right: Any = ..., period: Any = ...) -> Any:
     """Values of a function that is given at some places and straight between them."""
@@ -525,10 +525,10 @@ def logspace(
     start: Any, stop: Any, num: Any = ..., endpoint: Any = ..., base: Any = ..., dtype: Any = ..., axis: Any = ...,
     ctx: Any = ...,
 ) -> Any:
-    """Numbers from base**start to base**stop whose logarithms are evenly spaced."""
+    """Numbers from base**start to base**stop, evenly spaced on a logarithmic scale."""
 
 def matmul(a: Any, b: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Matrix products over the last two axes, the others broadcast; the function of `a @ b`."""
+    """The matrix product over the last two axes; the others broadcast. This is the function of `a @ b`."""
 
 def max(a: Any, axis: Any = ..., keepdims: Any = ..., initial: Any = ..., out: Any = ...) -> Any:
     """Maximum over axes."""
@@ -537,13 +537,13 @@ def maximum(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """The larger of both, element by element with broadcasting."""
 
 def may_share_memory(a: Any, b: Any, max_work: Any = ...) -> Any:
-    """As `shares_memory`, which is exact here."""
+    """An alias of `shares_memory`, which is exact here."""
 
 def mean(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ...) -> Any:
     """Mean over axes."""
 
 def median(a: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., keepdims: Any = ...) -> Any:
-    """The middle element, or the mean of the two in the middle."""
+    """Median over axes: the middle element, or the mean of the two middle elements."""
 
 def min(a: Any, axis: Any = ..., keepdims: Any = ..., initial: Any = ..., out: Any = ...) -> Any:
     """Minimum over axes."""
@@ -567,7 +567,7 @@ def modf(
     """Fractional and integer part, both with x's sign, element by element."""
 
 def moveaxis(a: Any, source: Any, destination: Any, out: Any = ...) -> Any:
-    """Axes moved to other positions; the others keep their order."""
+    """Moves axes to other positions; the others keep their order."""
 
 def msort(a: Any) -> Any:
     """The values in order along the first axis."""
@@ -576,7 +576,7 @@ def multiply(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """x1 · x2, element by element with broadcasting."""
 
 def nan_to_num(x: Any, copy: Any = ..., nan: Any = ..., posinf: Any = ..., neginf: Any = ..., **kwargs: Any) -> Any:
-    """NaN and infinities replaced by numbers."""
+    """Replaces NaN and infinities by numbers."""
 
 def nanargmax(a: Any, axis: Any = ..., out: Any = ..., *, keepdims: Any = ...) -> Any:
     """Position of the maximum along an axis, without NaN."""
@@ -642,7 +642,7 @@ def negative(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """-x, element by element."""
 
 def nonzero(a: Any) -> Any:
-    """Positions of the nonzero elements."""
+    """Indices of the nonzero elements."""
 
 def not_equal(x1: Any, x2: Any, out: Any = ...) -> Any:
     """Whether x1 ≠ x2, element by element with broadcasting."""
@@ -654,16 +654,16 @@ def ones(shape: Any, dtype: Any = ..., order: Any = ..., ctx: Any = ...) -> Any:
     """An array of ones."""
 
 def ones_like(a: Any, dtype: Any = ..., order: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Ones in the shape of another array."""
+    """An array of ones with the shape of another one."""
 
 def outer(a: Any, b: Any) -> Any:
-    """All products of an element of a with one of b."""
+    """The outer product: all products of an element of a and one of b."""
 
 def packbits(a: Any, axis: Any = ..., bitorder: Any = ...) -> Any:
     """Booleans as the bits of bytes."""
 
 def pad(x: Any, pad_width: Any = ..., mode: Any = ..., **kwargs: Any) -> Any:
-    """The array with values added before and after each axis."""
+    """Pads the array before and after each axis."""
 
 def partition(a: Any, kth: Any, axis: Any = ..., kind: Any = ..., order: Any = ...) -> Any:
     """The array so ordered that some elements stand where sorting puts them, smaller ones before them."""
@@ -675,7 +675,7 @@ def percentile(
     """The q-th percentiles over axes."""
 
 def permute_dims(a: Any, axes: Any = ...) -> Any:
-    """As `transpose`."""
+    """An alias of `transpose`."""
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     """Functions, each on the elements where its condition holds."""
@@ -702,7 +702,7 @@ def polysub(a1: Any, a2: Any) -> Any:
     """The difference of two polynomials."""
 
 def polyval(p: Any, x: Any) -> Any:
-    """The polynomial with coefficients p at x."""
+    """Evaluates the polynomial with coefficients p at x."""
 
 def positive(
     x: Any, out: Any = ..., *, where: Any = ..., casting: Any = ..., order: Any = ..., dtype: Any = ...,
@@ -723,7 +723,7 @@ def prod(a: Any, axis: Any = ..., dtype: Any = ..., keepdims: Any = ..., initial
     """Product over axes."""
 
 def product(a: Any, axis: Any = ..., dtype: Any = ..., keepdims: Any = ..., initial: Any = ..., out: Any = ...) -> Any:
-    """As `prod`."""
+    """An alias of `prod`."""
 
 def promote_types(type1: Any, type2: Any) -> Any:
     """The smallest dtype that holds what two dtypes hold."""
@@ -738,7 +738,7 @@ def quantile(
     a: Any, q: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., interpolation: Any = ...,
     keepdims: Any = ...,
 ) -> Any:
-    """As `percentile`, with q in [0, 1]."""
+    """The q-th quantiles over axes: `percentile` with q in [0, 1]."""
 
 def rad2deg(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Radians to degrees, element by element."""
@@ -750,7 +750,7 @@ def rate(*args: Any, **kwargs: Any) -> Any:
     """The interest rate of constant payments."""
 
 def ravel(x: Any, order: Any = ...) -> Any:
-    """A copy of one dimension."""
+    """A one-dimensional copy."""
 
 def real(val: Any) -> Any:
     """The real part, element by element: the values themselves, as ndarrays are never complex."""
@@ -762,13 +762,13 @@ def remainder(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Remainder of x1 / x2 with the sign of x2, element by element with broadcasting."""
 
 def repeat(a: Any, repeats: Any, axis: Any = ..., out: Any = ...) -> Any:
-    """Each element `repeats` times along an axis."""
+    """Repeats each element along an axis."""
 
 def reshape(a: Any, newshape: Any, order: Any = ..., out: Any = ...) -> Any:
     """A copy with another shape."""
 
 def resize(a: Any, new_shape: Any) -> Any:
-    """The elements, in order, repeated as often as the new shape needs."""
+    """Changes the shape; repeats the elements, in order, if the new shape has more."""
 
 def result_type(*arrays_and_dtypes: Any) -> Any:
     """The dtype that NumPy's arithmetic gives; that of mx.np's functions may be another one."""
@@ -777,7 +777,7 @@ def rint(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Nearest integer, halves down, element by element."""
 
 def roll(a: Any, shift: Any, axis: Any = ..., out: Any = ...) -> Any:
-    """Elements moved along axes; those that leave come in at the other end."""
+    """Rolls the elements along axes; those beyond the end reappear at the beginning."""
 
 def rollaxis(a: Any, axis: Any, start: Any = ...) -> Any:
     """One axis moved before another one."""
@@ -786,16 +786,16 @@ def roots(p: Any) -> Any:
     """The roots of a polynomial."""
 
 def rot90(m: Any, k: Any = ..., axes: Any = ...) -> Any:
-    """Rotated by 90 degrees in the plane of two axes."""
+    """Rotates an array by 90 degrees in the plane of two axes."""
 
 def round(x: Any, decimals: Any = ..., out: Any = ..., **kwargs: Any) -> Any:
-    """As `around`."""
+    """An alias of `around`."""
 
 def round_(x: Any, decimals: Any = ..., out: Any = ..., **kwargs: Any) -> Any:
-    """As `around`."""
+    """An alias of `around`."""
 
 def row_stack(arrays: Any) -> Any:
-    """As `vstack`."""
+    """An alias of `vstack`."""
 
 def searchsorted(a: Any, v: Any, side: Any = ..., sorter: Any = ...) -> Any:
     """Where numbers have to be inserted into a sorted vector to keep it sorted."""
@@ -813,7 +813,7 @@ def shape(a: Any) -> Any:
     """Lengths of the axes."""
 
 def shares_memory(a: Any, b: Any, max_work: Any = ...) -> Any:
-    """Returns whether two arrays are views of one memory that overlap."""
+    """Returns whether two arrays are overlapping views of the same memory."""
 
 def sign(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """-1, 0 or 1, element by element."""
@@ -834,10 +834,10 @@ def size(a: Any, axis: Any = ...) -> Any:
     """How many elements an array has."""
 
 def sometrue(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
-    """As `any`."""
+    """An alias of `any`."""
 
 def sort(a: Any, axis: Any = ..., kind: Any = ..., order: Any = ...) -> Any:
-    """The values in order along an axis."""
+    """Sorts the values along an axis."""
 
 def spacing(
     x: Any, out: Any = ..., *, where: Any = ..., casting: Any = ..., order: Any = ..., dtype: Any = ...,
@@ -846,7 +846,7 @@ def spacing(
     """The distance from x to the next number of its dtype, element by element."""
 
 def split(ary: Any, indices_or_sections: Any, axis: Any = ...) -> Any:
-    """Equal pieces along an axis, or pieces that begin at the given indices."""
+    """Splits an array into equal pieces along an axis, or at the given indices."""
 
 def sqrt(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Square root, element by element."""
@@ -855,13 +855,13 @@ def square(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """x², element by element."""
 
 def squeeze(a: Any, axis: Any = ..., out: Any = ...) -> Any:
-    """Without axes of size 1."""
+    """Removes axes of size 1."""
 
 def stack(arrays: Any, axis: Any = ..., out: Any = ...) -> Any:
     """Joins arrays of one shape along a new axis."""
 
 def std(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = ..., keepdims: Any = ...) -> Any:
-    """Standard deviation over axes: the root of `var`."""
+    """Standard deviation over axes: the square root of `var`."""
 
 def subtract(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """x1 - x2, element by element with broadcasting."""
@@ -870,10 +870,10 @@ def sum(a: Any, axis: Any = ..., dtype: Any = ..., keepdims: Any = ..., initial:
     """Sum over axes."""
 
 def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
-    """Two axes exchanged."""
+    """Exchanges two axes."""
 
 def take(a: Any, indices: Any, axis: Any = ..., mode: Any = ..., out: Any = ...) -> Any:
-    """Elements at positions along an axis."""
+    """Takes the elements at the given indices along an axis."""
 
 def take_along_axis(arr: Any, indices: Any, axis: Any = ...) -> Any:
     """Elements at positions that differ from slice to slice, as `argsort` returns them."""
@@ -888,13 +888,13 @@ def tensordot(a: Any, b: Any, axes: Any = ...) -> Any:
     """Sums of products over axes."""
 
 def tile(A: Any, reps: Any) -> Any:
-    """The array repeated along each axis."""
+    """Repeats the array along each axis."""
 
 def trace(a: Any, offset: Any = ..., axis1: Any = ..., axis2: Any = ..., out: Any = ...) -> Any:
     """The sums of the diagonals of the matrices in two axes."""
 
 def transpose(a: Any, axes: Any = ..., out: Any = ...) -> Any:
-    """The axes in another order."""
+    """Permutes the axes."""
 
 def trapz(y: Any, x: Any = ..., dx: Any = ..., axis: Any = ...) -> Any:
     """Integrals of values along an axis by the trapezoidal rule."""
@@ -903,10 +903,10 @@ def tri(N: Any, M: Any = ..., k: Any = ..., dtype: Any = ..., ctx: Any = ...) ->
     """A matrix with ones on and below a diagonal, and zeros above."""
 
 def tril(m: Any, k: Any = ...) -> Any:
-    """Returns the numbers on and below the k-th diagonal, with zeros above."""
+    """The elements on and below a diagonal, and zeros above it."""
 
 def tril_indices(n: Any, k: Any = ..., m: Any = ..., ctx: Any = ...) -> Any:
-    """Positions of the elements on and below a diagonal of a matrix."""
+    """Indices of the elements on and below a diagonal of a matrix."""
 
 def tril_indices_from(arr: Any, k: Any = ...) -> Any:
     """Positions of what is on and below the k-th diagonal of a matrix."""
@@ -918,7 +918,7 @@ def triu(m: Any, k: Any = ...) -> Any:
     """The elements on and above a diagonal, and zeros below it."""
 
 def triu_indices(n: Any, k: Any = ..., m: Any = ..., ctx: Any = ...) -> Any:
-    """Positions of the elements on and above a diagonal of a matrix."""
+    """Indices of the elements on and above a diagonal of a matrix."""
 
 def triu_indices_from(arr: Any, k: Any = ...) -> Any:
     """Positions of what is on and above the k-th diagonal of a matrix."""
@@ -935,13 +935,13 @@ def union1d(ar1: Any, ar2: Any) -> Any:
 def unique(
     ar: Any, return_index: Any = ..., return_inverse: Any = ..., return_counts: Any = ..., axis: Any = ...,
 ) -> Any:
-    """The different values in order."""
+    """The sorted unique values."""
 
 def unpackbits(a: Any, axis: Any = ..., count: Any = ..., bitorder: Any = ...) -> Any:
     """The bits of bytes, as zeros and ones."""
 
 def unravel_index(indices: Any, shape: Any, order: Any = ...) -> Any:
-    """Coordinates out of positions in the flattened array."""
+    """Converts indices of the flattened array to coordinates."""
 
 def unwrap(p: Any, discont: Any = ..., axis: Any = ..., *, period: Any = ...) -> Any:
     """Angles without jumps: where neighbours differ by more than half a period, multiples of it are added."""
@@ -950,22 +950,22 @@ def vander(x: Any, N: Any = ..., increasing: Any = ...) -> Any:
     """The powers of numbers, a row for each (Vandermonde's matrix)."""
 
 def var(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = ..., keepdims: Any = ...) -> Any:
-    """Variance over axes: the mean of the squared distances from the mean."""
+    """Variance over axes: the mean of the squared deviations from the mean."""
 
 def vdot(a: Any, b: Any) -> Any:
-    """The product of the flattened arrays."""
+    """The dot product of the flattened arrays."""
 
 def vsplit(ary: Any, indices_or_sections: Any) -> Any:
-    """`split` along the first axis."""
+    """Splits an array along the first axis; see `split`."""
 
 def vstack(arrays: Any, out: Any = ...) -> Any:
     """Joins arrays along the first axis; vectors count as rows."""
 
 def where(condition: Any, x: Any = ..., y: Any = ...) -> Any:
-    """x where the condition is nonzero, y elsewhere; without x and y the positions where it is."""
+    """Selects x where the condition is nonzero, y elsewhere; without x and y, returns the nonzero indices."""
 
 def zeros(shape: Any, dtype: Any = ..., order: Any = ..., ctx: Any = ...) -> Any:
     """An array of zeros."""
 
 def zeros_like(a: Any, dtype: Any = ..., order: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Zeros in the shape of another array."""
+    """An array of zeros with the shape of another one."""

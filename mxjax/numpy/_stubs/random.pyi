@@ -28,10 +28,10 @@ def gamma(shape: Any, scale: Any = ..., size: Any = ..., dtype: Any = ..., ctx: 
     """Draws from the gamma distribution."""
 
 def gumbel(loc: Any = ..., scale: Any = ..., size: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Draws from Gumbel's distribution."""
+    """Draws from the Gumbel distribution."""
 
 def laplace(loc: Any = ..., scale: Any = ..., size: Any = ..., dtype: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Draws from the Laplace distribution: exponential on both sides of `loc`; without gradients, as in MXNet."""
+    """Draws from the Laplace distribution; there are no gradients, as in MXNet."""
 
 def logistic(loc: Any = ..., scale: Any = ..., size: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
     """Draws from the logistic distribution."""
@@ -39,10 +39,10 @@ def logistic(loc: Any = ..., scale: Any = ..., size: Any = ..., ctx: Any = ..., 
 def lognormal(
     mean: Any = ..., sigma: Any = ..., size: Any = ..., dtype: Any = ..., ctx: Any = ..., out: Any = ...,
 ) -> Any:
-    """exp of draws from the normal distribution."""
+    """Draws from the log-normal distribution: the exponential of normal draws."""
 
 def multinomial(n: Any, pvals: Any, size: Any = ..., **kwargs: Any) -> Any:
-    """Returns how often each outcome comes in `n` experiments."""
+    """Draws the number of occurrences of each outcome in `n` experiments."""
 
 def multivariate_normal(mean: Any, cov: Any, size: Any = ..., check_valid: Any = ..., tol: Any = ...) -> Any:
     """Draws vectors from normal distributions."""
@@ -51,28 +51,28 @@ def normal(loc: Any = ..., scale: Any = ..., size: Any = ..., dtype: Any = ..., 
     """Draws from the normal distribution."""
 
 def pareto(a: Any, size: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Draws from Pareto's (Lomax) distribution, which begins at 0."""
+    """Draws from the Pareto II (Lomax) distribution, which starts at 0."""
 
 def power(a: Any, size: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
     """Draws from [0, 1] with a density proportional to x to the power of a - 1."""
 
 def rand(*size: Any, **kwargs: Any) -> Any:
-    """`uniform` on [0, 1) with the shape as arguments."""
+    """Draws from the uniform distribution on [0, 1), with the shape as arguments."""
 
 def randint(low: Any, high: Any = ..., size: Any = ..., dtype: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Draws integers from [low, high), without `high` from [0, low)."""
+    """Draws integers from [low, high), or from [0, low) without `high`."""
 
 def randn(*size: Any, **kwargs: Any) -> Any:
-    """`normal` with mean 0, deviation 1 and the shape as arguments."""
+    """Draws from the standard normal distribution, with the shape as arguments."""
 
 def rayleigh(scale: Any = ..., size: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Draws from Rayleigh's distribution: lengths of vectors of two normal draws."""
+    """Draws from the Rayleigh distribution: the lengths of vectors of two normal draws."""
 
 def shuffle(x: Any) -> Any:
-    """Puts the rows (elements of the first axis) in random order, in place."""
+    """Shuffles the rows (elements of the first axis) in place."""
 
 def uniform(low: Any = ..., high: Any = ..., size: Any = ..., dtype: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
     """Draws from the uniform distribution on [low, high)."""
 
 def weibull(a: Any, size: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Draws from Weibull's distribution with scale 1."""
+    """Draws from the Weibull distribution with scale 1."""

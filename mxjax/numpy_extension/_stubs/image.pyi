@@ -14,7 +14,7 @@ def adjust_lighting(
     data: ndarray | None = ..., alpha: Sequence[float] = ..., out: ndarray | Sequence[ndarray] | None = ...,
     name: str | None = ...,
 ) -> ndarray:
-    """Adds colour along the principal components of ImageNet's colours (AlexNet); alpha: three numbers."""
+    """Adds colours along the principal components of the ImageNet colours (AlexNet); alpha: three numbers."""
 
 def crop(
     data: ndarray | None = ..., x: int = ..., y: int = ..., width: int = ..., height: int = ...,
@@ -83,7 +83,7 @@ def random_lighting(
     data: ndarray | None = ..., alpha_std: float = ..., out: ndarray | Sequence[ndarray] | None = ...,
     name: str | None = ...,
 ) -> ndarray:
-    """`adjust_lighting` with normally distributed numbers of this standard deviation."""
+    """`adjust_lighting` with random normal numbers of the given standard deviation."""
 
 def random_resized_crop(
     data: ndarray | None = ..., width: int = ..., height: int = ..., area: Sequence[float] = ...,
@@ -107,4 +107,4 @@ def resize(
 def to_tensor(
     data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """Images (..., height, width, channel) in [0, 255] as float32 tensors (..., channel, height, width) in [0, 1]."""
+    """Converts images (..., height, width, channel), 0 to 255, to float32 (..., channel, height, width), 0 to 1."""

@@ -30,7 +30,7 @@ def _image_adjust_lighting(
     data: ndarray | None = ..., alpha: Sequence[float] = ..., out: ndarray | Sequence[ndarray] | None = ...,
     name: str | None = ...,
 ) -> ndarray:
-    """Adds colour along the principal components of ImageNet's colours (AlexNet); alpha: three numbers."""
+    """Adds colours along the principal components of the ImageNet colours (AlexNet); alpha: three numbers."""
 
 def _image_crop(
     data: ndarray | None = ..., x: int = ..., y: int = ..., width: int = ..., height: int = ...,
@@ -99,7 +99,7 @@ def _image_random_lighting(
     data: ndarray | None = ..., alpha_std: float = ..., out: ndarray | Sequence[ndarray] | None = ...,
     name: str | None = ...,
 ) -> ndarray:
-    """`adjust_lighting` with normally distributed numbers of this standard deviation."""
+    """`adjust_lighting` with random normal numbers of the given standard deviation."""
 
 def _image_random_resized_crop(
     data: ndarray | None = ..., width: int = ..., height: int = ..., area: Sequence[float] = ...,
@@ -123,26 +123,26 @@ def _image_resize(
 def _image_to_tensor(
     data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """Images (..., height, width, channel) in [0, 255] as float32 tensors (..., channel, height, width) in [0, 1]."""
+    """Converts images (..., height, width, channel), 0 to 255, to float32 (..., channel, height, width), 0 to 1."""
 
 def _random_categorical(
     data: ndarray | None = ..., shape: int | Sequence[int] = ..., get_prob: bool = ..., dtype: Any = ...,
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray | list[ndarray]:
-    """Random classes, drawn with the probabilities in the last axis."""
+    """Draws classes according to the probabilities in the last axis."""
 
 def _random_multinomial(
     n: ndarray | None = ..., p: ndarray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """Returns how often each class comes in `n` draws with the probabilities `p`: MXNet 2's `_sample_multinomial`."""
+    """Draws the numbers of occurrences of each class in `n` draws with probabilities `p` (multinomial of MXNet 2)."""
 
 def activation(
     data: ndarray | None = ...,
     act_type: Literal['log_sigmoid', 'mish', 'relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """A non-linearity, element by element."""
+    """Applies an element-wise activation function."""
 
 def add_n(
     *args: ndarray | Sequence[ndarray], out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
@@ -153,14 +153,14 @@ def arange_like(
     data: ndarray | None = ..., start: float = ..., step: float = ..., repeat: int = ..., ctx: str = ...,
     axis: int | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """start, start + step, ... in the shape and dtype of the data, or as a vector as long as one of its axes."""
+    """Evenly spaced values in the shape and dtype of the data, or as a vector of the length of one of its axes."""
 
 def batch_dot(
     lhs: ndarray | None = ..., rhs: ndarray | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     forward_stype: Literal['csr', 'default', 'row_sparse'] | None = ..., out: ndarray | Sequence[ndarray] | None = ...,
     name: str | None = ...,
 ) -> ndarray:
-    """Matrix products of the last two axes; the leading (batch) axes of both arrays agree."""
+    """Matrix products of the last two axes; the leading (batch) axes of both arrays must agree."""
 
 def batch_flatten(
     data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
@@ -196,7 +196,7 @@ def box_decode(
     std3: float = ..., clip: float = ..., format: Literal['corner', 'center'] = ...,
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """Boxes by corners out of predicted offsets data (B, N, 4) from anchors (1, N, 4); gradients are zero."""
+    """Decodes predicted offsets data (B, N, 4) from anchors (1, N, 4) to boxes as corners; gradients are zero."""
 
 def box_encode(
     samples: ndarray | None = ..., matches: ndarray | None = ..., anchors: ndarray | None = ...,
@@ -230,13 +230,13 @@ def broadcast_like(
     lhs: ndarray | None = ..., rhs: ndarray | None = ..., lhs_axes: int | Sequence[int] | None = ...,
     rhs_axes: int | Sequence[int] | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """lhs broadcast to the shape of rhs; with `lhs_axes` and `rhs_axes` only these axes, pair by pair."""
+    """Broadcasts lhs to the shape of rhs; with `lhs_axes` and `rhs_axes` only these axes, pair by pair."""
 
 def cast(
     data: ndarray | None = ..., dtype: Any = ..., out: ndarray | Sequence[ndarray] | None = ...,
     name: str | None = ...,
 ) -> ndarray:
-    """The values in another dtype; numbers too large for a narrow integer wrap around as in C."""
+    """Casts the values to another dtype; numbers out of the range of a narrow integer wrap around as in C."""
 
 def cond(
     *data: ndarray | Sequence[ndarray], num_args: int = ..., num_outputs: int = ...,
@@ -255,13 +255,13 @@ def contrib_quantize(
     data: ndarray | None = ..., min_range: ndarray | None = ..., max_range: ndarray | None = ...,
     out_type: Literal['int8', 'uint8'] = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> list[ndarray]:
-    """data (float32) as integers for the range [min_range, max_range]; returns the range as well."""
+    """Quantizes data (float32) for the range [min_range, max_range]; returns the range as well."""
 
 def contrib_quantize_v2(
     data: ndarray | None = ..., out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> list[ndarray]:
-    """data (float32) as integers for the calibrated range, or its own; returns the range as well."""
+    """Quantizes data (float32) for the calibrated range, or its own; returns the range as well."""
 
 def convolution(
     data: ndarray | None = ..., weight: ndarray | None = ..., bias: ndarray | None = ...,
@@ -289,7 +289,7 @@ def deconvolution(
     layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """The transpose of Convolution: its gradient with respect to data, as an operator."""
+    """Transposed convolution: the gradient of Convolution with respect to data, as an operator."""
 
 def deformable_convolution(
     data: ndarray | None = ..., offset: ndarray | None = ..., weight: ndarray | None = ..., bias: ndarray | None = ...,
@@ -316,7 +316,7 @@ def embedding(
     data: ndarray | None = ..., weight: ndarray | None = ..., input_dim: int = ..., output_dim: int = ...,
     dtype: Any = ..., sparse_grad: bool = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """Rows of a table: (...) -> (..., output_dim)."""
+    """Looks up rows of a table: (...) -> (..., output_dim)."""
 
 def erf(data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...) -> ndarray:
     """Error function, element by element."""
@@ -369,7 +369,7 @@ def interleaved_matmul_encdec_valatt(
     keys_values: ndarray | None = ..., attention: ndarray | None = ..., heads: int = ...,
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """The encoder's values, weighted by attention."""
+    """Sums of the encoder's values, weighted by attention."""
 
 def interleaved_matmul_selfatt_qk(
     queries_keys_values: ndarray | None = ..., heads: int = ..., out: ndarray | Sequence[ndarray] | None = ...,
@@ -381,7 +381,7 @@ def interleaved_matmul_selfatt_valatt(
     queries_keys_values: ndarray | None = ..., attention: ndarray | None = ..., heads: int = ...,
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """The values, weighted by attention."""
+    """Sums of the values, weighted by attention."""
 
 def layer_norm(
     data: ndarray | None = ..., gamma: ndarray | None = ..., beta: ndarray | None = ..., axis: int = ...,
@@ -420,14 +420,15 @@ def multibox_detection(
     variances: Sequence[float] = ..., nms_topk: int = ..., out: ndarray | Sequence[ndarray] | None = ...,
     name: str | None = ...,
 ) -> ndarray:
-    """Detections out of the predictions for prior boxes, after non-maximum suppression."""
+    """Detections from the predictions for prior boxes, after non-maximum suppression."""
 
 def multibox_prior(
     data: ndarray | None = ..., sizes: Sequence[float] = ..., ratios: Sequence[float] = ..., clip: bool = ...,
     steps: Sequence[float] = ..., offsets: Sequence[float] = ..., out: ndarray | Sequence[ndarray] | None = ...,
     name: str | None = ...,
 ) -> ndarray:
-    """Prior boxes (1, H * W * (sizes + ratios - 1), 4) by relative corners at each place of data (N, C, H, W)."""
+    """Prior boxes (1, H * W * (sizes + ratios - 1), 4), as relative corners, at each position of data (N, C, H,
+    W)."""
 
 def multibox_target(
     anchor: ndarray | None = ..., label: ndarray | None = ..., cls_pred: ndarray | None = ...,
@@ -441,13 +442,13 @@ def norm(
     data: ndarray | None = ..., ord: int = ..., axis: int | Sequence[int] | None = ..., out_dtype: Any = ...,
     keepdims: bool = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """Sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
+    """The sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
 
 def one_hot(
     indices: ndarray | None = ..., depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """A new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
+    """One-hot encoding: a new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
 
 def pad(
     data: ndarray | None = ..., mode: Literal['constant', 'edge', 'reflect'] = ...,
@@ -460,7 +461,7 @@ def pick(
     data: ndarray | None = ..., index: ndarray | None = ..., axis: int | None = ..., keepdims: bool = ...,
     mode: Literal['clip', 'wrap'] = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """One element along an axis at every other position."""
+    """Picks one element along an axis, at each position of the other axes."""
 
 def pooling(
     data: ndarray | None = ..., kernel: int | Sequence[int] = ..., pool_type: Literal['avg', 'lp', 'max', 'sum'] = ...,
@@ -469,7 +470,7 @@ def pooling(
     count_include_pad: bool | None = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """Maximum, sum, average or p-norm over windows of the spatial axes."""
+    """Pooling: maximum, sum, average or p-norm over windows of the spatial axes."""
 
 def quantized_act(
     data: ndarray | None = ..., min_data: ndarray | None = ..., max_data: ndarray | None = ...,
@@ -559,14 +560,14 @@ def requantize(
     out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> list[ndarray]:
-    """int32 results as 8-bit integers for the calibrated range, or that of the values; returns the range as well."""
+    """Requantizes int32 results to 8 bits, for the calibrated range or that of the values; with the range."""
 
 def reshape_like(
     lhs: ndarray | None = ..., rhs: ndarray | None = ..., lhs_begin: int | None = ..., lhs_end: int | None = ...,
     rhs_begin: int | None = ..., rhs_end: int | None = ..., out: ndarray | Sequence[ndarray] | None = ...,
     name: str | None = ...,
 ) -> ndarray:
-    """lhs in the shape of rhs; with ranges of axes, those of lhs take the dimensions of those of rhs."""
+    """Changes the shape of lhs to that of rhs; with ranges of axes, only replaces those of lhs by those of rhs."""
 
 def rnn(
     data: ndarray | None = ..., parameters: ndarray | None = ..., state: ndarray | None = ...,
@@ -611,7 +612,7 @@ def sequence_reverse(
     data: ndarray | None = ..., sequence_length: ndarray | None = ..., use_sequence_length: bool = ...,
     axis: int = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """Each sequence backwards up to its end; what follows stays. data: (time, batch, ...)."""
+    """Reverses each sequence up to its end; later elements are unchanged. data: (time, batch, ...)."""
 
 def shape_array(
     data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
@@ -632,19 +633,19 @@ def sldwin_atten_context(
     score: ndarray | None = ..., value: ndarray | None = ..., dilation: ndarray | None = ..., w: int = ...,
     symmetric: bool = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """Sums of the values in a window around each place, weighted by score."""
+    """Sums of the values in a window around each position, weighted by score."""
 
 def sldwin_atten_mask_like(
     score: ndarray | None = ..., dilation: ndarray | None = ..., valid_length: ndarray | None = ..., w: int = ...,
     symmetric: bool = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """1 where query and key are in the sequence, else 0, in the shape and dtype of score."""
+    """A mask of the scores: 1 where query and key are in the sequence, else 0, in the shape and dtype of score."""
 
 def sldwin_atten_score(
     query: ndarray | None = ..., key: ndarray | None = ..., dilation: ndarray | None = ..., w: int = ...,
     symmetric: bool = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """Products of each query with the keys in a window around it, not scaled."""
+    """Unscaled products of each query and the keys in a window around it."""
 
 def slice(
     data: ndarray | None = ..., begin: int | Sequence[int] = ..., end: int | Sequence[int] = ...,
@@ -668,7 +669,7 @@ def smooth_l1(
     data: ndarray | None = ..., scalar: float = ..., out: ndarray | Sequence[ndarray] | None = ...,
     name: str | None = ...,
 ) -> ndarray:
-    """Huber's loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
+    """The smooth L1 loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
 
 def softmax(
     data: ndarray | None = ..., length: ndarray | None = ..., axis: int = ..., temperature: float | None = ...,
@@ -685,7 +686,7 @@ def softsign(
 def stop_gradient(
     data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """The data itself; no gradient passes."""
+    """Returns the data unchanged, and blocks the gradient."""
 
 def sync_batch_norm(
     data: ndarray | None = ..., gamma: ndarray | None = ..., beta: ndarray | None = ...,

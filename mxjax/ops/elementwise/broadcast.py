@@ -62,7 +62,7 @@ def _can_stretch(target: Callable[..., tuple]) -> Callable[..., bool]:
 
 @register("broadcast_to", FPartialShape=exact(_to, _can_stretch(_to), partly=False))
 def broadcast_to(data: Array, *, shape: Shape = ()) -> Array:
-    """Repeats axes of size 1 until the array has this shape; 0 in `shape` keeps the dimension."""
+    """Broadcasts the array to `shape`; 0 in `shape` keeps the dimension."""
     kept = data.shape if data.ndim == len(shape) else shape
     return _stretched("broadcast_to", data, tuple(m or n for n, m in zip(kept, shape, strict=True)))
 
@@ -77,7 +77,7 @@ def _along(p: dict[str, Any], x: tuple) -> tuple:
     _along, lambda p, x: all(x[a] == 1 for a in p["axis"]) and len({a % len(x) for a in p["axis"]}) == len(p["axis"]),
     partly=False))
 def broadcast_axis(data: Array, *, axis: Shape = (), size: Shape = ()) -> Array:
-    """Repeats the given axes, which have size 1, to the given sizes."""
+    """Broadcasts the given axes, which have size 1, to the given sizes."""
     if len(axis) != len(size):
         raise MXNetError(f"operator broadcast_axis: axis={axis} and size={size} must have equal lengths")
     shape = list(data.shape)
@@ -101,7 +101,7 @@ def _like(p: dict[str, Any], x: tuple, like: tuple) -> tuple:
 @register("broadcast_like", infer_type=gives(lambda p: None), FPartialShape=exact(
     _like, lambda p, *shapes: p["lhs_axes"] != () and _can_stretch(_like)(p, *shapes), partly=False))
 def broadcast_like(lhs: Array, rhs: Array, *, lhs_axes: Shape | None = None, rhs_axes: Shape | None = None) -> Array:
-    """lhs broadcast to the shape of rhs; with `lhs_axes` and `rhs_axes` only these axes, pair by pair."""
+    """Broadcasts lhs to the shape of rhs; with `lhs_axes` and `rhs_axes` only these axes, pair by pair."""
     shape = rhs.shape
     if lhs_axes is not None and rhs_axes is not None:
         if not lhs_axes or len(lhs_axes) != len(rhs_axes):

@@ -16,7 +16,7 @@ from ._functions import TABLE, Binary
 
 
 def _result_dtype(dtype: Any, is_int: bool) -> Any:
-    """The array's own dtype, whatever the number is; only where `is_int` is off integers become float64."""
+    """The array's own dtype, whatever the number is; only where `is_int` is False integers become float64."""
     if dtype == jnp.bool_:
         return jnp.dtype("int64" if is_int else "float64")
     return dtype if is_int or is_float(dtype) else jnp.dtype("float64")

@@ -159,7 +159,7 @@ def hard_sigmoid(data: Array, *, alpha: Scalar = 0.2, beta: Scalar = 0.5) -> Arr
 
 @register("clip", aliases=("_npi_clip", "_sparse_clip"), infer_shape=elementwise)
 def clip(data: Array, *, a_min: Scalar, a_max: Scalar) -> Array:
-    """Values limited to [a_min, a_max]; NaN stays, and a value on a limit passes its gradient."""
+    """Clips the values to [a_min, a_max]; NaN is kept, and a value equal to a limit passes its gradient."""
     if jnp.issubdtype(data.dtype, jnp.integer):  # limits beyond the dtype's own must not wrap around
         limits = jnp.iinfo(data.dtype)
         least, most = (jnp.clip(jnp.asarray(a, jnp.float32), limits.min, limits.max) for a in (a_min, a_max))
@@ -171,7 +171,7 @@ def clip(data: Array, *, a_min: Scalar, a_max: Scalar) -> Array:
 
 @register("smooth_l1", aliases=("_npx_smooth_l1",), infer_shape=elementwise)
 def smooth_l1(data: Array, *, scalar: Scalar = 1.0) -> Array:
-    """Huber's loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
+    """The smooth L1 loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
     def loss(x: Array) -> Array:
         squared = jnp.square(jnp.asarray(scalar).astype(x.dtype))
         far = jnp.abs(x) > 1 / squared
@@ -183,7 +183,7 @@ def smooth_l1(data: Array, *, scalar: Scalar = 1.0) -> Array:
 # ------------------------------------------------------------ identities with a gradient of their own
 @register("BlockGrad", aliases=("stop_gradient", "_sparse_stop_gradient"), infer_shape=elementwise)
 def block_grad(data: Array) -> Array:
-    """The data itself; no gradient passes."""
+    """Returns the data unchanged, and blocks the gradient."""
     return lax.stop_gradient(data)
 
 
@@ -191,7 +191,7 @@ def block_grad(data: Array) -> Array:
 @register("make_loss", aliases=("_sparse_make_loss",), infer_shape=elementwise, output_names=lambda p: ["loss"],
           FGradient=lambda heads, inputs, outputs: (jnp.ones_like(inputs[0]),))
 def make_loss(data: Array) -> Array:
-    """The data itself, as a loss: its gradient is one."""
+    """Returns the data unchanged, as a loss: its gradient is one."""
     return data
 
 
@@ -209,7 +209,7 @@ def _loss_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, grad_scale: A
 @register("MakeLoss", infer_shape=elementwise, FGradient=_loss_gradient)
 def make_loss_op(data: Array, *, grad_scale: Scalar = 1.0, valid_thresh: Scalar = 0.0,
                  normalization: Literal["batch", "null", "valid"] = "null") -> Array:
-    """The data itself, as a loss: its gradient is `grad_scale`, whatever the head gradient is.
+    """Returns the data unchanged, as a loss: its gradient is `grad_scale`, independent of the head gradient.
 
     normalization: "batch" divides the gradient by the number of rows (all axes but the last), "valid" by the number of
     values above `valid_thresh` (at least one).
@@ -219,14 +219,14 @@ def make_loss_op(data: Array, *, grad_scale: Scalar = 1.0, valid_thresh: Scalar 
 
 @register("_identity_with_attr_like_rhs", infer_shape=elementwise)
 def identity_with_attr_like_rhs(lhs: Array, rhs: Array) -> Array:
-    """lhs; rhs only says which shape it has."""
+    """Returns lhs unchanged; rhs only defines its shape."""
     return lhs
 
 
 @register("_contrib_gradientmultiplier", infer_shape=elementwise,
           FGradient=lambda heads, inputs, outputs, scalar, is_int: (heads[0] * scalar,))
 def gradient_multiplier(data: Array, *, scalar: Scalar = 1.0, is_int: bool = True) -> Array:
-    """The data itself; its gradient is multiplied by `scalar` (negative: gradient reversal, arXiv:1409.7495)."""
+    """Returns the data; multiplies its gradient by `scalar` (if negative: gradient reversal, arXiv:1409.7495)."""
     return data
 
 
@@ -257,14 +257,14 @@ def div_sqrt_dim(data: Array) -> Array:
 
 @register("_contrib_allclose", infer_shape=lambda p, ins, outs: elementwise(p, ins, []), infer_type=gives("uint8"))
 def allclose(a: Array, b: Array, *, rtol: Scalar = 1e-5, atol: Scalar = 1e-8, equal_nan: bool = True) -> Array:
-    """1 where all of |a - b| <= atol + rtol·|b|, else 0.  a, b: one shape -> () uint8."""
+    """1 if |a - b| <= atol + rtol·|b| for all elements, else 0.  a, b: one shape -> () uint8."""
     return jnp.allclose(a, b, rtol, atol, equal_nan).astype(jnp.uint8)
 
 
 # ------------------------------------------------------------ casts
 @register("Cast", aliases=("cast", "_npi_cast", "_npx_cast"), infer_shape=elementwise)
 def cast(data: Array, *, dtype: DType) -> Array:
-    """The values in another dtype; numbers too large for a narrow integer wrap around as in C."""
+    """Casts the values to another dtype; numbers out of the range of a narrow integer wrap around as in C."""
     return converted(data, np_dtype(dtype))
 
 
@@ -279,7 +279,7 @@ def _amp_types(params: dict[str, Any], ins: list, outs: list) -> None:
 
 @register("amp_cast", infer_shape=elementwise, infer_type=_amp_types)
 def amp_cast(data: Array, *, dtype: DType) -> Array:
-    """A cast among float32, float16 and bfloat16 for mixed precision; other dtypes stay as they are."""
+    """Casts between float32, float16 and bfloat16 for mixed precision; other dtypes are unchanged."""
     return data.astype(np_dtype(dtype)) if _is_amp(data.dtype) else data
 
 
@@ -300,7 +300,7 @@ def _multicast_types(params: dict[str, Any], ins: list, outs: list) -> None:
 @register("amp_multicast", variadic="num_outputs", num_outputs=lambda p: p["num_outputs"],
           infer_shape=_multicast_shapes, infer_type=_multicast_types)
 def amp_multicast(*data: Array, num_outputs: Count, cast_narrow: bool = False) -> tuple[Array, ...]:
-    """All arrays in the widest (or narrowest) of their floating point dtypes; other dtypes stay as they are."""
+    """Casts all arrays to the widest (or narrowest) of their floating point dtypes; other dtypes are unchanged."""
     if len(data) != num_outputs:
         raise MXNetError(f"operator amp_multicast: num_outputs={num_outputs}, but {len(data)} arrays")
     floats = sorted({a.dtype for a in data if _is_amp(a.dtype)}, key=lambda d: d.itemsize)

@@ -13,9 +13,9 @@ from ..registry import register
 
 @register("_contrib_count_sketch", infer_shape=filled(h=lambda p, x: (1, x[-1]), s=lambda p, x: (1, x[-1])))
 def count_sketch(data: Array, h: Array, s: Array, *, out_dim: int, processing_batch_size: int = 32) -> Array:
-    """Sums of signed values: element i of the last axis of data is added, times s[i], at place h[i].
+    """Sums of signed values: element i of the last axis of data, times s[i], is added at index h[i].
 
-    h, s: (1, length of that axis), places in [0, out_dim) and signs -> data's shape with `out_dim` at the end.
+    h, s: (1, length of that axis), indices in [0, out_dim) and signs -> the shape of data with `out_dim` at the end.
     """
     if data.ndim not in (2, 4):
         raise MXNetError(f"operator count_sketch: data must have 2 or 4 dimensions, its shape is {data.shape}")
@@ -29,7 +29,7 @@ def count_sketch(data: Array, h: Array, s: Array, *, out_dim: int, processing_ba
 
 @register("_contrib_fft")
 def fft(data: Array, *, compute_size: int = 128) -> Array:
-    """The Fourier transform along the last axis, twice as long: real and imaginary parts in turn."""
+    """The Fourier transform along the last axis; real and imaginary parts alternate, which doubles its length."""
     need_float("fft", data)
     result = jnp.fft.fft(data.astype(jnp.promote_types(data.dtype, jnp.float32)))
     return jnp.stack([result.real, result.imag], -1).reshape(*data.shape[:-1], -1).astype(data.dtype)
@@ -37,7 +37,7 @@ def fft(data: Array, *, compute_size: int = 128) -> Array:
 
 @register("_contrib_ifft")
 def ifft(data: Array, *, compute_size: int = 128) -> Array:
-    """The real part of the inverse of `fft`, without the division by the length."""
+    """The real part of the inverse of `fft`, without division by the length."""
     need_float("ifft", data)
     if data.shape[-1] % 2:
         raise MXNetError(f"operator ifft: the last axis must hold pairs of numbers, data has the shape {data.shape}")

@@ -70,7 +70,7 @@ def _gemm_shape(p: dict[str, Any], a: tuple, b: tuple, *_: Any) -> Any:
 @_linalg("gemm", square=False, FPartialShape=_gemm_shape)
 def gemm(A: Array, B: Array, C: Array, *, transpose_a: bool = False, transpose_b: bool = False, alpha: Scalar = 1.0,
          beta: Scalar = 1.0, axis: int = -2) -> Array:
-    """alpha · op(A) · op(B) + beta · C; op may transpose. `axis` holds the rows, the last axis the columns."""
+    """alpha · op(A) · op(B) + beta · C; op may transpose. Rows are along `axis`, columns along the last axis."""
     product = jnp.moveaxis(_product(A, B, transpose_a, transpose_b, axis), -2, axis)
     return (alpha * product + beta * C).astype(A.dtype)
 
@@ -78,7 +78,7 @@ def gemm(A: Array, B: Array, C: Array, *, transpose_a: bool = False, transpose_b
 @_linalg("gemm2", square=False, FPartialShape=_gemm_shape)
 def gemm2(A: Array, B: Array, *, transpose_a: bool = False, transpose_b: bool = False, alpha: Scalar = 1.0,
           axis: int = -2) -> Array:
-    """alpha · op(A) · op(B); op may transpose. `axis` holds the rows, the last axis the columns."""
+    """alpha · op(A) · op(B); op may transpose. Rows are along `axis`, columns along the last axis."""
     return (alpha * jnp.moveaxis(_product(A, B, transpose_a, transpose_b, axis), -2, axis)).astype(A.dtype)
 
 
@@ -91,7 +91,7 @@ def syrk(A: Array, *, transpose: bool = False, alpha: Scalar = 1.0) -> Array:
 @_linalg("trmm", FPartialShape=lambda p, a, b: b)
 def trmm(A: Array, B: Array, *, transpose: bool = False, rightside: bool = False, lower: bool = True,
          alpha: Scalar = 1.0) -> Array:
-    """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`); op may transpose."""
+    """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`), where op optionally transposes."""
     triangle = _t(jnp.tril(A) if lower else jnp.triu(A), transpose)
     return (alpha * (jnp.matmul(B, triangle) if rightside else jnp.matmul(triangle, B))).astype(A.dtype)
 
@@ -99,7 +99,7 @@ def trmm(A: Array, B: Array, *, transpose: bool = False, rightside: bool = False
 @_linalg("trsm", FPartialShape=lambda p, a, b: b)
 def trsm(A: Array, B: Array, *, transpose: bool = False, rightside: bool = False, lower: bool = True,
          alpha: Scalar = 1.0) -> Array:
-    """X with op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`); op may transpose."""
+    """Solves op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`), where op optionally transposes."""
     right = (alpha * B).astype(A.dtype)
     if rightside:
         return _t(solve_triangular(A, _t(right), trans=int(not transpose), lower=lower))
@@ -111,13 +111,13 @@ def trsm(A: Array, B: Array, *, transpose: bool = False, rightside: bool = False
 def potrf(A: Array, *, lower: bool = True) -> Array:
     """Cholesky factors of symmetric, positive definite matrices: L · Lᵀ = A, else Uᵀ · U = A.
 
-    Other matrices are refused where the result is looked at (in a compiled program, which cannot refuse, it is NaN).
+    Other matrices raise an error when the result is read (in a compiled program, which cannot raise, it is NaN).
     """
     return cholesky(A, lower)
 
 
 def cholesky(A: Array, lower: bool = True) -> Array:
-    """The factor of symmetric matrices, of which this triangle is read, as LAPACK does; the gradient is symmetric."""
+    """The Cholesky factor of symmetric matrices; only one triangle is read, as in LAPACK. The gradient is symmetric."""
     symmetric = (A + _t(A)) / 2
     half, diagonal = (jnp.tril(A, -1) if lower else jnp.triu(A, 1)), jnp.eye(A.shape[-1], dtype=bool)
     read = jnp.where(diagonal, A, half + _t(half))
@@ -126,7 +126,7 @@ def cholesky(A: Array, lower: bool = True) -> Array:
 
 @_linalg("potri", FPartialShape=first, hidden=("lower",))
 def potri(A: Array, *, lower: bool = True) -> Array:
-    """The inverse of a matrix out of its Cholesky factor (see `potrf`)."""
+    """The inverse of a matrix, computed from its Cholesky factor (see `potrf`)."""
     factor = _t(A, not lower)
     inverse = solve_triangular(factor, jnp.broadcast_to(jnp.eye(A.shape[-1], dtype=A.dtype), A.shape), lower=True)
     return jnp.matmul(_t(inverse), inverse)
@@ -140,7 +140,7 @@ def sumlogdiag(A: Array) -> Array:
 
 @_linalg("inverse", "_npi_inv", FPartialShape=first, FRefuse=unless_finite("_linalg_inverse", "a matrix is singular"))
 def inverse(A: Array) -> Array:
-    """The inverse. Singular matrices are refused (see `potrf`)."""
+    """The inverse. Singular matrices raise an error (see `potrf`)."""
     return jnp.linalg.inv(A)
 
 
@@ -169,9 +169,9 @@ def gelqf(A: Array) -> tuple[Array, Array]:
 
 @_linalg("syevd", num_outputs=2)
 def syevd(A: Array) -> tuple[Array, Array]:
-    """Eigenvectors U (rows) and eigenvalues L, rising, of symmetric matrices: A = Uᵀ · diag(L) · U.
+    """Eigenvectors U (rows) and eigenvalues L, ascending, of symmetric matrices: A = Uᵀ · diag(L) · U.
 
-    The largest number of each eigenvector is positive.
+    The largest element of each eigenvector is positive.
     """
     values, vectors = jnp.linalg.eigh(A, UPLO="L")
     rows = _t(vectors)
@@ -187,7 +187,7 @@ def _check_offset(name: str, size: int, offset: int) -> None:
 
 @_linalg("extractdiag")
 def extractdiag(A: Array, *, offset: int = 0) -> Array:
-    """A diagonal: (..., n, n) -> (..., n - |offset|)."""
+    """Extracts a diagonal: (..., n, n) -> (..., n - |offset|)."""
     _check_offset("extractdiag", A.shape[-1], offset)
     return jnp.diagonal(A, offset, -2, -1)
 
@@ -198,7 +198,7 @@ def _made_square(p: dict[str, Any], a: tuple) -> tuple:
 
 @_linalg("makediag", square=False, FPartialShape=_made_square)
 def makediag(A: Array, *, offset: int = 0) -> Array:
-    """Matrices with this diagonal: (..., n) -> (..., n + |offset|, n + |offset|)."""
+    """Creates matrices with the given diagonal: (..., n) -> (..., n + |offset|, n + |offset|)."""
     size = A.shape[-1] + abs(offset)
     index = np.arange(A.shape[-1])
     rows, columns = index + max(-offset, 0), index + max(offset, 0)
@@ -214,9 +214,10 @@ def _triangle(size: int, offset: int, lower: bool) -> tuple[np.ndarray, np.ndarr
 
 @_linalg("extracttrian")
 def extracttrian(A: Array, *, offset: int = 0, lower: bool = True) -> Array:
-    """A triangle as a vector: (..., n, n) -> (..., m(m + 1)/2), m = n - |offset|.
+    """Extracts a triangle as a vector: (..., n, n) -> (..., m(m + 1)/2), m = n - |offset|.
 
-    A positive offset takes the triangle above that diagonal, a negative one below, 0 the one `lower` says.
+    A positive offset selects the triangle above that diagonal, a negative one the triangle below, and 0 the triangle
+    that `lower` specifies.
     """
     _check_offset("extracttrian", A.shape[-1], offset)
     return A[(..., *_triangle(A.shape[-1], offset, lower))]
@@ -224,7 +225,7 @@ def extracttrian(A: Array, *, offset: int = 0, lower: bool = True) -> Array:
 
 @_linalg("maketrian", square=False)
 def maketrian(A: Array, *, offset: int = 0, lower: bool = True) -> Array:
-    """Triangular matrices out of vectors: the inverse of extracttrian, zeros elsewhere."""
+    """Creates triangular matrices from vectors: the inverse of extracttrian, with zeros elsewhere."""
     count = A.shape[-1]
     inner = int((8 * count + 1) ** 0.5 - 1) // 2
     if inner * (inner + 1) // 2 != count:

@@ -35,8 +35,8 @@ def dot(lhs: Array, rhs: Array, *, transpose_a: bool = False, transpose_b: bool 
         forward_stype: StorageType | None = None) -> Array:
     """Sum over the last axis of lhs and the first of rhs.
 
-    `transpose_a` takes the first axis of lhs instead, `transpose_b` the last of rhs. Two vectors give shape (1,).
-    `forward_stype` is the storage type of the result.
+    `transpose_a` sums over the first axis of lhs instead, `transpose_b` over the last axis of rhs. The product of two
+    vectors has shape (1,). `forward_stype` is the storage type of the result.
     """
     left, right = 0 if transpose_a else lhs.ndim - 1, rhs.ndim - 1 if transpose_b else 0
     vectors = lhs.ndim == rhs.ndim == 1
@@ -63,7 +63,7 @@ def _batched_shape(p: dict[str, Any], a: tuple, b: tuple, *_: Any) -> tuple:
     a[-2 if p["transpose_a"] else -1] == b[-1 if p["transpose_b"] else -2]))
 def batch_dot(lhs: Array, rhs: Array, *, transpose_a: bool = False, transpose_b: bool = False,
               forward_stype: StorageType | None = None) -> Array:
-    """Matrix products of the last two axes; the leading (batch) axes of both arrays agree."""
+    """Matrix products of the last two axes; the leading (batch) axes of both arrays must agree."""
     if lhs.ndim < 3 or lhs.ndim != rhs.ndim or lhs.shape[:-2] != rhs.shape[:-2]:
         raise MXNetError(f"operator batch_dot: shapes {lhs.shape} and {rhs.shape} must have as many dimensions, at "
                          "least 3, and equal batch dimensions")

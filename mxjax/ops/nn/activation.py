@@ -56,7 +56,7 @@ _ACTIVATIONS = {
           keeps_result_when=lambda p: p["act_type"] == "relu")
 def activation(data: Array, *, act_type: Literal["log_sigmoid", "mish", "relu", "sigmoid", "softrelu", "softsign",
                                                  "tanh"]) -> Array:
-    """A non-linearity, element by element.
+    """Applies an element-wise activation function.
 
     relu: max(x, 0); sigmoid: 1 / (1 + exp(-x)); softrelu: log(1 + exp(x)); softsign: x / (1 + |x|); tanh;
     log_sigmoid: the logarithm of sigmoid; mish: x·tanh(softrelu(x)).
@@ -130,8 +130,8 @@ def leaky_relu(data: Array, gamma: Array | None = None, *,
 
     leaky: slope·x; prelu: gamma·x with a learnt gamma for each channel (axis 1); elu: slope·(exp(x) - 1);
     selu: the self-normalizing elu (arXiv:1706.02515); rrelu: s·x with s drawn from [lower_bound, upper_bound] in
-    training and their middle otherwise (arXiv:1505.00853; s is the second output).
-    gelu is x times the normal distribution function of x (arXiv:1606.08415).
+    training, and their mean otherwise (arXiv:1505.00853; s is the second output). gelu is x times the cumulative normal
+    distribution function of x (arXiv:1606.08415).
 
     data: any shape, float; gamma: (channel,) or broadcastable to the first two axes -> the shape of data.
     """

@@ -61,7 +61,7 @@ def interleaved_matmul_selfatt_qk(queries_keys_values: Array, *, heads: Heads) -
 @register("_contrib_interleaved_matmul_selfatt_valatt", FPartialShape=exact(
     lambda p, x, attention: (attention[1], x[1], x[2] // 3), _can_weigh(3), partly=False))
 def interleaved_matmul_selfatt_valatt(queries_keys_values: Array, attention: Array, *, heads: Heads) -> Array:
-    """The values, weighted by attention.
+    """Sums of the values, weighted by attention.
 
     queries_keys_values: (time, batch, heads · 3 · size); attention: (batch · heads, time, time)
     -> (time, batch, heads · size).
@@ -85,7 +85,7 @@ def interleaved_matmul_encdec_qk(queries: Array, keys_values: Array, *, heads: H
 @register("_contrib_interleaved_matmul_encdec_valatt", FPartialShape=exact(
     lambda p, x, attention: (attention[1], x[1], x[2] // 2), _can_weigh(2), partly=False))
 def interleaved_matmul_encdec_valatt(keys_values: Array, attention: Array, *, heads: Heads) -> Array:
-    """The encoder's values, weighted by attention.
+    """Sums of the encoder's values, weighted by attention.
 
     keys_values: (source time, batch, heads · 2 · size); attention: (batch · heads, time, source time)
     -> (time, batch, heads · size).
@@ -120,7 +120,7 @@ def _need_sequences(name: str, **arrays: Array) -> None:
 @register("_contrib_sldwin_atten_score", aliases=("_npx_sldwin_atten_score",),
           infer_type=gives(lambda p: None, None, None, "int32"))
 def sldwin_atten_score(query: Array, key: Array, dilation: Array, *, w: int, symmetric: bool) -> Array:
-    """Products of each query with the keys in a window around it, not scaled.
+    """Unscaled products of each query and the keys in a window around it.
 
     query, key: (batch, length, heads, size); dilation: (heads,) int32, the distance of the keys -> (batch, length,
     heads, 2w + 1), or, not symmetric, the w keys before it and its own: (batch, length, heads, w + 1).
@@ -133,7 +133,7 @@ def sldwin_atten_score(query: Array, key: Array, dilation: Array, *, w: int, sym
 @register("_contrib_sldwin_atten_mask_like", aliases=("_npx_sldwin_atten_mask_like",), FGradient=no_gradient,
           infer_type=gives(lambda p: None, None, "int32", "int32"))
 def sldwin_atten_mask_like(score: Array, dilation: Array, valid_length: Array, *, w: int, symmetric: bool) -> Array:
-    """1 where query and key are in the sequence, else 0, in the shape and dtype of score.
+    """A mask of the scores: 1 where query and key are in the sequence, else 0, in the shape and dtype of score.
 
     score: (batch, length, heads, window); dilation: (heads,) int32; valid_length: (batch,) int32.
     """
@@ -151,7 +151,7 @@ def sldwin_atten_mask_like(score: Array, dilation: Array, valid_length: Array, *
 @register("_contrib_sldwin_atten_context", aliases=("_npx_sldwin_atten_context",),
           infer_type=gives(lambda p: None, None, None, "int32"))
 def sldwin_atten_context(score: Array, value: Array, dilation: Array, *, w: int, symmetric: bool) -> Array:
-    """Sums of the values in a window around each place, weighted by score.
+    """Sums of the values in a window around each position, weighted by score.
 
     score: (batch, length, heads, window); value: (batch, length, heads, size); dilation: (heads,) int32 -> the shape
     of value.

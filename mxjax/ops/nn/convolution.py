@@ -69,7 +69,7 @@ def _check_weight(operator: str, weight: Array, expected: tuple[int | None, ...]
 
 
 def _check_groups(operator: str, bias: Array | None, channels: int, num_filter: int, num_group: int) -> None:
-    """Raises MXNetError where groups do not divide the channels, or the bias has another length."""
+    """Raises MXNetError if groups do not divide the channels, or the bias has another length."""
     if channels % num_group or num_filter % num_group:
         raise MXNetError(f"operator {operator}: num_group={num_group} must divide the {channels} channels of the data "
                          f"and num_filter={num_filter}")
@@ -311,7 +311,7 @@ def deconvolution(data: Array, weight: Array, bias: Array | None = None, *, kern
                   num_filter: Count, num_group: Count = 1, workspace: Annotated[int, Range(0)] = 512,
                   no_bias: bool = True, cudnn_tune: Literal["fastest", "limited_workspace", "off"] | None = None,
                   cudnn_off: bool = False, layout: Layout = None) -> Array:
-    """The transpose of Convolution: its gradient with respect to data, as an operator.
+    """Transposed convolution: the gradient of Convolution with respect to data, as an operator.
 
     weight: (channel, num_filter / num_group, *kernel).  Output space:
     stride (x - 1) + dilate (kernel - 1) + 1 - 2 pad + adj, or `target_shape`.
@@ -486,10 +486,10 @@ def _pooling(data: Array, *, kernel: Lengths = (), pool_type: Literal["avg", "lp
              global_pool: bool = False, cudnn_off: bool = False,
              pooling_convention: Literal["full", "same", "valid"] = "valid", stride: Lengths = (), pad: Shape = (),
              p_value: int | None = None, count_include_pad: bool | None = None, layout: Layout = None) -> Array:
-    """Maximum, sum, average or p-norm over windows of the spatial axes.
+    """Pooling: maximum, sum, average or p-norm over windows of the spatial axes.
 
     data: as for Convolution.  Output space: floor ("valid") or ceil ("full") of (x + 2 pad - kernel) / stride, + 1;
-    ceil(x / stride) ("same").  `global_pool` takes the whole space.
+    ceil(x / stride) ("same").  `global_pool` uses the whole space as window.
     """
     dims = data.ndim - 2
     if not 1 <= dims <= 3:
@@ -576,7 +576,7 @@ register("Pooling", aliases=("_npx_pooling",), FPartialShape=exact(_pooled, _has
 def pooling_v1(data: Array, *, kernel: Lengths = (), pool_type: Literal["avg", "max", "sum"] = "max",
                global_pool: bool = False, pooling_convention: Literal["full", "valid"] = "valid", stride: Lengths = (),
                pad: Shape = ()) -> Array:
-    """Pooling as before MXNet 0.12: padding counts as zeros, the average divides by the size of the kernel."""
+    """Pooling as before MXNet 0.12: padding is treated as zeros, and averages divide by the size of the kernel."""
     if not 4 <= data.ndim <= 5:
         raise MXNetError(f"Pooling_v1 takes data (batch, channel, 2 or 3 spatial axes), got {data.shape}")
     if global_pool:

@@ -37,8 +37,8 @@ def ctc_loss(data: Array, label: Array, data_lengths: Array | None = None, label
              blank_label: Literal["first", "last"] = "first") -> Array:
     """-log p(label | data), summed over all alignments (Graves et al., ICML 2006).
 
-    data: (time, batch, alphabet) float, before softmax; label: (batch, length) classes, padded behind;
-    data_lengths, label_lengths: (batch,) how much of each is used -> (batch,).  The blank is class 0 and the padding
+    data: (time, batch, alphabet) float, before softmax; label: (batch, length) classes, padded at the end;
+    data_lengths, label_lengths: (batch,) lengths of the sequences -> (batch,).  The blank is class 0 and the padding
     0 ("first"), or the last class and -1 ("last").  A label too long for its data has loss 0.
     """
     if use_label_lengths and not use_data_lengths and label_lengths is None:

@@ -52,7 +52,7 @@ def attend(plain: Callable[[], Array], parts: Parts, give: Callable[[Array], Arr
     Args:
         plain: computes the result step by step.
         parts: what the kernels get.
-        give: makes the result out of a kernel's, (batch, time, heads, size).
+        give: converts the result of a kernel, (batch, time, heads, size), to that of the operator.
     """
     def by(kernel: Callable) -> Callable[[], Array]:
         def branch() -> Array:

@@ -22,14 +22,15 @@ def hawkesll(lda: Array, alpha: Array, beta: Array, state: Array, lags: Array, m
     Args:
         lda: (N, K) background intensities.
         alpha, beta: (K,) branching ratios and decays.
-        state: (N, K) what earlier points left, Σ exp(-beta (t - tᵢ)).
-        lags: (N, T) times since the point before.
+        state: (N, K) contribution of earlier points, Σ exp(-beta (t - tᵢ)).
+        lags: (N, T) times since the previous point.
         marks: (N, T) kinds, int32.
         valid_length: (N,) numbers of points.
         max_time: (N,) lengths of the observation.
 
     Returns:
-        Log likelihoods (N,), and the states at the end (N, K). Only the likelihoods have gradients (lda, alpha, beta).
+        Log likelihoods (N,), and the final states (N, K). Only the likelihoods have gradients (with respect to lda,
+        alpha, beta).
     """
     state, lags, valid_length, max_time = lax.stop_gradient((state, lags, valid_length, max_time))
     kinds = jnp.arange(lda.shape[1])

@@ -42,7 +42,7 @@ def fully_connected(data: Array, weight: Array, bias: Array | None = None, *, nu
                     no_bias: bool = False, flatten: bool = True) -> Array:
     """data · weightᵀ + bias.
 
-    data: (batch, ...) float, flattened to (batch, features) unless `flatten` is off, which maps the last axis;
+    data: (batch, ...) float, flattened to (batch, features), or mapped along the last axis if `flatten` is False;
     weight: (num_hidden, features); bias: (num_hidden,) -> (batch, num_hidden) or (..., num_hidden).
     """
     if flatten:
@@ -78,8 +78,8 @@ def dropout(data: Array, *, p: Annotated[float, Range(0, 1)] = 0.5, mode: Litera
             _key: Any = None) -> Array | tuple[Array, Array]:
     """Sets each value to zero with probability p and multiplies the others by 1 / (1 - p) (JMLR 15, 1929).
 
-    Active in training, or always with mode="always". Along `axes` one decision counts for all. With `output_mask` also
-    the factors, 0 where it is not active.
+    Active in training, or always with mode="always". Along `axes` the mask is shared. `output_mask` also returns the
+    factors, which are 0 if dropout is not active.
     """
     if p == 0 or not (_train or mode == "always"):
         return (data, jnp.zeros_like(data)) if output_mask else data

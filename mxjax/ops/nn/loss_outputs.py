@@ -1,4 +1,4 @@
-"""Output layers: operators whose gradient starts a backward pass, whatever the head gradient is."""
+"""Output layers: operators whose gradient starts a backward pass, independent of the head gradient."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ def softmax_output(data: Array, label: Array, *, grad_scale: Scalar = 1.0, ignor
     """Softmax, with the gradient of the cross-entropy: softmax(data) - one_hot(label).
 
     data: (batch, ...) float: softmax over all but the batch, over the last axis with `preserve_shape`, over axis 1
-    with `multi_output`.  Predictions (not training) of 4-D float32 or bfloat16 data are over the last axis in any
-    case, as MXNet's oneDNN computes them.
+    with `multi_output`.  In inference, the softmax of 4-D float32 or bfloat16 data is always over the last axis, as in
+    MXNet's oneDNN.
     label: the shape of data without the class axis (class indices), or that of data (probabilities).
     The gradient is multiplied by `grad_scale` and divided by the batch size ("batch"), the number of labels other than
     `ignore_label` ("valid") or the number of positions per instance ("null").  With `use_ignore` it is 0 where the
-    label is `ignore_label`; `smooth_alpha` moves that much of the label to the other classes.
+    label is `ignore_label`; `smooth_alpha` is the probability that label smoothing moves to the other classes.
     """
     need_float("SoftmaxOutput", data)
     _softmax_label({"multi_output": multi_output}, [data.shape, label.shape], [None])
@@ -149,7 +149,7 @@ def _svm_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, margin: Any, r
           FPartialShape=exact(first, lambda p, x, label: len(x) > 0), FGradient=_svm_gradient)
 def svm_output(data: Array, label: Array, *, margin: Scalar = 1.0, regularization_coefficient: Scalar = 1.0,
                use_linear: bool = False) -> Array:
-    """The data itself, with the gradient of the hinge loss: squared, or linear with `use_linear`.
+    """Returns the data unchanged, with the gradient of the hinge loss: squared, or linear with `use_linear`.
 
     data: (batch, classes) float scores; label: (batch,) class indices.
     """
@@ -178,10 +178,10 @@ def identity_attach_kl_sparse_reg(data: Array, moving_avg: Array, *,
                                   sparseness_target: Annotated[Scalar, Range(0, 1)] = 0.1,
                                   penalty: Scalar = 0.001, momentum: Annotated[Scalar, Range(0, 1)] = 0.9,
                                   _train: bool = False) -> tuple[Array, Array]:
-    """The data itself; the gradient of a penalty is added that keeps the mean activation near `sparseness_target`.
+    """Returns the data; adds the gradient of a penalty that keeps mean activations near `sparseness_target`.
 
-    The penalty is the Kullback-Leibler divergence of target and moving average of the mean activation over the
-    batch (Hinton, A practical guide to training RBMs, 2010). In training the average moves, on CPUs in the backward
+    The penalty is the Kullback-Leibler divergence of the target and a moving average of the mean activation over the
+    batch (Hinton, A practical guide to training RBMs, 2010). Training updates the average, on CPUs in the backward
     pass. data: (batch, units), outputs of a sigmoid.
     """
     return data, _moving_average(data, moving_avg, momentum) if _train else moving_avg

@@ -266,7 +266,7 @@ def layer_norm(data: Array, gamma: Array, beta: Array, *, axis: int = -1, eps: f
     """gamma·(data - mean) / sqrt(var + eps) + beta with mean and variance along `axis` (arXiv:1607.06450).
 
     data: any shape, float; gamma, beta: (size of the axis,) -> the shape of data; with `output_mean_var` also the mean
-    and sqrt(var + eps), where the axis has size 1.
+    and sqrt(var + eps), in which the axis has size 1.
     """
     axis = normalized(axis, data.ndim)
     gamma, beta = _along(axis, data.ndim, "LayerNorm", data.shape[axis], gamma, beta)
@@ -311,7 +311,7 @@ def group_norm(data: Array, gamma: Array, beta: Array, *, num_groups: int = 1, e
           **_with_moments("std", lambda p, x: (x[0], p["num_groups"]), _have_groups))
 def group_norm_by_channel(data: Array, gamma: Array, beta: Array, *, num_groups: int = 1, eps: float = 1e-5,
                           output_mean_var: bool = False) -> Array | tuple[Array, ...]:
-    """As GroupNorm, but each channel has its gamma and beta, as in MXNet 2.
+    """Like GroupNorm, but with a gamma and beta for each channel, as in MXNet 2.
 
     data: (batch, channel, ...) float; gamma, beta: (channel,) -> the shape of data; with `output_mean_var` also
     mean and sqrt(var + eps), (batch, num_groups).
@@ -391,8 +391,8 @@ def lrn(data: Array, *, alpha: Scalar = 1e-4, beta: float = 0.75, knorm: Scalar 
         nsize: Annotated[int, Range(1)], output_norm: bool = False) -> Array | tuple[Array, Array]:
     """Local response normalization (Krizhevsky et al., 2012): data / (knorm + alpha/nsize · s)^beta.
 
-    s is the sum of data² over the `nsize` channels around each one, one less where `nsize` is even.
-    data: (batch, channel, height, width) float. With `output_norm` also what is raised to the power.
+    s is the sum of data² over the `nsize` channels around each one (`nsize` - 1 if `nsize` is even).
+    data: (batch, channel, height, width) float. With `output_norm` also the base of the power.
     """
     wide = data.astype(accumulation(data.dtype))
     width = nsize - 1 + nsize % 2  # as many before as behind, also where nsize is even

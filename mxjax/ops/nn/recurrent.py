@@ -239,9 +239,9 @@ def rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None =
     """Recurrent layers over a whole sequence: with tanh or relu, LSTM (with projection: arXiv:1402.1128), or GRU.
 
     data: (time, batch, input) float; parameters: a vector, see `pieces`; state: (layers · directions, batch, size),
-    for an LSTM also state_cell; sequence_length: (batch,) int, with `use_sequence_length`: outputs behind it are 0
+    for an LSTM also state_cell; sequence_length: (batch,) int, with `use_sequence_length`: later outputs are 0
     -> (time, batch, directions · size); with `state_outputs` also the last state (and cell).
-    `p` is the probability of dropout between layers in training; an LSTM's cell is limited to the clip bounds.
+    `p` is the probability of dropout between layers in training; the cell of an LSTM is clipped to the given bounds.
     """
     if use_sequence_length and mode != "lstm" and sequence_length is None:
         state_cell, sequence_length = None, state_cell

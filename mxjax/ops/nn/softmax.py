@@ -61,8 +61,8 @@ def softmax(data: Array, length: Array | None = None, *, axis: int = -1, tempera
             dtype: DType | None = None, use_length: bool | None = False) -> Array:
     """exp(x / temperature) divided by its sum along `axis`.
 
-    data: any shape, float; length (with use_length): the shape of data without `axis`, int: how many leading elements
-    take part, the others become 0 -> the shape of data, of type `dtype` or that of data.
+    data: any shape, float; length (with use_length): the shape of data without `axis`, int: number of leading elements
+    that take part, the others become 0 -> the shape of data, with dtype `dtype` or that of data.
     """
     if length is None:
         return _normalize("softmax", jax.nn.softmax, data, axis, temperature, dtype)

@@ -72,14 +72,14 @@ _triangle("_npi_triu_indices", np.triu_indices, "above")
 
 @register("_npi_full_like", FPartialShape=exact(first))
 def full_like(a: Array, *, fill_value: Scalar, ctx: str = "", dtype: DType | None = None) -> Array:
-    """One value in the shape of a, and its dtype unless another is given."""
+    """An array filled with one value, in the shape of a, and in its dtype unless another is given."""
     return jnp.full(a.shape, converted(fill_value, np_dtype(dtype or a.dtype)))
 
 
 @register("_npi_arange")
 def arange(*, start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False,
            ctx: str = "", dtype: DType = "float32") -> Array:
-    """start, start + step, ... up to stop (not included); nothing where stop is not ahead."""
+    """Evenly spaced values from start up to stop (exclusive); empty if stop is not ahead of start."""
     if stop is None:
         start, stop = 0.0, start
     count = _length(start, stop, step, repeat) if (stop - start) * step > 0 else 0
@@ -97,7 +97,7 @@ def logspace(*, start: float, stop: float, num: int, endpoint: bool = True, base
 
 @register("_npi_indices")
 def indices(*, dimensions: Shape, dtype: DType = "int32", ctx: str = "") -> Array:
-    """The coordinates of all elements of an array of such dimensions, coordinates first."""
+    """The coordinates of all elements of an array with the given dimensions, along a new first axis."""
     return jnp.indices(dimensions, np_dtype(dtype))
 
 

@@ -1,7 +1,7 @@
 """Dtypes of mx.np's functions of one or two arrays: MXNet 1.9.1's rules, and MXNet 2.0's at level 2.
 
-A rule takes the operator's name and two arrays (or whatever has their dtypes), and returns the dtype both are converted
-to. Rules are asked while an operator is traced or its types are inferred, never for a call that has been seen before.
+A rule accepts the operator's name and two arrays (or objects with a dtype), and returns the dtype to which both are
+converted. Rules are applied while an operator is traced or its types are inferred, not for repeated calls.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def floating(dtype: Any) -> Any:
 
 
 def whole(dtype: Any) -> Any:
-    """Integers stay what they are; booleans become float16."""
+    """Integers are unchanged; booleans become float16."""
     return jnp.dtype("float16") if dtype == jnp.bool_ else dtype
 
 
 def no_bool(name: str, *arrays: Array) -> None:
-    """Raises MXNetError where an array is of booleans."""
+    """Raises MXNetError if an array is of booleans."""
     if any(a.dtype == jnp.bool_ for a in arrays):
         raise MXNetError(f"operator {name} does not take boolean arrays")
 
@@ -43,7 +43,7 @@ def need_int(name: str, *arrays: Array) -> None:
 
 
 def _common(name: str, a: Array, b: Array) -> Any:
-    """The one dtype of both; raises MXNetError where they differ."""
+    """The one dtype of both; raises MXNetError if they differ."""
     if a.dtype != b.dtype:
         raise MXNetError(f"operator {name}: the dtypes of both arrays must agree, they are {a.dtype} and {b.dtype}")
     return a.dtype

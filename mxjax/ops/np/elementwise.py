@@ -120,7 +120,7 @@ _unary("_npi_bitwise_not", _bitwise_not, "All bits inverted (the opposite of a b
 
 @register("_npi_around", infer_shape=elementwise)
 def around(x: Array, *, decimals: int = 0) -> Array:
-    """Rounded to so many decimals, halves to the even neighbour; no gradient passes."""
+    """Rounds to the given number of decimals, halves to the nearest even value; no gradient passes."""
     no_bool("_npi_around", x)
     if is_float(x.dtype):
         return jnp.round(x, decimals)
@@ -133,7 +133,7 @@ def around(x: Array, *, decimals: int = 0) -> Array:
 @register("_npi_nan_to_num", infer_shape=elementwise)
 def nan_to_num(data: Array, *, copy: bool = True, nan: Scalar = 0.0, posinf: float | None = None,
                neginf: float | None = None) -> Array:
-    """NaN replaced by `nan`, infinities by the given numbers (default: the largest and smallest of the dtype)."""
+    """Replaces NaN by `nan`, and infinities by the given numbers (default: the largest and smallest of the dtype)."""
     if not is_float(data.dtype):
         return data
     limits = jnp.finfo(data.dtype)

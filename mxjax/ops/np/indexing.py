@@ -1,4 +1,4 @@
-"""Operators of mx.np that select, find, insert and remove elements."""
+"""Operators of mx.np that select, search, insert and remove elements."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from ..registry import register
 # ------------------------------------------------------------ choosing
 @register("_npi_where", infer_type=chosen, FPartialShape=broadcasted)
 def where(condition: Array, x: Array, y: Array) -> Array:
-    """x where the condition is nonzero, y elsewhere, with broadcasting."""
+    """Selects x where the condition is nonzero, y elsewhere, with broadcasting."""
     return jnp.where(condition != 0, x, y)
 
 
 @register("_npi_where_lscalar", infer_type=chosen, FPartialShape=broadcasted)
 def where_lscalar(condition: Array, x: Array, *, scalar: Scalar = 0.0) -> Array:
-    """A number where the condition is nonzero, x elsewhere."""
+    """Selects a number where the condition is nonzero, x elsewhere."""
     return jnp.where(condition != 0, converted(scalar, x.dtype), x)
 
 
 @register("_npi_where_rscalar", infer_type=chosen, FPartialShape=broadcasted)
 def where_rscalar(condition: Array, y: Array, *, scalar: Scalar = 0.0) -> Array:
-    """y where the condition is nonzero, a number elsewhere."""
+    """Selects y where the condition is nonzero, a number elsewhere."""
     return jnp.where(condition != 0, y, converted(scalar, y.dtype))
 
 
 @register("_npi_where_scalar2", infer_shape=elementwise, infer_type=gives("float32"))
 def where_scalar2(condition: Array, *, x: Scalar = 0.0, y: Scalar = 0.0) -> Array:
-    """The number x where the condition is nonzero, y elsewhere, float32."""
+    """Selects the number x where the condition is nonzero, y elsewhere; float32."""
     return jnp.where(condition != 0, converted(x, jnp.float32), converted(y, jnp.float32))
 
 
@@ -53,7 +53,7 @@ def _aligned(name: str, data: Array, mask: Array, start: int) -> Array:
 
 @register("_npi_boolean_mask_assign_scalar", infer_type=gives(lambda p: None, None, "bool"), FPartialShape=first)
 def boolean_mask_assign_scalar(data: Array, mask: Array, *, value: Scalar = 0.0, start_axis: int = 0) -> Array:
-    """data with a number where the mask is true; the mask covers the axes from `start_axis` on."""
+    """Sets elements of data to a number where the mask is true; the mask covers the axes from `start_axis` on."""
     where_true = _aligned("_npi_boolean_mask_assign_scalar", data, mask, start_axis)
     return jnp.where(where_true, converted(value, data.dtype), data)
 
@@ -61,7 +61,7 @@ def boolean_mask_assign_scalar(data: Array, mask: Array, *, value: Scalar = 0.0,
 @register("_npi_boolean_mask_assign_tensor", eager=True, infer_type=gives(lambda p: None, None, "bool"),
           FPartialShape=first)
 def boolean_mask_assign_tensor(data: Array, mask: Array, value: Array, *, start_axis: int = 0) -> Array:
-    """data with the elements where the mask is true replaced by those of `value`, in order or broadcast."""
+    """Replaces the elements of data where the mask is true by those of `value`, in order or broadcast."""
     _aligned("_npi_boolean_mask_assign_tensor", data, mask, start_axis)
     if mask.ndim == 0:
         return boolean_mask_assign_tensor(data[None], mask[None], value)[0]
@@ -73,16 +73,16 @@ def boolean_mask_assign_tensor(data: Array, mask: Array, value: Array, *, start_
 @register("_npx_nonzero", aliases=("_npi_nonzero",), eager=True, wide=True, infer_type=gives("int64"),
           FGradient=no_gradient)
 def nonzero(x: Array) -> np.ndarray:
-    """Positions of the nonzero elements, a row each: (count, dimensions) int64."""
+    """Indices of the nonzero elements, one row for each: (count, dimensions) int64."""
     return np.argwhere(np.atleast_1d(np.asarray(x))).astype(np.int64)
 
 
 @register("_npx_constraint_check", eager=True, infer_type=gives("bool"))
 def constraint_check(input: Array, *, msg: str = "Constraint violated.") -> Array:
-    """True where all elements are true.
+    """Checks that all elements are true.
 
     Raises:
-        ValueError: with this message, some element is false.
+        ValueError: an element is false; the message is `msg`.
     """
     if not isinstance(input, Tracer) and not np.all(np.asarray(input)):
         raise ConstraintError(msg)
@@ -148,9 +148,9 @@ def _unique_count(params: dict[str, Any]) -> int:
           infer_type=gives((None, "int64", "int64", "int64")))
 def unique(data: Array, *, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
            axis: int | None = None) -> tuple[np.ndarray, ...]:
-    """The different values in order; positions of the first ones, of each element's value, and how often each comes.
+    """The sorted unique values, the indices of their first occurrences, the inverse indices, and the counts.
 
-    With an axis its different slices are taken.
+    With an axis, the unique slices along it.
     """
     if data.ndim == 0:
         data = data.reshape(1)
@@ -162,7 +162,7 @@ def unique(data: Array, *, return_index: bool = False, return_inverse: bool = Fa
 
 @register("_npi_diag_indices_from", wide=True, infer_type=gives("int64"))
 def diag_indices_from(data: Array) -> Array:
-    """Positions of the main diagonal of an array with equal axes: (dimensions, n) int64."""
+    """Indices of the main diagonal of an array whose axes have equal lengths: (dimensions, n) int64."""
     if data.ndim < 2 or len(set(data.shape)) != 1:
         raise MXNetError(f"operator _npi_diag_indices_from: all axes must have one size, at least two of them; the "
                          f"shape is {data.shape}")
@@ -179,10 +179,10 @@ def _unless_inside(params: dict[str, Any], inputs: Any, outputs: Any) -> MXNetEr
 
 @register("_npi_unravel_index_fallback", infer_shape=lambda p, ins, outs: None, FRefuse=_unless_inside)
 def unravel_index(data: Array, *, shape: Shape) -> Array:
-    """Coordinates out of positions in the flattened array: (...) -> (dimensions, ...).
+    """Converts indices of the flattened array to coordinates: (...) -> (dimensions, ...).
 
     Raises:
-        MXNetError: the positions are no integers, or out of range.
+        MXNetError: the indices are not integers, or are out of range.
     """
     if not jnp.issubdtype(data.dtype, jnp.integer):
         raise MXNetError(f"operator unravel_index takes integers, got {data.dtype}")
@@ -227,7 +227,7 @@ def _always(params: dict[str, Any]) -> bool:
           infer_type=gives(lambda p: None, None, "int64"))
 def delete(arr: Array, obj: Array | None = None, *, start: int | None = None, stop: int | None = None,
            step: int | None = None, int_ind: int | None = None, axis: int | None = None) -> Array:
-    """The array without the slices at some positions of an axis (None: of the flattened array)."""
+    """Removes slices along an axis (None: of the flattened array)."""
     arr, axis = _along(arr, axis)
     gone = _chosen("_npi_delete", arr.shape[axis], start, stop, step, int_ind, obj)
     return jnp.take(arr, np.setdiff1d(np.arange(arr.shape[axis]), gone), axis)
@@ -282,18 +282,18 @@ _insertion("tensor", True)
 
 @register("_npi_resize_fallback")
 def resize(data: Array, *, new_shape: Shape) -> Array:
-    """The elements repeated as often as the new shape needs."""
+    """Changes the shape; repeats the elements if the new shape has more."""
     return jnp.resize(data, new_shape)
 
 
 @register("_npi_empty_like_fallback", infer_type=gives(lambda p: None if p["dtype"] is None else p["dtype"]))
 def empty_like(prototype: Array, *, dtype: DType | None = None, order: str = "C", subok: bool = False,
                shape: Shape | None = None) -> Array:
-    """An array with the shape and dtype of another one, whose values mean nothing (zeros)."""
+    """An array with the shape and dtype of another one, and unspecified values (zeros)."""
     return jnp.zeros(prototype.shape, np_dtype(dtype or prototype.dtype))
 
 
 @register("_npi_advanced_indexing")
 def advanced_indexing(data: Array, indices: Array) -> Array:
-    """Rows of an array by an array of their numbers, as `x[indices]`; MXNet 2."""
+    """Selects rows of an array by an array of indices, as `x[indices]`; MXNet 2."""
     return jnp.take(data, indices.astype(jnp.int32), axis=0, mode="wrap")

@@ -73,7 +73,7 @@ def _sign_of_largest(rows: Array) -> Array:
 def svd(A: Array) -> tuple[Array, Array, Array]:
     """U (..., m, m), singular values L (..., m) and V (..., m, n) with A = U·diag(L)·V.  A: (..., m, n) with m <= n.
 
-    The largest number of each row of V is positive.
+    The largest element of each row of V is positive.
     """
     if A.shape[-2] > A.shape[-1]:
         raise MXNetError(f"operator _npi_svd: A must have at most as many rows as columns, the shape is {A.shape}")
@@ -136,7 +136,7 @@ def _wide(A: Array) -> Array:  # noqa: N803
 
 @register("_npi_eigh", wide=True, FGradient=no_gradient, num_outputs=2, infer_type=_wide_types)
 def eigh(A: Array, *, UPLO: Triangle = "L") -> tuple[Array, Array]:  # noqa: N803
-    """Eigenvalues (..., n), rising, and eigenvectors (columns) of symmetric matrices given by one triangle."""
+    """Eigenvalues (..., n), ascending, and eigenvectors (columns) of symmetric matrices given by one triangle."""
     _need_square("_npi_eigh", A)
     wide = _symmetric(_wide(A), UPLO)
     if wide.size == 0:
@@ -147,7 +147,7 @@ def eigh(A: Array, *, UPLO: Triangle = "L") -> tuple[Array, Array]:  # noqa: N80
 
 @register("_npi_eigvalsh", wide=True, FGradient=no_gradient, infer_type=_wide_types)
 def eigvalsh(A: Array, *, UPLO: Triangle = "L") -> Array:  # noqa: N803
-    """Eigenvalues, rising, of symmetric matrices given by one triangle: (..., n, n) -> (..., n)."""
+    """Eigenvalues, ascending, of symmetric matrices given by one triangle: (..., n, n) -> (..., n)."""
     return eigh(A, UPLO=UPLO)[0]
 
 
@@ -155,7 +155,7 @@ def eigvalsh(A: Array, *, UPLO: Triangle = "L") -> Array:  # noqa: N803
 @_linalg("solve", infer_type=gives(lambda p: None), FPartialShape=lambda p, a, b: b,
          FRefuse=unless_finite("_npi_solve", "a matrix is singular"))
 def solve(A: Array, B: Array) -> Array:
-    """X with A·X = B.  A: (..., n, n); B: (..., n, k), or one dimension less."""
+    """Solves A·X = B.  A: (..., n, n); B: (..., n, k), or one dimension less."""
     return jnp.linalg.solve(A, B[..., None])[..., 0] if B.ndim == A.ndim - 1 else jnp.linalg.solve(A, B)
 
 
@@ -165,13 +165,13 @@ def _swapped(p: dict[str, Any], a: tuple, *_: Any) -> tuple:
 
 @_linalg("pinv", square=False, infer_type=gives(lambda p: None), FGradient=no_gradient, FPartialShape=_swapped)
 def pinv(A: Array, rcond: Array, *, hermitian: bool = False) -> Array:
-    """The Moore-Penrose inverse; singular values up to rcond times the largest count as zero."""
+    """The Moore-Penrose pseudoinverse; singular values up to rcond times the largest one are treated as zero."""
     return jnp.linalg.pinv(A, rtol=rcond, hermitian=hermitian)
 
 
 @_linalg("pinv_scalar_rcond", square=False, FGradient=no_gradient, FPartialShape=_swapped)
 def pinv_scalar_rcond(A: Array, *, rcond: float = 1e-15, hermitian: bool = False) -> Array:
-    """The Moore-Penrose inverse; singular values up to rcond times the largest count as zero."""
+    """The Moore-Penrose pseudoinverse; singular values up to rcond times the largest one are treated as zero."""
     return jnp.linalg.pinv(A, rtol=max(rcond, float(jnp.finfo(A.dtype).eps)), hermitian=hermitian)
 
 
@@ -189,7 +189,7 @@ def tensorinv(a: Array, *, ind: int = 2) -> Array:
 
 @register("_npi_tensorsolve", infer_type=gives(lambda p: None))
 def tensorsolve(a: Array, b: Array, *, a_axes: Shape | None = ()) -> Array:
-    """x with tensordot(a, x, x.ndim) = b; `a_axes` are moved to the end of a first."""
+    """Solves tensordot(a, x, x.ndim) = b for x; `a_axes` are moved to the end of a first."""
     moved = [n % a.ndim for n in a_axes or ()]
     a = jnp.transpose(a, [n for n in range(a.ndim) if n not in moved] + moved)
     shape = a.shape[-(a.ndim - b.ndim):]  # as in NumPy, also where b has as many dimensions or more

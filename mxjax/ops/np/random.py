@@ -204,7 +204,7 @@ def _of_bernoulli(params: dict[str, Any]) -> list[str]:
 def bernoulli(input1: Array | None = None, *, prob: Scalar | None = None, logit: Scalar | None = None,
               size: Shape | None = None, ctx: str = "cpu", dtype: DType = "float32", is_logit: bool,
               _key: Any = None) -> Array:
-    """Ones with probability `prob` (or, where `is_logit`, sigmoid(`logit`)), zeros else; it may be an array."""
+    """Draws ones with probability `prob` or, with `is_logit`, sigmoid(`logit`), else zeros; it may be an array."""
     if isinstance(_key, _draw.Drawn):
         return (cast(Array, input1) > _key.values).astype(np_dtype(dtype))
     number = logit if is_logit else prob
@@ -218,7 +218,7 @@ def bernoulli(input1: Array | None = None, *, prob: Scalar | None = None, logit:
 def choice(input1: Array | None = None, input2: Array | None = None, *, a: int | None = None,
            size: Shape | None = None, ctx: str | None = "cpu", replace: bool = True, weighted: bool = False,
            _key: Any = None) -> Array:
-    """Random positions (int64) out of range(a) or of a vector; the last input may hold their probabilities."""
+    """Draws indices (int64) from range(a) or of a vector; the last input may contain their probabilities."""
     if isinstance(_key, _draw.Drawn):
         return _key.values
     weights = (input2 if a is None else input1) if weighted else None
@@ -235,7 +235,7 @@ def choice(input1: Array | None = None, input2: Array | None = None, *, a: int |
           infer_type=gives("int64", "float32"), FDraw=_random_on_host.multinomial, draws_by_value=True, **RANDOM)
 def multinomial(a: Array | None = None, *, n: int, pvals: Floats | None = None, size: Shape | None = None,
                 _key: Any = None) -> Array:
-    """Returns how often each outcome comes in `n` experiments (int64), `size` times; pvals: probabilities, also as an
+    """Draws the numbers of occurrences of each outcome in `n` experiments (int64), `size` times; `pvals` may be an
     input.
     """
     if isinstance(_key, _draw.Drawn):

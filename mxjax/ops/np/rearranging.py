@@ -1,4 +1,4 @@
-"""Operators of mx.np that rearrange, join, cut, extend and multiply arrays."""
+"""Operators of mx.np that rearrange, join, split, pad and multiply arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Dims = Sequence[int | None]
 
 # ------------------------------------------------------------ reshape
 def _completed(name: str, source: Dims, target: list[int | None], computed: int | None) -> tuple[int | None, ...]:
-    """`target` with the dimension at `computed` worked out from the sizes; raises MXNetError where they do not fit."""
+    """`target` with the dimension at `computed` worked out from the sizes; raises MXNetError if they do not fit."""
     mistake = MXNetError(f"operator {name}: cannot reshape an array of shape {tuple(source)} into {tuple(target)}")
     rest = tuple([n for i, n in enumerate(target) if i != computed])
     if not known(tuple(source)) or not known(rest):
@@ -39,7 +39,7 @@ def _completed(name: str, source: Dims, target: list[int | None], computed: int 
 
 
 def np_reshaped(source: Dims, codes: Sequence[int]) -> tuple[int | None, ...]:
-    """The shape that NumPy's reshape gives (-1 is computed)."""
+    """The result shape of NumPy's reshape (-1 is inferred)."""
     if any(n < -1 for n in codes) or list(codes).count(-1) > 1:
         raise MXNetError(f"operator _np_reshape: newshape={tuple(codes)} must have no negative number but one -1")
     computed = codes.index(-1) if -1 in codes else None
@@ -47,7 +47,7 @@ def np_reshaped(source: Dims, codes: Sequence[int]) -> tuple[int | None, ...]:
 
 
 def npx_reshaped(source: Dims, codes: Sequence[int], reverse: bool = False) -> tuple[int | None, ...]:
-    """The shape that the codes of npx.reshape give.
+    """The result shape for the codes of npx.reshape.
 
     -1 is computed, -2 keeps a dimension, -3 drops one of size 1, -4 keeps all that remain, -5 multiplies two, -6 splits
     one into the two numbers that follow (one may be -1). With `reverse` all is read from the right.
@@ -125,7 +125,7 @@ def _reshape_shapes(target: Callable[..., tuple]) -> Callable[..., None]:
 
 @register("_np_reshape", infer_shape=_reshape_shapes(lambda p, shape: np_reshaped(shape, p["newshape"])))
 def np_reshape(a: Array, *, newshape: Shape, order: str = "C") -> Array:
-    """The same elements in another shape; one dimension may be -1."""
+    """Changes the shape; one dimension may be -1, which is inferred."""
     _need_c_order("_np_reshape", order)
     return a.reshape(np_reshaped(a.shape, newshape))
 
@@ -133,10 +133,10 @@ def np_reshape(a: Array, *, newshape: Shape, order: str = "C") -> Array:
 @register("_npx_reshape", aliases=("_npi_reshape",),
           infer_shape=_reshape_shapes(lambda p, shape: npx_reshaped(shape, p["newshape"], p["reverse"])))
 def npx_reshape(a: Array, *, newshape: Shape, reverse: bool = False, order: str = "C") -> Array:
-    """The same elements in another shape.
+    """Changes the shape of an array.
 
-    In `newshape` -1 is computed, -2 keeps a dimension, -3 drops one of size 1, -4 keeps all that remain, -5 multiplies
-    two, -6 splits one into the two numbers that follow; with `reverse` all is read from the right.
+    In `newshape` -1 is inferred, -2 keeps a dimension, -3 drops one of size 1, -4 keeps all remaining ones, -5
+    multiplies two, -6 splits one into the next two numbers; with `reverse` it is read from the right.
     """
     _need_c_order("_npx_reshape", order)
     return a.reshape(npx_reshaped(a.shape, newshape, reverse))
@@ -159,7 +159,7 @@ mark(_transpose_shapes, exact=True)
 
 @register("_np_transpose", infer_shape=_transpose_shapes)
 def transpose(a: Array, *, axes: Shape | None = None) -> Array:
-    """The axes in another order (None: reversed)."""
+    """Permutes the axes (None: reverses them)."""
     if axes and sorted(axes_of("_np_transpose", axes, a.ndim)) != list(range(a.ndim)):
         raise MXNetError(f"operator _np_transpose: axes={axes} must name all {a.ndim} axes once")
     return jnp.transpose(a, axes or None)
@@ -167,13 +167,13 @@ def transpose(a: Array, *, axes: Shape | None = None) -> Array:
 
 @register("_np_moveaxis")
 def moveaxis(a: Array, *, source: Shape, destination: Shape) -> Array:
-    """Axes moved to other positions; the others keep their order."""
+    """Moves axes to other positions; the others keep their order."""
     return jnp.moveaxis(a, source, destination)
 
 
 @register("_npi_rollaxis")
 def rollaxis(a: Array, *, axis: int, start: int = 0) -> Array:
-    """Moves an axis until it stands before axis `start`."""
+    """Moves an axis to the position before axis `start`."""
     if not -a.ndim <= axis < a.ndim:
         raise MXNetError(f"operator _npi_rollaxis: axis must be in [{-a.ndim}, {a.ndim - 1}], got {axis}")
     if not -a.ndim <= start <= a.ndim:
@@ -191,7 +191,7 @@ def _squeezed(p: dict[str, Any], x: tuple) -> tuple:
     _squeezed, lambda p, x: p["axis"] is None or all(x[a] == 1 for a in axes_of("_np_squeeze", p["axis"], len(x))),
     partly=False))
 def squeeze(a: Array, *, axis: Shape | None = None) -> Array:
-    """Without axes of size 1: all of them, or those given."""
+    """Removes axes of size 1: all of them, or the given ones."""
     if a.ndim == 0 and axis in ((0,), (-1,)):
         return a
     if axis is not None:
@@ -204,13 +204,13 @@ def squeeze(a: Array, *, axis: Shape | None = None) -> Array:
 @register("_npi_flip", infer_shape=elementwise,
           FPartialShape=exact(first, lambda p, x: axes_of("_npi_flip", p["axis"], len(x)) is not None))
 def flip(data: Array, *, axis: Shape | None = None) -> Array:
-    """The order of the elements along axes (None: all) reversed."""
+    """Reverses the order of the elements along axes (None: all)."""
     return jnp.flip(data, axes_of("_npi_flip", axis, data.ndim))
 
 
 @register("_npi_rot90")
 def rot90(data: Array, *, k: int = 1, axes: Shape | None = (0, 1)) -> Array:
-    """Rotated by 90 degrees k times in the plane of two axes, from the first towards the second."""
+    """Rotates by 90 degrees k times in the plane of two axes, from the first towards the second."""
     if axes is None or len(axes) != 2:
         raise MXNetError(f"operator _npi_rot90: axes={axes} must be two axes")
     if data.ndim < 2 or len(axes_of("_npi_rot90", axes, data.ndim)) != 2:
@@ -220,7 +220,7 @@ def rot90(data: Array, *, k: int = 1, axes: Shape | None = (0, 1)) -> Array:
 
 @register("_np_roll", infer_shape=elementwise, FPartialShape=first)
 def roll(data: Array, *, shift: Shape | None = None, axis: Shape | None = None) -> Array:
-    """Elements moved along axes, those that leave come in at the other end (axis None: of the flattened array)."""
+    """Rolls the elements along axes (None: of the flattened array); those beyond the end reappear at the beginning."""
     if shift is None:
         raise MXNetError("operator _np_roll: shift must be given")
     if axis is None:
@@ -244,7 +244,7 @@ def _stretched(p: dict[str, Any], x: tuple) -> tuple:
     _stretched, lambda p, x: len(x) <= len(p["shape"]) and broadcasted(p, x, _stretched(p, x)) == _stretched(p, x),
     partly=False))
 def broadcast_to(array: Array, *, shape: Shape = ()) -> Array:
-    """The array repeated to this shape; -2 keeps a dimension."""
+    """Broadcasts the array to a shape; -2 keeps a dimension."""
     lead = len(shape) - array.ndim
     target = tuple(array.shape[i - lead] if n == -2 and i >= lead else n for i, n in enumerate(shape))
     return jnp.broadcast_to(array, target)
@@ -382,21 +382,21 @@ def trace(data: Array, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Ar
 
 @register("_npi_tril")
 def tril(data: Array, *, k: int = 0) -> Array:
-    """The numbers on and below the k-th diagonal, with zeros above; of a vector: of the matrix with equal rows."""
+    """The numbers on and below the k-th diagonal, with zeros above; for a vector, of the matrix with equal rows."""
     return jnp.tril(data if data.ndim > 1 else jnp.broadcast_to(data, (data.size, data.size)), k)
 
 
 @register("_npi_triu")
 def triu(data: Array, *, k: int = 0) -> Array:
-    """The elements on and above the k-th diagonal, zeros below; of a vector: of the matrix with equal rows."""
+    """The elements on and above the k-th diagonal, zeros below; for a vector, of the matrix with equal rows."""
     return jnp.triu(data if data.ndim > 1 else jnp.broadcast_to(data, (data.size, data.size)), k)
 
 
 @register("_npi_fill_diagonal", FPartialShape=first)
 def fill_diagonal(a: Array, *, val: Floats, wrap: bool = False) -> Array:
-    """The array with numbers on its main diagonal, repeated as often as it needs.
+    """Fills the main diagonal with numbers, which are repeated as needed.
 
-    wrap: a diagonal that reached the last column begins again below, with a row between.
+    wrap: restarts the diagonal after the last column, below a gap of one row.
     """
     if a.ndim < 2 or a.ndim > 2 and len(set(a.shape)) > 1:
         raise MXNetError("operator _npi_fill_diagonal takes a matrix, or an array whose axes have one size, got shape "
@@ -423,7 +423,7 @@ def kron(a: Array, b: Array) -> Array:
 
 @register("_npi_cross")
 def cross(a: Array, b: Array, *, axisa: int = -1, axisb: int = -1, axisc: int = -1) -> Array:
-    """The cross products of vectors of 2 or 3 elements, which lie along `axisa` and `axisb`; of two pairs a number."""
+    """The cross products of vectors of 2 or 3 elements along `axisa` and `axisb`; a number for two vectors of 2."""
     _one_dtype("_npi_cross", a, b)
     if a.dtype not in (jnp.float32, jnp.float64):
         raise MXNetError(f"operator _npi_cross takes float32 and float64, got {a.dtype}")
@@ -451,7 +451,7 @@ def _pad_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
 def pad(data: Array, *, pad_width: Shapes, mode: Literal["constant", "edge", "maximum", "minimum", "reflect",
                                                       "symmetric"] = "constant",
         constant_value: Scalar = 0.0, reflect_type: str = "even") -> Array:
-    """The array with values added before and after each axis.
+    """Pads the array before and after each axis.
 
     pad_width: a pair (before, after) for each axis.
     """
@@ -465,7 +465,7 @@ def pad(data: Array, *, pad_width: Shapes, mode: Literal["constant", "edge", "ma
 
 @register("_npi_diff")
 def diff(a: Array, *, n: int = 1, axis: int = -1) -> Array:
-    """The n-th differences of neighbours along an axis."""
+    """The n-th differences of adjacent elements along an axis."""
     if n < 0:
         raise MXNetError(f"operator _npi_diff: n must not be negative, got {n}")
     axis = normalized(axis, a.ndim)
@@ -484,7 +484,7 @@ def _ediff1d_inputs(params: dict[str, Any]) -> list[str]:
 def ediff1d(input1: Array, input2: Array | None = None, input3: Array | None = None, *,
             to_begin_arr_given: bool = False, to_end_arr_given: bool = False, to_begin_scalar: float | None = None,
             to_end_scalar: float | None = None) -> Array:
-    """Differences of neighbours in the flattened array, with what is put before and after them."""
+    """The differences of adjacent elements of the flattened array, with optional elements before and after them."""
     arrays = iter(a for a in (input2, input3) if a is not None)
     parts = [jnp.diff(input1.ravel())]
     for given, number, place in ((to_begin_arr_given, to_begin_scalar, 0), (to_end_arr_given, to_end_scalar, 2)):
@@ -548,7 +548,7 @@ def einsum(*data: Array, subscripts: str = "", optimize: int = 0) -> Array:
 
 @register("_npi_polyval", infer_shape=lambda p, ins, outs: outs.__setitem__(0, unify(ins[1], outs[0])))
 def polyval(p: Array, x: Array) -> Array:
-    """The polynomial with coefficients p, the highest power first, at x.  p: (n,); x: any shape -> its shape."""
+    """Evaluates a polynomial at x.  p: (n,) coefficients, the highest power first; x: any shape -> its shape."""
     if p.ndim != 1:
         raise MXNetError(f"operator _npi_polyval: p must be a vector, got shape {p.shape}")
     return jnp.polyval(p, x)

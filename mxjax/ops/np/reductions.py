@@ -87,7 +87,7 @@ _total("_np_prod", jnp.prod, "Product", ("_np_product",))
 @register("_npi_mean", infer_type=_sum_types(True), FPartialShape=_reduced("_npi_mean"))
 def mean(a: Array, *, axis: Shape | None = None, dtype: DType | None = None, keepdims: bool = False,
          initial: float | None = None) -> Array:
-    """Mean over axes (None: all), in `dtype` (default: the array's, float32 for integers); of nothing: zero."""
+    """Mean over axes (None: all), in `dtype` (default: the array's, float32 for integers); zero for an empty array."""
     out = np_dtype(dtype or (a.dtype if is_float(a.dtype) else "float32"))
     axes = axes_of("_npi_mean", axis, a.ndim)
     count = max(size_of([a.shape[i] for i in axes]), 1)
@@ -214,7 +214,8 @@ def interp(xp: Array, fp: Array, x: Array | None = None, *, left: float | None =
            period: float | None = None, x_scalar: float = 0.0, x_is_scalar: bool = False) -> Array:
     """Interpolates linearly between the points (xp, fp): float64 of the shape of x.
 
-    left, right: results below and above xp; default the ends of fp.  period: of x and xp, which need not rise then.
+    left, right: results below and above xp; default the ends of fp.  period: of x and xp, which then need not be
+    increasing.
     """
     _check_points(xp.shape, fp.shape, period)
     place = jnp.asarray(x_scalar, jnp.float64) if x is None else x.astype(jnp.float64)
@@ -242,8 +243,8 @@ def percentile(a: Array, q: Array | None = None, *, axis: Shape | None = None,
                keepdims: bool = False, q_scalar: float | None = None) -> Array:
     """The q-th percentiles (0 to 100) over axes (None: all), float32 (float64 for such data).
 
-    q: a number (`q_scalar`) or an array, whose shape then leads the result's.  "nearest" takes the upper of two
-    neighbours that are as near.
+    q: a number (`q_scalar`) or an array, whose shape then leads the result's.  "nearest" selects the upper of two
+    equally near neighbours.
     """
     out = a.dtype if a.dtype == jnp.float64 else jnp.dtype("float32")
     axes = axes_of("_npi_percentile", axis, a.ndim)
@@ -275,7 +276,7 @@ def _bincount_types(params: dict[str, Any], ins: list, outs: list) -> None:
           inputs=lambda p: ["data", "weights"] if p["has_weights"] else ["data"])
 def bincount(data: Array, weights: Array | None = None, *, minlength: Annotated[int, Range(0)] = 0,
              has_weights: bool = False) -> np.ndarray:
-    """Returns how often each of 0, 1, 2, ... is in a vector of integers, or the sum of the weights there.
+    """Counts the occurrences of 0, 1, 2, ... in a vector of integers, or sums their weights.
 
     The result has max(minlength, largest number + 1) elements of the dtype of the data (of the weights).
     """

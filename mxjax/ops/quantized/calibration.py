@@ -91,7 +91,7 @@ def _divergences(hist: np.ndarray, levels: int) -> Iterator[np.float32]:
 
 
 def _taken(bins: int, some: int) -> np.float32 | None:
-    """Returns the share that each bin with counts gives to empty ones; None where they have not enough."""
+    """Returns the share that each bin with counts gives to empty ones; None if they have not enough."""
     if some == 0:
         return None
     taken = _LEAST * np.float32(bins - some) / np.float32(some)

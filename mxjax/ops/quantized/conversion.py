@@ -1,8 +1,8 @@
 """Quantization: floats as 8-bit integers with a range, and back.
 
-A quantized array comes with the range that its values stand for: two arrays of shape (1,), the minimum and the maximum.
-int8 stands for [-range, range], uint8 for [0, range], the range being the larger of the two absolute values. Values are
-rounded to the nearest integer, halves to even, and cut off, as MXNet's CPU code does.
+A quantized array comes with the range that its values represent: two arrays of shape (1,), the minimum and the maximum.
+int8 represents [-range, range], uint8 [0, range], where range is the larger of the two absolute values. Values are
+rounded to the nearest integer, halves to even, and clipped, as in MXNet's CPU code.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def quantized(values: Array, dtype: Any) -> Array:
 
 
 def steps(dtype: Any) -> float:
-    """Returns how many steps the range of a quantized dtype has.
+    """Returns the number of steps in the range of a quantized dtype.
 
     Raises:
-        MXNetError: it is not a quantized dtype.
+        MXNetError: the dtype is not a quantized one.
     """
     value = STEPS.get(np.dtype(dtype).name)
     if value is None:
@@ -119,7 +119,7 @@ def _chosen(out_type: str, low: float | None) -> str:
           infer_type=types(lambda p, ins: p["out_type"], "quantize", data=("float32",)))
 def quantize(data: Array, min_range: Array, max_range: Array, *,
              out_type: Literal["int8", "uint8"] = "uint8") -> tuple[Array, Array, Array]:
-    """data (float32) as integers for the range [min_range, max_range]; returns the range as well."""
+    """Quantizes data (float32) for the range [min_range, max_range]; returns the range as well."""
     need("quantize", ("float32",), data=data, min_range=min_range, max_range=max_range)
     edge = larger(min_range, max_range)
     low, high = (min_range, max_range) if out_type == "uint8" else (-edge, edge)
@@ -146,9 +146,9 @@ def quantized_weight(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
 def quantize_v2(data: Array, *, out_type: Literal["auto", "int8", "uint8"] = "int8",
                 min_calib_range: float | None = None,
                 max_calib_range: float | None = None) -> tuple[Array, Array, Array]:
-    """data (float32) as integers for the calibrated range, or its own; returns the range as well.
+    """Quantizes data (float32) for the calibrated range, or its own; returns the range as well.
 
-    Data that are 8-bit integers already keep their numbers.
+    Data that are already 8-bit integers are unchanged.
     """
     need("quantize_v2", ("float32", *BYTES), data=data)
     given = None if min_calib_range is None or max_calib_range is None else (min_calib_range, max_calib_range)
@@ -166,7 +166,7 @@ def quantize_v2(data: Array, *, out_type: Literal["auto", "int8", "uint8"] = "in
           infer_type=types("uint8", "quantize_asym", data=("float32",)))
 def quantize_asym(data: Array, *, min_calib_range: float | None = None,
                   max_calib_range: float | None = None) -> tuple[Array, Array, Array]:
-    """data (float32) as uint8: data * scale + shift, for the calibrated range or its own; with scale and shift."""
+    """Quantizes float32 data to uint8: data * scale + shift, for the calibrated range or its own; returns all three."""
     need("quantize_asym", ("float32",), data=data)
     known = min_calib_range is not None and max_calib_range is not None
     low, high = (min_calib_range, max_calib_range) if known else (data.min(), data.max())
@@ -179,7 +179,7 @@ def quantize_asym(data: Array, *, min_calib_range: float | None = None,
 @register("_contrib_dequantize", FGradient=no_gradient, infer_shape=alike,
           infer_type=types("float32", "dequantize", data=BYTES))
 def dequantize(data: Array, min_range: Array, max_range: Array, *, out_type: Literal["float32"] = "float32") -> Array:
-    """The floats that integers (int8 or uint8) stand for."""
+    """Converts integers (int8 or uint8) back to the floats that they represent."""
     need("dequantize", BYTES, data=data)
     return data.astype(jnp.float32) * (larger(min_range, max_range) / steps(data.dtype))
 
@@ -190,7 +190,7 @@ def dequantize(data: Array, min_range: Array, max_range: Array, *, out_type: Lit
 def requantize(data: Array, min_range: Array, max_range: Array, *, out_type: Literal["auto", "int8", "uint8"] = "int8",
                min_calib_range: float | None = None,
                max_calib_range: float | None = None) -> tuple[Array, Array, Array]:
-    """int32 results as 8-bit integers for the calibrated range, or that of the values; returns the range as well."""
+    """Requantizes int32 results to 8 bits, for the calibrated range or that of the values; with the range."""
     need("requantize", ("int32",), data=data)
     scale = larger(min_range, max_range) / jnp.float32(2**31 - 1)
     known = min_calib_range is not None and max_calib_range is not None

@@ -296,7 +296,7 @@ def _mixture(source: Source, count: int, free: Any, fixed: Any, alpha: Any, beta
 
 
 def negative_binomial(source: Source, count: int, dtype: np.dtype, k: Any, p: Any) -> np.ndarray:
-    """Returns how many successes come before k failures, each of probability p."""
+    """Returns the number of successes before k failures, each of probability p."""
     kind, p = np.asarray(k).dtype, np.asarray(p, np.float32)
     with np.errstate(all="ignore"):
         beta = ((1 - _wide(p)) / p).astype(np.float32).astype(kind)

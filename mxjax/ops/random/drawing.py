@@ -1,4 +1,4 @@
-"""Which operator draws: by numbers, or by arrays of parameters."""
+"""The choice of the operator that draws: for numbers, or for arrays of parameters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def draw(distribution: str, parameters: dict[str, Any], shape: Any, dtype: Any, 
 
     Raises:
         Unfit: numbers and arrays are mixed.
-        ValueError: a parameter is something else.
+        ValueError: a parameter is of another type.
     """
     given = {k: v for k, v in {"shape": shape, "dtype": dtype, **kwargs}.items() if v is not _Null and v is not None}
     ctx = one_context(distribution, given, ctx)

@@ -59,10 +59,10 @@ def _multinomial_types(params: dict[str, Any], ins: list, outs: list) -> None:
           infer_type=_multinomial_types, FDraw=_host_choices.multinomial, draws_by_value=True, **RANDOM)
 def sample_multinomial(data: Array, *, shape: Shape = (), get_prob: bool = False, dtype: DType = "int32",
                        _key: Any = None) -> Any:
-    """Random classes, drawn with the probabilities in the last axis.
+    """Draws classes according to the probabilities in the last axis.
 
-    data: (..., classes) -> (...) + shape, in `dtype`. With `get_prob` the logarithms of the probabilities of the drawn
-    classes are a second output; its gradient is that of these logarithms (REINFORCE).
+    data: (..., classes) -> (...) + shape, in `dtype`. With `get_prob` the log-probabilities of the drawn classes are a
+    second output, which is differentiable (REINFORCE).
     """
     if dtype not in ("float16", "float32", "float64", "int32", "uint8"):
         raise MXNetError(f"operator _sample_multinomial: dtype must be a float, int32 or uint8, got {dtype}")
@@ -83,7 +83,7 @@ def sample_multinomial(data: Array, *, shape: Shape = (), get_prob: bool = False
 @register("_npx__random_multinomial", infer_type=gives(lambda p: p["dtype"]),
           FPartialShape=lambda p, n, chances: n + p["shape"] + chances[-1:], **RANDOM)
 def random_multinomial(n: Array, p: Array, *, shape: Shape = (), dtype: DType = "float32", _key: Any = None) -> Array:
-    """Returns how often each class comes in `n` draws with the probabilities `p`: MXNet 2's `_sample_multinomial`.
+    """Draws the numbers of occurrences of each class in `n` draws with probabilities `p` (multinomial of MXNet 2).
 
     n: any shape; p: that shape + (classes,) -> that shape + `shape` + (classes,).
     """
@@ -100,10 +100,10 @@ def random_multinomial(n: Array, p: Array, *, shape: Shape = (), dtype: DType = 
 @register("_sample_unique_zipfian", num_outputs=2, eager=True, infer_type=gives("int64"), wide=True, **RANDOM)
 def sample_unique_zipfian(*, range_max: int, shape: Shape | None = None,
                           _key: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Different classes in each row, drawn with P(c) = log((c + 1.5) / (c + 0.5)) / log(range_max), nearly.
+    """Draws distinct classes in each row, approximately with P(c) = log((c + 1.5) / (c + 0.5)) / log(range_max).
 
-    They come from MXNet's source for CPUs, whatever the context. shape: (batch, samples), at most range_max samples ->
-    classes of this shape and the number of tries (batch,), int64.
+    They come from MXNet's CPU generator, independent of the context. shape: (batch, samples), at most range_max samples
+    -> classes of this shape and the number of tries (batch,), int64.
     """
     if shape is None or len(shape) != 2 or shape[1] > range_max:
         raise MXNetError(f"operator _sample_unique_zipfian: shape={shape} must be (batch, samples) with at most "

@@ -75,14 +75,14 @@ def _check_integers(params: dict[str, Any]) -> MXNetError | None:
           FCheck=_check_integers, FDraw=on_host.integers, **MADE, **RANDOM)
 def randint(*, low: int, high: int, shape: Shape | None = None, ctx: str = "", dtype: DType | None = None,
             _key: Any = None) -> Array:
-    """Random integers from low (included) to high (not included), int32 or int64."""
+    """Draws integers from low (inclusive) to high (exclusive), int32 or int64."""
     return _draw.integers(_key, (1,) if shape is None else shape, low, high, on_host.integer_dtype(dtype))
 
 
 @register("_shuffle", aliases=("shuffle", "_npi_shuffle"), infer_shape=elementwise, FDraw=_host_choices.shuffled,
           FPartialShape=exact(first, lambda p, x: len(x) > 0), **RANDOM)
 def shuffle(data: Array, *, _key: Any = None) -> Array:
-    """The rows (elements of the first axis) in random order."""
+    """Shuffles the rows (elements of the first axis)."""
     if isinstance(_key, _draw.Drawn):
         return data[_key.values]
     return jax.random.permutation(_key, data)

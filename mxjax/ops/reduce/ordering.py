@@ -86,14 +86,14 @@ def _has_axis(p: dict[str, Any], x: tuple) -> bool:
 @register("sort", aliases=("_npi_sort",), output_names=lambda p: ["output0"],
           FPartialShape=exact(_same_or_flat, _has_axis, partly=False))
 def sort(data: Array, *, axis: int | None = -1, is_ascend: bool = True) -> Array:
-    """The values in order along an axis, or all of them with axis=None."""
+    """Sorts the values along an axis, or all of them with axis=None."""
     last, axis = _last(data, axis)
     return jnp.moveaxis(_taken(last, *_positions(last, last.shape[-1], is_ascend)), -1, axis)
 
 
 @register("argsort", aliases=("_npi_argsort",), FPartialShape=exact(_same_or_flat, _has_axis, partly=False))
 def argsort(data: Array, *, axis: int | None = -1, is_ascend: bool = True, dtype: DType = "float32") -> Array:
-    """The positions that sort the data along an axis; of more than 16 values equal ones may change their order."""
+    """The indices that sort the data along an axis; with more than 16 values, the sort may not be stable."""
     last, axis = _last(data, axis)
     return jnp.moveaxis(_positions(last, last.shape[-1], is_ascend)[1], -1, axis).astype(np_dtype(dtype))
 
@@ -124,9 +124,9 @@ def topk(data: Array, *, axis: int | None = -1, k: int = 1,
          dtype: DType = "float32") -> Any:
     """The k largest (smallest with `is_ascend`) values along an axis, in order.
 
-    ret_typ: what is returned: their values, their positions (in `dtype`), both, or a mask with ones at the positions.
-    k < 1 means all; with axis=None the array is flattened. Which of equal values are taken, and in which order, is as
-    in MXNet: on CPUs the order of its C++ library's sorts.
+    ret_typ: the kind of result: the values, their indices (in `dtype`), both, or a mask with ones at the indices.
+    k < 1 means all; with axis=None the array is flattened. The choice and order of equal values is that of MXNet: on
+    CPUs, that of its C++ library's sorts.
     """
     last, along = _last(data, axis)
     size = last.shape[-1]

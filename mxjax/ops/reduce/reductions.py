@@ -104,9 +104,9 @@ for _name, _function, _doc, *_aliases in [
 @register("norm", aliases=("_sparse_norm",), FPartialShape=exact(_reduced("norm"), lambda p, x: p["ord"] in (1, 2)))
 def norm(data: Array, *, ord: int = 2, axis: Shape | None = None,
          out_dtype: DType | None = None, keepdims: bool = False) -> Array:
-    """Sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default.
+    """The sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default.
 
-    out_dtype: dtype of the result, the one of the data by default.
+    out_dtype: dtype of the result, that of the data by default.
     """
     if ord not in (1, 2):
         raise MXNetError(f"operator norm: ord must be 1 or 2, got {ord}")
@@ -161,7 +161,7 @@ _position("argmin", jnp.min, "minimum")
 
 @register("argmax_channel", FPartialShape=exact(lambda p, x: x[:1] + x[2:], lambda p, x: len(x) > 1))
 def argmax_channel(data: Array) -> Array:
-    """Position of the maximum along axis 1.  data: (batch, channel, ...) -> (batch, ...), the same dtype."""
+    """The index of the maximum along axis 1.  data: (batch, channel, ...) -> (batch, ...), the same dtype."""
     return first_position(jnp.max, data, normalized(1, data.ndim)).astype(data.dtype)
 
 

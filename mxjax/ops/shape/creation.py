@@ -1,4 +1,4 @@
-"""Operators that make arrays out of nothing, or in the form of another array."""
+"""Operators that create arrays, from parameters or like another array."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ mark(made_shapes, exact=True)
 
 
 def shape_known(params: dict[str, Any]) -> bool:
-    """Returns whether the parameters alone tell the whole shape (FShapeKnown)."""
+    """Returns whether the parameters alone determine the whole shape (FShapeKnown)."""
     shape = params["shape"]
     return shape is not None and all(n > 0 for n in shape) and (shape != () or is_np_shape())
 
@@ -98,9 +98,9 @@ mark(_arange_shapes, exact=True)
           hidden=("shape",))
 def arange(*, start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False,
            ctx: str = "", dtype: DType = "float32", shape: Shape | None = None) -> Array:
-    """start, start + step, ... up to stop (not included), each `repeat` times; without stop from 0 to start.
+    """Evenly spaced values from start up to stop (exclusive), each `repeat` times; without stop, from 0 to start.
 
-    With `infer_range` and no stop the shape is that of the arrays which the result meets in a graph.
+    With `infer_range` and no stop, the graph determines the shape.
     """
     if shape is not None and infer_range and stop is None:
         return _progression(start, step, repeat, math.prod(shape), np_dtype(dtype)).reshape(shape)
@@ -112,9 +112,9 @@ def arange(*, start: float, stop: float | None = None, step: float = 1.0, repeat
 @register("_linspace", aliases=("_npi_linspace",), wide=True)
 def linspace(*, start: float, stop: float, num: int, endpoint: bool = True, ctx: str = "",
              dtype: DType = "float32") -> Array:
-    """`num` evenly spaced numbers from start to stop, which is the last of them unless `endpoint` is off.
+    """`num` evenly spaced numbers from start to stop, which is the last one unless `endpoint` is False.
 
-    All are computed in float64; integers drop the fraction.
+    They are computed in float64; integers drop the fraction.
     """
     if num < 0:
         raise MXNetError(f"operator _linspace: num must not be negative, got {num}")
@@ -139,7 +139,7 @@ def ones_like(data: Array) -> Array:
     lambda p, x: x if p["axis"] is None else (x[normalized(p["axis"], len(x))],), lambda p, x: p["repeat"] > 0))
 def arange_like(data: Array, *, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: str = "",
                 axis: int | None = None) -> Array:
-    """start, start + step, ... in the shape and dtype of the data, or as a vector as long as one of its axes."""
+    """Evenly spaced values in the shape and dtype of the data, or as a vector of the length of one of its axes."""
     if not repeat:
         raise MXNetError("operator arange_like: repeat must not be 0")
     if axis is not None:

@@ -1,4 +1,4 @@
-"""Reading and writing at positions that arrays give."""
+"""Reading and writing at indices given by arrays."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def _taken(p: dict[str, Any], a: tuple, indices: tuple) -> tuple:
 @register("take", aliases=("_npi_take",), infer_type=gives(lambda p: None, None, "float32"),
           FPartialShape=exact(_taken), eager_when=lambda p: p["mode"] == "raise")
 def take(a: Array, indices: Array, *, axis: int = 0, mode: Literal["clip", "raise", "wrap"] = "clip") -> Array:
-    """Slices of `a` at positions along an axis: the axis is replaced by the shape of `indices` (any dtype).
+    """Takes slices of `a` at the given indices along an axis, which is replaced by the shape of `indices` (any dtype).
 
-    Positions out of range are limited to it (clip), counted modulo the size (wrap) or refused (raise, as negative ones;
-    in a compiled program, which cannot refuse, the result is NaN).
+    Indices out of range are clipped (clip), wrapped around (wrap), or an error (raise, also for negative ones; in a
+    compiled program, which cannot raise, the result is NaN).
     """
     axis = normalized(axis, a.ndim)
     if mode == "raise":
@@ -93,7 +93,7 @@ def _picks(p: dict[str, Any], x: tuple, index: tuple) -> bool:
           infer_shape=_pick_shapes, FPartialShape=exact(lambda p, x, *_: _without_axis(p, x) or (1,), _picks))
 def pick(data: Array, index: Array, *, axis: int | None = -1, keepdims: bool = False,
          mode: Literal["clip", "wrap"] = "clip") -> Array:
-    """One element along an axis at every other position.
+    """Picks one element along an axis, at each position of the other axes.
 
     index: the shape of data without the axis (or with size 1 there), any dtype.
     """
@@ -114,7 +114,7 @@ def _without_axis(params: dict[str, Any], shape: tuple[int, ...]) -> tuple[int, 
 
 @register("batch_take", infer_type=gives(lambda p: None, None, "int32"))
 def batch_take(a: Array, indices: Array) -> Array:
-    """a[i, indices[i]] for every row i, positions limited to the range.  a: (rows, columns); indices: (rows,)."""
+    """a[i, indices[i]] for each row i; indices are clipped to the range.  a: (rows, columns); indices: (rows,)."""
     if a.ndim != 2 or indices.size != a.shape[0]:
         raise MXNetError(f"operator batch_take: indices must hold one position for each row of a matrix; the shapes "
                          f"are {a.shape} and {indices.shape}")
@@ -124,7 +124,7 @@ def batch_take(a: Array, indices: Array) -> Array:
 @register("one_hot", aliases=("_npx_one_hot",), FPartialShape=exact(lambda p, x: (*x, p["depth"])))
 def one_hot(indices: Array, *, depth: int, on_value: Scalar = 1.0, off_value: Scalar = 0.0,
             dtype: DType = "float32") -> Array:
-    """A new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
+    """One-hot encoding: a new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
     if depth < 0:
         raise MXNetError(f"operator one_hot: depth must be 0 or more, got {depth}")
     hot = whole(indices)[..., None] == jnp.arange(depth)
@@ -140,7 +140,7 @@ def onehot_encode(lhs: Array, rhs: Array) -> Array:
 
 @register("fill_element_0index", infer_type=gives(None))
 def fill_element_0index(lhs: Array, mhs: Array, rhs: Array) -> Array:
-    """lhs (rows, columns) with lhs[i, rhs[i]] = mhs[i]."""
+    """Returns lhs (rows, columns) with lhs[i, rhs[i]] = mhs[i]."""
     return lhs.at[jnp.arange(lhs.shape[0]), whole(rhs)].set(mhs)
 
 
@@ -158,10 +158,10 @@ _looked_up = exact(lambda p, x, *_: (*x, p["output_dim"]))
           infer_shape=filled(weight=lambda p, x: (p["input_dim"], p["output_dim"])))
 def embedding(data: Array, weight: Array, *, input_dim: Count, output_dim: Count, dtype: DType = "float32",
               sparse_grad: bool = False) -> Array:
-    """Rows of a table: (...) -> (..., output_dim).
+    """Looks up rows of a table: (...) -> (..., output_dim).
 
-    data: indices of any dtype, limited to the range; weight: (input_dim, output_dim). `sparse_grad` asks for a gradient
-    of row-sparse storage.
+    data: indices of any dtype, clipped to the range; weight: (input_dim, output_dim). `sparse_grad` requests a
+    row-sparse gradient.
     """
     if weight.shape != (input_dim, output_dim):
         raise MXNetError(f"operator Embedding: weight must have shape {(input_dim, output_dim)}, got {weight.shape}")
@@ -197,8 +197,8 @@ def _refuse_out_of_range(params: dict[str, Any], inputs: tuple, outputs: tuple) 
 def gather_nd(data: Array, indices: Array) -> Array:
     """data[indices[0], indices[1], ...]: the first axis of `indices` counts axes of data.
 
-    Negative positions count from the end; positions out of range are an IndexError at the first look at the result of
-    an imperative call, and give NaN in graphs.
+    Negative indices count from the end. Indices out of range raise an IndexError when the result of an imperative call
+    is read, and result in NaN in graphs.
     """
     if not 1 <= indices.shape[0] <= data.ndim:
         raise MXNetError(f"operator gather_nd: the first axis of indices {indices.shape} must have a size from 1 to "
@@ -214,21 +214,21 @@ def _scatter_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, shape: Sha
 @register("scatter_nd", infer_type=gives(lambda p: None, None, "float32"), FGradient=_scatter_gradient,
           FPartialShape=lambda p, *_: p["shape"])
 def scatter_nd(data: Array, indices: Array, *, shape: Shape) -> Array:
-    """Zeros of this shape with the data written at indices (as in gather_nd)."""
+    """Writes the data at indices (as in gather_nd) of an array of zeros of the given shape."""
     return jnp.zeros(shape, data.dtype).at[_coordinates(indices)].set(data)
 
 
 @register("_backward_gather_nd", infer_type=gives(lambda p: None, None, "float32"),
           FPartialShape=lambda p, *_: p["shape"])
 def backward_gather_nd(data: Array, indices: Array, *, shape: Shape) -> Array:
-    """Zeros of this shape with the data added at indices (as in gather_nd)."""
+    """Adds the data at indices (as in gather_nd) of an array of zeros of the given shape."""
     return jnp.zeros(shape, data.dtype).at[_coordinates(indices)].add(data)
 
 
 @register("_scatter_set_nd", aliases=("_npi_scatter_set_nd",), FPartialShape=first,
           infer_type=gives(lambda p: None, None, None, "float32"))
 def scatter_set_nd(lhs: Array, rhs: Array, indices: Array, *, shape: Shape) -> Array:
-    """lhs with rhs written at indices (as in gather_nd)."""
+    """Returns lhs with rhs written at indices (as in gather_nd)."""
     return lhs.at[_coordinates(indices)].set(rhs)
 
 
@@ -243,9 +243,9 @@ mark(_where_shapes, complete=True)
 
 @register("where", aliases=("_sparse_where",), infer_shape=_where_shapes, infer_type=chosen)
 def where(condition: Array, x: Array, y: Array) -> Array:
-    """x where the condition is nonzero, y elsewhere.
+    """Selects x where the condition is nonzero, y elsewhere.
 
-    condition: the shape of x and y, or a vector that chooses along their first axis; any dtype.
+    condition: the shape of x and y, or a vector for their first axis; any dtype.
     """
     if x.shape != y.shape or condition.shape not in (x.shape, x.shape[:1]):
         raise MXNetError(f"operator where: x {x.shape} and y {y.shape} must have one shape, and the condition "
@@ -257,9 +257,9 @@ def where(condition: Array, x: Array, y: Array) -> Array:
 # ------------------------------------------------------------ flat positions
 @register("_ravel_multi_index", aliases=("ravel_multi_index",))
 def ravel_multi_index(data: Array, *, shape: Shape | None = None) -> Array:
-    """Positions in the flattened array out of coordinates.  data: (dimensions, n) -> (n,), the same dtype.
+    """Converts coordinates to indices of the flattened array.  data: (dimensions, n) -> (n,), the same dtype.
 
-    shape: of the array; its first number may be -1.
+    shape: shape of the array; its first dimension may be -1.
     """
     if shape is None or data.ndim != 2 or len(shape) != data.shape[0]:
         raise MXNetError(f"operator ravel_multi_index: shape={shape} must have as many dimensions as the "
@@ -272,9 +272,9 @@ def ravel_multi_index(data: Array, *, shape: Shape | None = None) -> Array:
 
 @register("_unravel_index", aliases=("unravel_index",))
 def unravel_index(data: Array, *, shape: Shape | None = None) -> Array:
-    """Coordinates out of positions in the flattened array.  data: (...) -> (dimensions, ...), the same dtype.
+    """Converts indices of the flattened array to coordinates.  data: (...) -> (dimensions, ...), the same dtype.
 
-    shape: of the array; its first number may be -1.
+    shape: shape of the array; its first dimension may be -1.
     """
     if not shape:
         raise MXNetError("operator unravel_index: shape must be given")
@@ -294,7 +294,7 @@ def _mask_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, axis: int) ->
 @register("_contrib_boolean_mask", aliases=("_npi_boolean_mask",), eager=True, FGradient=_mask_gradient,
           infer_type=gives(lambda p: None, None, "float32"))
 def boolean_mask(data: Array, index: Array, *, axis: int = 0) -> Array:
-    """The rows of data where the vector `index` is nonzero; how many depends on its values."""
+    """Selects the rows of data where the vector `index` is nonzero; their number depends on its values."""
     if axis != 0 or index.ndim != 1 or index.shape[0] != data.shape[0]:
         raise MXNetError(f"operator boolean_mask: axis must be 0 and index have one number for each row; got "
                          f"axis={axis} and shapes {data.shape}, {index.shape}")
@@ -303,7 +303,7 @@ def boolean_mask(data: Array, index: Array, *, axis: int = 0) -> Array:
 
 @register("_contrib_index_copy", infer_type=gives(lambda p: None, None, "int32"), FPartialShape=first)
 def index_copy(old_tensor: Array, index_vector: Array, new_tensor: Array) -> Array:
-    """old_tensor with the rows at `index_vector` replaced by those of new_tensor."""
+    """Returns old_tensor with the rows at `index_vector` replaced by those of new_tensor."""
     if new_tensor.shape != index_vector.shape + old_tensor.shape[1:]:
         raise MXNetError(f"operator index_copy: new_tensor must have shape "
                          f"{index_vector.shape + old_tensor.shape[1:]}, got {new_tensor.shape}")
@@ -312,7 +312,7 @@ def index_copy(old_tensor: Array, index_vector: Array, new_tensor: Array) -> Arr
 
 @register("_contrib_index_array", wide=True, infer_type=gives("int64"))
 def index_array(data: Array, *, axes: Shape | None = None) -> Array:
-    """Every element's own position, int64: (...) -> (..., number of axes)."""
+    """The coordinates of each element, int64: (...) -> (..., number of axes)."""
     chosen = range(data.ndim) if axes is None else [normalized(a, data.ndim) for a in axes]
     grids = [lax.broadcasted_iota(jnp.int64, data.shape, a) for a in chosen]
     return jnp.stack(grids, -1) if grids else jnp.zeros((*data.shape, 0), jnp.int64)
@@ -330,9 +330,9 @@ def _far_apart(interval: Sequence[float], count: int, dtype: Any) -> bool:
           inputs=lambda p: ["data", "bins"] if p["bin_cnt"] is None else ["data"])
 def histogram(data: Array, bins: Array | None = None, *, bin_cnt: int | None = None,
               range: Floats | None = None) -> tuple[Array, Array]:
-    """Returns how many values fall between each two neighbours of `bins`, the last one included, and the bins.
+    """Counts the values between adjacent edges in `bins`, including the last edge; also returns the edges.
 
-    Instead of bins, `bin_cnt` equal ones of an interval `range` can be asked for.  -> int64 counts, bins.
+    Instead of `bins`, `bin_cnt` requests equal bins of the interval `range`.  -> int64 counts, bins.
     """
     if bins is None:
         if range is None or bin_cnt is None or len(range) != 2 or bin_cnt < 1 or range[0] >= range[1]:

@@ -23,10 +23,10 @@ Dims = Sequence[int | None]
 
 # ------------------------------------------------------------ reshape
 def reshaped(source: Dims, codes: Sequence[int], reverse: bool = False) -> tuple[int | None, ...]:
-    """The shape that MXNet's reshape codes give, for a source shape whose dimensions may be unknown (None).
+    """The result shape for MXNet's reshape codes and a source shape whose dimensions may be unknown (None).
 
-    0 keeps a dimension, -1 is computed from the others, -2 keeps all that remain, -3 multiplies two dimensions, -4
-    splits one into the two numbers that follow (one may be -1). With `reverse` all is read from the right.
+    0 keeps a dimension, -1 is inferred from the others, -2 keeps all remaining ones, -3 multiplies two dimensions, -4
+    splits one into the next two numbers (one may be -1). With `reverse` they are read from the right.
 
     Raises:
         MXNetError: the codes do not fit the source.
@@ -94,7 +94,7 @@ def _split(size: int | None, left: int, right: int, mistake: Any) -> list[int | 
 
 
 def _target(params: dict[str, Any], source: Dims) -> tuple[int | None, ...] | None:
-    """Returns the shape that Reshape's parameters ask for; None where they ask for none."""
+    """Returns the shape that Reshape's parameters ask for; None if they ask for none."""
     if params["shape"]:
         return reshaped(source, params["shape"], params["reverse"])
     target = list(params["target_shape"])  # the form of old versions: 0 is computed, -1 does not exist
@@ -123,11 +123,11 @@ mark(_reshape_shapes, exact=True)
 @register("Reshape", aliases=("reshape",), infer_shape=_reshape_shapes)
 def reshape(data: Array, *, shape: Shape = (), reverse: bool = False, target_shape: Shape = (),
             keep_highest: bool = False) -> Array:
-    """The same elements in another shape.
+    """Changes the shape of an array.
 
-    In `shape` 0 keeps a dimension, -1 is computed, -2 keeps all that remain, -3 multiplies two dimensions, -4 splits
-    one into the two numbers that follow; with `reverse` all is read from the right. `target_shape` and `keep_highest`
-    are the form of old versions.
+    In `shape` 0 keeps a dimension, -1 is inferred, -2 keeps all remaining ones, -3 multiplies two dimensions, -4 splits
+    one into the next two numbers; with `reverse` it is read from the right. `target_shape` and `keep_highest` are
+    parameters of old versions.
     """
     target = _target({"shape": shape, "reverse": reverse, "target_shape": target_shape,
                       "keep_highest": keep_highest}, data.shape)
@@ -136,7 +136,7 @@ def reshape(data: Array, *, shape: Shape = (), reverse: bool = False, target_sha
 
 @register("_contrib_dynamic_reshape", eager=True, infer_type=gives(lambda p: None, None, "int64"))
 def dynamic_reshape(data: Array, shape: Array) -> Array:
-    """The same elements in the shape that a vector says, with the codes of `Reshape`."""
+    """Changes the shape to that in a vector, with the codes of `Reshape`."""
     return data.reshape(reshaped(data.shape, [int(n) for n in np.asarray(shape)]))
 
 
@@ -158,7 +158,7 @@ def _range(side: str, begin: int | None, end: int | None, ndim: int) -> tuple[in
 @register("reshape_like", aliases=("_npx_reshape_like",), infer_type=gives(lambda p: None))
 def reshape_like(lhs: Array, rhs: Array, *, lhs_begin: int | None = None, lhs_end: int | None = None,
                  rhs_begin: int | None = None, rhs_end: int | None = None) -> Array:
-    """lhs in the shape of rhs; with ranges of axes, those of lhs take the dimensions of those of rhs."""
+    """Changes the shape of lhs to that of rhs; with ranges of axes, only replaces those of lhs by those of rhs."""
     first, last = _range("lhs", lhs_begin, lhs_end, lhs.ndim)
     start, stop = _range("rhs", rhs_begin, rhs_end, rhs.ndim)
     shape = lhs.shape[:first] + rhs.shape[start:stop] + lhs.shape[last:]
@@ -206,7 +206,7 @@ def _order(axes: Sequence[int], ndim: int) -> list[int]:
 
 @register("transpose", infer_shape=_transpose_shapes)
 def transpose(data: Array, *, axes: Shape = ()) -> Array:
-    """The axes in another order, reversed by default."""
+    """Permutes the axes; reverses them by default."""
     return jnp.transpose(data, _order(axes, data.ndim))
 
 
@@ -217,7 +217,7 @@ def _swapped(p: dict[str, Any], x: tuple) -> tuple:
 
 @register("SwapAxis", aliases=("swapaxes", "_npi_swapaxes"), FPartialShape=exact(_swapped))
 def swap_axis(data: Array, *, dim1: int = 0, dim2: int = 0) -> Array:
-    """Two axes exchanged."""
+    """Exchanges two axes."""
     return jnp.swapaxes(data, normalized(dim1, data.ndim), normalized(dim2, data.ndim))
 
 
@@ -238,12 +238,12 @@ mark(_expand_shapes, exact=True)
 
 @register("expand_dims", aliases=("_npi_expand_dims",), infer_shape=_expand_shapes)
 def expand_dims(data: Array, *, axis: int) -> Array:
-    """A new axis of size 1 at position `axis`."""
+    """Adds an axis of size 1 at position `axis`."""
     return jnp.expand_dims(data, normalized(axis, data.ndim + 1))
 
 
 def _squeezed(p: dict[str, Any], x: tuple) -> tuple:
-    """The shape without the axes of size 1; raises MXNetError where the parameter names others."""
+    """The shape without the axes of size 1; raises MXNetError if the parameter names others."""
     axes = [i for i, n in enumerate(x) if n == 1] if p["axis"] is None else [normalized(a, len(x)) for a in p["axis"]]
     if len(set(axes)) < len(axes) or any(x[a] != 1 for a in axes):
         raise MXNetError(f"operator squeeze: axis={p['axis']} must name different axes of size 1 of shape {x}")
@@ -252,14 +252,14 @@ def _squeezed(p: dict[str, Any], x: tuple) -> tuple:
 
 @register("squeeze", FPartialShape=exact(_squeezed, partly=False))
 def squeeze(data: Array, *, axis: Shape | None = None) -> Array:
-    """Without the axes of size 1: the given ones, or all; at least one axis stays."""
+    """Removes axes of size 1: the given ones, or all; at least one axis is kept."""
     return data.reshape(_squeezed({"axis": axis}, data.shape))
 
 
 @register("reverse", aliases=("flip",), FPartialShape=exact(
     first, lambda p, x: len({normalized(a, len(x)) for a in p["axis"]}) == len(p["axis"])))
 def reverse(data: Array, *, axis: Shape) -> Array:
-    """The order of the elements reversed along the given axes."""
+    """Reverses the order of the elements along the given axes."""
     return jnp.flip(data, tuple(normalized(a, data.ndim) for a in axis))
 
 
@@ -272,7 +272,7 @@ def _tiled(p: dict[str, Any], x: tuple) -> tuple:
 
 def _tile(name: str) -> None:
     def tile(data: Array, *, reps: Shape) -> Array:
-        """The whole array repeated `reps` times along the axes; the shorter of shape and reps is filled with ones."""
+        """Repeats the whole array `reps` times along the axes; the shorter of shape and reps is padded with ones."""
         least = 0 if name.startswith("_np") or is_np_shape() else 1  # elsewhere a size of 0 is an unknown one
         if any(n < least for n in reps):
             raise MXNetError(f"operator {name}: reps={reps} must all be >= {least}")
@@ -294,7 +294,7 @@ def _repeated(p: dict[str, Any], x: tuple) -> tuple:
 
 @register("repeat", aliases=("_np_repeat",), FPartialShape=exact(_repeated, lambda p, x: p["repeats"] > 0))
 def repeat(data: Array, *, repeats: Annotated[int, Range(0)], axis: int | None = None) -> Array:
-    """Each element repeated, along an axis or in the flattened array; not at all: an array of shape (0,)."""
+    """Repeats each element, along an axis or in the flattened array; zero repeats result in an array of shape (0,)."""
     if not repeats:
         return jnp.zeros((0,), data.dtype)
     return jnp.repeat(data, repeats, axis if axis is None else normalized(axis, data.ndim))
@@ -330,7 +330,7 @@ def pad(data: Array, *, mode: Literal["constant", "edge", "reflect"], pad_width:
 # ------------------------------------------------------------ diagonals, blocks, patches
 @register("diag")
 def diag(data: Array, *, k: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """The k-th diagonal of two axes, as the last axis; of a vector, the matrix with this diagonal."""
+    """The k-th diagonal of two axes, as the last axis; for a vector, the matrix with this diagonal."""
     if data.ndim == 1:
         return jnp.diag(data, k)
     first, second = normalized(axis1, data.ndim), normalized(axis2, data.ndim)

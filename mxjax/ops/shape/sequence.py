@@ -29,7 +29,7 @@ def _fits(p: dict[str, Any], x: tuple, *_: Any) -> bool:
 
 
 def _lengths(name: str, data: Array, lengths: Array | None, used: bool, axis: int) -> Array | None:
-    """Lengths as integers, None for full ones; raises MXNetError where the arguments do not fit together."""
+    """Lengths as integers, None for full ones; raises MXNetError if the arguments do not fit together."""
     if axis not in (0, 1) or data.ndim < 2:
         raise MXNetError(f"operator {name}: axis={axis} must be 0 or 1, of data with at least two dimensions; the "
                          f"shape is {data.shape}")
@@ -72,7 +72,7 @@ def sequence_last(data: Array, sequence_length: Array | None = None, *, use_sequ
 @register("SequenceReverse", FPartialShape=exact(first, lambda p, x, *_: p["axis"] == 0 and _fits(p, x)), **_RULES)
 def sequence_reverse(data: Array, sequence_length: Array | None = None, *, use_sequence_length: bool = False,
                      axis: int = 0) -> Array:
-    """Each sequence backwards up to its end; what follows stays.  data: (time, batch, ...)."""
+    """Reverses each sequence up to its end; later elements are unchanged.  data: (time, batch, ...)."""
     if axis != 0:
         raise MXNetError(f"operator SequenceReverse: axis must be 0, got {axis}")
     lengths = _lengths("SequenceReverse", data, sequence_length, use_sequence_length, axis)

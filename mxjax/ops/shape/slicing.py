@@ -1,4 +1,4 @@
-"""Cutting arrays and joining them: slices, splits, concatenation, stacking."""
+"""Slicing, splitting, concatenation and stacking of arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..registry import register
 
 # ------------------------------------------------------------ slices
 def _slices(name: str, ndim: int, begin: Shape, end: Shape, step: Shape | None = ()) -> tuple[slice, ...]:
-    """One slice for each of the first axes; raises MXNetError where the parameters do not fit together."""
+    """One slice for each of the first axes; raises MXNetError if the parameters do not fit together."""
     steps = step or (None,) * len(begin)
     if not len(begin) == len(end) == len(steps) <= ndim or 0 in steps:
         raise MXNetError(f"operator {name}: begin={begin}, end={end} and step={step} must have equal lengths, at most "
@@ -60,13 +60,13 @@ def _assign_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
 
 @register("_slice_assign", aliases=("_crop_assign", "_npi_slice_assign"), infer_shape=_assign_shapes)
 def slice_assign(lhs: Array, rhs: Array, *, begin: Shape, end: Shape, step: Shape = ()) -> Array:
-    """lhs with a slice of it (as in `slice`) replaced by rhs."""
+    """Returns lhs with a slice (as in `slice`) replaced by rhs."""
     return lhs.at[_slices("_slice_assign", lhs.ndim, begin, end, step)].set(rhs)
 
 
 @register("_slice_assign_scalar", aliases=("_crop_assign_scalar", "_npi_slice_assign_scalar"))
 def slice_assign_scalar(data: Array, *, scalar: Scalar = 0.0, begin: Shape, end: Shape, step: Shape = ()) -> Array:
-    """data with a slice of it (as in `slice`) filled with a number."""
+    """Returns data with a slice (as in `slice`) filled with a number."""
     return data.at[_slices("_slice_assign_scalar", data.ndim, begin, end, step)].set(converted(scalar, data.dtype))
 
 
@@ -149,7 +149,7 @@ mark(_split_channel_shapes, exact=True)
 
 
 def _section(params: dict[str, Any], shape: tuple) -> int | None:
-    """Size of one piece of SliceChannel, None where the axis is unknown; raises MXNetError when it does not divide."""
+    """Size of one piece of SliceChannel, None if the axis is unknown; raises MXNetError when it does not divide."""
     size, count = shape[normalized(params["axis"], len(shape))], params["num_outputs"]
     if size is None:
         return None

@@ -280,7 +280,7 @@ def _adamw_and_gradient(weight: Array, grad: Array, mean: Array, var: Array, res
                         eta: Scalar, clip_gradient: Scalar = -1.0) -> tuple[Array, ...]:
     """Adam with decoupled weight decay (arXiv:1711.05101): weight - eta·(lr·mean / (sqrt(var) + epsilon) + wd·weight).
 
-    rescale_grad: the first value of this array; where it is 0 or not finite (gradients overflowed) nothing changes.
+    rescale_grad: the first value of this array; if it is 0 or not finite (overflow of gradients), nothing changes.
     """
     scale = rescale_grad.ravel()[0]
     g = _clipped(scale.astype(weight.dtype) * grad, clip_gradient)
@@ -301,8 +301,8 @@ def _adabelief_and_gradient(weight: Array, grad: Array, mean: Array, var: Array,
     """AdaBelief without bias correction (arXiv:2010.07468): weight - eta·lr·mean / (sqrt(var) + epsilon).
 
     mean is the moving average of g = rescale_grad·grad + wd·weight, clipped; var is that of (g - mean)², and epsilon is
-    added to it at each update. rescale_grad: the first value of this array; where it is 0 or not finite (gradients
-    overflowed) nothing changes.
+    added to it at each update. rescale_grad: the first value of this array; if it is 0 or not finite (overflow of
+    gradients), nothing changes.
     """
     scale = rescale_grad.ravel()[0]
     g = _clipped(scale.astype(weight.dtype) * grad + wd * weight, clip_gradient)
@@ -459,7 +459,7 @@ def _lamb(weight: Array, grad: Array, mean: Array, var: Array, *, lr: Scalar, be
           bias_correction: bool = True, t: Scalar) -> tuple[Array, ...]:
     """LAMB (arXiv:1904.00962): Adam's direction, scaled for each weight by the ratio of norms of weight and direction.
 
-    step_count: how many updates each weight has had, this one included.
+    step_count: the number of updates of each weight, including this one.
     """
     return _lamb_scaled(_norm(weight), weight, grad, mean, var, lr, lower_bound, upper_bound, beta1=beta1, beta2=beta2,
                         epsilon=epsilon, t=t, wd=wd, bias_correction=bias_correction, rescale_grad=rescale_grad,
@@ -493,8 +493,8 @@ def _lans(weight: Array, grad: Array, mean: Array, var: Array, *, lr: Scalar, be
     """LANS (arXiv:2006.13484): LAMB on gradients of norm 1, with Nesterov's momentum.
 
     Two steps, along the averages (beta1 of it) and along the gradient (1 - beta1 of it), are each scaled by the ratio
-    of norms of weight and direction. step_count: how many updates each weight has had, this one included. A gradient
-    of zeros has no direction, and makes the weight NaN.
+    of norms of weight and direction. step_count: the number of updates of each weight, including this one. A zero
+    gradient has no direction and makes the weight NaN.
     """
     return _lans_scaled(_norm(weight), weight, grad, mean, var, lr, lower_bound, upper_bound, beta1=beta1, beta2=beta2,
                         epsilon=epsilon, t=t, wd=wd, rescale_grad=rescale_grad, clip_gradient=clip_gradient)
@@ -598,9 +598,9 @@ def _goes_on(params: dict[str, Any]) -> bool:
 @register("multi_all_finite", variadic="num_arrays", own_count=True, inputs=_listed, FTakesOut=_goes_on,
           FPartialShape=lambda p, *_: (1,), infer_type=gives("float32"))
 def multi_all_finite(*data: Array, num_arrays: Count = 1, init_output: bool = True) -> Array:
-    """1 where no value of any array is infinite or NaN, else 0 -> (1,) float32.
+    """Checks that all values of all arrays are finite: 1 if so, else 0 -> (1,) float32.
 
-    With `init_output` off, `out` must have been 1 as well: the answer for many arrays in several calls.
+    With `init_output` off, the previous value of `out` must be 1 as well, to check many arrays in several calls.
     """
     finite = [jnp.all(jnp.isfinite(a)) for a in data[:num_arrays]]
     before = [jnp.all(a != 0) for a in data[num_arrays:]]
@@ -609,5 +609,5 @@ def multi_all_finite(*data: Array, num_arrays: Count = 1, init_output: bool = Tr
 
 @register("all_finite", FTakesOut=_goes_on, hidden=("before",), infer_type=gives("float32"))
 def all_finite(data: Array, before: Array | None = None, *, init_output: bool = True) -> Array:
-    """1 where no value is infinite or NaN, else 0 -> (1,) float32; see `multi_all_finite`."""
+    """Checks that all values are finite: 1 if so, else 0 -> (1,) float32; see `multi_all_finite`."""
     return multi_all_finite(*[a for a in (data, before) if a is not None], num_arrays=1, init_output=init_output)

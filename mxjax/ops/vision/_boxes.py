@@ -1,4 +1,4 @@
-"""What the detection operators share: overlaps of boxes, their formats, suppression."""
+"""Helpers of the detection operators: overlaps of boxes, their formats, suppression."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def product(x: Array, y: Array) -> Array:
 
 
 def areas(boxes: Array) -> Array:
-    """Areas of boxes given by corners; zero where a side is negative."""
+    """Areas of boxes as corners; zero where a side is negative."""
     sides = boxes[..., 2:] - boxes[..., :2]
     return jnp.where((sides < 0).any(-1), 0, product(sides[..., 0], sides[..., 1]))
 
@@ -66,7 +66,7 @@ def suppress(alive: Array, suppressed_by: Callable[[Array], Array], most: int | 
     Args:
         alive: (n,) which boxes take part.
         suppressed_by: function(i) -> (n,) which boxes box i suppresses.
-        most: stop after this many kept boxes; what comes after them is then not looked at.
+        most: maximum number of kept boxes; later boxes are then not examined.
     """
     places = jnp.arange(len(alive))
     if 0 < len(alive) <= _FEW and most is None:

@@ -32,7 +32,7 @@ def _jitter(source: Source, params: dict[str, Any]) -> np.ndarray:
 
 
 def draw(name: str) -> Any:
-    """FDraw of `_image_<name>`; None where it draws nothing."""
+    """FDraw of `_image_<name>`; None if it draws nothing."""
     def drawn(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: bool) -> Any:
         if name.startswith("random_flip"):
             return source.uniform(1, True)[0] < 1 - params.get("p", 0.5)

@@ -19,7 +19,7 @@ def _limited(place: Array, last: int) -> Array:
 
 def interpolate(rows: Array, base: Any, y: Array, x: Array, height: int, width: int, stride: int = 1,
                 inside: Array | None = None) -> Array:
-    """Values between four neighbouring pixels; beyond the outermost pixels they stay constant.
+    """Interpolates between four neighbouring pixels; values are constant beyond the outermost pixels.
 
     Args:
         rows: (pixels, channels); pixel (r, c) of an image is row base + (r * width + c) * stride.

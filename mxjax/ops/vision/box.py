@@ -33,8 +33,8 @@ def box_nms(data: Array, *, overlap_thresh: float = 0.5, valid_thresh: float = 0
             in_format: _Format = "corner", out_format: _Format = "corner") -> tuple[Array, Array]:
     """Non-maximum suppression of boxes (..., n, k): kept boxes in descending order of score, then rows of -1.
 
-    A box is k numbers: a score, four consecutive coordinates, maybe a class, maybe more. Gradients go back to the
-    places that the kept boxes came from.
+    A box has k numbers: a score, four consecutive coordinates, optionally a class, and further values. Gradients are
+    passed to the original positions of the kept boxes.
     """
     _check_columns(data, coord_start, score_index, id_index)
     count, width = data.shape[-2:]
@@ -103,8 +103,8 @@ def bipartite_matching(data: Array, *, is_ascend: bool = False, threshold: Scala
                        topk: int = -1) -> tuple[Array, Array]:
     """Greedy matching of rows and columns of scores (..., n, m), best score first, while better than `threshold`.
 
-    Returns the column of each row and the row of each column, -1 without one; gradients are zero. As in MXNet,
-    `topk` allows one match more.
+    Returns the column of each row and the row of each column, or -1 if unmatched; gradients are zero. As in MXNet,
+    `topk` allows one additional match.
     """
     need_float("bipartite_matching", data)
     rows, cols = data.shape[-2:]
@@ -153,7 +153,7 @@ def box_encode(samples: Array, matches: Array, anchors: Array, refs: Array, mean
 @register("_contrib_box_decode", FPartialShape=first)
 def box_decode(data: Array, anchors: Array, *, std0: float = 1.0, std1: float = 1.0, std2: float = 1.0,
                std3: float = 1.0, clip: float = -1.0, format: _Format = "center") -> Array:
-    """Boxes by corners out of predicted offsets data (B, N, 4) from anchors (1, N, 4); gradients are zero."""
+    """Decodes predicted offsets data (B, N, 4) from anchors (1, N, 4) to boxes as corners; gradients are zero."""
     _need("box_decode", "data", data, 3, exact=True)
     _need("box_decode", "anchors", anchors, 3)
     data, anchors = lax.stop_gradient((data, anchors))

@@ -1,7 +1,7 @@
 """Images as arrays (height, width, channel): to tensors, cropping, flipping, colours. Decoding and resizing:
 `mxjax.host_operators.images`.
 
-Results are brought into the range of uint8 by cutting off, as MXNet does. Random operators are one image at a time.
+Results are clipped to the range of uint8, as in MXNet. Random operators accept one image at a time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _images(operator: str, data: Array, *, batch: bool = True) -> None:
 # -------------------------------------------------------------------- tensors and parts
 @register("_image_to_tensor", aliases=_aliases("to_tensor"), infer_type=gives("float32"))
 def to_tensor(data: Array) -> Array:
-    """Images (..., height, width, channel) in [0, 255] as float32 tensors (..., channel, height, width) in [0, 1]."""
+    """Converts images (..., height, width, channel), 0 to 255, to float32 (..., channel, height, width), 0 to 1."""
     _images("to_tensor", data)
     wide = data if data.dtype == jnp.float16 else data.astype(jnp.float32)  # halves are divided as such
     return jnp.moveaxis((wide / 255).astype(jnp.float32), -1, -3)
@@ -174,7 +174,7 @@ def _lighting(data: Array, alpha: Array) -> Array:
 
 @_augmenter("adjust_lighting")
 def adjust_lighting(data: Array, *, alpha: Floats) -> Array:
-    """Adds colour along the principal components of ImageNet's colours (AlexNet); alpha: three numbers."""
+    """Adds colours along the principal components of the ImageNet colours (AlexNet); alpha: three numbers."""
     if len(alpha) != 3:
         raise MXNetError(f"operator adjust_lighting: alpha must be three numbers, got {alpha}")
     return _lighting(data, jnp.array(alpha, jnp.float32))
@@ -182,7 +182,7 @@ def adjust_lighting(data: Array, *, alpha: Floats) -> Array:
 
 @_augmenter("random_lighting")
 def random_lighting(data: Array, *, alpha_std: Scalar = 0.05, _key: Any = None) -> Array:
-    """`adjust_lighting` with normally distributed numbers of this standard deviation."""
+    """`adjust_lighting` with random normal numbers of the given standard deviation."""
     alpha = _key.values if isinstance(_key, Drawn) else jax.random.normal(_key, (3,), jnp.float32) * alpha_std
     return _lighting(data, alpha)
 

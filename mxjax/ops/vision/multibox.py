@@ -23,9 +23,9 @@ _VARIANCES = (0.1, 0.1, 0.2, 0.2)
 @register("_contrib_MultiBoxPrior", aliases=("_npx_multibox_prior",))
 def multibox_prior(data: Array, *, sizes: Floats = (1.0,), ratios: Floats = (1.0,), clip: bool = False,
                    steps: Floats = (-1.0, -1.0), offsets: Floats = (0.5, 0.5)) -> Array:
-    """Prior boxes (1, H * W * (sizes + ratios - 1), 4) by relative corners at each place of data (N, C, H, W).
+    """Prior boxes (1, H * W * (sizes + ratios - 1), 4), as relative corners, at each position of data (N, C, H, W).
 
-    At each place: the first ratio with all sizes, then the first size with the other ratios.
+    At each position: the first ratio with all sizes, then the first size with the other ratios.
     """
     if data.ndim < 4:
         raise MXNetError(f"operator MultiBoxPrior: data must have the shape (N, C, H, W), it has {data.shape}")
@@ -61,13 +61,13 @@ def multibox_target(anchor: Array, label: Array, cls_pred: Array, *, overlap_thr
     """Training targets of prior boxes for labels.
 
     Args:
-        anchor: (1, A, 4) by corners.
+        anchor: (1, A, 4), as corners.
         label: (B, L, 5 or more): class, corners; rows from the first class -1 on are padding.
         cls_pred: (B, classes, A) scores, the background first; for mining of hard negatives.
-        overlap_threshold: least overlap of a positive anchor that is not some label's best.
+        overlap_threshold: minimum overlap of a positive anchor that is not the best one of a label.
         ignore_label: class target of anchors that are neither positive nor chosen as negative.
-        negative_mining_ratio: negatives per positive; all anchors without object where not positive.
-        negative_mining_thresh: negatives overlap less than this.
+        negative_mining_ratio: negatives per positive; if not positive, all anchors without an object.
+        negative_mining_thresh: upper bound of the overlap of negatives.
         minimum_negative_samples: not used, as in MXNet on CPU.
         variances: the location targets are divided by these.
 
@@ -138,22 +138,22 @@ def _encoded(anchors: Array, boxes: Array, variances: tuple[float, ...]) -> Arra
 def multibox_detection(cls_prob: Array, loc_pred: Array, anchor: Array, *, clip: bool = True, threshold: float = 0.01,
                        background_id: int = 0, nms_threshold: float = 0.5, force_suppress: bool = False,
                        variances: Floats = _VARIANCES, nms_topk: int = -1) -> Array:
-    """Detections out of the predictions for prior boxes, after non-maximum suppression.
+    """Detections from the predictions for prior boxes, after non-maximum suppression.
 
     Args:
         cls_prob: (B, classes, A), the background first.
         loc_pred: (B, A * 4) offsets.
-        anchor: (1, A, 4) by corners.
-        clip: corners are limited to [0, 1].
-        threshold: least probability of an object.
+        anchor: (1, A, 4), as corners.
+        clip: whether to clip corners to [0, 1].
+        threshold: minimum probability of an object.
         background_id: not used, as in MXNet on CPU.
-        nms_threshold: overlap from which the less probable box is suppressed; none is where not in (0, 1].
-        force_suppress: boxes of different classes suppress each other.
+        nms_threshold: overlap from which the less probable box is suppressed; no suppression if not in (0, 1].
+        force_suppress: whether boxes of different classes suppress each other.
         variances: the offsets are multiplied by these.
-        nms_topk: at most this many detections, where positive.
+        nms_topk: maximum number of detections, if positive.
 
     Returns:
-        (B, A, 6): class, probability, corners; class -1 marks what is no detection. Gradients are zero.
+        (B, A, 6): class, probability, corners; class -1 marks rows without a detection. Gradients are zero.
     """
     for name, array, ndim in (("cls_prob", cls_prob, 3), ("loc_pred", loc_pred, 2), ("anchor", anchor, 3)):
         need_float("MultiBoxDetection", array)

@@ -1,4 +1,4 @@
-"""Region proposal networks: proposals out of the scores and offsets of anchors (Faster R-CNN, arXiv:1506.01497)."""
+"""Region proposal networks: proposals from the scores and offsets of anchors (Faster R-CNN, arXiv:1506.01497)."""
 
 from __future__ import annotations
 
@@ -99,12 +99,12 @@ def proposal(cls_prob: Array, bbox_pred: Array, im_info: Array, *, rpn_pre_nms_t
         cls_prob: (1, 2 * anchors, H, W), the scores of the background first.
         bbox_pred: (1, 4 * anchors, H, W) offsets.
         im_info: (1, 3) height, width and scale of the image.
-        rpn_pre_nms_top_n, rpn_post_nms_top_n: how many of the best are kept before and after suppression.
+        rpn_pre_nms_top_n, rpn_post_nms_top_n: numbers of best proposals to keep before and after suppression.
         threshold: overlap from which the box with the lower score is suppressed.
         rpn_min_size: smaller boxes, at the scale of the original image, come last.
-        scales, ratios, feature_stride: the anchors.
-        output_score: the scores are a second output.
-        iou_loss: the offsets are those of the corners.
+        scales, ratios, feature_stride: parameters of the anchors.
+        output_score: whether the scores are a second output.
+        iou_loss: whether the offsets are those of the corners.
 
     Gradients are zero.
     """

@@ -82,12 +82,12 @@ def bilinear_resize(data: Array, like: Array | None = None, *, height: Annotated
 
     Args:
         data: the images.
-        like: images whose size is taken (mode "like").
+        like: images that define the size (mode "like").
         height, width: the new size (mode "size", without scales).
         scale_height, scale_width: factors (mode "size"; mode "odd_scale": odd sizes are scaled to odd ones for even
             factors).
         mode: "to_even_down" and the like change a size by at most 1.
-        align_corners: the outermost pixels' centres stay in place, otherwise their borders do.
+        align_corners: whether the centres of the outermost pixels stay in place, instead of their borders.
     """
     old = _four("BilinearResize2D", data)
     new = _resized(mode, old, (height, width), (scale_height, scale_width), None if like is None else like.shape)

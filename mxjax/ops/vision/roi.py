@@ -121,9 +121,9 @@ def roi_align(data: Array, rois: Array, *, pooled_size: Lengths, spatial_scale: 
         rois: (number, 5): index in the batch (negative: zeros), x1, y1, x2, y2 in pixels divided by `spatial_scale`.
         pooled_size: height and width of the result, or one number for both.
         spatial_scale: size of the data relative to the regions' coordinates.
-        sample_ratio: samples per side of a part; where not positive as many as the part has pixels.
-        position_sensitive: each part is pooled from channels of its own (R-FCN).
-        aligned: pixels are centred at half numbers, and regions are not made 1 pixel large.
+        sample_ratio: samples per side of a part; if not positive, the number of pixels of the part.
+        position_sensitive: whether each part is pooled from its own channels (R-FCN).
+        aligned: whether pixels are centred at half-integers; regions are then not enlarged to 1 pixel.
 
     Returns:
         (number, channel, *pooled_size). The regions' gradient is zero.
@@ -183,7 +183,7 @@ def _pooled_square(p: dict[str, Any], x: Any, rois: tuple, *_: Any) -> tuple:
 @register("_contrib_PSROIPooling", infer_shape=filled(rois=lambda p, x: (None, 5)), FPartialShape=_pooled_square)
 def psroi_pooling(data: Array, rois: Array, *, spatial_scale: Fraction, output_dim: int, pooled_size: int,
                   group_size: int = 0) -> Array:
-    """Averages of the parts of regions of interest, each from channels of its own (R-FCN, arXiv:1605.06409).
+    """Averages of the parts of regions of interest, each from its own channels (R-FCN, arXiv:1605.06409).
 
     Args:
         data: (batch, output_dim * group_size², height, width).
@@ -240,7 +240,7 @@ def deformable_psroi_pooling(data: Array, rois: Array, trans: Array | None = Non
         part_size: size of the grid of offsets; 0: pooled_size.
         sample_per_part: samples per side of a part.
         trans_std: the offsets are multiplied by this.
-        no_trans: there are no offsets.
+        no_trans: whether to pool without offsets.
     """
     _check("DeformablePSROIPooling", data, rois, 5)
     if data.shape[1] != output_dim * group_size * group_size:

@@ -1,4 +1,4 @@
-"""Images: enlarging, cropping, sampling at given positions, pooling of regions, correlation of two images."""
+"""Images: upsampling, cropping, sampling at given positions, pooling of regions, correlation of two images."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def up_sampling(data: Array, *others: Array, scale: Count,
                 num_filter: int = 0, sample_type: Literal["bilinear", "nearest"],
                 multi_input_mode: Literal["concat", "sum"] = "concat", num_args: Count = 1,
                 workspace: Annotated[int, Range(0)] = 512) -> Array:
-    """Enlarges images `scale` times.
+    """Upsamples images by the factor `scale`.
 
     data: (batch, channel, height, width) -> (batch, channel, scale·height, scale·width).  "nearest" repeats pixels;
-    further arrays are brought to the same size and joined along the channels, or added.  "bilinear" is a
+    further arrays are upsampled to the same size and concatenated along the channels, or added.  "bilinear" is a
     Deconvolution of each channel by the second input, (num_filter, 1, k, k) with k = 2 scale - scale % 2.
     """
     if sample_type == "bilinear":
@@ -77,9 +77,9 @@ def up_sampling(data: Array, *others: Array, scale: Count,
           FPartialShape=lambda p, x, *like: (*x[:2], *(like[0][2:] if like else p["h_w"])))
 def crop(*data: Array, num_args: Annotated[int, Range(1, 3)] = 1, offset: Shape = (0, 0), h_w: Shape = (0, 0),
          center_crop: bool = False) -> Array:
-    """A part of the images: of height and width `h_w`, or of those of the second input.
+    """Crops images to height and width `h_w`, or to those of the second input.
 
-    data: (batch, channel, height, width).  The part begins at `offset`, or lies in the middle with `center_crop`.
+    data: (batch, channel, height, width).  The crop begins at `offset`, or is centred with `center_crop`.
     """
     image = data[0]
     size = data[1].shape[2:] if len(data) > 1 else h_w
@@ -119,7 +119,7 @@ def _affine_grid(theta: Array, size: tuple[int, ...]) -> Array:
 
 @register("BilinearSampler")
 def bilinear_sampler(data: Array, grid: Array, *, cudnn_off: bool | None = None) -> Array:
-    """data at the positions of grid, interpolated between pixels, zero outside (arXiv:1506.02025).
+    """Samples data at the positions of grid, with bilinear interpolation and zeros outside (arXiv:1506.02025).
 
     data: (batch, channel, height, width); grid: (batch, 2, h, w), x then y, -1 and 1 are the outermost pixels
     -> (batch, channel, h, w).
@@ -133,7 +133,7 @@ def bilinear_sampler(data: Array, grid: Array, *, cudnn_off: bool | None = None)
 @register("GridGenerator", FPartialShape=lambda p, x: (
     x[0], 2, *(p["target_shape"] if p["transform_type"] == "affine" else x[2:])))
 def grid_generator(data: Array, *, transform_type: Literal["affine", "warp"], target_shape: Shape = (0, 0)) -> Array:
-    """Positions for `BilinearSampler`.
+    """Generates sampling positions for `BilinearSampler`.
 
     affine: data (batch, 6), the matrix that maps positions of the result, of size `target_shape`, to those of the
     source.  warp: data (batch, 2, height, width), a flow in pixels that is added to each pixel's position.
@@ -155,7 +155,7 @@ def grid_generator(data: Array, *, transform_type: Literal["affine", "warp"], ta
 @register("SpatialTransformer", infer_shape=filled(loc=lambda p, x: (x[0], 6)))
 def spatial_transformer(data: Array, loc: Array, *, target_shape: Shape = (0, 0), transform_type: Literal["affine"],
                         sampler_type: Literal["bilinear"], cudnn_off: bool | None = None) -> Array:
-    """data under an affine map (arXiv:1506.02025): `GridGenerator`, then `BilinearSampler`.
+    """Applies an affine map to data (arXiv:1506.02025): `GridGenerator`, then `BilinearSampler`.
 
     data: (batch, channel, height, width); loc: (batch, 6) -> (batch, channel, *target_shape).
     """
@@ -223,7 +223,7 @@ def _correlated(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
 def correlation(data1: Array, data2: Array, *, kernel_size: Count = 1, max_displacement: int = 1,
                 stride1: Count = 1, stride2: Count = 1, pad_size: int = 0,
                 is_multiply: bool = True) -> Array:
-    """Returns how patches of one image agree with displaced ones of another (FlowNet, arXiv:1504.06852).
+    """Correlates patches of one image with displaced patches of another (FlowNet, arXiv:1504.06852).
 
     data1, data2: (batch, channel, height, width), padded with `pad_size` zeros.  Patches of `kernel_size` (odd) pixels
     at every `stride1`-th pixel are compared over displacements up to `max_displacement` in steps of `stride2`:

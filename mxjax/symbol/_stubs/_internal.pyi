@@ -422,13 +422,13 @@ def _arange(
     start: float = ..., stop: float | None = ..., step: float = ..., repeat: int = ..., infer_range: bool = ...,
     ctx: str = ..., dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """start, start + step, ... up to stop (not included), each `repeat` times; without stop from 0 to start."""
+    """Evenly spaced values from start up to stop (exclusive), each `repeat` times; without stop, from 0 to start."""
 
 def _backward_gather_nd(
     data: Symbol | None = ..., indices: Symbol | None = ..., shape: int | Sequence[int] = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Zeros of this shape with the data added at indices (as in gather_nd)."""
+    """Adds the data at indices (as in gather_nd) of an array of zeros of the given shape."""
 
 def _cond(
     *data: Symbol | Sequence[Symbol], num_args: int = ..., num_outputs: int = ...,
@@ -502,14 +502,15 @@ def _contrib_MultiBoxDetection(
     variances: Sequence[float] = ..., nms_topk: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Detections out of the predictions for prior boxes, after non-maximum suppression."""
+    """Detections from the predictions for prior boxes, after non-maximum suppression."""
 
 def _contrib_MultiBoxPrior(
     data: Symbol | None = ..., sizes: Sequence[float] = ..., ratios: Sequence[float] = ..., clip: bool = ...,
     steps: Sequence[float] = ..., offsets: Sequence[float] = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Prior boxes (1, H * W * (sizes + ratios - 1), 4) by relative corners at each place of data (N, C, H, W)."""
+    """Prior boxes (1, H * W * (sizes + ratios - 1), 4), as relative corners, at each position of data (N, C, H,
+    W)."""
 
 def _contrib_MultiBoxTarget(
     anchor: Symbol | None = ..., label: Symbol | None = ..., cls_pred: Symbol | None = ...,
@@ -532,7 +533,7 @@ def _contrib_PSROIPooling(
     pooled_size: int = ..., group_size: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Averages of the parts of regions of interest, each from channels of its own (R-FCN, arXiv:1605.06409)."""
+    """Averages of the parts of regions of interest, each from its own channels (R-FCN, arXiv:1605.06409)."""
 
 def _contrib_Proposal(
     cls_prob: Symbol | None = ..., bbox_pred: Symbol | None = ..., im_info: Symbol | None = ...,
@@ -575,13 +576,13 @@ def _contrib_allclose(
     a: Symbol | None = ..., b: Symbol | None = ..., rtol: float = ..., atol: float = ..., equal_nan: bool = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """1 where all of |a - b| <= atol + rtol·|b|, else 0. a, b: one shape -> () uint8."""
+    """1 if |a - b| <= atol + rtol·|b| for all elements, else 0. a, b: one shape -> () uint8."""
 
 def _contrib_arange_like(
     data: Symbol | None = ..., start: float = ..., step: float = ..., repeat: int = ..., ctx: str = ...,
     axis: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """start, start + step, ... in the shape and dtype of the data, or as a vector as long as one of its axes."""
+    """Evenly spaced values in the shape and dtype of the data, or as a vector of the length of one of its axes."""
 
 def _contrib_bipartite_matching(
     data: Symbol | None = ..., is_ascend: bool = ..., threshold: float = ..., topk: int = ..., name: str | None = ...,
@@ -593,14 +594,14 @@ def _contrib_boolean_mask(
     data: Symbol | None = ..., index: Symbol | None = ..., axis: int = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The rows of data where the vector `index` is nonzero; how many depends on its values."""
+    """Selects the rows of data where the vector `index` is nonzero; their number depends on its values."""
 
 def _contrib_box_decode(
     data: Symbol | None = ..., anchors: Symbol | None = ..., std0: float = ..., std1: float = ..., std2: float = ...,
     std3: float = ..., clip: float = ..., format: Literal['corner', 'center'] = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Boxes by corners out of predicted offsets data (B, N, 4) from anchors (1, N, 4); gradients are zero."""
+    """Decodes predicted offsets data (B, N, 4) from anchors (1, N, 4) to boxes as corners; gradients are zero."""
 
 def _contrib_box_encode(
     samples: Symbol | None = ..., matches: Symbol | None = ..., anchors: Symbol | None = ...,
@@ -634,13 +635,13 @@ def _contrib_count_sketch(
     data: Symbol | None = ..., h: Symbol | None = ..., s: Symbol | None = ..., out_dim: int = ...,
     processing_batch_size: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Sums of signed values: element i of the last axis of data is added, times s[i], at place h[i]."""
+    """Sums of signed values: element i of the last axis of data, times s[i], is added at index h[i]."""
 
 def _contrib_dequantize(
     data: Symbol | None = ..., min_range: Symbol | None = ..., max_range: Symbol | None = ...,
     out_type: Literal['float32'] = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The floats that integers (int8 or uint8) stand for."""
+    """Converts integers (int8 or uint8) back to the floats that they represent."""
 
 def _contrib_dgl_adjacency(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -680,7 +681,7 @@ def _contrib_dynamic_reshape(
     data: Symbol | None = ..., shape: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """The same elements in the shape that a vector says, with the codes of `Reshape`."""
+    """Changes the shape to that in a vector, with the codes of `Reshape`."""
 
 def _contrib_edge_id(
     data: Symbol | None = ..., u: Symbol | None = ..., v: Symbol | None = ..., name: str | None = ...,
@@ -692,7 +693,7 @@ def _contrib_fft(
     data: Symbol | None = ..., compute_size: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """The Fourier transform along the last axis, twice as long: real and imaginary parts in turn."""
+    """The Fourier transform along the last axis; real and imaginary parts alternate, which doubles its length."""
 
 def _contrib_getnnz(
     data: Symbol | None = ..., axis: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -704,7 +705,7 @@ def _contrib_gradientmultiplier(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The data itself; its gradient is multiplied by `scalar` (negative: gradient reversal, arXiv:1409.7495)."""
+    """Returns the data; multiplies its gradient by `scalar` (if negative: gradient reversal, arXiv:1409.7495)."""
 
 def _contrib_group_adagrad_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., history: Symbol | None = ..., lr: float = ...,
@@ -724,19 +725,19 @@ def _contrib_ifft(
     data: Symbol | None = ..., compute_size: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """The real part of the inverse of `fft`, without the division by the length."""
+    """The real part of the inverse of `fft`, without division by the length."""
 
 def _contrib_index_array(
     data: Symbol | None = ..., axes: int | Sequence[int] | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Every element's own position, int64: (...) -> (..., number of axes)."""
+    """The coordinates of each element, int64: (...) -> (..., number of axes)."""
 
 def _contrib_index_copy(
     old_tensor: Symbol | None = ..., index_vector: Symbol | None = ..., new_tensor: Symbol | None = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """old_tensor with the rows at `index_vector` replaced by those of new_tensor."""
+    """Returns old_tensor with the rows at `index_vector` replaced by those of new_tensor."""
 
 def _contrib_interleaved_matmul_encdec_qk(
     queries: Symbol | None = ..., keys_values: Symbol | None = ..., heads: int = ..., name: str | None = ...,
@@ -748,7 +749,7 @@ def _contrib_interleaved_matmul_encdec_valatt(
     keys_values: Symbol | None = ..., attention: Symbol | None = ..., heads: int = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The encoder's values, weighted by attention."""
+    """Sums of the encoder's values, weighted by attention."""
 
 def _contrib_interleaved_matmul_selfatt_qk(
     queries_keys_values: Symbol | None = ..., heads: int = ..., name: str | None = ...,
@@ -760,7 +761,7 @@ def _contrib_interleaved_matmul_selfatt_valatt(
     queries_keys_values: Symbol | None = ..., attention: Symbol | None = ..., heads: int = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The values, weighted by attention."""
+    """Sums of the values, weighted by attention."""
 
 def _contrib_quadratic(
     data: Symbol | None = ..., a: float = ..., b: float = ..., c: float = ..., name: str | None = ...,
@@ -773,19 +774,20 @@ def _contrib_quantize(
     out_type: Literal['int8', 'uint8'] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """data (float32) as integers for the range [min_range, max_range]; returns the range as well."""
+    """Quantizes data (float32) for the range [min_range, max_range]; returns the range as well."""
 
 def _contrib_quantize_asym(
     data: Symbol | None = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """data (float32) as uint8: data * scale + shift, for the calibrated range or its own; with scale and shift."""
+    """Quantizes float32 data to uint8: data * scale + shift, for the calibrated range or its own; returns all
+    three."""
 
 def _contrib_quantize_v2(
     data: Symbol | None = ..., out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """data (float32) as integers for the calibrated range, or its own; returns the range as well."""
+    """Quantizes data (float32) for the calibrated range, or its own; returns the range as well."""
 
 def _contrib_quantized_act(
     data: Symbol | None = ..., min_data: Symbol | None = ..., max_data: Symbol | None = ...,
@@ -897,7 +899,7 @@ def _contrib_requantize(
     out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """int32 results as 8-bit integers for the calibrated range, or that of the values; returns the range as well."""
+    """Requantizes int32 results to 8 bits, for the calibrated range or that of the values; with the range."""
 
 def _contrib_round_ste(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -913,19 +915,19 @@ def _contrib_sldwin_atten_context(
     score: Symbol | None = ..., value: Symbol | None = ..., dilation: Symbol | None = ..., w: int = ...,
     symmetric: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Sums of the values in a window around each place, weighted by score."""
+    """Sums of the values in a window around each position, weighted by score."""
 
 def _contrib_sldwin_atten_mask_like(
     score: Symbol | None = ..., dilation: Symbol | None = ..., valid_length: Symbol | None = ..., w: int = ...,
     symmetric: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """1 where query and key are in the sequence, else 0, in the shape and dtype of score."""
+    """A mask of the scores: 1 where query and key are in the sequence, else 0, in the shape and dtype of score."""
 
 def _contrib_sldwin_atten_score(
     query: Symbol | None = ..., key: Symbol | None = ..., dilation: Symbol | None = ..., w: int = ...,
     symmetric: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Products of each query with the keys in a window around it, not scaled."""
+    """Unscaled products of each query and the keys in a window around it."""
 
 def _copyto(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -937,13 +939,13 @@ def _crop_assign(
     end: int | Sequence[int] = ..., step: int | Sequence[int] = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """lhs with a slice of it (as in `slice`) replaced by rhs."""
+    """Returns lhs with a slice (as in `slice`) replaced by rhs."""
 
 def _crop_assign_scalar(
     data: Symbol | None = ..., scalar: float = ..., begin: int | Sequence[int] = ..., end: int | Sequence[int] = ...,
     step: int | Sequence[int] = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """data with a slice of it (as in `slice`) filled with a number."""
+    """Returns data with a slice (as in `slice`) filled with a number."""
 
 def _cvcopyMakeBorder(
     data: Symbol | None = ..., top: int = ..., bot: int = ..., left: int = ..., right: int = ..., type: int = ...,
@@ -999,19 +1001,19 @@ def _histogram(
     data: Symbol | None = ..., bins: Symbol | None = ..., bin_cnt: int | None = ...,
     range: Sequence[float] | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Returns how many values fall between each two neighbours of `bins`, the last one included, and the bins."""
+    """Counts the values between adjacent edges in `bins`, including the last edge; also returns the edges."""
 
 def _identity_with_attr_like_rhs(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """lhs; rhs only says which shape it has."""
+    """Returns lhs unchanged; rhs only defines its shape."""
 
 def _image_adjust_lighting(
     data: Symbol | None = ..., alpha: Sequence[float] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Adds colour along the principal components of ImageNet's colours (AlexNet); alpha: three numbers."""
+    """Adds colours along the principal components of the ImageNet colours (AlexNet); alpha: three numbers."""
 
 def _image_crop(
     data: Symbol | None = ..., x: int = ..., y: int = ..., width: int = ..., height: int = ..., name: str | None = ...,
@@ -1082,7 +1084,7 @@ def _image_random_lighting(
     data: Symbol | None = ..., alpha_std: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """`adjust_lighting` with normally distributed numbers of this standard deviation."""
+    """`adjust_lighting` with random normal numbers of the given standard deviation."""
 
 def _image_random_resized_crop(
     data: Symbol | None = ..., width: int = ..., height: int = ..., area: Sequence[float] = ...,
@@ -1106,7 +1108,7 @@ def _image_resize(
 def _image_to_tensor(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Images (..., height, width, channel) in [0, 255] as float32 tensors (..., channel, height, width) in [0, 1]."""
+    """Converts images (..., height, width, channel), 0 to 255, to float32 (..., channel, height, width), 0 to 1."""
 
 def _linalg_det(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1117,13 +1119,13 @@ def _linalg_extractdiag(
     A: Symbol | None = ..., offset: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """A diagonal: (..., n, n) -> (..., n - |offset|)."""
+    """Extracts a diagonal: (..., n, n) -> (..., n - |offset|)."""
 
 def _linalg_extracttrian(
     A: Symbol | None = ..., offset: int = ..., lower: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """A triangle as a vector: (..., n, n) -> (..., m(m + 1)/2), m = n - |offset|."""
+    """Extracts a triangle as a vector: (..., n, n) -> (..., m(m + 1)/2), m = n - |offset|."""
 
 def _linalg_gelqf(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1135,30 +1137,30 @@ def _linalg_gemm(
     transpose_b: bool = ..., alpha: float = ..., beta: float = ..., axis: int = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """alpha · op(A) · op(B) + beta · C; op may transpose. `axis` holds the rows, the last axis the columns."""
+    """alpha · op(A) · op(B) + beta · C; op may transpose. Rows are along `axis`, columns along the last axis."""
 
 def _linalg_gemm2(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     alpha: float = ..., axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """alpha · op(A) · op(B); op may transpose. `axis` holds the rows, the last axis the columns."""
+    """alpha · op(A) · op(B); op may transpose. Rows are along `axis`, columns along the last axis."""
 
 def _linalg_inverse(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The inverse. Singular matrices are refused (see `potrf`)."""
+    """The inverse. Singular matrices raise an error (see `potrf`)."""
 
 def _linalg_makediag(
     A: Symbol | None = ..., offset: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Matrices with this diagonal: (..., n) -> (..., n + |offset|, n + |offset|)."""
+    """Creates matrices with the given diagonal: (..., n) -> (..., n + |offset|, n + |offset|)."""
 
 def _linalg_maketrian(
     A: Symbol | None = ..., offset: int = ..., lower: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Triangular matrices out of vectors: the inverse of extracttrian, zeros elsewhere."""
+    """Creates triangular matrices from vectors: the inverse of extracttrian, with zeros elsewhere."""
 
 def _linalg_potrf(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1168,7 +1170,7 @@ def _linalg_potrf(
 def _linalg_potri(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The inverse of a matrix out of its Cholesky factor (see `potrf`)."""
+    """The inverse of a matrix, computed from its Cholesky factor (see `potrf`)."""
 
 def _linalg_slogdet(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1183,7 +1185,7 @@ def _linalg_sumlogdiag(
 def _linalg_syevd(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Eigenvectors U (rows) and eigenvalues L, rising, of symmetric matrices: A = Uᵀ · diag(L) · U."""
+    """Eigenvectors U (rows) and eigenvalues L, ascending, of symmetric matrices: A = Uᵀ · diag(L) · U."""
 
 def _linalg_syrk(
     A: Symbol | None = ..., transpose: bool = ..., alpha: float = ..., name: str | None = ...,
@@ -1195,19 +1197,20 @@ def _linalg_trmm(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
     alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`); op may transpose."""
+    """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`), where op optionally transposes."""
 
 def _linalg_trsm(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
     alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """X with op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`); op may transpose."""
+    """Solves op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`), where op optionally
+    transposes."""
 
 def _linspace(
     start: float = ..., stop: float = ..., num: int = ..., endpoint: bool = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """`num` evenly spaced numbers from start to stop, which is the last of them unless `endpoint` is off."""
+    """`num` evenly spaced numbers from start to stop, which is the last one unless `endpoint` is False."""
 
 def _mp_adabelief_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., mean: Symbol | None = ..., var: Symbol | None = ...,
@@ -1372,7 +1375,7 @@ def _np_moveaxis(
     a: Symbol | None = ..., source: int | Sequence[int] = ..., destination: int | Sequence[int] = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Axes moved to other positions; the others keep their order."""
+    """Moves axes to other positions; the others keep their order."""
 
 def _np_prod(
     a: Symbol | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., keepdims: bool = ...,
@@ -1384,25 +1387,27 @@ def _np_repeat(
     data: Symbol | None = ..., repeats: int = ..., axis: int | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Each element repeated, along an axis or in the flattened array; not at all: an array of shape (0,)."""
+    """Repeats each element, along an axis or in the flattened array; zero repeats result in an array of shape
+    (0,)."""
 
 def _np_reshape(
     a: Symbol | None = ..., newshape: int | Sequence[int] = ..., order: str = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The same elements in another shape; one dimension may be -1."""
+    """Changes the shape; one dimension may be -1, which is inferred."""
 
 def _np_roll(
     data: Symbol | None = ..., shift: int | Sequence[int] | None = ..., axis: int | Sequence[int] | None = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Elements moved along axes, those that leave come in at the other end (axis None: of the flattened array)."""
+    """Rolls the elements along axes (None: of the flattened array); those beyond the end reappear at the
+    beginning."""
 
 def _np_squeeze(
     a: Symbol | None = ..., axis: int | Sequence[int] | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Without axes of size 1: all of them, or those given."""
+    """Removes axes of size 1: all of them, or the given ones."""
 
 def _np_sum(
     a: Symbol | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., keepdims: bool = ...,
@@ -1420,7 +1425,7 @@ def _np_transpose(
     a: Symbol | None = ..., axes: int | Sequence[int] | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The axes in another order (None: reversed)."""
+    """Permutes the axes (None: reverses them)."""
 
 def _npi_Custom(*data: Symbol | Sequence[Symbol], **kwargs: Any) -> Symbol:
     """Runs the custom operator registered as `op_type`; further arguments are passed to its property class."""
@@ -1446,7 +1451,7 @@ def _npi_advanced_indexing(
     data: Symbol | None = ..., indices: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Rows of an array by an array of their numbers, as `x[indices]`; MXNet 2."""
+    """Selects rows of an array by an array of indices, as `x[indices]`; MXNet 2."""
 
 def _npi_advanced_indexing_multiple(
     data: Symbol | None = ..., indices: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -1458,25 +1463,25 @@ def _npi_all_finite(
     data: Symbol | None = ..., init_output: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """1 where no value is infinite or NaN, else 0 -> (1,) float32; see `multi_all_finite`."""
+    """Checks that all values are finite: 1 if so, else 0 -> (1,) float32; see `multi_all_finite`."""
 
 def _npi_amp_cast(
     data: Symbol | None = ..., dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """A cast among float32, float16 and bfloat16 for mixed precision; other dtypes stay as they are."""
+    """Casts between float32, float16 and bfloat16 for mixed precision; other dtypes are unchanged."""
 
 def _npi_amp_multicast(
     *data: Symbol | Sequence[Symbol], num_outputs: int = ..., cast_narrow: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """All arrays in the widest (or narrowest) of their floating point dtypes; other dtypes stay as they are."""
+    """Casts all arrays to the widest (or narrowest) of their floating point dtypes; other dtypes are unchanged."""
 
 def _npi_arange(
     start: float = ..., stop: float | None = ..., step: float = ..., repeat: int = ..., infer_range: bool = ...,
     ctx: str = ..., dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """start, start + step, ... up to stop (not included); nothing where stop is not ahead."""
+    """Evenly spaced values from start up to stop (exclusive); empty if stop is not ahead of start."""
 
 def _npi_arccos(
     x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1536,13 +1541,13 @@ def _npi_argsort(
     data: Symbol | None = ..., axis: int | None = ..., is_ascend: bool = ..., dtype: Any = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The positions that sort the data along an axis; of more than 16 values equal ones may change their order."""
+    """The indices that sort the data along an axis; with more than 16 values, the sort may not be stable."""
 
 def _npi_around(
     x: Symbol | None = ..., decimals: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Rounded to so many decimals, halves to the even neighbour; no gradient passes."""
+    """Rounds to the given number of decimals, halves to the nearest even value; no gradient passes."""
 
 def _npi_average(
     a: Symbol | None = ..., weights: Symbol | None = ..., axis: int | Sequence[int] | None = ..., returned: bool = ...,
@@ -1555,13 +1560,13 @@ def _npi_bernoulli(
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., is_logit: bool = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Ones with probability `prob` (or, where `is_logit`, sigmoid(`logit`)), zeros else; it may be an array."""
+    """Draws ones with probability `prob` or, with `is_logit`, sigmoid(`logit`), else zeros; it may be an array."""
 
 def _npi_bincount(
     data: Symbol | None = ..., weights: Symbol | None = ..., minlength: int = ..., has_weights: bool = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Returns how often each of 0, 1, 2, ... is in a vector of integers, or the sum of the weights there."""
+    """Counts the occurrences of 0, 1, 2, ... in a vector of integers, or sums their weights."""
 
 def _npi_bitwise_and(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -1638,25 +1643,25 @@ def _npi_boolean_mask_assign_scalar(
     data: Symbol | None = ..., mask: Symbol | None = ..., value: float = ..., start_axis: int = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """data with a number where the mask is true; the mask covers the axes from `start_axis` on."""
+    """Sets elements of data to a number where the mask is true; the mask covers the axes from `start_axis` on."""
 
 def _npi_boolean_mask_assign_tensor(
     data: Symbol | None = ..., mask: Symbol | None = ..., value: Symbol | None = ..., start_axis: int = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """data with the elements where the mask is true replaced by those of `value`, in order or broadcast."""
+    """Replaces the elements of data where the mask is true by those of `value`, in order or broadcast."""
 
 def _npi_broadcast_to(
     array: Symbol | None = ..., shape: int | Sequence[int] = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The array repeated to this shape; -2 keeps a dimension."""
+    """Broadcasts the array to a shape; -2 keeps a dimension."""
 
 def _npi_cast(
     data: Symbol | None = ..., dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """The values in another dtype; numbers too large for a narrow integer wrap around as in C."""
+    """Casts the values to another dtype; numbers out of the range of a narrow integer wrap around as in C."""
 
 def _npi_cbrt(
     x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1673,7 +1678,7 @@ def _npi_choice(
     size: int | Sequence[int] | None = ..., ctx: str | None = ..., replace: bool = ..., weighted: bool = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random positions (int64) out of range(a) or of a vector; the last input may hold their probabilities."""
+    """Draws indices (int64) from range(a) or of a vector; the last input may contain their probabilities."""
 
 def _npi_cholesky(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1684,7 +1689,7 @@ def _npi_clip(
     data: Symbol | None = ..., a_min: float = ..., a_max: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Values limited to [a_min, a_max]; NaN stays, and a value on a limit passes its gradient."""
+    """Clips the values to [a_min, a_max]; NaN is kept, and a value equal to a limit passes its gradient."""
 
 def _npi_column_stack(
     *data: Symbol | Sequence[Symbol], name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1723,8 +1728,7 @@ def _npi_cross(
     a: Symbol | None = ..., b: Symbol | None = ..., axisa: int = ..., axisb: int = ..., axisc: int = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The cross products of vectors of 2 or 3 elements, which lie along `axisa` and `axisb`; of two pairs a
-    number."""
+    """The cross products of vectors of 2 or 3 elements along `axisa` and `axisb`; a number for two vectors of 2."""
 
 def _npi_degrees(
     x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1736,7 +1740,7 @@ def _npi_delete(
     step: int | None = ..., int_ind: int | None = ..., axis: int | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The array without the slices at some positions of an axis (None: of the flattened array)."""
+    """Removes slices along an axis (None: of the flattened array)."""
 
 def _npi_det(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1746,13 +1750,13 @@ def _npi_det(
 def _npi_diag_indices_from(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Positions of the main diagonal of an array with equal axes: (dimensions, n) int64."""
+    """Indices of the main diagonal of an array whose axes have equal lengths: (dimensions, n) int64."""
 
 def _npi_diff(
     a: Symbol | None = ..., n: int = ..., axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """The n-th differences of neighbours along an axis."""
+    """The n-th differences of adjacent elements along an axis."""
 
 def _npi_dsplit(
     data: Symbol | None = ..., indices: int | Sequence[int] = ..., axis: int = ..., squeeze_axis: bool = ...,
@@ -1770,7 +1774,7 @@ def _npi_ediff1d(
     to_begin_arr_given: bool = ..., to_end_arr_given: bool = ..., to_begin_scalar: float | None = ...,
     to_end_scalar: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Differences of neighbours in the flattened array, with what is put before and after them."""
+    """The differences of adjacent elements of the flattened array, with optional elements before and after them."""
 
 def _npi_eig(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1781,7 +1785,7 @@ def _npi_eigh(
     A: Symbol | None = ..., UPLO: Literal['L', 'U'] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Eigenvalues (..., n), rising, and eigenvectors (columns) of symmetric matrices given by one triangle."""
+    """Eigenvalues (..., n), ascending, and eigenvectors (columns) of symmetric matrices given by one triangle."""
 
 def _npi_eigvals(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1792,7 +1796,7 @@ def _npi_eigvalsh(
     A: Symbol | None = ..., UPLO: Literal['L', 'U'] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Eigenvalues, rising, of symmetric matrices given by one triangle: (..., n, n) -> (..., n)."""
+    """Eigenvalues, ascending, of symmetric matrices given by one triangle: (..., n, n) -> (..., n)."""
 
 def _npi_einsum(
     *data: Symbol | Sequence[Symbol], subscripts: str = ..., optimize: int = ..., name: str | None = ...,
@@ -1804,7 +1808,7 @@ def _npi_empty_like_fallback(
     prototype: Symbol | None = ..., dtype: Any = ..., order: str = ..., subok: bool = ...,
     shape: int | Sequence[int] | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """An array with the shape and dtype of another one, whose values mean nothing (zeros)."""
+    """An array with the shape and dtype of another one, and unspecified values (zeros)."""
 
 def _npi_equal(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -1827,7 +1831,7 @@ def _npi_expand_dims(
     data: Symbol | None = ..., axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """A new axis of size 1 at position `axis`."""
+    """Adds an axis of size 1 at position `axis`."""
 
 def _npi_expm1(
     x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1851,7 +1855,7 @@ def _npi_fill_diagonal(
     a: Symbol | None = ..., val: Sequence[float] = ..., wrap: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The array with numbers on its main diagonal, repeated as often as it needs."""
+    """Fills the main diagonal with numbers, which are repeated as needed."""
 
 def _npi_fix(
     x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1862,7 +1866,7 @@ def _npi_flip(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The order of the elements along axes (None: all) reversed."""
+    """Reverses the order of the elements along axes (None: all)."""
 
 def _npi_floor(
     x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1923,7 +1927,7 @@ def _npi_full_like(
     a: Symbol | None = ..., fill_value: float = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """One value in the shape of a, and its dtype unless another is given."""
+    """An array filled with one value, in the shape of a, and in its dtype unless another is given."""
 
 def _npi_gamma(
     input1: Symbol | None = ..., input2: Symbol | None = ..., shape: float | None = ..., scale: float | None = ...,
@@ -2016,7 +2020,7 @@ def _npi_indices(
     dimensions: int | Sequence[int] = ..., dtype: Any = ..., ctx: str = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The coordinates of all elements of an array of such dimensions, coordinates first."""
+    """The coordinates of all elements of an array with the given dimensions, along a new first axis."""
 
 def _npi_insert_scalar(
     arr: Symbol | None = ..., values: Symbol | None = ..., val: float | None = ..., start: int | None = ...,
@@ -2258,7 +2262,8 @@ def _npi_mean(
     a: Symbol | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., keepdims: bool = ...,
     initial: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Mean over axes (None: all), in `dtype` (default: the array's, float32 for integers); of nothing: zero."""
+    """Mean over axes (None: all), in `dtype` (default: the array's, float32 for integers); zero for an empty
+    array."""
 
 def _npi_minimum(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -2283,14 +2288,14 @@ def _npi_multi_all_finite(
     *data: Symbol | Sequence[Symbol], num_arrays: int = ..., init_output: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """1 where no value of any array is infinite or NaN, else 0 -> (1,) float32."""
+    """Checks that all values of all arrays are finite: 1 if so, else 0 -> (1,) float32."""
 
 def _npi_multinomial(
     a: Symbol | None = ..., n: int = ..., pvals: Sequence[float] | None = ..., size: int | Sequence[int] | None = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Returns how often each outcome comes in `n` experiments (int64), `size` times; pvals: probabilities, also as
-    an input."""
+    """Draws the numbers of occurrences of each outcome in `n` experiments (int64), `size` times; `pvals` may be an
+    input."""
 
 def _npi_multiply(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -2314,7 +2319,7 @@ def _npi_nan_to_num(
     data: Symbol | None = ..., copy: bool = ..., nan: float = ..., posinf: float | None = ...,
     neginf: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """NaN replaced by `nan`, infinities by the given numbers (default: the largest and smallest of the dtype)."""
+    """Replaces NaN by `nan`, and infinities by the given numbers (default: the largest and smallest of the dtype)."""
 
 def _npi_negative(
     x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -2324,7 +2329,7 @@ def _npi_negative(
 def _npi_nonzero(
     x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Positions of the nonzero elements, a row each: (count, dimensions) int64."""
+    """Indices of the nonzero elements, one row for each: (count, dimensions) int64."""
 
 def _npi_norm(
     data: Symbol | None = ..., ord: float = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ...,
@@ -2370,7 +2375,7 @@ def _npi_pad(
     mode: Literal['constant', 'edge', 'maximum', 'minimum', 'reflect', 'symmetric'] = ..., constant_value: float = ...,
     reflect_type: str = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The array with values added before and after each axis."""
+    """Pads the array before and after each axis."""
 
 def _npi_pareto(
     input1: Symbol | None = ..., a: float | None = ..., size: int | Sequence[int] | None = ..., ctx: str = ...,
@@ -2390,19 +2395,19 @@ def _npi_pinv(
     A: Symbol | None = ..., rcond: Symbol | None = ..., hermitian: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The Moore-Penrose inverse; singular values up to rcond times the largest count as zero."""
+    """The Moore-Penrose pseudoinverse; singular values up to rcond times the largest one are treated as zero."""
 
 def _npi_pinv_scalar_rcond(
     A: Symbol | None = ..., rcond: float = ..., hermitian: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The Moore-Penrose inverse; singular values up to rcond times the largest count as zero."""
+    """The Moore-Penrose pseudoinverse; singular values up to rcond times the largest one are treated as zero."""
 
 def _npi_polyval(
     p: Symbol | None = ..., x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """The polynomial with coefficients p, the highest power first, at x. p: (n,); x: any shape -> its shape."""
+    """Evaluates a polynomial at x. p: (n,) coefficients, the highest power first; x: any shape -> its shape."""
 
 def _npi_power(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -2437,7 +2442,7 @@ def _npi_random_randint(
     low: int = ..., high: int = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random integers from low (included) to high (not included), int32 or int64."""
+    """Draws integers from low (inclusive) to high (exclusive), int32 or int64."""
 
 def _npi_rarctan2_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
@@ -2479,13 +2484,13 @@ def _npi_reshape(
     a: Symbol | None = ..., newshape: int | Sequence[int] = ..., reverse: bool = ..., order: str = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The same elements in another shape."""
+    """Changes the shape of an array."""
 
 def _npi_resize_fallback(
     data: Symbol | None = ..., new_shape: int | Sequence[int] = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The elements repeated as often as the new shape needs."""
+    """Changes the shape; repeats the elements if the new shape has more."""
 
 def _npi_rfloor_divide_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
@@ -2526,13 +2531,13 @@ def _npi_rollaxis(
     a: Symbol | None = ..., axis: int = ..., start: int = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Moves an axis until it stands before axis `start`."""
+    """Moves an axis to the position before axis `start`."""
 
 def _npi_rot90(
     data: Symbol | None = ..., k: int = ..., axes: int | Sequence[int] | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Rotated by 90 degrees k times in the plane of two axes, from the first towards the second."""
+    """Rotates by 90 degrees k times in the plane of two axes, from the first towards the second."""
 
 def _npi_rpower_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
@@ -2556,7 +2561,7 @@ def _npi_scatter_set_nd(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., indices: Symbol | None = ..., shape: int | Sequence[int] = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """lhs with rhs written at indices (as in gather_nd)."""
+    """Returns lhs with rhs written at indices (as in gather_nd)."""
 
 def _npi_share_memory(
     a: Symbol | None = ..., b: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -2567,7 +2572,7 @@ def _npi_share_memory(
 def _npi_shuffle(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The rows (elements of the first axis) in random order."""
+    """Shuffles the rows (elements of the first axis)."""
 
 def _npi_sign(
     x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -2599,13 +2604,13 @@ def _npi_solve(
     A: Symbol | None = ..., B: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """X with A·X = B. A: (..., n, n); B: (..., n, k), or one dimension less."""
+    """Solves A·X = B. A: (..., n, n); B: (..., n, k), or one dimension less."""
 
 def _npi_sort(
     data: Symbol | None = ..., axis: int | None = ..., is_ascend: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The values in order along an axis, or all of them with axis=None."""
+    """Sorts the values along an axis, or all of them with axis=None."""
 
 def _npi_split(
     data: Symbol | None = ..., indices: int | Sequence[int] = ..., axis: int = ..., squeeze_axis: bool = ...,
@@ -2657,14 +2662,15 @@ def _npi_swapaxes(
     data: Symbol | None = ..., dim1: int = ..., dim2: int = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Two axes exchanged."""
+    """Exchanges two axes."""
 
 def _npi_take(
     a: Symbol | None = ..., indices: Symbol | None = ..., axis: int = ...,
     mode: Literal['clip', 'raise', 'wrap'] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Slices of `a` at positions along an axis: the axis is replaced by the shape of `indices` (any dtype)."""
+    """Takes slices of `a` at the given indices along an axis, which is replaced by the shape of `indices` (any
+    dtype)."""
 
 def _npi_tan(
     x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -2698,13 +2704,13 @@ def _npi_tensorsolve(
     a: Symbol | None = ..., b: Symbol | None = ..., a_axes: int | Sequence[int] | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """x with tensordot(a, x, x.ndim) = b; `a_axes` are moved to the end of a first."""
+    """Solves tensordot(a, x, x.ndim) = b for x; `a_axes` are moved to the end of a first."""
 
 def _npi_tile(
     data: Symbol | None = ..., reps: int | Sequence[int] = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The whole array repeated `reps` times along the axes; the shorter of shape and reps is filled with ones."""
+    """Repeats the whole array `reps` times along the axes; the shorter of shape and reps is padded with ones."""
 
 def _npi_tri(
     N: int = ..., M: int | None = ..., k: int = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
@@ -2715,7 +2721,7 @@ def _npi_tri(
 def _npi_tril(
     data: Symbol | None = ..., k: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The numbers on and below the k-th diagonal, with zeros above; of a vector: of the matrix with equal rows."""
+    """The numbers on and below the k-th diagonal, with zeros above; for a vector, of the matrix with equal rows."""
 
 def _npi_tril_indices(
     n: int = ..., k: int = ..., m: int | None = ..., ctx: str = ..., name: str | None = ...,
@@ -2726,7 +2732,7 @@ def _npi_tril_indices(
 def _npi_triu(
     data: Symbol | None = ..., k: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The elements on and above the k-th diagonal, zeros below; of a vector: of the matrix with equal rows."""
+    """The elements on and above the k-th diagonal, zeros below; for a vector, of the matrix with equal rows."""
 
 def _npi_triu_indices(
     n: int = ..., k: int = ..., m: int | None = ..., ctx: str = ..., name: str | None = ...,
@@ -2771,20 +2777,19 @@ def _npi_unique(
     data: Symbol | None = ..., return_index: bool = ..., return_inverse: bool = ..., return_counts: bool = ...,
     axis: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The different values in order; positions of the first ones, of each element's value, and how often each
-    comes."""
+    """The sorted unique values, the indices of their first occurrences, the inverse indices, and the counts."""
 
 def _npi_unravel_index(
     data: Symbol | None = ..., shape: int | Sequence[int] | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Coordinates out of positions in the flattened array. data: (...) -> (dimensions, ...), the same dtype."""
+    """Converts indices of the flattened array to coordinates. data: (...) -> (dimensions, ...), the same dtype."""
 
 def _npi_unravel_index_fallback(
     data: Symbol | None = ..., shape: int | Sequence[int] = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Coordinates out of positions in the flattened array: (...) -> (dimensions, ...)."""
+    """Converts indices of the flattened array to coordinates: (...) -> (dimensions, ...)."""
 
 def _npi_var(
     a: Symbol | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., ddof: int = ...,
@@ -2808,25 +2813,25 @@ def _npi_where(
     condition: Symbol | None = ..., x: Symbol | None = ..., y: Symbol | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """x where the condition is nonzero, y elsewhere, with broadcasting."""
+    """Selects x where the condition is nonzero, y elsewhere, with broadcasting."""
 
 def _npi_where_lscalar(
     condition: Symbol | None = ..., x: Symbol | None = ..., scalar: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """A number where the condition is nonzero, x elsewhere."""
+    """Selects a number where the condition is nonzero, x elsewhere."""
 
 def _npi_where_rscalar(
     condition: Symbol | None = ..., y: Symbol | None = ..., scalar: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """y where the condition is nonzero, a number elsewhere."""
+    """Selects y where the condition is nonzero, a number elsewhere."""
 
 def _npi_where_scalar2(
     condition: Symbol | None = ..., x: float = ..., y: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The number x where the condition is nonzero, y elsewhere, float32."""
+    """Selects the number x where the condition is nonzero, y elsewhere; float32."""
 
 def _npi_zeros(
     shape: int | Sequence[int] = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
@@ -2838,20 +2843,20 @@ def _npx__random_categorical(
     data: Symbol | None = ..., shape: int | Sequence[int] = ..., get_prob: bool = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random classes, drawn with the probabilities in the last axis."""
+    """Draws classes according to the probabilities in the last axis."""
 
 def _npx__random_multinomial(
     n: Symbol | None = ..., p: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Returns how often each class comes in `n` draws with the probabilities `p`: MXNet 2's `_sample_multinomial`."""
+    """Draws the numbers of occurrences of each class in `n` draws with probabilities `p` (multinomial of MXNet 2)."""
 
 def _npx_activation(
     data: Symbol | None = ...,
     act_type: Literal['log_sigmoid', 'mish', 'relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """A non-linearity, element by element."""
+    """Applies an element-wise activation function."""
 
 def _npx_add_n(
     *args: Symbol | Sequence[Symbol], name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -2863,7 +2868,7 @@ def _npx_batch_dot(
     forward_stype: Literal['csr', 'default', 'row_sparse'] | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Matrix products of the last two axes; the leading (batch) axes of both arrays agree."""
+    """Matrix products of the last two axes; the leading (batch) axes of both arrays must agree."""
 
 def _npx_batch_flatten(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -2890,13 +2895,13 @@ def _npx_broadcast_like(
     rhs_axes: int | Sequence[int] | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """lhs broadcast to the shape of rhs; with `lhs_axes` and `rhs_axes` only these axes, pair by pair."""
+    """Broadcasts lhs to the shape of rhs; with `lhs_axes` and `rhs_axes` only these axes, pair by pair."""
 
 def _npx_constraint_check(
     input: Symbol | None = ..., msg: str = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """True where all elements are true."""
+    """Checks that all elements are true."""
 
 def _npx_convolution(
     data: Symbol | None = ..., weight: Symbol | None = ..., bias: Symbol | None = ...,
@@ -2917,7 +2922,7 @@ def _npx_deconvolution(
     layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The transpose of Convolution: its gradient with respect to data, as an operator."""
+    """Transposed convolution: the gradient of Convolution with respect to data, as an operator."""
 
 def _npx_digamma(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -2936,7 +2941,7 @@ def _npx_embedding(
     dtype: Any = ..., sparse_grad: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Rows of a table: (...) -> (..., output_dim)."""
+    """Looks up rows of a table: (...) -> (..., output_dim)."""
 
 def _npx_erf(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -2970,7 +2975,7 @@ def _npx_group_norm(
     eps: float = ..., output_mean_var: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """As GroupNorm, but each channel has its gamma and beta, as in MXNet 2."""
+    """Like GroupNorm, but with a gamma and beta for each channel, as in MXNet 2."""
 
 def _npx_index_add(
     a: Symbol | None = ..., ind: Symbol | None = ..., val: Symbol | None = ..., name: str | None = ...,
@@ -3027,13 +3032,13 @@ def _npx_norm(
     data: Symbol | None = ..., ord: int = ..., axis: int | Sequence[int] | None = ..., out_dtype: Any = ...,
     keepdims: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
+    """The sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
 
 def _npx_one_hot(
     indices: Symbol | None = ..., depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """A new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
+    """One-hot encoding: a new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
 
 def _npx_pad(
     data: Symbol | None = ..., mode: Literal['constant', 'edge', 'reflect'] = ...,
@@ -3046,7 +3051,7 @@ def _npx_pick(
     data: Symbol | None = ..., index: Symbol | None = ..., axis: int | None = ..., keepdims: bool = ...,
     mode: Literal['clip', 'wrap'] = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """One element along an axis at every other position."""
+    """Picks one element along an axis, at each position of the other axes."""
 
 def _npx_pooling(
     data: Symbol | None = ..., kernel: int | Sequence[int] = ..., pool_type: Literal['avg', 'lp', 'max', 'sum'] = ...,
@@ -3055,7 +3060,7 @@ def _npx_pooling(
     count_include_pad: bool | None = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Maximum, sum, average or p-norm over windows of the spatial axes."""
+    """Pooling: maximum, sum, average or p-norm over windows of the spatial axes."""
 
 def _npx_quantized_reshape(
     data: Symbol | None = ..., min_data: Symbol | None = ..., max_data: Symbol | None = ...,
@@ -3074,7 +3079,7 @@ def _npx_reshape_like(
     rhs_begin: int | None = ..., rhs_end: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """lhs in the shape of rhs; with ranges of axes, those of lhs take the dimensions of those of rhs."""
+    """Changes the shape of lhs to that of rhs; with ranges of axes, only replaces those of lhs by those of rhs."""
 
 def _npx_rnn(
     data: Symbol | None = ..., parameters: Symbol | None = ..., state: Symbol | None = ...,
@@ -3114,7 +3119,7 @@ def _npx_sequence_reverse(
     data: Symbol | None = ..., sequence_length: Symbol | None = ..., use_sequence_length: bool = ..., axis: int = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Each sequence backwards up to its end; what follows stays. data: (time, batch, ...)."""
+    """Reverses each sequence up to its end; later elements are unchanged. data: (time, batch, ...)."""
 
 def _npx_shape_array(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -3142,7 +3147,7 @@ def _npx_smooth_l1(
     data: Symbol | None = ..., scalar: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Huber's loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
+    """The smooth L1 loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
 
 def _npx_softmax(
     data: Symbol | None = ..., length: Symbol | None = ..., axis: int = ..., temperature: float | None = ...,
@@ -3159,7 +3164,7 @@ def _npx_softsign(
 def _npx_stop_gradient(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The data itself; no gradient passes."""
+    """Returns the data unchanged, and blocks the gradient."""
 
 def _npx_tensor_poisson(
     lam: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ..., name: str | None = ...,
@@ -3338,7 +3343,7 @@ def _ravel_multi_index(
     data: Symbol | None = ..., shape: int | Sequence[int] | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Positions in the flattened array out of coordinates. data: (dimensions, n) -> (n,), the same dtype."""
+    """Converts coordinates to indices of the flattened array. data: (dimensions, n) -> (n,), the same dtype."""
 
 def _sample_binomial(
     n: Symbol | None = ..., p: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
@@ -3390,7 +3395,7 @@ def _sample_unique_zipfian(
     range_max: int = ..., shape: int | Sequence[int] | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Different classes in each row, drawn with P(c) = log((c + 1.5) / (c + 0.5)) / log(range_max), nearly."""
+    """Draws distinct classes in each row, approximately with P(c) = log((c + 1.5) / (c + 0.5)) / log(range_max)."""
 
 def _scatter_elemwise_div(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -3629,7 +3634,7 @@ def _sparse_log_sigmoid(
 def _sparse_make_loss(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The data itself, as a loss: its gradient is one."""
+    """Returns the data unchanged, as a loss: its gradient is one."""
 
 def _sparse_mean(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
@@ -3747,7 +3752,7 @@ def _sparse_where(
     condition: Symbol | None = ..., x: Symbol | None = ..., y: Symbol | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """x where the condition is nonzero, y elsewhere."""
+    """Selects x where the condition is nonzero, y elsewhere."""
 
 def _sparse_zeros_like(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,

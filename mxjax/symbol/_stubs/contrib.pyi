@@ -86,14 +86,15 @@ def MultiBoxDetection(
     variances: Sequence[float] = ..., nms_topk: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Detections out of the predictions for prior boxes, after non-maximum suppression."""
+    """Detections from the predictions for prior boxes, after non-maximum suppression."""
 
 def MultiBoxPrior(
     data: Symbol | None = ..., sizes: Sequence[float] = ..., ratios: Sequence[float] = ..., clip: bool = ...,
     steps: Sequence[float] = ..., offsets: Sequence[float] = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Prior boxes (1, H * W * (sizes + ratios - 1), 4) by relative corners at each place of data (N, C, H, W)."""
+    """Prior boxes (1, H * W * (sizes + ratios - 1), 4), as relative corners, at each position of data (N, C, H,
+    W)."""
 
 def MultiBoxTarget(
     anchor: Symbol | None = ..., label: Symbol | None = ..., cls_pred: Symbol | None = ...,
@@ -116,7 +117,7 @@ def PSROIPooling(
     pooled_size: int = ..., group_size: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Averages of the parts of regions of interest, each from channels of its own (R-FCN, arXiv:1605.06409)."""
+    """Averages of the parts of regions of interest, each from its own channels (R-FCN, arXiv:1605.06409)."""
 
 def Proposal(
     cls_prob: Symbol | None = ..., bbox_pred: Symbol | None = ..., im_info: Symbol | None = ...,
@@ -159,13 +160,13 @@ def allclose(
     a: Symbol | None = ..., b: Symbol | None = ..., rtol: float = ..., atol: float = ..., equal_nan: bool = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """1 where all of |a - b| <= atol + rtol·|b|, else 0. a, b: one shape -> () uint8."""
+    """1 if |a - b| <= atol + rtol·|b| for all elements, else 0. a, b: one shape -> () uint8."""
 
 def arange_like(
     data: Symbol | None = ..., start: float = ..., step: float = ..., repeat: int = ..., ctx: str = ...,
     axis: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """start, start + step, ... in the shape and dtype of the data, or as a vector as long as one of its axes."""
+    """Evenly spaced values in the shape and dtype of the data, or as a vector of the length of one of its axes."""
 
 def bipartite_matching(
     data: Symbol | None = ..., is_ascend: bool = ..., threshold: float = ..., topk: int = ..., name: str | None = ...,
@@ -177,14 +178,14 @@ def boolean_mask(
     data: Symbol | None = ..., index: Symbol | None = ..., axis: int = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The rows of data where the vector `index` is nonzero; how many depends on its values."""
+    """Selects the rows of data where the vector `index` is nonzero; their number depends on its values."""
 
 def box_decode(
     data: Symbol | None = ..., anchors: Symbol | None = ..., std0: float = ..., std1: float = ..., std2: float = ...,
     std3: float = ..., clip: float = ..., format: Literal['corner', 'center'] = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Boxes by corners out of predicted offsets data (B, N, 4) from anchors (1, N, 4); gradients are zero."""
+    """Decodes predicted offsets data (B, N, 4) from anchors (1, N, 4) to boxes as corners; gradients are zero."""
 
 def box_encode(
     samples: Symbol | None = ..., matches: Symbol | None = ..., anchors: Symbol | None = ...,
@@ -218,13 +219,13 @@ def count_sketch(
     data: Symbol | None = ..., h: Symbol | None = ..., s: Symbol | None = ..., out_dim: int = ...,
     processing_batch_size: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Sums of signed values: element i of the last axis of data is added, times s[i], at place h[i]."""
+    """Sums of signed values: element i of the last axis of data, times s[i], is added at index h[i]."""
 
 def dequantize(
     data: Symbol | None = ..., min_range: Symbol | None = ..., max_range: Symbol | None = ...,
     out_type: Literal['float32'] = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The floats that integers (int8 or uint8) stand for."""
+    """Converts integers (int8 or uint8) back to the floats that they represent."""
 
 def dgl_adjacency(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -264,7 +265,7 @@ def dynamic_reshape(
     data: Symbol | None = ..., shape: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """The same elements in the shape that a vector says, with the codes of `Reshape`."""
+    """Changes the shape to that in a vector, with the codes of `Reshape`."""
 
 def edge_id(
     data: Symbol | None = ..., u: Symbol | None = ..., v: Symbol | None = ..., name: str | None = ...,
@@ -276,7 +277,7 @@ def fft(
     data: Symbol | None = ..., compute_size: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """The Fourier transform along the last axis, twice as long: real and imaginary parts in turn."""
+    """The Fourier transform along the last axis; real and imaginary parts alternate, which doubles its length."""
 
 def getnnz(
     data: Symbol | None = ..., axis: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -288,7 +289,7 @@ def gradientmultiplier(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The data itself; its gradient is multiplied by `scalar` (negative: gradient reversal, arXiv:1409.7495)."""
+    """Returns the data; multiplies its gradient by `scalar` (if negative: gradient reversal, arXiv:1409.7495)."""
 
 def group_adagrad_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., history: Symbol | None = ..., lr: float = ...,
@@ -308,19 +309,19 @@ def ifft(
     data: Symbol | None = ..., compute_size: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """The real part of the inverse of `fft`, without the division by the length."""
+    """The real part of the inverse of `fft`, without division by the length."""
 
 def index_array(
     data: Symbol | None = ..., axes: int | Sequence[int] | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Every element's own position, int64: (...) -> (..., number of axes)."""
+    """The coordinates of each element, int64: (...) -> (..., number of axes)."""
 
 def index_copy(
     old_tensor: Symbol | None = ..., index_vector: Symbol | None = ..., new_tensor: Symbol | None = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """old_tensor with the rows at `index_vector` replaced by those of new_tensor."""
+    """Returns old_tensor with the rows at `index_vector` replaced by those of new_tensor."""
 
 def interleaved_matmul_encdec_qk(
     queries: Symbol | None = ..., keys_values: Symbol | None = ..., heads: int = ..., name: str | None = ...,
@@ -332,7 +333,7 @@ def interleaved_matmul_encdec_valatt(
     keys_values: Symbol | None = ..., attention: Symbol | None = ..., heads: int = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The encoder's values, weighted by attention."""
+    """Sums of the encoder's values, weighted by attention."""
 
 def interleaved_matmul_selfatt_qk(
     queries_keys_values: Symbol | None = ..., heads: int = ..., name: str | None = ...,
@@ -344,7 +345,7 @@ def interleaved_matmul_selfatt_valatt(
     queries_keys_values: Symbol | None = ..., attention: Symbol | None = ..., heads: int = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The values, weighted by attention."""
+    """Sums of the values, weighted by attention."""
 
 def quadratic(
     data: Symbol | None = ..., a: float = ..., b: float = ..., c: float = ..., name: str | None = ...,
@@ -357,19 +358,20 @@ def quantize(
     out_type: Literal['int8', 'uint8'] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """data (float32) as integers for the range [min_range, max_range]; returns the range as well."""
+    """Quantizes data (float32) for the range [min_range, max_range]; returns the range as well."""
 
 def quantize_asym(
     data: Symbol | None = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """data (float32) as uint8: data * scale + shift, for the calibrated range or its own; with scale and shift."""
+    """Quantizes float32 data to uint8: data * scale + shift, for the calibrated range or its own; returns all
+    three."""
 
 def quantize_v2(
     data: Symbol | None = ..., out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """data (float32) as integers for the calibrated range, or its own; returns the range as well."""
+    """Quantizes data (float32) for the calibrated range, or its own; returns the range as well."""
 
 def quantized_act(
     data: Symbol | None = ..., min_data: Symbol | None = ..., max_data: Symbol | None = ...,
@@ -481,7 +483,7 @@ def requantize(
     out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """int32 results as 8-bit integers for the calibrated range, or that of the values; returns the range as well."""
+    """Requantizes int32 results to 8 bits, for the calibrated range or that of the values; with the range."""
 
 def round_ste(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -497,19 +499,19 @@ def sldwin_atten_context(
     score: Symbol | None = ..., value: Symbol | None = ..., dilation: Symbol | None = ..., w: int = ...,
     symmetric: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Sums of the values in a window around each place, weighted by score."""
+    """Sums of the values in a window around each position, weighted by score."""
 
 def sldwin_atten_mask_like(
     score: Symbol | None = ..., dilation: Symbol | None = ..., valid_length: Symbol | None = ..., w: int = ...,
     symmetric: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """1 where query and key are in the sequence, else 0, in the shape and dtype of score."""
+    """A mask of the scores: 1 where query and key are in the sequence, else 0, in the shape and dtype of score."""
 
 def sldwin_atten_score(
     query: Symbol | None = ..., key: Symbol | None = ..., dilation: Symbol | None = ..., w: int = ...,
     symmetric: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Products of each query with the keys in a window around it, not scaled."""
+    """Unscaled products of each query and the keys in a window around it."""
 
 box_non_maximum_suppression = box_nms
 

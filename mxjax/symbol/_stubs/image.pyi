@@ -15,7 +15,7 @@ def adjust_lighting(
     data: Symbol | None = ..., alpha: Sequence[float] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Adds colour along the principal components of ImageNet's colours (AlexNet); alpha: three numbers."""
+    """Adds colours along the principal components of the ImageNet colours (AlexNet); alpha: three numbers."""
 
 def crop(
     data: Symbol | None = ..., x: int = ..., y: int = ..., width: int = ..., height: int = ..., name: str | None = ...,
@@ -86,7 +86,7 @@ def random_lighting(
     data: Symbol | None = ..., alpha_std: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """`adjust_lighting` with normally distributed numbers of this standard deviation."""
+    """`adjust_lighting` with random normal numbers of the given standard deviation."""
 
 def random_resized_crop(
     data: Symbol | None = ..., width: int = ..., height: int = ..., area: Sequence[float] = ...,
@@ -110,4 +110,4 @@ def resize(
 def to_tensor(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Images (..., height, width, channel) in [0, 255] as float32 tensors (..., channel, height, width) in [0, 1]."""
+    """Converts images (..., height, width, channel), 0 to 255, to float32 (..., channel, height, width), 0 to 1."""

@@ -16,13 +16,13 @@ def extractdiag(
     A: Symbol | None = ..., offset: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """A diagonal: (..., n, n) -> (..., n - |offset|)."""
+    """Extracts a diagonal: (..., n, n) -> (..., n - |offset|)."""
 
 def extracttrian(
     A: Symbol | None = ..., offset: int = ..., lower: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """A triangle as a vector: (..., n, n) -> (..., m(m + 1)/2), m = n - |offset|."""
+    """Extracts a triangle as a vector: (..., n, n) -> (..., m(m + 1)/2), m = n - |offset|."""
 
 def gelqf(A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Q with orthonormal rows and lower triangular L, L · Q = A. A: (..., m, n) with m <= n."""
@@ -32,36 +32,36 @@ def gemm(
     transpose_b: bool = ..., alpha: float = ..., beta: float = ..., axis: int = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """alpha · op(A) · op(B) + beta · C; op may transpose. `axis` holds the rows, the last axis the columns."""
+    """alpha · op(A) · op(B) + beta · C; op may transpose. Rows are along `axis`, columns along the last axis."""
 
 def gemm2(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     alpha: float = ..., axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """alpha · op(A) · op(B); op may transpose. `axis` holds the rows, the last axis the columns."""
+    """alpha · op(A) · op(B); op may transpose. Rows are along `axis`, columns along the last axis."""
 
 def inverse(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The inverse. Singular matrices are refused (see `potrf`)."""
+    """The inverse. Singular matrices raise an error (see `potrf`)."""
 
 def makediag(
     A: Symbol | None = ..., offset: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Matrices with this diagonal: (..., n) -> (..., n + |offset|, n + |offset|)."""
+    """Creates matrices with the given diagonal: (..., n) -> (..., n + |offset|, n + |offset|)."""
 
 def maketrian(
     A: Symbol | None = ..., offset: int = ..., lower: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Triangular matrices out of vectors: the inverse of extracttrian, zeros elsewhere."""
+    """Creates triangular matrices from vectors: the inverse of extracttrian, with zeros elsewhere."""
 
 def potrf(A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Cholesky factors of symmetric, positive definite matrices: L · Lᵀ = A, else Uᵀ · U = A."""
 
 def potri(A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
-    """The inverse of a matrix out of its Cholesky factor (see `potrf`)."""
+    """The inverse of a matrix, computed from its Cholesky factor (see `potrf`)."""
 
 def slogdet(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -74,7 +74,7 @@ def sumlogdiag(
     """Sum of the logarithms of the diagonal: (..., n, n) -> (...)."""
 
 def syevd(A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
-    """Eigenvectors U (rows) and eigenvalues L, rising, of symmetric matrices: A = Uᵀ · diag(L) · U."""
+    """Eigenvectors U (rows) and eigenvalues L, ascending, of symmetric matrices: A = Uᵀ · diag(L) · U."""
 
 def syrk(
     A: Symbol | None = ..., transpose: bool = ..., alpha: float = ..., name: str | None = ...,
@@ -86,10 +86,11 @@ def trmm(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
     alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`); op may transpose."""
+    """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`), where op optionally transposes."""
 
 def trsm(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
     alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """X with op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`); op may transpose."""
+    """Solves op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`), where op optionally
+    transposes."""

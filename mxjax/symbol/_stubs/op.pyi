@@ -54,7 +54,7 @@ def Activation(
     act_type: Literal['log_sigmoid', 'mish', 'relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """A non-linearity, element by element."""
+    """Applies an element-wise activation function."""
 
 def BatchNorm(
     data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., moving_mean: Symbol | None = ...,
@@ -76,12 +76,12 @@ def BilinearSampler(
     data: Symbol | None = ..., grid: Symbol | None = ..., cudnn_off: bool | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """data at the positions of grid, interpolated between pixels, zero outside (arXiv:1506.02025)."""
+    """Samples data at the positions of grid, with bilinear interpolation and zeros outside (arXiv:1506.02025)."""
 
 def BlockGrad(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The data itself; no gradient passes."""
+    """Returns the data unchanged, and blocks the gradient."""
 
 def CTCLoss(
     data: Symbol | None = ..., label: Symbol | None = ..., data_lengths: Symbol | None = ...,
@@ -95,7 +95,7 @@ def Cast(
     data: Symbol | None = ..., dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """The values in another dtype; numbers too large for a narrow integer wrap around as in C."""
+    """Casts the values to another dtype; numbers out of the range of a narrow integer wrap around as in C."""
 
 def Concat(
     *data: Symbol | Sequence[Symbol], dim: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -128,14 +128,14 @@ def Correlation(
     stride1: int = ..., stride2: int = ..., pad_size: int = ..., is_multiply: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Returns how patches of one image agree with displaced ones of another (FlowNet, arXiv:1504.06852)."""
+    """Correlates patches of one image with displaced patches of another (FlowNet, arXiv:1504.06852)."""
 
 def Crop(
     *data: Symbol | Sequence[Symbol], num_args: int = ..., offset: int | Sequence[int] = ...,
     h_w: int | Sequence[int] = ..., center_crop: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """A part of the images: of height and width `h_w`, or of those of the second input."""
+    """Crops images to height and width `h_w`, or to those of the second input."""
 
 def Custom(*data: Symbol | Sequence[Symbol], **kwargs: Any) -> Symbol:
     """Runs the custom operator registered as `op_type`; further arguments are passed to its property class."""
@@ -149,7 +149,7 @@ def Deconvolution(
     layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The transpose of Convolution: its gradient with respect to data, as an operator."""
+    """Transposed convolution: the gradient of Convolution with respect to data, as an operator."""
 
 def Dropout(
     data: Symbol | None = ..., p: float = ..., mode: Literal['training', 'always'] = ...,
@@ -168,7 +168,7 @@ def Embedding(
     dtype: Any = ..., sparse_grad: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Rows of a table: (...) -> (..., output_dim)."""
+    """Looks up rows of a table: (...) -> (..., output_dim)."""
 
 def Flatten(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -186,7 +186,7 @@ def GridGenerator(
     data: Symbol | None = ..., transform_type: Literal['affine', 'warp'] = ...,
     target_shape: int | Sequence[int] = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Positions for `BilinearSampler`."""
+    """Generates sampling positions for `BilinearSampler`."""
 
 def GroupNorm(
     data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., num_groups: int = ...,
@@ -199,7 +199,7 @@ def IdentityAttachKLSparseReg(
     data: Symbol | None = ..., sparseness_target: float = ..., penalty: float = ..., momentum: float = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The data itself; the gradient of a penalty is added that keeps the mean activation near `sparseness_target`."""
+    """Returns the data; adds the gradient of a penalty that keeps mean activations near `sparseness_target`."""
 
 def InstanceNorm(
     data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., eps: float = ...,
@@ -257,7 +257,7 @@ def MakeLoss(
     normalization: Literal['batch', 'null', 'valid'] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """The data itself, as a loss: its gradient is `grad_scale`, whatever the head gradient is."""
+    """Returns the data unchanged, as a loss: its gradient is `grad_scale`, independent of the head gradient."""
 
 def Pad(
     data: Symbol | None = ..., mode: Literal['constant', 'edge', 'reflect'] = ...,
@@ -273,14 +273,14 @@ def Pooling(
     count_include_pad: bool | None = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Maximum, sum, average or p-norm over windows of the spatial axes."""
+    """Pooling: maximum, sum, average or p-norm over windows of the spatial axes."""
 
 def Pooling_v1(
     data: Symbol | None = ..., kernel: int | Sequence[int] = ..., pool_type: Literal['avg', 'max', 'sum'] = ...,
     global_pool: bool = ..., pooling_convention: Literal['full', 'valid'] = ..., stride: int | Sequence[int] = ...,
     pad: int | Sequence[int] = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Pooling as before MXNet 0.12: padding counts as zeros, the average divides by the size of the kernel."""
+    """Pooling as before MXNet 0.12: padding is treated as zeros, and averages divide by the size of the kernel."""
 
 def RNN(
     data: Symbol | None = ..., parameters: Symbol | None = ..., state: Symbol | None = ...,
@@ -303,14 +303,14 @@ def Reshape(
     target_shape: int | Sequence[int] = ..., keep_highest: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The same elements in another shape."""
+    """Changes the shape of an array."""
 
 def SVMOutput(
     data: Symbol | None = ..., label: Symbol | None = ..., margin: float = ...,
     regularization_coefficient: float = ..., use_linear: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The data itself, with the gradient of the hinge loss: squared, or linear with `use_linear`."""
+    """Returns the data unchanged, with the gradient of the hinge loss: squared, or linear with `use_linear`."""
 
 def SequenceLast(
     data: Symbol | None = ..., sequence_length: Symbol | None = ..., use_sequence_length: bool = ..., axis: int = ...,
@@ -328,7 +328,7 @@ def SequenceReverse(
     data: Symbol | None = ..., sequence_length: Symbol | None = ..., use_sequence_length: bool = ..., axis: int = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Each sequence backwards up to its end; what follows stays. data: (time, batch, ...)."""
+    """Reverses each sequence up to its end; later elements are unchanged. data: (time, batch, ...)."""
 
 def SliceChannel(
     data: Symbol | None = ..., num_outputs: int = ..., axis: int = ..., squeeze_axis: bool = ...,
@@ -355,13 +355,13 @@ def SpatialTransformer(
     transform_type: Literal['affine'] = ..., sampler_type: Literal['bilinear'] = ..., cudnn_off: bool | None = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """data under an affine map (arXiv:1506.02025): `GridGenerator`, then `BilinearSampler`."""
+    """Applies an affine map to data (arXiv:1506.02025): `GridGenerator`, then `BilinearSampler`."""
 
 def SwapAxis(
     data: Symbol | None = ..., dim1: int = ..., dim2: int = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Two axes exchanged."""
+    """Exchanges two axes."""
 
 def UpSampling(
     *others: Symbol | Sequence[Symbol], scale: int = ..., num_filter: int = ...,
@@ -369,7 +369,7 @@ def UpSampling(
     num_args: int = ..., workspace: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Enlarges images `scale` times."""
+    """Upsamples images by the factor `scale`."""
 
 def abs(data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Absolute value, element by element."""
@@ -386,19 +386,19 @@ def all_finite(
     data: Symbol | None = ..., init_output: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """1 where no value is infinite or NaN, else 0 -> (1,) float32; see `multi_all_finite`."""
+    """Checks that all values are finite: 1 if so, else 0 -> (1,) float32; see `multi_all_finite`."""
 
 def amp_cast(
     data: Symbol | None = ..., dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """A cast among float32, float16 and bfloat16 for mixed precision; other dtypes stay as they are."""
+    """Casts between float32, float16 and bfloat16 for mixed precision; other dtypes are unchanged."""
 
 def amp_multicast(
     *data: Symbol | Sequence[Symbol], num_outputs: int = ..., cast_narrow: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """All arrays in the widest (or narrowest) of their floating point dtypes; other dtypes stay as they are."""
+    """Casts all arrays to the widest (or narrowest) of their floating point dtypes; other dtypes are unchanged."""
 
 def arccos(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -439,7 +439,7 @@ def argmax(
 def argmax_channel(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Position of the maximum along axis 1. data: (batch, channel, ...) -> (batch, ...), the same dtype."""
+    """The index of the maximum along axis 1. data: (batch, channel, ...) -> (batch, ...), the same dtype."""
 
 def argmin(
     data: Symbol | None = ..., axis: int | None = ..., keepdims: bool = ..., name: str | None = ...,
@@ -451,20 +451,20 @@ def argsort(
     data: Symbol | None = ..., axis: int | None = ..., is_ascend: bool = ..., dtype: Any = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The positions that sort the data along an axis; of more than 16 values equal ones may change their order."""
+    """The indices that sort the data along an axis; with more than 16 values, the sort may not be stable."""
 
 def batch_dot(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     forward_stype: Literal['csr', 'default', 'row_sparse'] | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Matrix products of the last two axes; the leading (batch) axes of both arrays agree."""
+    """Matrix products of the last two axes; the leading (batch) axes of both arrays must agree."""
 
 def batch_take(
     a: Symbol | None = ..., indices: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """a[i, indices[i]] for every row i, positions limited to the range. a: (rows, columns); indices: (rows,)."""
+    """a[i, indices[i]] for each row i; indices are clipped to the range. a: (rows, columns); indices: (rows,)."""
 
 def broadcast_add(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -476,7 +476,7 @@ def broadcast_axes(
     data: Symbol | None = ..., axis: int | Sequence[int] = ..., size: int | Sequence[int] = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Repeats the given axes, which have size 1, to the given sizes."""
+    """Broadcasts the given axes, which have size 1, to the given sizes."""
 
 def broadcast_div(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -525,7 +525,7 @@ def broadcast_like(
     rhs_axes: int | Sequence[int] | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """lhs broadcast to the shape of rhs; with `lhs_axes` and `rhs_axes` only these axes, pair by pair."""
+    """Broadcasts lhs to the shape of rhs; with `lhs_axes` and `rhs_axes` only these axes, pair by pair."""
 
 def broadcast_logical_and(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -592,7 +592,7 @@ def broadcast_to(
     data: Symbol | None = ..., shape: int | Sequence[int] = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Repeats axes of size 1 until the array has this shape; 0 in `shape` keeps the dimension."""
+    """Broadcasts the array to `shape`; 0 in `shape` keeps the dimension."""
 
 def cast_storage(
     data: Symbol | None = ..., stype: Literal['csr', 'default', 'row_sparse'] = ..., name: str | None = ...,
@@ -614,13 +614,13 @@ def choose_element_0index(
     data: Symbol | None = ..., index: Symbol | None = ..., axis: int | None = ..., keepdims: bool = ...,
     mode: Literal['clip', 'wrap'] = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """One element along an axis at every other position."""
+    """Picks one element along an axis, at each position of the other axes."""
 
 def clip(
     data: Symbol | None = ..., a_min: float = ..., a_max: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Values limited to [a_min, a_max]; NaN stays, and a value on a limit passes its gradient."""
+    """Clips the values to [a_min, a_max]; NaN is kept, and a value equal to a limit passes its gradient."""
 
 def col2im(
     data: Symbol | None = ..., output_size: int | Sequence[int] = ..., kernel: int | Sequence[int] = ...,
@@ -664,7 +664,7 @@ def diag(
     data: Symbol | None = ..., k: int = ..., axis1: int = ..., axis2: int = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The k-th diagonal of two axes, as the last axis; of a vector, the matrix with this diagonal."""
+    """The k-th diagonal of two axes, as the last axis; for a vector, the matrix with this diagonal."""
 
 def digamma(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -717,7 +717,7 @@ def expand_dims(
     data: Symbol | None = ..., axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """A new axis of size 1 at position `axis`."""
+    """Adds an axis of size 1 at position `axis`."""
 
 def expm1(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -728,7 +728,7 @@ def fill_element_0index(
     lhs: Symbol | None = ..., mhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """lhs (rows, columns) with lhs[i, rhs[i]] = mhs[i]."""
+    """Returns lhs (rows, columns) with lhs[i, rhs[i]] = mhs[i]."""
 
 def fix(data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Nearest integer towards zero, element by element."""
@@ -737,7 +737,7 @@ def flip(
     data: Symbol | None = ..., axis: int | Sequence[int] = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The order of the elements reversed along the given axes."""
+    """Reverses the order of the elements along the given axes."""
 
 def floor(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -822,13 +822,13 @@ def linalg_extractdiag(
     A: Symbol | None = ..., offset: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """A diagonal: (..., n, n) -> (..., n - |offset|)."""
+    """Extracts a diagonal: (..., n, n) -> (..., n - |offset|)."""
 
 def linalg_extracttrian(
     A: Symbol | None = ..., offset: int = ..., lower: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """A triangle as a vector: (..., n, n) -> (..., m(m + 1)/2), m = n - |offset|."""
+    """Extracts a triangle as a vector: (..., n, n) -> (..., m(m + 1)/2), m = n - |offset|."""
 
 def linalg_gelqf(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -840,30 +840,30 @@ def linalg_gemm(
     transpose_b: bool = ..., alpha: float = ..., beta: float = ..., axis: int = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """alpha · op(A) · op(B) + beta · C; op may transpose. `axis` holds the rows, the last axis the columns."""
+    """alpha · op(A) · op(B) + beta · C; op may transpose. Rows are along `axis`, columns along the last axis."""
 
 def linalg_gemm2(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     alpha: float = ..., axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """alpha · op(A) · op(B); op may transpose. `axis` holds the rows, the last axis the columns."""
+    """alpha · op(A) · op(B); op may transpose. Rows are along `axis`, columns along the last axis."""
 
 def linalg_inverse(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The inverse. Singular matrices are refused (see `potrf`)."""
+    """The inverse. Singular matrices raise an error (see `potrf`)."""
 
 def linalg_makediag(
     A: Symbol | None = ..., offset: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Matrices with this diagonal: (..., n) -> (..., n + |offset|, n + |offset|)."""
+    """Creates matrices with the given diagonal: (..., n) -> (..., n + |offset|, n + |offset|)."""
 
 def linalg_maketrian(
     A: Symbol | None = ..., offset: int = ..., lower: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Triangular matrices out of vectors: the inverse of extracttrian, zeros elsewhere."""
+    """Creates triangular matrices from vectors: the inverse of extracttrian, with zeros elsewhere."""
 
 def linalg_potrf(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -873,7 +873,7 @@ def linalg_potrf(
 def linalg_potri(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The inverse of a matrix out of its Cholesky factor (see `potrf`)."""
+    """The inverse of a matrix, computed from its Cholesky factor (see `potrf`)."""
 
 def linalg_slogdet(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -895,13 +895,14 @@ def linalg_trmm(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
     alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`); op may transpose."""
+    """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`), where op optionally transposes."""
 
 def linalg_trsm(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
     alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """X with op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`); op may transpose."""
+    """Solves op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`), where op optionally
+    transposes."""
 
 def log(data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Natural logarithm, element by element."""
@@ -940,7 +941,7 @@ def logical_not(
 def make_loss(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The data itself, as a loss: its gradient is one."""
+    """Returns the data unchanged, as a loss: its gradient is one."""
 
 def masked_log_softmax(
     data: Symbol | None = ..., mask: Symbol | None = ..., axis: int = ..., temperature: float | None = ...,
@@ -1024,7 +1025,7 @@ def multi_all_finite(
     *data: Symbol | Sequence[Symbol], num_arrays: int = ..., init_output: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """1 where no value of any array is infinite or NaN, else 0 -> (1,) float32."""
+    """Checks that all values of all arrays are finite: 1 if so, else 0 -> (1,) float32."""
 
 def multi_lars(
     lrs: Symbol | None = ..., weights_sum_sq: Symbol | None = ..., grads_sum_sq: Symbol | None = ...,
@@ -1095,7 +1096,7 @@ def norm(
     data: Symbol | None = ..., ord: int = ..., axis: int | Sequence[int] | None = ..., out_dtype: Any = ...,
     keepdims: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
+    """The sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
 
 def normal(
     loc: float = ..., scale: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
@@ -1107,7 +1108,7 @@ def one_hot(
     indices: Symbol | None = ..., depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """A new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
+    """One-hot encoding: a new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
 
 def ones_like(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1251,7 +1252,7 @@ def random_randint(
     low: int = ..., high: int = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random integers from low (included) to high (not included), int32 or int64."""
+    """Draws integers from low (inclusive) to high (exclusive), int32 or int64."""
 
 def random_uniform(
     low: float = ..., high: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
@@ -1263,7 +1264,7 @@ def ravel_multi_index(
     data: Symbol | None = ..., shape: int | Sequence[int] | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Positions in the flattened array out of coordinates. data: (dimensions, n) -> (n,), the same dtype."""
+    """Converts coordinates to indices of the flattened array. data: (dimensions, n) -> (n,), the same dtype."""
 
 def rcbrt(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1284,7 +1285,8 @@ def repeat(
     data: Symbol | None = ..., repeats: int = ..., axis: int | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Each element repeated, along an axis or in the flattened array; not at all: an array of shape (0,)."""
+    """Repeats each element, along an axis or in the flattened array; zero repeats result in an array of shape
+    (0,)."""
 
 def reset_arrays(
     *data: Symbol | Sequence[Symbol], num_arrays: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -1297,7 +1299,7 @@ def reshape_like(
     rhs_begin: int | None = ..., rhs_end: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """lhs in the shape of rhs; with ranges of axes, those of lhs take the dimensions of those of rhs."""
+    """Changes the shape of lhs to that of rhs; with ranges of axes, only replaces those of lhs by those of rhs."""
 
 def rint(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1340,7 +1342,7 @@ def sample_categorical(
     data: Symbol | None = ..., shape: int | Sequence[int] = ..., get_prob: bool = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random classes, drawn with the probabilities in the last axis."""
+    """Draws classes according to the probabilities in the last axis."""
 
 def sample_exponential(
     lam: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ..., name: str | None = ...,
@@ -1391,7 +1393,7 @@ def scatter_nd(
     data: Symbol | None = ..., indices: Symbol | None = ..., shape: int | Sequence[int] = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Zeros of this shape with the data written at indices (as in gather_nd)."""
+    """Writes the data at indices (as in gather_nd) of an array of zeros of the given shape."""
 
 def sgd_mom_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., mom: Symbol | None = ..., lr: float = ...,
@@ -1415,7 +1417,7 @@ def shape_array(
 def shuffle(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The rows (elements of the first axis) in random order."""
+    """Shuffles the rows (elements of the first axis)."""
 
 def sigmoid(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1470,7 +1472,7 @@ def smooth_l1(
     data: Symbol | None = ..., scalar: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Huber's loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
+    """The smooth L1 loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
 
 def softmax(
     data: Symbol | None = ..., length: Symbol | None = ..., axis: int = ..., temperature: float | None = ...,
@@ -1500,7 +1502,7 @@ def sort(
     data: Symbol | None = ..., axis: int | None = ..., is_ascend: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The values in order along an axis, or all of them with axis=None."""
+    """Sorts the values along an axis, or all of them with axis=None."""
 
 def space_to_depth(
     data: Symbol | None = ..., block_size: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -1522,7 +1524,7 @@ def squeeze(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Without the axes of size 1: the given ones, or all; at least one axis stays."""
+    """Removes axes of size 1: the given ones, or all; at least one axis is kept."""
 
 def stack(
     *data: Symbol | Sequence[Symbol], axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -1541,7 +1543,8 @@ def take(
     mode: Literal['clip', 'raise', 'wrap'] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Slices of `a` at positions along an axis: the axis is replaced by the shape of `indices` (any dtype)."""
+    """Takes slices of `a` at the given indices along an axis, which is replaced by the shape of `indices` (any
+    dtype)."""
 
 def tan(data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Tangent, element by element."""
@@ -1555,7 +1558,7 @@ def tile(
     data: Symbol | None = ..., reps: int | Sequence[int] = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The whole array repeated `reps` times along the axes; the shorter of shape and reps is filled with ones."""
+    """Repeats the whole array `reps` times along the axes; the shorter of shape and reps is padded with ones."""
 
 def topk(
     data: Symbol | None = ..., axis: int | None = ..., k: int = ...,
@@ -1568,7 +1571,7 @@ def transpose(
     data: Symbol | None = ..., axes: int | Sequence[int] = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The axes in another order, reversed by default."""
+    """Permutes the axes; reverses them by default."""
 
 def trunc(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1579,13 +1582,13 @@ def unravel_index(
     data: Symbol | None = ..., shape: int | Sequence[int] | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Coordinates out of positions in the flattened array. data: (...) -> (dimensions, ...), the same dtype."""
+    """Converts indices of the flattened array to coordinates. data: (...) -> (dimensions, ...), the same dtype."""
 
 def where(
     condition: Symbol | None = ..., x: Symbol | None = ..., y: Symbol | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """x where the condition is nonzero, y elsewhere."""
+    """Selects x where the condition is nonzero, y elsewhere."""
 
 def zeros_like(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,

@@ -27,7 +27,7 @@ def Embedding(
     dtype: Any = ..., sparse_grad: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Rows of a table: (...) -> (..., output_dim)."""
+    """Looks up rows of a table: (...) -> (..., output_dim)."""
 
 def FullyConnected(
     data: Symbol | None = ..., weight: Symbol | None = ..., bias: Symbol | None = ..., num_hidden: int = ...,
@@ -156,7 +156,7 @@ def clip(
     data: Symbol | None = ..., a_min: float = ..., a_max: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Values limited to [a_min, a_max]; NaN stays, and a value on a limit passes its gradient."""
+    """Clips the values to [a_min, a_max]; NaN is kept, and a value equal to a limit passes its gradient."""
 
 def concat(
     *data: Symbol | Sequence[Symbol], dim: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -272,7 +272,7 @@ def log_sigmoid(
 def make_loss(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The data itself, as a loss: its gradient is one."""
+    """Returns the data unchanged, as a loss: its gradient is one."""
 
 def mean(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
@@ -294,7 +294,7 @@ def norm(
     data: Symbol | None = ..., ord: int = ..., axis: int | Sequence[int] | None = ..., out_dtype: Any = ...,
     keepdims: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
+    """The sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
 
 def radians(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -378,7 +378,7 @@ def square(
 def stop_gradient(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The data itself; no gradient passes."""
+    """Returns the data unchanged, and blocks the gradient."""
 
 def sum(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
@@ -403,7 +403,7 @@ def where(
     condition: Symbol | None = ..., x: Symbol | None = ..., y: Symbol | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """x where the condition is nonzero, y elsewhere."""
+    """Selects x where the condition is nonzero, y elsewhere."""
 
 def zeros_like(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,

@@ -19,9 +19,9 @@ __all__ = ["_Symbol", "load", "load_json", *CREATORS]
 
 
 class _Symbol(Methods, Symbol):  # pyright: ignore[reportIncompatibleMethodOverride]  NumPy's signatures on purpose
-    """A symbol whose operators and methods are those of mx.np; `as_nd_ndarray` gives the classic one.
+    """A symbol whose operators and methods are those of mx.np; `as_nd_ndarray` returns the classic symbol.
 
-    A symbol of several outputs is indexed by output; one of a single output is sliced, as an array is.
+    Indexing selects an output if the symbol has several outputs, and slices like an array if it has only one.
     """
 
     __slots__ = ()
