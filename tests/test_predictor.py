@@ -59,12 +59,12 @@ def test_mistakes(model):
     _, symbol, params = model
     predictor = Predictor(symbol, params, {"data": (1, 3)})
     for call, message in ((lambda: predictor.forward(data=np.ones((2, 3))), r"shape \(1, 3\), got \(2, 3\)"),
-                          (lambda: predictor.set_input("x", 1), "no input x; there are data"),
+                          (lambda: predictor.set_input("x", 1), "unknown input x; known: data"),
                           (lambda: predictor.get_output(1), "no output 1"),
-                          (lambda: predictor.reshape({"x": (1,)}), "no input x"),
-                          (lambda: Predictor(symbol, {}, {}), "nothing tells the shape of"),
+                          (lambda: predictor.reshape({"x": (1,)}), "unknown input x"),
+                          (lambda: Predictor(symbol, {}, {}), "the shape of data, .*is not known"),
                           (lambda: Predictor(symbol, 3, {}), "parameters must be"),
-                          (lambda: Predictor(symbol, params, {"data": (1, 3)}, outputs=["no"]), "no output no")):
+                          (lambda: Predictor(symbol, params, {"data": (1, 3)}, outputs=["no"]), "unknown output no")):
         with pytest.raises(mx.MXNetError, match=message):
             call()
 

@@ -109,8 +109,9 @@ def test_a_job_that_was_not_joined(monkeypatch):
 
 
 @pytest.mark.parametrize("arguments,words", [
-    ((5, 2), "given together"), ((5, 2, 2), "from 0 to 1, got 2"), ((5, 0, 0), "got 0 of 0"), ((-1, 1, 0), "0 or more"),
-    ((5, 1, 0, True, -3), "0 or more"), ((5, 1, 0, True, 0, "rollover"), "'keep', 'pad' or 'drop', got 'rollover'")])
+    ((5, 2), "passed together"), ((5, 2, 2), "from 0 to 1, got 2"), ((5, 0, 0), "got 0 of 0"),
+    ((-1, 1, 0), "0 or more"), ((5, 1, 0, True, -3), "0 or more"),
+    ((5, 1, 0, True, 0, "rollover"), "'keep', 'pad' or 'drop', got 'rollover'")])
 def test_bad_arguments(arguments, words):
     with pytest.raises(ValueError, match=words):
         data.DistributedSampler(*arguments)

@@ -130,9 +130,9 @@ def test_async_errors(threaded):
 
 
 @pytest.mark.parametrize("const, mutate, message", [
-    ("xx", "", r"job: variable <Var x> stands 2 times in const_vars"),
-    ("", "yxyy", r"job: variable <Var y> stands 3 times in mutate_vars"),
-    ("xy", "y", r"job: variable <Var y> stands in const_vars and in mutate_vars"),
+    ("xx", "", r"job: variable <Var x> occurs 2 times in const_vars"),
+    ("", "yxyy", r"job: variable <Var y> occurs 3 times in mutate_vars"),
+    ("xy", "y", r"job: variable <Var y> occurs in const_vars and in mutate_vars"),
 ])
 def test_duplicates_are_refused(eng, const, mutate, message):
     var = {name: eng.new_variable(name) for name in "xy"}
@@ -305,7 +305,7 @@ def test_waits_for_itself_are_refused(eng):
         eng.wait_for_var(y)
 
     for function, message in [
-            (lambda run_ctx: eng.wait_for_var(x), "waits for <Var x>, which it is itself to mutate"),
+            (lambda run_ctx: eng.wait_for_var(x), "waits for <Var x>, which it mutates itself"),
             (lambda run_ctx: eng.wait_for_all(), "wait_for_all inside job would wait for itself"),
             (lambda run_ctx: eng.stop(), "stop inside job would wait for itself"),
             (lambda run_ctx: eng.push_sync(nothing, (x,)), "job waits for nothing, which waits for job"),

@@ -171,7 +171,7 @@ def test_host_operators_run_call_by_call():
 
 def test_wrong_arguments():
     op = _net()
-    with pytest.raises(MXNetError, match="takes 6 arrays"):
+    with pytest.raises(MXNetError, match="expects 6 arrays"):
         op(mx.nd.ones((1,)))
     with pytest.raises(TypeError, match="must be an NDArray"):
         op(*_arrays()[:-1], 3)
@@ -197,7 +197,7 @@ def test_out_has_as_many_arrays_as_results():
     out, total = mx.nd.zeros((4, 2)), mx.nd.zeros((1,))
     assert net(*arrays, out=[out, total])[0] is out
     np.testing.assert_allclose(total.asscalar(), (out.asnumpy() ** 2).sum(), rtol=1e-5)
-    with pytest.raises(MXNetError, match="out has 1 arrays, 2 are needed"):
+    with pytest.raises(MXNetError, match="out has 1 arrays, expected 2"):
         net(*arrays, out=out)
 
 

@@ -95,7 +95,7 @@ def test_parameters_and_shapes_that_mxnet_refuses(name, shapes, params, message)
 ])
 def test_inputs_that_the_parameters_do_not_ask_for(name, shapes, params):
     """A bias beside no_bias, lengths without use_sequence_length: refused, not ignored."""
-    with pytest.raises(MXNetError, match="takes [12] inputs"):
+    with pytest.raises(MXNetError, match="expects [12] inputs"):
         getattr(mx.nd, name)(*map(mx.nd.ones, shapes), **params)
     names = registry.get(name).input_names[:len(shapes)]
     with pytest.raises(MXNetError, match="has no input"):

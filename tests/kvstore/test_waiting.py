@@ -79,7 +79,7 @@ def test_a_gathering_waits_for_the_others_in_one_go(job, begin):
 
 def test_a_gathering_ends_at_its_deadline(job):
     _, first, _ = job
-    with pytest.raises(mx.MXNetError, match="did not come to 'x' within 0.2 s"):
+    with pytest.raises(mx.MXNetError, match="did not reach 'x' within 0.2 s"):
         first.gather("x", [], 0.2)
     assert first.seconds and max(first.seconds) <= 0.2
 

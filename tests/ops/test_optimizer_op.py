@@ -106,9 +106,9 @@ def test_many_at_once_are_the_single_ones(mixed):
 
 def test_wrong_numbers_of_arrays_and_rates():
     arrays = mx.nd.ones(2), mx.nd.ones(2)
-    with pytest.raises(MXNetError, match="num_weights=2 asks for 4 arrays"):
+    with pytest.raises(MXNetError, match="num_weights=2 requires 4 arrays"):
         mx.nd.multi_sgd_update(*arrays, lrs=(0.1, 0.1), wds=(0, 0), num_weights=2)
-    with pytest.raises(MXNetError, match="num_weights=1 asks for 3 arrays"):  # it does not follow from the arrays
+    with pytest.raises(MXNetError, match="num_weights=1 requires 3 arrays"):  # it does not follow from the arrays
         mx.nd.multi_sgd_mom_update(*arrays, lrs=(0.1, 0.1), wds=(0, 0))
     symbol = mx.sym.multi_sgd_update(mx.sym.var("w"), lrs=(0.1,), wds=(0,), name="m")
     assert symbol.list_arguments() == ["w", "m_grad_0"]

@@ -48,7 +48,7 @@ def test_the_default_steps(tmp_path):
                           (stream.getvalue(), "application/x-npy")):
         assert json.loads(handler.transform(content, kind, "application/json")[0]) == [[2, 2], [2, 2]]
     for content, kind in ((b"[[1], [1, 2]]", "application/json"), (b"a", "text/csv"), (b"", "application/x-npy")):
-        with pytest.raises(ValueError, match="no array"):
+        with pytest.raises(ValueError, match="not an array"):
             handler.transform(content, kind, "application/json")
 
 

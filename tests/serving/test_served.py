@@ -107,7 +107,7 @@ def test_models_that_are_none(saved, tmp_path):
         Served(str(tmp_path / "nothing"))
     with pytest.raises(MXNetError, match="no such model"):
         Served(f"{saved[0]}:99")
-    with pytest.raises(MXNetError, match="no input image"):
+    with pytest.raises(MXNetError, match="unknown input image"):
         Served(saved[0], shapes={"image": (1, 4)})
     (tmp_path / "empty.py").write_text("")
     with pytest.raises(MXNetError, match="no class Model"):
@@ -125,7 +125,7 @@ def test_versions_are_numbered_folders(saved, tmp_path):
                                                        ("10", str(tmp_path / "10"))]
     assert versions_of(saved[0]) == {"": saved[0]}
     (tmp_path / "9" / "more.py").write_text("")
-    with pytest.raises(MXNetError, match=r"one \.py file at most, it has model\.py, more\.py"):
+    with pytest.raises(MXNetError, match=r"only one \.py file, it contains model\.py, more\.py"):
         versions_of(str(tmp_path))
 
 

@@ -30,7 +30,7 @@ import jax
 try:
     jax.devices("tpu")
 except RuntimeError as error:
-    print("no TPU; libtpu compiles" in str(error), "libtpu.so" in str(error))
+    print("no TPU; libtpu is only used to compile" in str(error), "libtpu.so" in str(error))
 """
     for arguments, told in ([], "True False"), (["perhaps"], "False True"):
         done = _asked(code, tmp_path, arguments)

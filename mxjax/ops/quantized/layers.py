@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -150,6 +150,53 @@ def _of_bytes(stride: tuple, dilate: tuple, pad: tuple, groups: int, numbers: tu
     return jax.jit(function)
 
 
+class _Integers(NamedTuple):
+    """Convolutions of 8-bit integers in int32.
+
+    numbers: JAX's description of the layouts; stride, dilate, pad: for each spatial axis; groups: their number.
+    """
+
+    numbers: tuple[str, str, str]
+    stride: tuple[int, ...]
+    dilate: tuple[int, ...]
+    pad: tuple[int, ...]
+    groups: int
+
+    @property
+    def axes(self) -> list[int]:
+        """The spatial axes of the data."""
+        return [axis for axis, name in enumerate(self.numbers[0]) if name not in "NC"]
+
+    def native(self, data: Array, weight: Array, around: tuple[int, ...] | None = None) -> Array:
+        """Convolves integers as XLA does; around: another padding."""
+        return lax.conv_general_dilated(
+            *_same(data, weight), self.stride, [(p, p) for p in (self.pad if around is None else around)],
+            rhs_dilation=self.dilate, dimension_numbers=self.numbers, feature_group_count=self.groups,
+            preferred_element_type=jnp.int32)
+
+    def of_bytes(self, data: Array, weight: Array) -> Array:
+        """Convolves int8, uint8 data as well."""
+        if data.dtype == weight.dtype:
+            return self.native(data, weight)
+        edges = [(0, 0, 0)] * data.ndim
+        for axis, count in zip(self.axes, self.pad, strict=True):
+            edges[axis] = (count, count, 0)
+        padded = lax.pad(_signed(data), jnp.int8(-128), edges)  # what zero is as int8
+        sums = weight.sum(tuple([i for i, name in enumerate(self.numbers[1]) if name != "O"]), dtype=jnp.int32)
+        channel = self.numbers[0].index("C")
+        return self.native(padded, weight, (0,) * len(self.pad)) + 128 * jnp.expand_dims(sums, [
+            axis for axis in range(data.ndim) if axis != channel])
+
+    def as_product(self, data: Array, weight: Array) -> Array:
+        """Convolves windows of one place, without padding and groups."""
+        index = [slice(None)] * data.ndim
+        for axis, count in zip(self.axes, self.stride, strict=True):
+            index[axis] = slice(None, None, count)
+        channel = self.numbers[0].index("C")
+        rows = jnp.moveaxis(data[tuple(index)], channel, -1)
+        return jnp.moveaxis(_product(rows, weight.reshape(len(weight), -1)), -1, channel)
+
+
 @register("_contrib_quantized_conv", **_OUTPUTS, inputs=_layer_inputs, infer_type=_layer_types("quantized_conv"),
           infer_shape=filled(weight=_weight_shape, bias=lambda p, x: (p["num_filter"],),
                              **dict.fromkeys(_RANGES, _one)), FPartialShape=ranged(_convolved, _grouped))
@@ -167,50 +214,23 @@ def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_da
     _check_spatial("quantized_conv", data.shape, kernel)
     numbers = dimension_numbers(dims, layout)
 
-    around, step = _per_axis("pad", pad, dims, 0), _per_axis("stride", stride, dims, 1)
-    places = [axis for axis, name in enumerate(numbers[0]) if name not in "NC"]
-    channel = numbers[0].index("C")
-
-    def integers(data: Array, weight: Array, around: tuple[int, ...]) -> Array:
-        return lax.conv_general_dilated(
-            data, weight, step, [(p, p) for p in around], rhs_dilation=_per_axis("dilate", dilate, dims, 1),
-            dimension_numbers=numbers, feature_group_count=num_group, preferred_element_type=jnp.int32)
-
-    def native(data: Array, weight: Array) -> Array:
-        return integers(*_same(data, weight), around)
-
-    def of_bytes(data: Array, weight: Array) -> Array:
-        if data.dtype == weight.dtype:
-            return native(data, weight)
-        edges = [(0, 0, 0)] * data.ndim
-        for axis, count in zip(places, around, strict=True):
-            edges[axis] = (count, count, 0)
-        padded = lax.pad(_signed(data), jnp.int8(-128), edges)  # what zero is as int8
-        sums = weight.sum(tuple([i for i, name in enumerate(numbers[1]) if name != "O"]), dtype=jnp.int32)
-        return integers(padded, weight, (0,) * dims) + 128 * jnp.expand_dims(sums, [
-            axis for axis in range(data.ndim) if axis != channel])
-
-    def on_gpu(data: Array, weight: Array) -> Array:
-        if num_group > 1 or max(kernel) > 1 or any(around):
-            return floats(data, weight)  # of 8-bit integers cuDNN convolves, results are floats
-        index = [slice(None)] * data.ndim
-        for axis, count in zip(places, step, strict=True):
-            index[axis] = slice(None, None, count)
-        rows = jnp.moveaxis(data[tuple(index)], channel, -1)
-        return jnp.moveaxis(_product(rows, weight.reshape(len(weight), -1)), -1, channel)
+    steps = _Integers(numbers, _per_axis("stride", stride, dims, 1), _per_axis("dilate", dilate, dims, 1),
+                      _per_axis("pad", pad, dims, 0), num_group)
 
     def floats(data: Array, weight: Array) -> Array:
-        return _in_floats(data, weight, (numbers[0].index("C"), numbers[1].index("I")), native, kernel=kernel,
-                          stride=stride, dilate=dilate, pad=pad, num_filter=num_filter, num_group=num_group,
-                          layout=layout)
+        return _in_floats(data, weight, (numbers[0].index("C"), numbers[1].index("I")), steps.native,
+                          kernel=kernel, stride=stride, dilate=dilate, pad=pad, num_filter=num_filter,
+                          num_group=num_group, layout=layout)
 
     def library(data: Array, weight: Array) -> Array:
-        steps = _checked(data, weight, None, kernel, stride, dilate, pad, num_filter, num_group, layout)
-        if not _multiplied_as_bytes(data, weight, kernel, *steps[1:]):
+        checked = _checked(data, weight, None, kernel, stride, dilate, pad, num_filter, num_group, layout)
+        if not _multiplied_as_bytes(data, weight, kernel, *checked[1:]):
             return floats(data, weight)
-        return _of_bytes(*steps, num_group, numbers)(data, weight)
+        return _of_bytes(*checked, num_group, numbers)(data, weight)
 
-    out = by_device(data, weight, cpu=floats, onednn=library, cuda=on_gpu, rocm=floats, default=of_bytes)
+    # of 8-bit integers cuDNN's convolutions have floats as results; a product is cuBLAS's
+    on_gpu = floats if num_group > 1 or max(kernel) > 1 or any(steps.pad) else steps.as_product
+    out = by_device(data, weight, cpu=floats, onednn=library, cuda=on_gpu, rocm=floats, default=steps.of_bytes)
     edge = _product_range(data, a)
     if not no_bias:
         bias = _bias(a)
