@@ -74,10 +74,10 @@ def storage(stype: str) -> Storage:
     if stype not in storages:
         for load in of_storages:
             load()
-    found = storages.get(stype)
-    if found is None:
+    value = storages.get(stype)
+    if value is None:
         raise MXNetError(f"unknown storage type {stype!r}; known: {', '.join(storages)}")
-    return found
+    return value
 
 
 def wrap(value: jax.Array | np.ndarray | Promise, ctx: Context, kind: type[Handle] | None = None) -> Any:

@@ -68,14 +68,14 @@ def walk_back(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, cre
             walk(pulls(nodes, totals, retain, create_graph, store), totals)
         return None
     wanted = {v._entry[0] for v in variables if v._entry}
-    found: dict[tuple[Node, int], Any] = {}
+    result: dict[tuple[Node, int], Any] = {}
 
     def keep(node: Node, slots: list[Any]) -> None:
-        found.update({(node, i): slot for i, slot in enumerate(slots)})
+        result.update({(node, i): slot for i, slot in enumerate(slots)})
     for entry in totals:
         totals[entry] = resolved(entry, totals)
     walk(pulls(nodes, totals, retain, create_graph, keep, wanted), totals)
-    return [found.get(v._entry) if v._entry else None for v in variables]
+    return [result.get(v._entry) if v._entry else None for v in variables]
 
 
 def _fitting(given: Any, head: Any) -> Any:
@@ -109,13 +109,13 @@ _by_sequence = attrgetter("sequence")
 
 def _reachable(roots: Iterable[tuple[Node, int]]) -> list[Node]:
     """All nodes behind the roots, latest first: an order in which every node follows its users."""
-    found = {}
+    result = {}
     for node, _ in roots:
-        found[node] = None
-    stack = list(found)
+        result[node] = None
+    stack = list(result)
     while stack:
         for parent in stack.pop().parents:
-            if parent is not None and parent[0] not in found:
-                found[parent[0]] = None
+            if parent is not None and parent[0] not in result:
+                result[parent[0]] = None
                 stack.append(parent[0])
-    return sorted(found, key=_by_sequence, reverse=True)
+    return sorted(result, key=_by_sequence, reverse=True)

@@ -33,9 +33,9 @@ prepared: dict[Hashable, CachedCall] = Bounded(1 << 14)
 def kernel_of(name: str, **params: object) -> Kernel:
     """Returns the kernel of an operator with these parameters, and defaults for the others, on all its inputs."""
     key = (name, *params.items()) if params else name
-    found = prepared.get(key)
-    if found is None:
+    value = prepared.get(key)
+    if value is None:
         op = registry.get(name)
         given = {"scalar": 1.0, **params} if "scalar" in op.params else params
-        found = prepared[key] = CachedCall(prepare(op, op.parse(given), len(op.input_names), False))
-    return found.kernel
+        value = prepared[key] = CachedCall(prepare(op, op.parse(given), len(op.input_names), False))
+    return value.kernel

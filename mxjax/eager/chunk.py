@@ -292,8 +292,8 @@ def transformation() -> Any:
         from jax.extend.core import get_opaque_trace_state  # late: it takes a while to import
         with jax.ensure_compile_time_eval():
             _trace_states.extend((get_opaque_trace_state, get_opaque_trace_state(convention="mxjax")))
-    found = _trace_states[0](convention="mxjax")
-    return None if found == _trace_states[1] else found
+    result = _trace_states[0](convention="mxjax")
+    return None if result == _trace_states[1] else result
 
 
 _trace_states: list[Any] = []  # JAX's function, and the state outside of all transformations

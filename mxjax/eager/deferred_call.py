@@ -114,11 +114,11 @@ class DeferredCall(list):
         if self.saved is None:
             self.forward()
         heads = [h.get() if isinstance(h, Promise) else h for h in heads]
-        found: list[Any] = [None] * len(self)
+        results: list[Any] = [None] * len(self)
         grads = self.derivative.pull(self.saved, heads, outs, self.wide)
         for place, grad in zip(self.derivative.places, grads, strict=True):
-            found[place] = grad
-        return found
+            results[place] = grad
+        return results
 
 
 def may_wait(value: Promise) -> bool:

@@ -47,12 +47,12 @@ def ones(node: Node, index: int) -> Any:
     """Returns a shared buffer of ones for an output of a node."""
     (shape, dtype), ctx = node.outs[index], node.ctx or current_context()
     key = shape, dtype, ctx.device_typeid, ctx.device_id
-    found = _ones_known.get(key)
-    if found is None:
-        found = put(np.ones(shape, dtype), ctx)
-        if found.size <= 1 << 18 and not isinstance(found, Tracer):
-            _ones_known[key] = found
-    return found
+    cached = _ones_known.get(key)
+    if cached is None:
+        cached = put(np.ones(shape, dtype), ctx)
+        if cached.size <= 1 << 18 and not isinstance(cached, Tracer):
+            _ones_known[key] = cached
+    return cached
 
 
 # -------------------------------------------------------------------- gradients of variables

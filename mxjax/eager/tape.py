@@ -90,15 +90,15 @@ def entries(arrays: Sequence[Any]) -> list[Any]:
 
     An array with grad_req "null" loses its gradient (in MXNet during the backward pass).
     """
-    found = []
+    results = []
     for array in arrays:
         entry = array._entry
         if entry is None:
             array._grad = None
         elif not entry[0].alive:
             entry = None
-        found.append(entry)
-    return found
+        results.append(entry)
+    return results
 
 
 def record(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], results: Sequence[Any]) -> None:

@@ -108,17 +108,17 @@ def _pull_recorded(parents: Sequence[Any], args: Sequence[Any], ctx: Context, ke
             fixed.append(arg)
     layout = tuple(f if f is None or isinstance(f, ShapeOnly) else ... for f in fixed)
     extras = tuple(f for f in fixed if f is not None and not isinstance(f, ShapeOnly))
-    found = _layouts.get((kernel, layout))
-    if found is None:
+    cached = _layouts.get((kernel, layout))
+    if cached is None:
         count = len(arrays)
 
         def fn(*args: object) -> tuple:
             values, others = iter(args[:count]), iter(args[count + len(given):])
             full = [next(values) if f is None else next(others) if f is ... else f for f in layout]
             return kernel.fn(*full, *args[count:count + len(given)])
-        found = _layouts[kernel, layout] = Kernel(kernel.name, fn, count + len(given), kernel.num_outputs,
-                                                  wide=kernel.wide, eager=kernel.eager)
-    result = invoke(found, arrays + given, extras)
+        cached = _layouts[kernel, layout] = Kernel(kernel.name, fn, count + len(given), kernel.num_outputs,
+                                                   wide=kernel.wide, eager=kernel.eager)
+    result = invoke(cached, arrays + given, extras)
     return result if isinstance(result, list) else [result]
 
 

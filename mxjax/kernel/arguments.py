@@ -88,13 +88,13 @@ def with_numbers_there(args: Sequence[Any]) -> Sequence[Any]:
             key = device, wide, number.dtype, number.shape, number.tobytes()
         else:
             continue
-        found = _there.get(key)
-        if found is None:
+        value = _there.get(key)
+        if value is None:
             if key not in _once:
                 _once[key] = True
                 continue
-            found = _there[key] = jax.device_put(number, None if device == default_device() else device)
-        there[i] = found
+            value = _there[key] = jax.device_put(number, None if device == default_device() else device)
+        there[i] = value
     return tuple(there)
 
 

@@ -328,10 +328,10 @@ class Reordered(Compiled):
 
 def _in_order(by_numpy: ByNumpy, order: Sequence[int], args: Sequence[Any]) -> Any:
     """A function's own form for NumPy with its results in another order."""
-    found = by_numpy(args)
-    if found is None:
+    result = by_numpy(args)
+    if result is None:
         return None
-    function, cost = found
+    function, cost = result
     return (lambda *arrays: operator.itemgetter(*order)(function(*arrays))), cost
 
 

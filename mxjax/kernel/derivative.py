@@ -103,8 +103,8 @@ class Derivative:
 
     def residuals(self, mirror: bool) -> Compiled:
         """Returns the compiled forward pass of a graph: (outputs, further results, `Residuals`)."""
-        found = self._forwards.get(mirror)
-        if found is None:
+        value = self._forwards.get(mirror)
+        if value is None:
             def forward(*args: object) -> tuple:
                 if interpreting():
                     results, pull = self.kernel.pullback(args, self._wanted, once=False)
@@ -112,8 +112,8 @@ class Derivative:
                     return list(results[:count]), list(results[count:]), PullByNumpy(pull)
                 outputs, pull, others = self._differentiated(args, mirror)
                 return outputs, others, Residuals.of(pull, args)
-            found = self._forwards[mirror] = Compiled(forward, parts=self.by_parts, trains=True)
-        return found
+            value = self._forwards[mirror] = Compiled(forward, parts=self.by_parts, trains=True)
+        return value
 
     def _differentiated(self, args: Sequence[Any], mirror: bool) -> tuple[Sequence[Any], Any, Sequence[Any]]:
         """Returns outputs, JAX's pull, and the results that have no gradients (new auxiliary states)."""
@@ -136,10 +136,10 @@ class Derivative:
 
 def derivative_of(kernel: Kernel, wanted: tuple[bool, ...]) -> Derivative:
     """Returns the derivative of a kernel's calls with respect to these arguments; the kernel caches it."""
-    found = kernel.derivatives.get(wanted)
-    if found is None:
-        found = kernel.derivatives[wanted] = Derivative(kernel, wanted)
-    return found
+    cached = kernel.derivatives.get(wanted)
+    if cached is None:
+        cached = kernel.derivatives[wanted] = Derivative(kernel, wanted)
+    return cached
 
 
 class PullByNumpy:

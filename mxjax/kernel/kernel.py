@@ -165,29 +165,29 @@ class Kernel:
 
     def numbers(self, extras: Sequence[Any]) -> dict[str, Any]:
         """Returns the dynamic parameters from the result of `extras`."""
-        found = {}
+        result = {}
         if self.packed:
             numbers, extras = iter(extras[0].tolist()), extras[1:]
             for name, length in self.packed:
-                found[name] = tuple([next(numbers) for _ in range(length)]) if length else next(numbers)
-        return {**found, **dict(zip(self.dynamic, extras, strict=False))}
+                result[name] = tuple([next(numbers) for _ in range(length)]) if length else next(numbers)
+        return {**result, **dict(zip(self.dynamic, extras, strict=False))}
 
     def donating(self, positions: tuple[int, ...]) -> Compiled | Eager:
         """Returns the compiled function that may reuse the memory of the arguments at these positions."""
-        found = self.donors.get(positions)
-        if found is None:
+        cached = self.donors.get(positions)
+        if cached is None:
             own = [place for place in positions if place not in self.mutated]  # the outputs' own, one by one
             places = [*own, *self.mutated] if len(own) == self.num_outputs else []
             order = sorted(range(len(places)), key=places.__getitem__)
             options = {"donate_argnums": positions, "patient": True, **self.options}
             if self.eager:
-                found = self.jitted
+                cached = self.jitted
             elif order == sorted(order):
-                found = Compiled(self.fn, **options)
+                cached = Compiled(self.fn, **options)
             else:
-                found = Reordered(self.fn, order, **options)
-            self.donors[positions] = found
-        return found
+                cached = Reordered(self.fn, order, **options)
+            self.donors[positions] = cached
+        return cached
 
     def begin(self, args: Sequence[Any], wide: bool, program: Compiled | None = None) -> Var:
         """Starts to compile a program (by default that of a call) for arguments, or for shapes and
@@ -214,21 +214,21 @@ class Kernel:
         if self.like is not None:
             return tuple([(args[i].shape, np.dtype(args[i].dtype)) for i in self.like])
         key = tuple((a.shape, a.dtype) if hasattr(a, "shape") else type(a) for a in args)
-        found = self._specs.get(key)
-        if found is None and part:
-            found = self._specs_by_rules(args)
-            if found is not None:
-                self._specs[key] = found
-        if found is None:
+        cached = self._specs.get(key)
+        if cached is None and part:
+            cached = self._specs_by_rules(args)
+            if cached is not None:
+                self._specs[key] = cached
+        if cached is None:
             structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
             wide = self.wide or any(is_wide(s.dtype) for s in structs if hasattr(s, "dtype"))
             try:
                 with jax.enable_x64(wide):
                     if part and not self.eager:
-                        found = self.jitted.interpreter.sizes.specs(structs)
-                        if found is not None:
-                            self._specs[key] = found
-                            return found
+                        cached = self.jitted.interpreter.sizes.specs(structs)
+                        if cached is not None:
+                            self._specs[key] = cached
+                            return cached
                     if self.eager:
                         result = jax.eval_shape(self.fn, *structs)
                     elif part:  # traced as programs are, mostly
@@ -238,8 +238,8 @@ class Kernel:
                         result = self.jitted.eval_shape(*structs)
             except (MXNetError, *USER_MISTAKES) as error:
                 raise _named(self, args, error) from None
-            found = self._specs[key] = tuple((r.shape, np.dtype(r.dtype)) for r in result)
-        return found
+            cached = self._specs[key] = tuple((r.shape, np.dtype(r.dtype)) for r in result)
+        return cached
 
     def _specs_by_rules(self, args: Sequence[Any]) -> tuple[Spec, ...] | None:
         """Returns the same by the rules of the operator, without a trace; None where they do not tell all."""
@@ -271,10 +271,10 @@ class Kernel:
             heads: for each output, whether a head gradient is passed (the others are zero).
         """
         key = (wanted, heads)
-        found = self._vjps.get(key)
-        if found is None:
-            found = self._vjps[key] = self._make_vjp(wanted, heads)
-        return found
+        cached = self._vjps.get(key)
+        if cached is None:
+            cached = self._vjps[key] = self._make_vjp(wanted, heads)
+        return cached
 
     def _make_vjp(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> Kernel:
         positions = [i for i, w in enumerate(wanted) if w]
@@ -363,15 +363,15 @@ class Kernel:
         if reads is not None:
             return (*reads, *(True,) * (len(args) - len(reads)))
         key = (wanted, heads, tuple((a.shape, a.dtype) if hasattr(a, "shape") else type(a) for a in args))
-        found = self._needs.get(key)
-        if found is None:
+        cached = self._needs.get(key)
+        if cached is None:
             structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
             with jax.enable_x64(self.wide or any(is_wide(s.dtype) for s in structs if hasattr(s, "dtype"))):
-                found = self._live(structs, wanted, heads)
+                cached = self._live(structs, wanted, heads)
             if self.form is not None:  # it takes all parameters apart
-                found = (*found[:self.num_arrays], *(True,) * (len(args) - self.num_arrays))
-            self._needs[key] = found
-        return found
+                cached = (*cached[:self.num_arrays], *(True,) * (len(args) - self.num_arrays))
+            self._needs[key] = cached
+        return cached
 
     def _live(self, structs: Sequence[Any], wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> tuple[bool, ...]:
         """Returns which of these arguments a backward pass reads."""

@@ -28,7 +28,7 @@ _absent: dict[tuple, ShapeOnly] = Bounded(4096)
 
 def shape_only(shape: tuple[int, ...], dtype: np.dtype) -> ShapeOnly:
     """Returns the `ShapeOnly` of this shape and dtype."""
-    found = _absent.get((shape, dtype))
-    if found is None:
-        found = _absent.setdefault((shape, dtype), ShapeOnly(shape, dtype))
-    return found
+    value = _absent.get((shape, dtype))
+    if value is None:
+        value = _absent.setdefault((shape, dtype), ShapeOnly(shape, dtype))
+    return value

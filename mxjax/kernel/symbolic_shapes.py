@@ -83,10 +83,10 @@ class SymbolicTrace:
         def number(size: Any) -> Any:
             if not hasattr(size, "_evaluate"):
                 return size
-            found = known.get(id(size))
-            if found is None:
-                found = known[id(size)] = int(size._evaluate(values))
-            return found
+            cached = known.get(id(size))
+            if cached is None:
+                cached = known[id(size)] = int(size._evaluate(values))
+            return cached
         return None if values is None else number
 
     def at(self, sizes: Sequence[int]) -> tuple[ByLeaves, Cost] | None:
@@ -94,8 +94,8 @@ class SymbolicTrace:
         number = self._number(sizes)
         if number is None:
             return None
-        found = by_numpy(self.closed, _rules(), number)
-        return None if found is None else (found, cost_of(self.closed, number))
+        result = by_numpy(self.closed, _rules(), number)
+        return None if result is None else (result, cost_of(self.closed, number))
 
 
 class _Calls:
@@ -169,8 +169,8 @@ class SymbolicTraces:
         calls = self._calls.get(_kind(args)) if self._calls else None
         if calls is None or calls.form is None:
             return None
-        found = calls.form.at(_sizes(args))
-        return None if found is None else Interpreted(found[0], calls.tree, found[1])
+        result = calls.form.at(_sizes(args))
+        return None if result is None else Interpreted(result[0], calls.tree, result[1])
 
     def trace(self, args: Sequence[Any], kind: str) -> Interpreted | None:
         """Returns the NumPy function by a trace for these sizes; None if an operation has no NumPy form.
@@ -180,11 +180,11 @@ class SymbolicTraces:
         with traced_for(kind):
             closed, shapes = jax.make_jaxpr(self.function, return_shape=True)(*args)
         closed, tree = with_quotients(closed, on_cpu=True), jax.tree.structure(shapes)
-        found = by_numpy(closed, _rules())
-        if found is None:
+        result = by_numpy(closed, _rules())
+        if result is None:
             return None
-        self.learn(args, found, tree, kind)
-        return Interpreted(found, tree, cost_of(closed, as_it_is))
+        self.learn(args, result, tree, kind)
+        return Interpreted(result, tree, cost_of(closed, as_it_is))
 
     def clear(self) -> None:
         """Clears all traces."""
@@ -203,8 +203,8 @@ class SymbolicTraces:
         if self._symbols and calls is not None and self._is_time(calls):
             with contextlib.suppress(Exception), _collected():
                 form = self._traced(args, list(calls.seen), kind)
-                found = None if form is None else form.at(_sizes(args))
-                if found is not None and _same(found[0], function, args):
+                result = None if form is None else form.at(_sizes(args))
+                if result is not None and _same(result[0], function, args):
                     calls.form, calls.tree = form, tree
 
     def _traced(self, args: Sequence[Any], seen: list[tuple[int, ...]], kind: str | None) -> SymbolicTrace | None:
@@ -264,8 +264,8 @@ def _sizes(args: Sequence[Any]) -> tuple[int, ...]:
 def _same(one: ByLeaves, other: ByLeaves, args: Sequence[Any]) -> bool:
     """Returns whether both give the same numbers, the last bits aside."""
     leaves = jax.tree.leaves(args)
-    found, expected = one(leaves), other(leaves)
-    return found is not None and expected is not None and all([
+    result, expected = one(leaves), other(leaves)
+    return result is not None and expected is not None and all([
         f.shape == e.shape and f.dtype == e.dtype and (
             f.tobytes() == e.tobytes() or np.allclose(f, e, 1e-5, 1e-5, equal_nan=True))
-        for f, e in zip(found, expected, strict=True)])
+        for f, e in zip(result, expected, strict=True)])

@@ -104,14 +104,14 @@ class XlaBackend:
             1 uses the options for GPUs. None: only for tracing. Determining XLA's options costs one
             compilation.
         """
-        found = self._forms.get((kind, level))
-        if found is None:
+        cached = self._forms.get((kind, level))
+        if cached is None:
             if kind not in self._rewritten:
                 self._rewritten[kind] = rewritten(self.function, *self._passes(kind), kind=kind)
             options = {} if level is None else (_ON_GPUS if level else {}) if kind is None else _options()[level]
             given: dict[str, Any] = {**self._options, **({"compiler_options": options} if options else {})}
-            found = self._forms[kind, level] = jax.jit(self._rewritten[kind], **given)
-        return found
+            cached = self._forms[kind, level] = jax.jit(self._rewritten[kind], **given)
+        return cached
 
     def owns(self, call: Callable) -> bool:
         """Returns whether an executable is one of the jitted functions itself."""
@@ -144,25 +144,26 @@ class XlaBackend:
             MXNetError: the results do not fit in the device's memory.
         """
         device = located(args)[1]
-        found = survey(traced.jaxpr.jaxpr)
-        large = in_no_file(refuse_program, found.called)(traced, found, device)
+        counts = survey(traced.jaxpr.jaxpr)
+        large = in_no_file(refuse_program, counts.called)(traced, counts, device)
         if small:
             level = self.level(traced, args)
         elif kind is None:
             level = int(bool(options_on(device.platform)))
         else:
-            loops = found.arranged <= _SOME and found.readers <= _READERS and not self._rewrites(traced.jaxpr.in_avals)
-            level = int(loops or found.convolved > _CONVOLVED * found.curved)
+            loops = counts.arranged <= _SOME and counts.readers <= _READERS and \
+                not self._rewrites(traced.jaxpr.in_avals)
+            level = int(loops or counts.convolved > _CONVOLVED * counts.curved)
         form = self.form(kind, level)
-        plain = call = in_no_file(form, found.called)
+        plain = call = in_no_file(form, counts.called)
         if kind == "onednn" and self._keeps and not large:
-            call = self._split(traced, args, call, level, found.called)
+            call = self._split(traced, args, call, level, counts.called)
         call = self._with_own_layouts(traced, args, kind) or call
 
         def ahead() -> Callable[[], object]:
-            return in_no_file(form.lower(*args).compile, found.called)
-        return Compilation(call, _PROGRAM + _OPERATION * found.operations, not (large and kind is not None),
-                           found.operations, found.operations > _MANY_OPERATIONS, ahead if call is plain else None)
+            return in_no_file(form.lower(*args).compile, counts.called)
+        return Compilation(call, _PROGRAM + _OPERATION * counts.operations, not (large and kind is not None),
+                           counts.operations, counts.operations > _MANY_OPERATIONS, ahead if call is plain else None)
 
     def leave(self) -> tuple:
         """Resets the backend in a forked child; returns objects that must not be deleted there."""
