@@ -14,12 +14,14 @@ from typing import Any
 
 from .. import engine
 from .._support import settings
-from .._xla.process import check
+from .._support.bounded import Bounded
+from .._xla.process import check, when_forked
 from .._xla.tracing import settings as jax_settings
 from ..engine import Var
 
 __all__ = ["Ahead", "Later", "compiling", "may_wait"]
 
+_MOST = 64  # programs of one function that are compiled before their calls come
 _lock = threading.Lock()
 _running = 0
 
@@ -45,13 +47,20 @@ def _count(change: int) -> None:
         _running += change
 
 
+@when_forked
+def _begin_in_child() -> None:
+    """Forgets the parent's compilations: its threads have stayed there."""
+    global _lock, _running
+    _lock, _running = threading.Lock(), 0
+
+
 class Ahead:
     """The programs of one function that are currently being compiled."""
 
     __slots__ = ("_vars",)
 
     def __init__(self) -> None:
-        self._vars: dict[tuple, Var] = {}
+        self._vars: dict[tuple, Var] = Bounded(_MOST)
 
     def begin(self, args: Sequence[Any], name: str, lower: Callable[[], Callable[[], object]]) -> Var:
         """Starts to compile the program for these arguments in the engine, unless that is already running.

@@ -69,6 +69,7 @@ def test_columns_in_parts(monkeypatch):
     from mxjax.interpret.operators import convolutions
     monkeypatch.setattr(convolutions, "_CACHE", 1 << 12)
     monkeypatch.setattr(convolutions, "_MOST", 1 << 12)
-    for space, more in ((6, 5), {"pad": (1, 0)}), ((40, 20), {"stride": (2, 1), "pad": (0, 1)}):
+    for space in (6, 5), (40, 20):
         arrays = arrays_of((5, 4, *space), 3, 4, (3, 3), 3, False)
-        check("Convolution", arrays, {"kernel": (3, 3), "num_filter": 3, **more}, 1e-4)
+        check("Convolution", arrays, {"kernel": (3, 3), "num_filter": 3, "pad": (1, 0)}, 1e-4)
+        check("Convolution", arrays, {"kernel": (3, 3), "num_filter": 3, "stride": (2, 1)}, 1e-4)

@@ -101,6 +101,14 @@ def test_who_fails_in_another_thread_compiles_in_the_call(at_once, monkeypatch):
     np.testing.assert_allclose(mx.nd.arctan(x).asnumpy(), np.arctan(x.asnumpy()), rtol=1e-5)
 
 
+def test_shapes_that_never_come_again_are_forgotten():
+    one = ahead.Ahead()
+    for size in range(300):
+        one.begin([np.empty((size, 3), "float32")], "nothing", lambda: lambda: None)
+    mx.nd.waitall()
+    assert len(one._vars) <= 64 and not ahead.compiling()
+
+
 def test_mistakes_are_told_at_the_call(at_once):
     with pytest.raises(mx.MXNetError, match="dot"):
         mx.nd.dot(mx.nd.ones((2, 31)), mx.nd.ones((30, 2)))
