@@ -1,6 +1,7 @@
 """Shared by all tests."""
 
 import logging
+import threading
 
 import jax
 import pytest
@@ -18,7 +19,7 @@ logging.getLogger("mxjax.kernel").setLevel(logging.WARNING)
 def _listening():
     def listen(event, seconds, **_):
         if event.endswith("backend_compile_duration"):
-            _compiled.append(event)
+            _compiled.append(threading.current_thread())
     jax.monitoring.register_event_duration_secs_listener(listen)
 
 
@@ -42,13 +43,19 @@ def at_once(room, monkeypatch):
 
 
 @pytest.fixture
-def compiles(_listening, at_once):
-    """A list that grows by an item with every XLA program that is compiled (in any thread).
+def compilers(_listening, room):
+    """A list that grows with every XLA program that is compiled, by the thread that compiled it.
 
-    What has been compiled stays meanwhile, however much it is, and a new signature is compiled at its first call.
+    What has been compiled stays meanwhile, however much it is.
     """
     _compiled.clear()
     return _compiled
+
+
+@pytest.fixture
+def compiles(compilers, at_once):
+    """As `compilers`, where a new signature is compiled at its first call."""
+    return compilers
 
 
 @pytest.fixture

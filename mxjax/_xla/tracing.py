@@ -27,6 +27,7 @@ class Aval(Protocol):
     shape: tuple[Any, ...]  # ints, or symbols in programs for any size
     dtype: np.dtype
     ndim: int
+    weak_type: bool
 
 
 def aval_of(atom: Var | Literal) -> Aval:

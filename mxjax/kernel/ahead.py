@@ -57,27 +57,29 @@ def _begin_in_child() -> None:
 class Ahead:
     """The programs of one function that are currently being compiled."""
 
-    __slots__ = ("_vars",)
+    __slots__ = ("_programs",)
 
     def __init__(self) -> None:
-        self._vars: dict[tuple, Var] = Bounded(_MOST)
+        self._programs: dict[tuple, tuple[Var, Any]] = Bounded(_MOST)
 
-    def begin(self, args: Sequence[Any], name: str, lower: Callable[[], Callable[[], object]]) -> Var:
+    def begin(self, args: Sequence[Any], name: str, lower: Callable[[], tuple[Any, Callable[[], object]]]) -> Var:
         """Starts to compile the program for these arguments in the engine, unless that is already running.
 
         Args:
             args: arrays, or shapes and dtypes.
             name: name for the engine's messages.
-            lower: function that returns the compiling function; called immediately.
+            lower: function that returns the program and the function that compiles it; called
+                immediately.
 
         Returns:
             The engine's variable, which becomes available when the program is compiled.
         """
         key = _key(args)
-        var = self._vars.get(key)
+        var, program = self._programs.get(key, (None, None))
         if var is None:
-            compiles = lower()
-            var = self._vars[key] = engine.get().new_variable()
+            program, compiles = lower()
+            var = engine.get().new_variable()
+            self._programs[key] = var, program
 
             def compile_it(_: object, done: Callable[[], None]) -> None:
                 try:
@@ -91,11 +93,12 @@ class Ahead:
             engine.get().push_async(compile_it, (), (var,), name=f"compiling {name}", lane="compile")
         return var
 
-    def wait(self, args: Sequence[Any]) -> None:
-        """Waits for the program for these arguments, if it is being compiled."""
-        var = self._vars.pop(_key(args), None)
+    def take(self, args: Sequence[Any]) -> Any:
+        """Returns the program for these arguments when it is compiled; None if that was not begun."""
+        var, program = self._programs.pop(_key(args), (None, None))
         if var is not None:
             engine.get().wait_for_var(var)
+        return program
 
 
 def _key(args: Sequence[Any]) -> tuple:

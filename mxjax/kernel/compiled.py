@@ -225,8 +225,9 @@ class Compiled:
         Raises:
             MXNetError: the results do not fit in the device's memory.
         """
-        def lower() -> Callable[[], object]:
-            return (self._compilation(args).ahead or _nothing)()
+        def lower() -> tuple[Compilation, Callable[[], object]]:
+            made = self._compilation(args)
+            return made._replace(ahead=None), (made.ahead or _nothing)()  # `ahead` refers to the arguments
         return self.ahead.begin(args, self._name(), lower)
 
     def _soon(self, args: Sequence[Any]) -> None:
@@ -252,8 +253,7 @@ class Compiled:
     def _compiled(self, signature: tuple, args: Sequence[Any]) -> Callable:
         """XLA's executable for a signature; it is what is called from now on."""
         budget.compiled = True
-        made = self._compilation(args)
-        self.ahead.wait(args)
+        made = self.ahead.take(args) or self._compilation(args)
         if not made.kept:
             return made.call
         if made.operations <= _QUICK:

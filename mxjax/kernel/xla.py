@@ -155,15 +155,19 @@ class XlaBackend:
                 not self._rewrites(traced.jaxpr.in_avals)
             level = int(loops or counts.convolved > _CONVOLVED * counts.curved)
         form = self.form(kind, level)
-        plain = call = in_no_file(form, counts.called)
+        call: Callable[..., Any] = in_no_file(form, counts.called)
+        lower: Callable[[], Sequence[Any]] = lambda: [form.lower(*args)]
         if kind == "onednn" and self._keeps and not large:
-            call = self._split(traced, args, call, level, counts.called)
-        call = self._with_own_layouts(traced, args, kind) or call
+            program = self._split(traced, args, level, counts.called)
+            call, lower = (program, functools.partial(program.lower, args)) if program is not None else (call, lower)
+        laid_out = self._with_own_layouts(traced, args, kind)
 
         def ahead() -> Callable[[], object]:
-            return in_no_file(form.lower(*args).compile, counts.called)
-        return Compilation(call, _PROGRAM + _OPERATION * counts.operations, not (large and kind is not None),
-                           counts.operations, counts.operations > _MANY_OPERATIONS, ahead if call is plain else None)
+            lowered = lower()
+            return in_no_file(lambda: [part.compile() for part in lowered], counts.called)
+        return Compilation(laid_out or call, _PROGRAM + _OPERATION * counts.operations,
+                           not (large and kind is not None), counts.operations, counts.operations > _MANY_OPERATIONS,
+                           ahead if laid_out is None else None)
 
     def leave(self) -> tuple:
         """Resets the backend in a forked child; returns objects that must not be deleted there."""
@@ -189,18 +193,18 @@ class XlaBackend:
         return len(self._options.get("donate_argnums", ())) > 1 and \
             2 * odd <= sum([math.prod(a.shape) for a in avals])
 
-    def _split(self, traced: Any, args: Sequence[Any], form: Callable, level: int, called: Iterable[str]) -> Callable:
-        """The program in two, where something is made of weights alone, which need not be done each time."""
+    def _split(self, traced: Any, args: Sequence[Any], level: int, called: Iterable[str]) -> SplitProgram | None:
+        """Returns the program in two parts; None unless one of them depends on weights alone."""
         parts = split(traced.jaxpr)
         if parts is None:
-            return form
+            return None
         efforts = (parts.before, 0), (parts.rest, level)  # the first one turns weights, which emitters do fast
         before, rest = (jax.jit(jaxpr_as_fun(part), compiler_options=_options()[effort] or None)
                         for part, effort in efforts)
         key = parts.places, str(parts.before)  # batches of every size have the same
         derived = self._derived.setdefault(key, WeightCache(parts.places, before))
-        nested, rest = jax.tree.structure(args) != jax.tree.structure((0,) * len(args)), in_no_file(rest, called)
-        return SplitProgram(derived, parts.others, rest, jax.tree.structure(traced.out_info), nested, level)
+        nested = jax.tree.structure(args) != jax.tree.structure((0,) * len(args))
+        return SplitProgram(derived, parts, rest, called, jax.tree.structure(traced.out_info), nested, level)
 
     def _with_own_layouts(self, traced: Any, args: Sequence[Any], kind: str | None) -> AutoLayout | None:
         """Returns the program with layouts that XLA chooses for what it writes over; None where that saves nothing."""

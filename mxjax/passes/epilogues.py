@@ -21,7 +21,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from .._xla.capacity import LOOPS
 from .._xla.tracing import aval_of
 from .convolutions import TOLD, computed_by_library
-from .onednn import by_onednn, is_convolution
+from .onednn import by_onednn, in_no_file, is_convolution
 from .rewriting import called
 
 __all__ = ["WeightCache", "Split", "SplitProgram", "split", "with_epilogues"]
@@ -329,18 +329,18 @@ class WeightCache:
 
     Args:
         places: of the weights among the arguments.
-        before: the program, compiled.
+        before: the program, jitted.
     """
 
-    def __init__(self, places: Sequence[int], before: Callable[..., Sequence[jax.Array]]) -> None:
-        self._places, self._before = places, before
+    def __init__(self, places: Sequence[int], before: Any) -> None:
+        self._places, self.before = places, before
         self._kept: tuple[list[weakref.ref], Sequence[jax.Array]] | None = None
 
     def __call__(self, args: Sequence[Any]) -> Sequence[jax.Array]:
         weights, kept = [args[i] for i in self._places], self._kept  # which other threads may change
         if kept is not None and all([ref() is array for ref, array in zip(kept[0], weights, strict=True)]):
             return kept[1]
-        made = self._before(*weights)
+        made = self.before(*weights)
         if all([isinstance(array, jax.Array) for array in weights]):
             forget = functools.partial(_forget, weakref.ref(self))
             self._kept = [weakref.ref(array, forget) for array in weights], made
@@ -355,22 +355,34 @@ def _forget(derived: weakref.ref, gone: weakref.ref) -> None:
 
 
 class SplitProgram:
-    """A split program.
+    """A program in two parts, of which the first depends on weights alone.
 
     Args:
-        derived: its first part.
-        rest: its second part, compiled, of the arguments at `others` and of what the first makes.
+        derived: the first part.
+        parts: both parts as jaxprs.
+        rest: the second part, jitted.
+        called: the targets of the library calls in it.
         results: the tree of its results.
         nested: whether an argument is a tree of arrays.
-        effort: the level that `rest` is compiled at.
+        effort: the level at which `rest` is compiled.
     """
 
-    def __init__(self, derived: WeightCache, others: Sequence[int], rest: Callable[..., Sequence[jax.Array]],
-                 results: Any, nested: bool, effort: int) -> None:
+    def __init__(self, derived: WeightCache, parts: Split, rest: Any, called: Iterable[str], results: Any,
+                 nested: bool, effort: int) -> None:
         self.effort = effort
-        self._derived, self._others, self._rest, self._results, self._nested = derived, others, rest, results, nested
+        self._derived, self._others, self._results, self._nested = derived, parts.others, results, nested
+        self._jitted, self._rest = rest, in_no_file(rest, called)
+        self._places, self._made = parts.places, list(map(aval_of, parts.before.jaxpr.outvars))
 
     def __call__(self, *args: Any) -> Any:
         given = jax.tree.leaves(args) if self._nested else args
         made = self._rest(*[given[i] for i in self._others], *self._derived(given))
         return jax.tree.unflatten(self._results, made)
+
+    def lower(self, args: Sequence[Any]) -> list[Any]:
+        """Returns both parts lowered for these arguments."""
+        given = jax.tree.leaves(args)
+        weights = [given[i] for i in self._places]
+        place = next((w.sharding for w in weights if isinstance(w, jax.Array) and w.committed), None)
+        made = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=place, weak_type=a.weak_type) for a in self._made]
+        return [self._derived.before.lower(*weights), self._jitted.lower(*[given[i] for i in self._others], *made)]

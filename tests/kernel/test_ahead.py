@@ -8,8 +8,9 @@ import pytest
 
 import mxjax as mx
 from mxjax.eager.host_work import HostPromise
-from mxjax.kernel import ahead, compiled
+from mxjax.kernel import ahead, compiled, policy
 from mxjax.kernel.xla import XlaBackend
+from mxjax.passes import onednn
 
 R = np.random.RandomState(0)
 
@@ -104,9 +105,9 @@ def test_who_fails_in_another_thread_compiles_in_the_call(at_once, monkeypatch):
 def test_shapes_that_never_come_again_are_forgotten():
     one = ahead.Ahead()
     for size in range(300):
-        one.begin([np.empty((size, 3), "float32")], "nothing", lambda: lambda: None)
+        one.begin([np.empty((size, 3), "float32")], "nothing", lambda: (None, lambda: None))
     mx.nd.waitall()
-    assert len(one._vars) <= 64 and not ahead.compiling()
+    assert len(one._programs) <= 64 and not ahead.compiling()
 
 
 def test_mistakes_are_told_at_the_call(at_once):
@@ -154,3 +155,14 @@ def test_an_update_that_fails_leaves_the_weight(at_once, monkeypatch):
     with pytest.raises(RuntimeError, match="RESOURCE_EXHAUSTED"):
         mx.nd.waitall()
     np.testing.assert_array_equal(weight.asnumpy(), before)
+
+
+@pytest.mark.skipif(not onednn.available(), reason="programs are split for oneDNN's convolutions alone")
+def test_both_parts_of_a_prediction_are_compiled_before_its_calls_need_them(compilers, monkeypatch):
+    monkeypatch.setattr(policy, "MOST_CALLS_AT_FIRST", 8)
+    x, weight = mx.nd.array(R.randn(3, 4, 9, 9)), mx.nd.array(R.randn(6, 4, 3, 3), ctx=mx.cpu())
+    out = mx.sym.Convolution(mx.sym.var("x"), mx.sym.var("w"), kernel=(3, 3), num_filter=6, no_bias=True)
+    network = mx.nd.CachedOp(mx.sym.relu(out + 1))
+    results = [network(x, weight).asnumpy() for _ in range(12)]
+    assert len(compilers) == 2 and threading.current_thread() not in compilers
+    np.testing.assert_allclose(results, [results[0]] * 12, rtol=1e-4, atol=1e-5)

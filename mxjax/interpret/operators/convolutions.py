@@ -104,8 +104,8 @@ def _of_images(x: Array, images: slice, rows: slice, groups: int) -> Any:
 
 
 # ------------------------------------------------------------ the three products
-def _correlate(x: Array, w: Array, places: Sizes, steps: _Steps) -> Any:
-    """Returns the convolution of data with a weight."""
+def _correlate(x: Array, w: Array, places: Sizes, steps: _Steps, bias: Array | None = None) -> Any:
+    """Returns the convolution of data with a weight, plus the bias."""
     kernel = w.shape[2:]
     filters = w.reshape(steps.groups, len(w) // steps.groups, -1)
     out = np.empty((len(x), len(w), *places), x.dtype)
@@ -114,10 +114,14 @@ def _correlate(x: Array, w: Array, places: Sizes, steps: _Steps) -> Any:
         for rows in parts:
             columns = _columns(windows, rows, steps, kernel)
             if windows.shape[-1] == 1:
-                np.matmul(filters, columns, out=_of_one(out[images.start], rows, steps.groups))
+                made = _of_one(out[images.start], rows, steps.groups)
+                np.matmul(filters, columns, out=made)
             else:
-                out[images, :, rows] = _image_first((filters @ columns).reshape(
-                    len(w), -1, *places[1:], windows.shape[-1]))
+                made = filters @ columns
+            if bias is not None:
+                made += bias.reshape(steps.groups, -1, 1)
+            if windows.shape[-1] > 1:
+                out[images, :, rows] = _image_first(made.reshape(len(w), -1, *places[1:], windows.shape[-1]))
     return out
 
 
@@ -225,7 +229,8 @@ def _convolution(p: dict[str, Any], x: Array, w: Array, bias: Array | None = Non
     x, w = _first(p, x), _first(p, w)
     steps = _steps(p, x, w)
     need(w.shape[:2] == (p["num_filter"], x.shape[1] // steps.groups))
-    return _back(p, _biased(_correlate(x, w, _places(x.shape[2:], w.shape[2:], steps), steps), bias))
+    need(bias is None or bias.shape == w.shape[:1])
+    return _back(p, _correlate(x, w, _places(x.shape[2:], w.shape[2:], steps), steps, bias))
 
 
 def _transposed_steps(p: dict[str, Any], x: Array, w: Array) -> tuple[_Steps, Sizes]:

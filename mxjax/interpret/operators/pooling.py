@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._support.bounded import bounded_cache
 from ..direct import Work, need, numpy_form
 from ..program import Array
 
@@ -49,10 +50,15 @@ class _Axis(NamedTuple):
         return np.maximum(stop - start if include else np.minimum(stop, self.size) - np.maximum(start, 0), 1)
 
 
-def _axes(p: dict[str, Any], space: Sizes) -> list[_Axis]:
-    kernel, stride, pad, convention = p["kernel"], p["stride"], p["pad"], p["pooling_convention"]
+def _axes(p: dict[str, Any], space: Sizes) -> Sequence[_Axis]:
+    return _axes_of(space, p["kernel"], p["stride"], p["pad"], p["pooling_convention"], p["global_pool"])
+
+
+@bounded_cache(1024)
+def _axes_of(space: Sizes, kernel: Sizes, stride: Sizes, pad: Sizes, convention: str,
+             is_global: bool) -> Sequence[_Axis]:
     dims = len(space)
-    if p["global_pool"]:
+    if is_global:
         need(convention != "same")
         kernel, stride, pad = space, (), ()
     stride, pad = stride or (1,) * dims, pad[:dims] or (0,) * dims
@@ -71,6 +77,8 @@ def _axes(p: dict[str, Any], space: Sizes) -> list[_Axis]:
 
 def _reduced(x: Array, axis: int, windows: _Axis, function: Any) -> Any:
     """Returns the windows along an axis, reduced by `np.add` or `np.maximum`."""
+    if windows.is_whole and function is np.add and axis == x.ndim - 1:
+        return (x @ np.ones(windows.size, x.dtype))[..., np.newaxis]  # a fifth of the time of np.sum
     if windows.is_whole:
         return function.reduce(x, axis, keepdims=True)
     out = windows.part(x, axis, 0)
@@ -125,7 +133,7 @@ def _is_last(p: dict[str, Any]) -> bool:
     return p["layout"] is not None and p["layout"][-1] == "C"
 
 
-def _geometry(p: dict[str, Any], x: Array) -> tuple[Any, list[_Axis], list[_Axis]]:
+def _geometry(p: dict[str, Any], x: Array) -> tuple[Any, Sequence[_Axis], Sequence[_Axis]]:
     """Returns the images, (batch, channel, *space), their axes, and the same where all of an image is one axis."""
     if _is_last(p):
         x = np.moveaxis(x, -1, 1)
@@ -166,8 +174,12 @@ def _result(p: dict[str, Any], out: Array) -> Any:
 
 def _divided(p: dict[str, Any], x: Array, axes: Sequence[_Axis]) -> Any:
     """Returns an array of places, divided by how many elements each averages over."""
-    shares = [axis.shares(p["count_include_pad"] is not False) for axis in axes]
-    return x / functools.reduce(np.multiply.outer, shares).astype(x.dtype)
+    return x / _shares(tuple(axes), p["count_include_pad"] is not False, x.dtype)
+
+
+@bounded_cache(64)
+def _shares(axes: Sequence[_Axis], include: bool, dtype: np.dtype) -> Any:
+    return functools.reduce(np.multiply.outer, [axis.shares(include) for axis in axes]).astype(dtype)
 
 
 def _power(p: dict[str, Any]) -> int:
