@@ -72,3 +72,9 @@ def test_files_named_in_the_readmes_exist():
         for name in re.findall(r"`([\w/.-]+\.(?:py|md))`", readme.read_text(encoding="utf-8")):
             places = [readme.parent / name, PACKAGE / name, PACKAGE.parent / name]
             assert any(p.exists() for p in places) or "/" not in name and name in names, f"{readme}: {name}"
+
+
+def test_places_named_for_contributors_exist():
+    text = (PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for name in re.findall(r"`((?:mxjax|tests|tools|docs|benchmarks)/[\w/.*-]*)`", text):
+        assert list(PACKAGE.parent.glob(name.rstrip("/"))), f"CONTRIBUTING.md: {name}"
