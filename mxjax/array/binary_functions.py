@@ -16,14 +16,15 @@ __all__ = ["add", "divide", "equal", "greater", "greater_equal", "lesser", "less
 
 
 def _function(name: str, doc: str, tensor: str, scalar: str, reverse: str, plain: Callable[[Any, Any], Any],
-              names: tuple[str, str] = ("lhs", "rhs"), alike: str = "") -> Callable[[Any, Any], Any]:
-    """A function of two arrays (`tensor`), an array and a number (`scalar`, `reverse`), or two numbers (`plain`).
+              alike: str = "") -> Callable[[Any, Any], Any]:
+    """Returns a function of two arrays (`tensor`), an array and a number (`scalar`, `reverse`), or two numbers
+    (`plain`).
 
-    `alike` is the operator of two arrays of one shape, where that is another one.
+    alike: the operator for two arrays of one shape, if it is another one.
     """
     alike = alike or tensor
 
-    def apply(lhs: Any, rhs: Any) -> Any:
+    def function(lhs: Any, rhs: Any) -> Any:
         left, right = isinstance(lhs, NDArray), isinstance(rhs, NDArray)
         if left and right:
             return invoke(kernel_of(alike if lhs.shape == rhs.shape else tensor), [lhs, rhs])
@@ -34,11 +35,8 @@ def _function(name: str, doc: str, tensor: str, scalar: str, reverse: str, plain
         if isinstance(lhs, numeric_types) and isinstance(rhs, numeric_types):
             return plain(lhs, rhs)
         raise TypeError(f"{name}: types {type(lhs).__name__} and {type(rhs).__name__} are not supported")
-    scope: dict[str, Any] = {"apply": apply}
-    exec(f"def {name}({names[0]}, {names[1]}): return apply({names[0]}, {names[1]})", scope)  # real argument names
-    function = scope[name]
+    function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{doc}, element by element with broadcasting; arrays or numbers."
-    function.__module__ = __name__
     return function
 
 
@@ -55,8 +53,7 @@ multiply = _function("multiply", "lhs * rhs", "broadcast_mul", "_mul_scalar", "_
 divide = _function("divide", "lhs / rhs", "broadcast_div", "_div_scalar", "_rdiv_scalar", operator.truediv)
 true_divide = _function("true_divide", "lhs / rhs", "broadcast_div", "_div_scalar", "_rdiv_scalar", operator.truediv)
 modulo = _function("modulo", "lhs % rhs", "broadcast_mod", "_mod_scalar", "_rmod_scalar", operator.mod)
-power = _function("power", "base to the power exp", "broadcast_power", "_power_scalar", "_rpower_scalar", operator.pow,
-                  ("base", "exp"))
+_power = _function("power", "lhs to the power rhs", "broadcast_power", "_power_scalar", "_rpower_scalar", operator.pow)
 maximum = _function("maximum", "The larger of lhs and rhs", "broadcast_maximum", "_maximum_scalar", "_maximum_scalar",
                     lambda a, b: a if a > b else b)
 minimum = _function("minimum", "The smaller of lhs and rhs", "broadcast_minimum", "_minimum_scalar", "_minimum_scalar",
@@ -79,3 +76,8 @@ logical_or = _function("logical_or", "lhs or rhs", "broadcast_logical_or", "_log
                        lambda a, b: 1 if a or b else 0)
 logical_xor = _function("logical_xor", "Exactly one of lhs and rhs", "broadcast_logical_xor", "_logical_xor_scalar",
                         "_logical_xor_scalar", lambda a, b: 1 if bool(a) != bool(b) else 0)
+
+
+def power(base: Any, exp: Any) -> Any:
+    """base to the power exp, element by element with broadcasting; arrays or numbers."""
+    return _power(base, exp)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import level
+from .._support.functions import define
 from ..context import Context
 from ..ops.np.dtypes import promoted
 from ..ops.params import DTypeLike, ShapeLike
@@ -65,9 +66,8 @@ def _form(function: Callable[..., Any], arguments: str, meant: dict[str, str]) -
     Returns:
         A function of these arguments, which takes those of `_OLD_KEYWORDS` as well, by keyword.
     """
-    name, scope = function.__name__, {"function": function}
-    exec(f"def {name}({arguments}): pass", scope)
-    shown = inspect.signature(scope[name])
+    name = function.__name__
+    shown = inspect.signature(define(name, arguments))
     starred = [p.name for p in shown.parameters.values() if p.kind is p.VAR_KEYWORD]
     plain = [n for n in shown.parameters if n not in starred]
     read = re.findall(r"\w+", " ".join(meant.values()))
@@ -81,8 +81,8 @@ def _form(function: Callable[..., Any], arguments: str, meant: dict[str, str]) -
         arguments = f"{head}, *, {starless}{', **' + tail if tail else ''}"
         given |= {k: f"({given[k]}) if {k} is None else {k}" for k in old}
     passed = ", ".join([f"{k}={v}" for k, v in given.items()] + [f"**{s}" for s in starred])
-    exec(f"def {name}({arguments}):\n    return function({passed})", scope)
-    made: Any = functools.update_wrapper(scope[name], function)
+    made: Any = functools.update_wrapper(define(name, arguments, f"return function({passed})", function=function),
+                                         function)
     del made.__wrapped__
     made.__doc__ = function.__doc__ and function.__doc__.replace("        ctx: ", "        device: ").replace(
         "        ddof: ", "        correction: ")

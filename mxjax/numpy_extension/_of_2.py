@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import level
 from .._namespace import document
+from .._support.functions import define
 from ..numpy._dispatch import call
 from ..ops import registry
 
@@ -75,14 +76,9 @@ def _made(op: registry.Op, name: str) -> Callable[..., Any]:
     names = [part.partition("=")[0].strip() for part in first.split(",")]
     taken = [n for n in names if n in _NO_INPUT] + [p.partition("=")[0].strip() for p in head.split(", ") if p]
     passed = "".join(f", {n}={n}" for n in taken) + (", **kwargs" if more else "")
-    lines = [f"def {name}({arguments}):"]
-    if more:
-        lines.append("    kwargs.pop('name', None)")
     inputs = inputs or f"[{', '.join(names)}]"
-    lines.append(f"    return call('_npx_{name}', {inputs}, out{passed})")
-    scope: dict[str, Any] = {"call": call}
-    exec("\n".join(lines), scope)
-    function = scope[name]
+    body = ("kwargs.pop('name', None); " if more else "") + f"return call('_npx_{name}', {inputs}, out{passed})"
+    function = define(name, arguments, body, call=call)
     function.__doc__ = document(op)
     shown = inspect.signature(function)
     function.__signature__ = shown.replace(parameters=[p for p in shown.parameters.values() if p.name != "out"])

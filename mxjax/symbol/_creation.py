@@ -92,10 +92,10 @@ def split_v2(ary: Symbol, indices_or_sections: int | Sequence[int], axis: int = 
                                                    "sections": sections})
 
 
-def _function(name: str, doc: str, tensor: str, scalar: str, reverse: str, plain: Callable[[Any, Any], Any],
-              names: tuple[str, str] = ("left", "right")) -> Callable[[Any, Any], Any]:
-    """A function of two symbols, a symbol and a number, or two numbers."""
-    def compute(left: Symbol | float, right: Symbol | float) -> Any:
+def _function(name: str, doc: str, tensor: str, scalar: str, reverse: str,
+              plain: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Returns a function of two symbols, a symbol and a number, or two numbers."""
+    def function(left: Symbol | float, right: Symbol | float) -> Any:
         if isinstance(left, Symbol) and isinstance(right, Symbol):
             return apply(tensor, tensor.lower(), [left, right], {})
         if isinstance(left, Symbol) and isinstance(right, numeric_types):
@@ -105,18 +105,23 @@ def _function(name: str, doc: str, tensor: str, scalar: str, reverse: str, plain
         if isinstance(left, numeric_types) and isinstance(right, numeric_types):
             return plain(left, right)
         raise TypeError(f"{name}: types ({type(left).__name__}, {type(right).__name__}) not supported")
-    scope: dict[str, Any] = {"compute": compute}
-    exec(f"def {name}({names[0]}, {names[1]}): return compute({names[0]}, {names[1]})", scope)  # real argument names
-    scope[name].__doc__ = f"{doc}, element by element; symbols or numbers."
-    scope[name].__module__ = __name__
-    return scope[name]
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{doc}, element by element; symbols or numbers."
+    return function
 
 
 maximum = _function("maximum", "The larger", "_Maximum", "_MaximumScalar", "_MaximumScalar", max)
 minimum = _function("minimum", "The smaller", "_Minimum", "_MinimumScalar", "_MinimumScalar", min)
 hypot = _function("hypot", "sqrt(left² + right²)", "_Hypot", "_HypotScalar", "_HypotScalar",
                   lambda a, b: (a * a + b * b) ** 0.5)
-power = _function("power", "base to the power exp", "_Power", "_PowerScalar", "_RPowerScalar", operator.pow,
-                  ("base", "exp"))
-pow = _function("pow", "base to the power exp", "_Power", "_PowerScalar", "_RPowerScalar", operator.pow,
-                ("base", "exp"))
+_power = _function("power", "left to the power right", "_Power", "_PowerScalar", "_RPowerScalar", operator.pow)
+
+
+def power(base: Symbol | float, exp: Symbol | float) -> Any:
+    """base to the power exp, element by element; symbols or numbers."""
+    return _power(base, exp)
+
+
+def pow(base: Symbol | float, exp: Symbol | float) -> Any:
+    """base to the power exp, element by element; symbols or numbers."""
+    return _power(base, exp)
