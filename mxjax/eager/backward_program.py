@@ -223,8 +223,10 @@ class _Description:
                 if update is not None:
                     update.settle()
         chunks, values = [], []
-        for node, grad in zip(self.ends, gradients, strict=True):
+        for number, (node, grad) in enumerate(zip(self.ends, gradients, strict=True)):
             if grad is None:
+                if node.variable and number not in self.adding:
+                    store(node, (None,))
                 continue
             target = node.grad
             if node.req == "write" and target._plain and target._view is None and not hasattr(grad, "_chunk") and \

@@ -17,7 +17,7 @@ from .array_types import Handle, wrap
 from .chunk import exclusive
 from .dispatch import perform
 from .modes import Modes, state
-from .promise import Promise, put
+from .promise import Promise, put, zeros
 from .tape import Node
 
 __all__ = ["ONES", "Totals", "add_up", "drop", "may_add", "ones", "resolved", "retain", "store"]
@@ -64,9 +64,13 @@ def may_add(node: Node) -> bool:
 
 
 def store(node: Node, slots: Sequence[Any]) -> None:
-    """Writes or adds a gradient to a variable's array."""
+    """Writes or adds a gradient (None: zero) to a variable's array."""
     grad, target = slots[0], node.grad
     node.fresh = True
+    if grad is None:
+        if node.req == "add":
+            return
+        grad = zeros(target.shape, target._chunk.dtype, target._chunk.ctx or current_context())
     if not target._plain:
         target._store_gradient(grad, node.req)
         return

@@ -51,6 +51,8 @@ def pulls(nodes: Sequence[Node], totals: Totals, retain: bool, create_graph: boo
     for node in nodes:
         slots = [totals.pop((node, i), None) for i in range(len(node.outs))]
         if all(s is None for s in slots):
+            if node.variable:  # only reached through operators whose gradients are zero
+                at_end(node, slots)
             continue
         if node.variable or node in ends:
             at_end(node, slots)
@@ -81,7 +83,7 @@ def _pull(node: Node, slots: list[Any], create_graph: bool) -> Sequence[Any]:
         if not create_graph:
             return node.lazy.gradients([s._read() if hasattr(s, "_chunk") else s for s in slots], node.outs)
         kernel, args = node.lazy.derivative.kernel, list(node.lazy)
-    wanted = tuple([p is not None for p in node.parents])
+    wanted = () if kernel is None else kernel.wanted(node.parents)
     if kernel is None or not any(wanted):
         return []
     heads = tuple([s is not None for s in slots] + [False] * (kernel.num_outputs - len(slots)))

@@ -281,7 +281,7 @@ class Lowered:
             for position, value in zip(kernel.mutated, results[kernel.num_outputs:], strict=True):
                 values[entries[position]] = value
             if live:
-                reached = tuple([entry in live for entry in entries])
+                reached = tuple([entry in live and i not in kernel.constant for i, entry in enumerate(entries)])
                 if any(reached):
                     kept = results if kernel.keeps_result else (*inputs, *extra)
                     tape.append((node, kernel, entries, kept, reached))

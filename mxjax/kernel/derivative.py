@@ -39,8 +39,9 @@ class Derivative:
     """
 
     def __init__(self, kernel: Kernel, wanted: Sequence[bool]) -> None:
-        self.kernel, self.programs, self._wanted = kernel, Programs(64), tuple(wanted)
-        self.places = [i for i, w in enumerate(wanted) if w]
+        self.kernel, self.programs = kernel, Programs(64)
+        self._wanted = tuple([w and i not in kernel.constant for i, w in enumerate(wanted)])
+        self.places = [i for i, w in enumerate(self._wanted) if w]
         self._forwards: dict[bool, Compiled] = {}
         self._backward = Compiled(lambda pull, heads: pull(heads), trains=True) if kernel.symbolic else None
         self.by_parts = not kernel.symbolic or kernel.pullback is not None
@@ -94,6 +95,8 @@ class Derivative:
         if isinstance(kept, PullByNumpy):
             grads = run_program("backward", kept, (heads,), wide)
             return [grads[place] for place in self.places]
+        if not self.places:
+            return ()
         if self._backward is None:
             backward = self.kernel.vjp(self._wanted, tuple([head is not None for head in heads]))
             return run(backward, [*kept, *[head for head in heads if head is not None]], wide)

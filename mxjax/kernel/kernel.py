@@ -91,6 +91,7 @@ class Kernel:
         smooth: function(dtype) that returns a differentiable `fn` with a result of this dtype.
         like: for each result an argument with its shape and dtype, if known without a trace.
         parts: it only calls kernels, by their `within`.
+        constant: positions of the inputs whose gradients are zero, so that a backward pass ends there.
         form: NumPy form of the operator or function.
         pullback: for a graph of parts, function(arguments, wanted, once) that returns (results, function
             that maps gradients of outputs to those of arguments), on NumPy arrays; once: the latter is called once.
@@ -102,7 +103,7 @@ class Kernel:
     __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "eager", "symbolic",
                  "options", "operators", "op", "params", "dynamic", "packed", "uses_key", "by_rows", "keeps_result",
                  "check", "refuses", "draw", "smooth", "like", "in_place", "parts", "form", "pullback",
-                 "simple", "direct", "jitted", "_once", "_vjps", "_specs",
+                 "constant", "simple", "direct", "jitted", "_once", "_vjps", "_specs",
                  "_needs", "donors", "derivatives", "rules", "__weakref__")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *,
@@ -116,7 +117,8 @@ class Kernel:
                  refuses: Callable[[Sequence[Any], Sequence[Any]], Exception | None] | None = None,
                  draw: Callable[..., Any] | None = None,
                  smooth: Callable[[str], Callable[..., tuple]] | None = None, like: tuple[int, ...] | None = None,
-                 in_place: Kernel | None = None, parts: bool = False, form: BoundForm | OwnForm | None = None,
+                 in_place: Kernel | None = None, parts: bool = False,
+                 constant: frozenset[int] = frozenset(), form: BoundForm | OwnForm | None = None,
                  pullback: Callable[..., Any] | None = None) -> None:
         values = {key: value for key, value in locals().items() if key != "self"}
         values["num_visible"] = num_outputs if num_visible is None else num_visible
@@ -280,10 +282,9 @@ class Kernel:
         positions = [i for i, w in enumerate(wanted) if w]
         given, num_outputs = [i for i, h in enumerate(heads) if h], self.num_outputs
         flat = self.op is not None and self.op.get_attr("flat_in_integers")
-        constant = self.op is not None and self.op.get_attr("FGradient") is no_gradient
 
         def backward(*args: Any) -> tuple:
-            if constant:
+            if self.constant.issuperset(positions):
                 return tuple([jnp.zeros(args[i].shape, args[i].dtype) for i in positions])
             inputs = [jnp.zeros(a.shape, a.dtype) if isinstance(a, ShapeOnly) else a
                       for a in args[:len(args) - len(given)]]
@@ -323,6 +324,16 @@ class Kernel:
                       options={"trains": True, **{n: self.options[n] for n in ("most", "any_size")
                                                   if n in self.options}})
 
+    def wanted(self, parents: Sequence[Any]) -> tuple[bool, ...]:
+        """Returns for each argument whether its gradient has to be computed.
+
+        Args:
+            parents: for each argument a value that is None if its gradient is not requested.
+        """
+        if self.constant:
+            return tuple([parent is not None and i not in self.constant for i, parent in enumerate(parents)])
+        return tuple(map(is_not, parents, repeat(None)))
+
     def kept(self, args: Sequence[Any], parents: Sequence[Any]) -> Sequence[Any]:
         """Returns the arguments, with those that the backward pass does not read replaced by `ShapeOnly`.
 
@@ -330,7 +341,7 @@ class Kernel:
             args: all arguments.
             parents: for each argument a value that is None if its gradient is not requested.
         """
-        wanted = tuple(map(is_not, parents, repeat(None)))
+        wanted = self.wanted(parents)
         reads_all = self._needs.get(wanted)
         if reads_all:
             return args
@@ -640,11 +651,21 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
                   options={"most": SOME_OF_ONE, "any_size": getattr(function, "__module__", "").startswith(_OURS),
                            "trains": "lr" in params or bool(mutated) and op.get_attr("FDecay") is None},
                   op=op, params=params, dynamic=dynamic, packed=packed, uses_key=op.uses_key,
-                  by_rows=op.by_rows(params), keeps_result=op.keeps_result(params), check=op.get_attr("FCheck"),
+                  constant=_constant(op, params, names), by_rows=op.by_rows(params),
+                  keeps_result=op.keeps_result(params), check=op.get_attr("FCheck"),
                   refuses=refuse and functools.partial(refuse, params), draw=draw, smooth=smooth,
                   form=None if eager and not op.eager else
                   bound(form_name, static, dynamic, packed, functools.partial(_spread, mask), count),
                   in_place=in_place and _build(op, params, dynamic, packed, present, train, in_place))
+
+
+def _constant(op: Op, params: dict[str, Any], names: Sequence[str]) -> frozenset[int]:
+    """Returns the positions of the inputs whose gradients are zero."""
+    if op.get_attr("FGradient") is no_gradient:
+        return frozenset(range(len(names)))
+    rule = op.get_attr("FConstant")
+    constant = () if rule is None else rule(params, names)
+    return frozenset([i for i, name in enumerate(names) if name in constant])
 
 
 def _is_eager(op: Op, params: dict[str, Any]) -> bool:
@@ -695,6 +716,8 @@ def _formula(op: Op, params: dict[str, Any], function: Callable[..., Any], stati
             extras["_key"] = Drawn(key[0]) if len(key) == 1 else jax.random.fold_in(jax.random.wrap_key_data(key[0]),
                                                                                     key[1])
         inputs = _spread(mask, args[:count])
+        if gradient is no_gradient:
+            return _tuple(function(*[None if x is None else jax.lax.stop_gradient(x) for x in inputs], **extras))
         if gradient is None or eager and not any(isinstance(a, Tracer) for a in args):
             return _tuple(function(*inputs, **extras))
         return _with_gradient(function, gradient, extras)(*inputs)

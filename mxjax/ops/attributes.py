@@ -21,6 +21,9 @@ ATTRIBUTES: dict[str, str] = {
     "FGradient":
         "function(head_grads, inputs, outputs, **params) -> gradients of the inputs (None: zero); absent: the "
         "mathematical derivative, by `jax.vjp`",
+    "FConstant":
+        "function(params, names of the inputs) -> the names of those whose gradients are always zero: a backward pass "
+        "ends there, so a zero is never multiplied by an infinite derivative; all, if FGradient is `no_gradient`",
     "FHost":
         "function(params, NDArrays, context) -> NDArrays: the operator runs on the host, recording itself on the tape; "
         "in a graph it cuts the compiled program in two",

@@ -1,0 +1,114 @@
+"""Gradients end at inputs whose gradients are always zero (MXNet 1.9.1's results)."""
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+
+NAN, INF = float("nan"), float("inf")
+X = np.array([-1, 0, 4], "float32")  # where the derivative of sqrt is NaN, infinite, and 1/4
+
+
+def _cases():
+    def root(F, x):
+        return F.sqrt(x)
+    return {
+        "BlockGrad": (lambda F, x: F.BlockGrad(root(F, x)) + x, [1, 1, 1]),
+        "floor": (lambda F, x: F.floor(root(F, x)), [0, 0, 0]),
+        "comparison": (lambda F, x: root(F, x) > 1, [0, 0, 0]),
+        "one_hot": (lambda F, x: F.one_hot(root(F, x), depth=3), [0, 0, 0]),
+        "argmax": (lambda F, x: F.argmax(root(F, x), axis=0), [0, 0, 0]),
+        "ones_like": (lambda F, x: F.ones_like(root(F, x)) * x, [1, 1, 1]),
+        "positions": (lambda F, x: F.topk(root(F, x)), [0, 0, 0]),
+        "condition": (lambda F, x: F.where(root(F, x), x, x * 2), [1, 2, 1]),
+        "index": (lambda F, x: F.pick(F.ones((3, 4)), root(F, x)), [0, 0, 0]),
+        "shape of another": (lambda F, x: F.broadcast_like(F.ones((1,)), root(F, x)), [0, 0, 0]),
+        "a factor of zero": (lambda F, x: root(F, x) * 0, [NAN, NAN, 0]),  # its gradient is not zero by definition
+        "a mask": (lambda F, x: (root(F, x) > 1) * F.sqrt(x), [NAN, NAN, 0.25]),
+    }
+
+
+def _imperative(function, x):
+    with mx.autograd.record():
+        y = function(mx.nd, x)
+    y.backward()
+    return x.grad
+
+
+def _hybridized(function, x):
+    class Block(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return function(F, x)
+    block = Block()
+    block.hybridize()
+    return _imperative(lambda _, x: block(x), x)
+
+
+def _bound(function, x):
+    executor = function(mx.sym, mx.sym.var("x")).bind(mx.cpu(), {"x": x}, args_grad={"x": x.grad})
+    executor.forward(is_train=True)
+    executor.backward([mx.nd.ones(out.shape) for out in executor.outputs])
+    return x.grad
+
+
+@pytest.mark.parametrize("run", [_imperative, _hybridized, _bound])
+@pytest.mark.parametrize("name", _cases())
+def test_zero_is_not_multiplied_by_an_infinite_derivative(name, run):
+    function, expected = _cases()[name]
+    x = mx.nd.array(X)
+    x.attach_grad()
+    x.grad[:] = 7  # a gradient of zero replaces it
+    np.testing.assert_array_equal(run(function, x).asnumpy(), np.array(expected, "float32"))
+
+
+def test_the_same_by_xla(at_once):
+    for run in (_imperative, _hybridized, _bound):
+        for name in ("BlockGrad", "comparison", "condition"):
+            function, expected = _cases()[name]
+            x = mx.nd.array(X)
+            x.attach_grad()
+            np.testing.assert_array_equal(run(function, x).asnumpy(), expected)
+
+
+def test_gradients_that_are_added_stay():
+    x = mx.nd.array(X)
+    x.attach_grad("add")
+    x.grad[:] = 7
+    np.testing.assert_array_equal(_imperative(lambda F, x: F.floor(F.sqrt(x)), x).asnumpy(), [7, 7, 7])
+
+
+def test_a_loss_over_two_calls_of_a_block():
+    net = mx.gluon.nn.Dense(1, in_units=3, use_bias=False)
+    net.initialize()
+    net.hybridize()
+    x = mx.nd.array(X).reshape((1, 3))
+    for _ in range(3):  # the third time as one program
+        with mx.autograd.record():
+            near, far = net(x), net(x)
+            distance = mx.nd.sqrt(((near - far) ** 2).sum())  # zero
+            loss = (distance > 0.5) + near.sum()
+        loss.backward()
+        np.testing.assert_array_equal(net.weight.grad().asnumpy(), x.asnumpy())
+
+
+def test_rows_that_no_gradient_reaches():
+    weight = mx.nd.ones((4, 2))
+    weight.attach_grad(stype="row_sparse")
+    with mx.autograd.record():
+        y = mx.nd.BlockGrad(mx.nd.Embedding(mx.nd.array([1]), weight, input_dim=4, output_dim=2, sparse_grad=True))
+    y.backward()
+    assert weight.grad.stype == "row_sparse"
+    np.testing.assert_array_equal(weight.grad.asnumpy(), np.zeros((4, 2)))
+
+
+def test_gradients_of_gradients_end_there_too():
+    x = mx.nd.array([4.0])
+    x.attach_grad()
+    with mx.autograd.record():
+        y = x * x * mx.nd.floor(x)
+        grad = mx.autograd.grad(y, x, create_graph=True)[0]
+    grad.backward()
+    assert grad.asscalar() == 32 and x.grad.asscalar() == 8
+    with mx.autograd.record():
+        y = mx.nd.floor(x)
+    assert mx.autograd.grad(y, x)[0].asscalar() == 0
