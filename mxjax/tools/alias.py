@@ -70,10 +70,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(given: argparse.Namespace) -> int:
     """Runs the command with its parsed arguments; returns the exit status."""
     if given.force and given.what != "install":
-        raise MXNetError(f"alias {given.what} has no --force: it is for install")
+        raise MXNetError(f"alias {given.what} does not accept --force; only alias install does")
     api = getattr(given, "api", None)
     if api and given.what != "install":
-        raise MXNetError(f"alias {given.what} has no --api: it is for install")
+        raise MXNetError(f"alias {given.what} does not accept --api; only alias install does")
     if given.what == "install":
         print(f"installed {install(given.target, given.force, api)}")
         return 0
@@ -124,19 +124,19 @@ def install(target: str | os.PathLike[str] | None = None, force: bool = False, a
     there = installed(target)
     others = [one for one in there if not one.ours]
     if others and not force:
-        raise MXNetError(f"there is {others[0]}, which is not mxjax's: uninstall it (pip uninstall {others[0].name}), "
-                         "or say --force to put the stand-in in its place")
+        raise MXNetError(f"{others[0]} is installed and does not belong to mxjax: uninstall it (pip uninstall "
+                         f"{others[0].name}), or pass --force to replace it with the stand-in")
     here = [one for one in there if one.folder == folder]
     for one in here:
         if one.distribution.files is None and not one.ours:
-            raise MXNetError(f"{one} has no list of its files; remove it by what has installed it")
+            raise MXNetError(f"{one} has no list of its files; remove it with the tool that installed it")
     if not here:
         for name in ("mxnet", "mxnet.py", "mxnet_predict.py"):
             if os.path.lexists(folder / name) and not _is_empty(folder / name):
-                raise MXNetError(f"{folder / name} belongs to no distribution; move it away first")
+                raise MXNetError(f"{folder / name} does not belong to any distribution; move it away first")
     if target is None and not force and _system_has_it():
-        raise MXNetError(f"{sys.prefix} is managed by its system (EXTERNALLY-MANAGED): use a virtual environment, "
-                         "--target FOLDER, or --force")
+        raise MXNetError(f"{sys.prefix} is managed by the operating system (EXTERNALLY-MANAGED): use a virtual "
+                         "environment, --target FOLDER, or --force")
     new = _contents(level.current() if api is None else api)
     with _writing(folder):
         for name in new:
@@ -261,5 +261,4 @@ def _writing(folder: pathlib.Path) -> Iterator[None]:
         with refusals(f"cannot change {folder}"):
             yield
     except MXNetError as error:
-        raise MXNetError(f"{error}. Use a virtual environment of your own, or --target FOLDER with FOLDER in "
-                         "PYTHONPATH") from error
+        raise MXNetError(f"{error}. Use a virtual environment, or --target FOLDER with FOLDER in PYTHONPATH") from error

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(given: argparse.Namespace) -> int:
     """Runs the command with its parsed arguments; returns the exit status."""
     if (given.what == "pack") != (given.file is not None):
-        raise MXNetError("cache pack takes the name of the file to write, nothing else takes one")
+        raise MXNetError("cache pack requires the name of the file to write; the other actions take no name")
     if given.what == "clear":
         count, size = _program_files.clear(given.dir)
         print(f"removed {count} programs, {size / 1e6:.1f} MB")

@@ -79,7 +79,7 @@ def _jax(model: _model.Model, path: str, is_open: bool) -> tuple[Run | None, str
     try:
         content = _exported(model, is_open).serialize()
     except ImportError:
-        raise MXNetError("--to jax needs flatbuffers: pip install 'mxjax[export]'") from None
+        raise MXNetError("--to jax requires flatbuffers: pip install 'mxjax[export]'") from None
     write_file(path, content)
     program = jax.export.deserialize(bytearray(content))
     return each(lambda values: program.call(*[values[n] for n in model.shapes])), "XLA"

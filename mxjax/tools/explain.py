@@ -33,7 +33,7 @@ def main(given: argparse.Namespace) -> int:
         code = kind_of(given.code)
     if code not in result:
         near = difflib.get_close_matches(given.code, CODES, 1)
-        raise MXNetError(f"explain: there is no kind of errors {given.code!r}" + (
+        raise MXNetError(f"explain: unknown error code {given.code!r}" + (
             f"; did you mean {near[0]}?" if near else "; `mxjax explain` lists all"))
     print(f"{code}\n\n{result[code]}")
     return 0

@@ -65,7 +65,7 @@ def _hosts(path: str) -> list[str]:
             raise MXNetError(f"launch: host file {path}: {' '.join(words)}: slots must be a number of at most 9999")
         hosts += [host] * int(slots[0])
     if not hosts:
-        raise MXNetError(f"launch: host file {path} names no hosts")
+        raise MXNetError(f"launch: host file {path} contains no hosts")
     return hosts
 
 
@@ -77,7 +77,7 @@ def _own_address(hosts: Sequence[str]) -> str:
             try:
                 probe.connect((host.rpartition("@")[2], 9))
             except OSError as error:
-                raise MXNetError(f"launch: host {host} is not known: {error}") from None
+                raise MXNetError(f"launch: cannot resolve host {host}: {error}") from None
             own.append(probe.getsockname()[0])
     return next((address for address in own if not address.startswith("127.")), own[0])
 
@@ -87,7 +87,7 @@ def _command(command: Sequence[str]) -> list[str]:
     if command[0].endswith(".py"):
         return [sys.executable, "-m", "mxjax", "run", *command]
     if shutil.which(command[0]) is None:
-        raise MXNetError(f"launch: there is no script or program {command[0]}")
+        raise MXNetError(f"launch: script or program {command[0]} not found")
     return list(command)
 
 
@@ -178,14 +178,14 @@ def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: 
         MXNetError: an argument is wrong.
     """
     if workers < 1 or servers < 0:
-        raise MXNetError(f"launch: {workers} workers and {servers} servers: at least one worker is needed")
+        raise MXNetError(f"launch: {workers} workers and {servers} servers: expected at least one worker")
     if restarts < 0:
         raise MXNetError(f"launch: {restarts} restarts: expected 0 or more")
     command = command[1:] if command[:1] == ["--"] else command
     if not command:
-        raise MXNetError("launch: no script was given")
+        raise MXNetError("launch: no script specified")
     if on == "ray" and hostfile or on != "ray" and address:
-        raise MXNetError("launch: a host file is for ssh, --address for --on ray")
+        raise MXNetError("launch: a host file requires ssh, and --address requires --on ray")
     hosts = _hosts(hostfile) if hostfile else []
     commands = {"worker": _command(command), "server": [sys.executable, "-m", "mxjax.kvstore_server"]}
     alone = bool(servers) or keep_going  # then a worker can come back to the others

@@ -99,16 +99,16 @@ def models_of(given: argparse.Namespace, ctx: Context | None = None) -> tuple[li
             results = _versions(source, name, ctx, shapes, dtypes)
             loaders[results[0].name] = functools.partial(_versions, source, results[0].name, ctx, shapes, dtypes)
         if results[0].name in names:
-            raise MXNetError(f"two models have the name {results[0].name}: put NAME= before them")
+            raise MXNetError(f"two models have the name {results[0].name}; put NAME= before each to distinguish them")
         names.add(results[0].name)
         models += results
     handlers = [model.name for model in models if isinstance(model, Handler)]
     if len(handlers) > 1:
-        raise MXNetError(f"one file with model_fn at most can be served, got {', '.join(handlers)}")
+        raise MXNetError(f"at most one file with model_fn can be served, got {', '.join(handlers)}")
     there = {n for model in models if isinstance(model, Served) for n in model.input_names}
     unknown = sorted({*shapes, *dtypes} - there)
     if unknown:
-        raise MXNetError(f"--shape or --dtype: no model has an input {', '.join(unknown)}; there are "
+        raise MXNetError(f"--shape or --dtype: no model has an input {', '.join(unknown)}; the inputs are "
                          f"{', '.join(sorted(there)) or 'none'}")
     return models, loaders
 
@@ -132,7 +132,7 @@ def limits_of(given: argparse.Namespace) -> Any:
     try:
         from ..serving.server import Limits  # the extra "serve"
     except ImportError as error:
-        raise MXNetError(f"serve needs kserve ({error}): pip install 'mxjax[serve]'") from None
+        raise MXNetError(f"serve requires kserve ({error}): pip install 'mxjax[serve]'") from None
     return Limits(tuple(size for size in _numbers("--warm", given.warm) if size > 0), given.max_batch,
                   given.max_delay_ms / 1000, given.queue, given.timeout, int(given.max_request_mb * (1 << 20)))
 
@@ -154,7 +154,7 @@ def _numbers(option: str, text: str) -> tuple[int, ...]:
     try:
         return tuple(map(int, text.split(",")))
     except ValueError:
-        raise MXNetError(f"{option} must be numbers with commas between, got {text!r}") from None
+        raise MXNetError(f"{option} must be numbers separated by commas, got {text!r}") from None
 
 
 def _context(text: str) -> Context:
@@ -173,9 +173,9 @@ def main(given: argparse.Namespace) -> int:
         print(manifest(given, models), end="")
         return 0
     if given.on == "here" and given.replicas != "1":
-        raise MXNetError("--replicas is for --on ray and --manifest")
+        raise MXNetError("--replicas requires --on ray or --manifest")
     if given.on == "ray" and given.allow_load:
-        raise MXNetError("--allow-load is for one process: with --on ray a request reaches one replica only")
+        raise MXNetError("--allow-load requires a single process: with --on ray, a request reaches only one replica")
     limits = limits_of(given)
     if given.on == "ray":
         from .serve_ray import serve_on_ray  # as well

@@ -172,7 +172,7 @@ SYMBOLS = [
     ("inputs that are text", json.dumps({"nodes": [{"op": "relu", "name": "a", "inputs": "00"}], "heads": [[0, 0]]}),
      "node 0 is damaged"),
     ("deep lists", '{"nodes":' + "[" * 100000 + "]" * 100000 + ', "heads": []}', "not a symbol"),
-    ("deep graphs", _nested(60), "more than 32 deep"),
+    ("deep graphs", _nested(60), "more than 32 levels deep"),
     ("a deep parameter", _graph(_X, ("transpose", {"axes": "(" * 9000 + ")" * 9000}, [0])), "node 1"),
     ("an unknown operator", _graph(("nonsense", {}, [])), "no operator 'nonsense'"),
     ("no JSON", "{", "not a symbol"), ("a number", "1" * 5000, "not a symbol"), ("nothing", "", "not a symbol"),
@@ -222,10 +222,10 @@ _HEADER = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }"
 _OFFSETS = b'{"x":{"dtype":"F32","shape":[1073741824],"data_offsets":[0,4294967296]}}'
 ARRAYS = [
     ("a bomb", _npz(bytes(3 << 30 >> 3)), "MXJAX_UNPACK_LIMIT"),
-    ("a shape beyond the entry", _npz(_npy(_HEADER % "(10000000000,)")), "are left"),
-    ("a shape beyond the file", _npy(_HEADER % "(10000000000,)"), "are left"),
-    ("a shape that overflows", _npy(_HEADER % "(4611686018427387904, 8)"), "are left"),
-    ("a negative shape", _npy(_HEADER % "(-1, -4)", bytes(16)), "are left"),
+    ("a shape beyond the entry", _npz(_npy(_HEADER % "(10000000000,)")), "remain"),
+    ("a shape beyond the file", _npy(_HEADER % "(10000000000,)"), "remain"),
+    ("a shape that overflows", _npy(_HEADER % "(4611686018427387904, 8)"), "remain"),
+    ("a negative shape", _npy(_HEADER % "(-1, -4)", bytes(16)), "remain"),
     ("dimensions without end", _npy(_HEADER % ("(" + "0," * 80 + ")")), ""),
     ("a header that is no Python", _npy("{'descr': (((("), ""), ("a deep header", _npy("(" * 110), ""),
     ("a header of objects", _npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", bytes(8)), "dtype object"),
@@ -233,9 +233,9 @@ ARRAYS = [
     ("an unknown packing", _npz(b"x").replace(b"\x08\x00", b"\x63\x00"), ""), ("half an archive", _npz(b"x")[:50], ""),
     ("a safetensors header beyond the end", b"\xff\xff\xff\xff\xff\xff\xff\x7f{}", "safetensors"),
     ("offsets beyond the end", struct.pack("<Q", len(_OFFSETS)) + _OFFSETS, "safetensors"),
-    ("a number of arrays", struct.pack("<QQQ", 0x112, 0, 1 << 62), "bytes, 0 are left"),
+    ("a number of arrays", struct.pack("<QQQ", 0x112, 0, 1 << 62), "bytes, but only 0 remain"),
     ("a name without end", struct.pack("<QQQIiiQQ", 0x112, 0, 1, 0xF993FAC9, 0, -1, 1, 1 << 62), "left"),
-    ("nothing", b"", "are left"),
+    ("nothing", b"", "remain"),
 ]
 
 

@@ -404,7 +404,7 @@ def test_states_of_other_files(records):
                                          shuffle=True) for size in (2, 3))
     with pytest.raises(ValueError, match="batch_size is 3 there and 2 here"):
         images.load_state_dict(larger.state_dict())
-    with pytest.raises(ValueError, match="order of this state"):
+    with pytest.raises(ValueError, match="order in this state"):
         images.load_state_dict({**images.state_dict(), "order": list(range(1, 12))})
 
 

@@ -306,7 +306,7 @@ def test_cholesky_reads_one_triangle():
 
 
 def test_positions_out_of_range_are_refused():
-    with pytest.raises(mx.MXNetError, match=r"position 9 is out of range for the shape \(2, 3\)"):
+    with pytest.raises(mx.MXNetError, match=r"index 9 is out of range for shape \(2, 3\)"):
         mx.np.unravel_index(mx.np.array([1, 9], dtype="int32"), (2, 3))[0].asnumpy()
 
 

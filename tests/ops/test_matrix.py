@@ -127,16 +127,16 @@ def test_products():
 
 
 @pytest.mark.parametrize("name, arrays, params, message", [
-    ("Reshape", (X,), {"shape": (5, 5)}, "does not fit"), ("transpose", (X,), {"axes": (0, 0, 1)}, "no order"),
-    ("squeeze", (X,), {"axis": 0}, "size 1"), ("slice", (X,), {"begin": (0,), "end": (1, 2)}, "equal lengths"),
-    ("slice_axis", (X,), {"axis": 0, "begin": 1, "end": 5}, "no part"), ("Concat", (X, ROW), {}, "oncat"),
-    ("SliceChannel", (X,), {"num_outputs": 2, "axis": 1}, "cannot be split"), ("dot", (X, X), {}, "do not fit"),
+    ("Reshape", (X,), {"shape": (5, 5)}, "does not match"), ("transpose", (X,), {"axes": (0, 0, 1)}, "a permutation"),
+    ("squeeze", (X,), {"axis": 0}, "size 1"), ("slice", (X,), {"begin": (0,), "end": (1, 2)}, "the same length"),
+    ("slice_axis", (X,), {"axis": 0, "begin": 1, "end": 5}, "not a valid range"), ("Concat", (X, ROW), {}, "oncat"),
+    ("SliceChannel", (X,), {"num_outputs": 2, "axis": 1}, "cannot be split"), ("dot", (X, X), {}, "do not match"),
     ("batch_dot", (X, X[:1]), {}, "batch dimensions"), ("diag", (X,), {"k": 9}, "no diagonal"),
     ("Pad", (X,), {"mode": "edge", "pad_width": (0, 0)}, "pad_width"),
     ("expand_dims", (X,), {"axis": 9}, "out of range"),
-    ("depth_to_space", (X,), {"block_size": 2}, "block_size"), ("reshape_like", (X, ROW), {}, "do not make"),
-    ("slice_like", (X, ROW), {}, "as many dimensions"), ("Crop", (X[None],), {"h_w": (9, 9)}, "not inside"),
-    ("Concat", (X, X.astype("float16")), {}, "one dtype"),
+    ("depth_to_space", (X,), {"block_size": 2}, "block_size"), ("reshape_like", (X, ROW), {}, "cannot be reshaped"),
+    ("slice_like", (X, ROW), {}, "the same number of dimensions"), ("Crop", (X[None],), {"h_w": (9, 9)}, "not inside"),
+    ("Concat", (X, X.astype("float16")), {}, "the same dtype"),
     ("_split_v2", (ROW,), {"indices": (4, 1), "axis": 0}, "rise"),
     ("khatri_rao", (X[0], X[0].T), {}, "columns"), ("im2col", (X[None],), {"kernel": (9, 9)}, "larger"),
     ("space_to_depth", (np.zeros((1, 4, 0, 2)),), {"block_size": 2}, "block_size"),

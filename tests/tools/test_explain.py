@@ -46,7 +46,7 @@ def test_the_examples_of_the_page_raise_what_they_explain(monkeypatch, tmp_path)
 
 
 def test_an_address_stands_at_the_end_once():
-    text = "operator dot: shapes (2, 3) and (4, 2) do not fit"
+    text = "operator dot: shapes (2, 3) and (4, 2) do not match"
     once = addressed(text)
     assert once == f"{text} [mxjax explain shape-mismatch]" and addressed(once) == once
     assert addressed(f"worker 1 failed: {once} [inputs]") == (

@@ -124,10 +124,10 @@ def test_each_form_of_a_model(model, capsys, tmp_path):
         for name, value in wanted.items():
             np.testing.assert_array_equal(found[name], value)
     (tmp_path / "two").mkdir()
-    for args, message in ((("inspect", tmp_path / "one.npz", "--shape", "data=1,2,6,6"), "parameters alone"),
+    for args, message in ((("inspect", tmp_path / "one.npz", "--shape", "data=1,2,6,6"), "only parameters"),
                           (("inspect", tmp_path / "two"), "it has 0"),
                           (("inspect", tmp_path / "none.npz"), "no file"),
-                          (("plan", tmp_path / "one.npz", "--on", "h100"), "parameters alone")):
+                          (("plan", tmp_path / "one.npz", "--on", "h100"), "only parameters")):
         with pytest.raises(SystemExit) as failed:
             command_line.main([str(a) for a in args])
         assert failed.value.code == 2 and message in capsys.readouterr().err

@@ -88,8 +88,8 @@ def random_multinomial(n: Array, p: Array, *, shape: Shape = (), dtype: DType = 
     n: any shape; p: that shape + (classes,) -> that shape + `shape` + (classes,).
     """
     if p.ndim == 0 or p.shape[:-1] != n.shape:
-        raise MXNetError(f"operator multinomial: p must have the shape of n, {n.shape}, and one dimension more; its "
-                         f"shape is {p.shape}")
+        raise MXNetError(f"operator multinomial: p must have the shape of n, {n.shape}, and one additional dimension; "
+                         f"got shape {p.shape}")
     extra = (1,) * len(shape)
     counts, chances = n.reshape(n.shape + extra), p.reshape(n.shape + extra + p.shape[-1:])
     counts = jnp.broadcast_to(counts, n.shape + shape).astype(jnp.float32)

@@ -41,7 +41,7 @@ def _register(name: str, distribution: Distribution) -> None:
 
     def draw_like(data: Array, *, _key: Array, **numbers: Array) -> Array:
         if not jnp.issubdtype(data.dtype, jnp.floating):
-            raise MXNetError(f"operator _random_{name}_like: the data must be of a float dtype, not {data.dtype}")
+            raise MXNetError(f"operator _random_{name}_like: data must have a floating-point dtype, got {data.dtype}")
         if isinstance(_key, _draw.Drawn):
             return _key.values
         return sample(distribution, _key, data.shape, data.dtype, *(numbers[n] for n in distribution.parameters))
