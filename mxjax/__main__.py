@@ -19,7 +19,7 @@ from ._support import settings
 __all__ = ["main"]
 
 _TOOLS = {"doctor": "report what a script or saved graph uses that differs, is missing or would be slow",
-          "explain": "explain an error by the code at the end of its message: cause and cure",
+          "explain": "explain an error by the code at the end of its message: cause and solution",
           "launch": "run a script in several worker processes, here or on several hosts",
           "convert": "write a saved model as ONNX, PyTorch or flax source, StableHLO, a JAX program or arrays",
           "serve": "answer requests with saved models, over HTTP and gRPC",

@@ -1,4 +1,4 @@
-"""`python -m mxjax explain CODE`: cause and cure of an error, by the address at the end of its message.
+"""`python -m mxjax explain CODE`: cause and solution of an error, by the code at the end of its message.
 
 Without a code it lists all kinds; a text that is no code is taken for a message, whose kind it finds.
 """

@@ -21,7 +21,7 @@ def test_each_code_has_a_section_and_each_section_a_code():
     assert len(CODES) == len(set(CODES)) >= 40
     assert set(found) == set(CODES)
     for code, text in found.items():
-        assert "**Cause.**" in text and "**Cure.**" in text, code
+        assert "**Cause.**" in text and "**Solution.**" in text, code
 
 
 def test_codes_of_classes_are_codes():
