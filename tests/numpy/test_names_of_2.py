@@ -280,7 +280,7 @@ def test_gradients_at_places(function, of_a):
 
 @pytest.mark.parametrize(("ind", "val", "error", "says"), [
     ([[2], [0]], [1], IndexError, "index 2 is out of range for axis 0 of size 2"),
-    ([[-1], [0]], [1], IndexError, "place -1"),
+    ([[-1], [0]], [1], IndexError, "index -1"),
     ([[0], [0], [0]], [1], IndexError, "leading axes"),
     ([[0, 1], [1, 2]], [1, 2, 3], mx.MXNetError, "broadcast"),
     ([[0]], [[[1, 1, 1]]], mx.MXNetError, "broadcast"),

@@ -137,7 +137,7 @@ def test_products():
     ("depth_to_space", (X,), {"block_size": 2}, "block_size"), ("reshape_like", (X, ROW), {}, "cannot be reshaped"),
     ("slice_like", (X, ROW), {}, "the same number of dimensions"), ("Crop", (X[None],), {"h_w": (9, 9)}, "not inside"),
     ("Concat", (X, X.astype("float16")), {}, "the same dtype"),
-    ("_split_v2", (ROW,), {"indices": (4, 1), "axis": 0}, "rise"),
+    ("_split_v2", (ROW,), {"indices": (4, 1), "axis": 0}, "increase"),
     ("khatri_rao", (X[0], X[0].T), {}, "columns"), ("im2col", (X[None],), {"kernel": (9, 9)}, "larger"),
     ("space_to_depth", (np.zeros((1, 4, 0, 2)),), {"block_size": 2}, "block_size"),
     ("tile", (X,), {"reps": (1, 0)}, "reps"), ("_npi_tile", (X,), {"reps": (-1,)}, "reps"),

@@ -229,7 +229,7 @@ def maketrian(A: Array, *, offset: int = 0, lower: bool = True) -> Array:
     count = A.shape[-1]
     inner = int((8 * count + 1) ** 0.5 - 1) // 2
     if inner * (inner + 1) // 2 != count:
-        raise MXNetError(f"operator _linalg_maketrian: {count} numbers do not fill a triangular matrix")
+        raise MXNetError(f"operator _linalg_maketrian: {count} numbers do not fill a triangle")
     size = inner + abs(offset)
     blank = jnp.zeros((*A.shape[:-1], size, size), A.dtype)
     return blank.at[(..., *_triangle(size, offset, lower))].set(A)
