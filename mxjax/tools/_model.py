@@ -24,12 +24,12 @@ __all__ = ["Model", "add_arguments", "graph_of", "import_code", "pairs"]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares MODEL, EPOCH and the inputs' shapes and dtypes."""
     parser.add_argument("model", metavar="MODEL", help="PREFIX of PREFIX-symbol.json and PREFIX-EPOCH.params, the "
-                        "first file, a folder with such files, or a file of parameters")
-    parser.add_argument("epoch", metavar="EPOCH", type=int, nargs="?", help="default: the newest one")
+                                                       "first file, a folder with such files, or a parameter file")
+    parser.add_argument("epoch", metavar="EPOCH", type=int, nargs="?", help="epoch number; default: the newest")
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=N,N,...",
-                        help="shape of an input, e.g. data=1,3,224,224; once for each input")
+                        help="shape of an input, e.g. data=1,3,224,224; repeat for each input")
     parser.add_argument("--dtype", action="append", default=[], metavar="NAME=DTYPE",
-                        help="dtype of an input; default float32")
+                        help="dtype of an input; default: float32")
 
 
 def import_code(texts: list[str]) -> None:

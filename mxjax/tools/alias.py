@@ -58,13 +58,15 @@ class Installed(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
     parser.add_argument("what", nargs="?", choices=("status", "install", "remove"), default="status",
-                        help="status ends with 0 where `import mxnet` is the stand-in; install puts it into the "
-                        "environment of this Python; remove takes it out, and nothing else")
+                        help="status exits with 0 if `import mxnet` imports the stand-in; install adds it to the "
+                             "environment of this Python; remove removes it, and nothing else")
     parser.add_argument("--target", metavar="FOLDER", help="a folder for PYTHONPATH instead of the environment")
     parser.add_argument("--api", type=int, choices=(1, 2), help="install: the level of MXNet's API, 1 (MXNet 1.9.1) or "
-                        "2 (MXNet 2.0), where MXJAX_API does not say otherwise; default that of this process")
-    parser.add_argument("--force", action="store_true", help="install: in place of another mxnet, whose files are "
-                        "removed, and into a Python that its system manages")
+                                                                "2 (MXNet 2.0), unless MXJAX_API is set; default: the "
+                                                                "level of this process")
+    parser.add_argument("--force", action="store_true", help="install: replace another mxnet, whose files are removed, "
+                                                             "and install into a Python that the operating system "
+                                                             "manages")
 
 
 def main(given: argparse.Namespace) -> int:

@@ -13,11 +13,12 @@ __all__ = ["add_arguments", "main"]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
     parser.add_argument("what", nargs="?", choices=("show", "clear", "pack"), default="show",
-                        help="clear removes all of them, those of other machines and versions included; pack "
-                        "writes those of this machine into FILE, which MXJAX_CACHE_DIR=FILE uses on machines of this "
-                        "kind (programs are machine code: use only files that you trust)")
-    parser.add_argument("file", metavar="FILE", nargs="?", help="for pack")
-    parser.add_argument("--dir", metavar="FOLDER", help="the folder, instead of MXJAX_CACHE_DIR or the user's cache")
+                        help="clear removes all programs, including those of other machines and versions; pack writes "
+                             "the programs of this machine to FILE, which machines of this kind use with "
+                             "MXJAX_CACHE_DIR=FILE (programs are machine code: use only files that you trust)")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="the output file of pack")
+    parser.add_argument("--dir", metavar="FOLDER", help="the cache folder; default: MXJAX_CACHE_DIR or the cache of "
+                                                        "the user")
 
 
 def main(given: argparse.Namespace) -> int:

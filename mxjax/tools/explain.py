@@ -18,7 +18,7 @@ __all__ = ["add_arguments", "main", "sections"]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
-    parser.add_argument("code", nargs="?", help="the address of an error, such as shape-mismatch, or its whole message")
+    parser.add_argument("code", nargs="?", help="the code of an error, such as shape-mismatch, or the whole message")
 
 
 def main(given: argparse.Namespace) -> int:

@@ -177,7 +177,7 @@ def pack(list_path: str, root: str, *, num_thread: int = 1, resize: int = 0, cen
     Args:
         list_path: the .lst file; the others lie beside it.
         root: folder that paths in the list begin from.
-        num_thread: processes that decode and pack.
+        num_thread: number of processes that decode and pack.
         resize: length of the shorter edge, pixels; 0: as they are.
         center_crop: crop the square in the center.
         quality: of JPEG, 1 to 100; or the compression of PNG, 1 to 9.
@@ -305,21 +305,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments to a parser."""
     parser.add_argument("prefix", help="prefix of the .lst, .rec and .idx files, or a folder of lists")
     parser.add_argument("root", help="folder of images")
-    lists = parser.add_argument_group("making lists")
-    lists.add_argument("--list", action="store_true", help="make lists instead of record files")
+    lists = parser.add_argument_group("options for lists")
+    lists.add_argument("--list", action="store_true", help="create lists instead of record files")
     lists.add_argument("--exts", nargs="+", default=[".jpeg", ".jpg", ".png"], help="file name extensions of images")
-    lists.add_argument("--chunks", type=int, default=1, help="number of chunks, each with its own lists")
+    lists.add_argument("--chunks", type=int, default=1, help="number of chunks, each with separate lists")
     lists.add_argument("--train-ratio", type=float, default=1.0, help="fraction of the images for training")
     lists.add_argument("--test-ratio", type=float, default=0, help="fraction of the images for testing")
-    lists.add_argument("--recursive", action="store_true", help="walk through subfolders, each with its own label")
-    lists.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="keep the images sorted")
-    records = parser.add_argument_group("making record files")
+    lists.add_argument("--recursive", action="store_true", help="search subfolders, each with a separate label")
+    lists.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="do not shuffle the images")
+    records = parser.add_argument_group("options for record files")
     records.add_argument("--pass-through", action="store_true", help="pack files as they are")
     records.add_argument("--resize", type=int, default=0,
                          help="resize the shorter edge to this many pixels; 0 keeps the size")
     records.add_argument("--center-crop", action="store_true", help="crop the square in the center")
-    records.add_argument("--quality", type=int, default=95, help="of JPEG, 1-100; compression of PNG, 1-9")
-    records.add_argument("--num-thread", type=int, default=1, help="processes that decode and pack")
+    records.add_argument("--quality", type=int, default=95, help="JPEG quality, 1-100, or PNG compression, 1-9")
+    records.add_argument("--num-thread", type=int, default=1, help="number of processes that decode and pack")
     records.add_argument("--color", type=int, default=1, choices=[-1, 0, 1], help="1 colour, 0 grey, -1 as in the file")
     records.add_argument("--encoding", default=".jpg", choices=[".jpg", ".png"], help="format of the packed images")
     records.add_argument("--pack-label", action="store_true", help="pack all labels of a line")

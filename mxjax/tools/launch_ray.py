@@ -203,7 +203,7 @@ class OnRay:
     Args:
         address: "auto", "local", host:port; "": what RAY_ADDRESS says, else a new local cluster.
         roles: what will be started.
-        cpus, gpus: Ray's CPUs (at least one) and GPUs for each worker.
+        cpus, gpus: Ray's CPUs (at least one) and GPUs per worker.
 
     Raises:
         MXNetError: there is no Ray, or the address is of a kind that is not supported.

@@ -40,7 +40,7 @@ Record = tuple[int, bytes]  # its number, and what it is in the record file
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
     parser.add_argument("source", metavar="FILE.rec")
-    parser.add_argument("output", help="the folder, or the prefix of the shards' names")
+    parser.add_argument("output", help="the output folder, or the prefix of the names of shards")
     parser.add_argument("--to", required=True, choices=list(_FORMATS))
     parser.add_argument("--per-shard", type=int, default=10000, help="number of records in a shard")
 
