@@ -179,7 +179,7 @@ def test_csv_that_is_none(tmp_path, text, said):
 
 def test_csv_mistakes(csv, tmp_path):
     (tmp_path / "folder").mkdir()
-    with pytest.raises(MXNetError, match="folder: it is a folder without files"):
+    with pytest.raises(MXNetError, match="folder: the folder contains no files"):
         io.CSVIter(**{**csv, "data_csv": str(tmp_path / "folder")})
     with pytest.raises(MXNetError, match="nothing.csv"):
         io.CSVIter(**{**csv, "data_csv": str(tmp_path / "nothing.csv")})

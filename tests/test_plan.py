@@ -167,7 +167,7 @@ def test_what_is_missing_is_named():
         net.plan("h100")
     with pytest.raises(MXNetError, match="no input x"):
         net.plan("h100", x=(2, 3))
-    with pytest.raises(MXNetError, match="the shapes of data, fc_weight do not follow"):
+    with pytest.raises(MXNetError, match="the shapes of data, fc_weight cannot be inferred"):
         net.plan("h100", fc_bias=(3,))
     with pytest.raises(MXNetError, match="train='lion' must be one of sgd, adam"):
         net.plan("h100", train="lion", data=(2, 3))

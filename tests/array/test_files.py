@@ -127,7 +127,7 @@ def test_a_large_file_in_parts(tmp_path, monkeypatch, most):
         assert found[name].stype == array.stype and found[name].dtype == array.dtype
         np.testing.assert_array_equal(found[name].asnumpy(), array.asnumpy())
     monkeypatch.setattr(os, "preadv", lambda *_: 0)
-    with pytest.raises(mx.MXNetError, match="large.params.*has become shorter while it was read at offset"):
+    with pytest.raises(mx.MXNetError, match="large.params.*was truncated while it was read at offset"):
         mx.nd.load(path)
 
 
@@ -301,7 +301,7 @@ def test_what_safetensors_cannot_hold(tmp_path, monkeypatch):
     with open(path, "wb") as file:
         text = b'{"x":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]}}'
         file.write(len(text).to_bytes(8, "little") + text + b"x")
-    with pytest.raises(mx.MXNetError, match=r"x\.safetensors: array 'x' has the dtype F8_E4M3"):
+    with pytest.raises(mx.MXNetError, match=r"x\.safetensors: array 'x' has dtype F8_E4M3"):
         mx.nd.load(path)
     monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
     with pytest.raises(mx.MXNetError, match=r"pip install 'mxjax\[safetensors\]'"):

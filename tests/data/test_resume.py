@@ -409,8 +409,8 @@ def test_states_of_other_files(records):
 
 
 @pytest.mark.parametrize("damage,words", [
-    ({"position": 10}, "position .* 9 at most; got 10"), ({"position": -1}, "got -1"), ({"position": "x"}, "got 'x'"),
-    ({"drawn_by": "abc"}, "state is corrupt"), ({"drawn_by": [0] * 9}, "each number from 0 to 8 once")])
+    ({"position": 10}, "position .* at most 9, got 10"), ({"position": -1}, "got -1"), ({"position": "x"}, "got 'x'"),
+    ({"drawn_by": "abc"}, "state is corrupt"), ({"drawn_by": [0] * 9}, "each number from 0 to 8 exactly once")])
 def test_damaged_states(damage, words):
     sampler = data.RandomSampler(9)
     next(iter(sampler))

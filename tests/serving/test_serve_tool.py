@@ -48,7 +48,7 @@ def test_names_and_versions(files):
     (["{0}/twice.py", "{0}/twice.py"], "two models have the name twice"),
     (["{0}/one.py", "{0}/two.py"], "at most one file with model_fn can be served, got one, two"),
     (["{0}/twice.py", "--shape", "image=1,2"], "no model has an input image; the inputs are x"),
-    (["{0}/twice.py", "--shape", "x=1,a"], "--shape x must be numbers with commas between, got '1,a'"),
+    (["{0}/twice.py", "--shape", "x=1,a"], "--shape x must be numbers separated by commas, got '1,a'"),
     (["{0}/twice.py", "--ctx", "gpu(a)"], "--ctx must be like"),
     (["{0}/twice.py", "--device", "gpu(7)"], r"gpu\(7\)"),
     (["{0}/none"], "no such model"),

@@ -248,7 +248,7 @@ def test_wrong_arguments(tmp_path):
                             ({"address": "auto"}, "--address requires --on ray")):
         with pytest.raises(mx.MXNetError, match=message):
             launch(["true"], **{"workers": 1, **kwargs})
-    with pytest.raises(mx.MXNetError, match="no script or program nothing-like-this"):
+    with pytest.raises(mx.MXNetError, match="script or program nothing-like-this not found"):
         launch(["nothing-like-this"], 1)
 
 

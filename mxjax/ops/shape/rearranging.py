@@ -69,11 +69,11 @@ def reshaped(source: Dims, codes: Sequence[int], reverse: bool = False) -> tuple
     if computed is not None:
         total, rest = _product(dims), _product(out)
         if total is not None and rest is not None and total % max(rest, 1):
-            raise mistake(f"{total} elements do not divide by {rest}")
+            raise mistake(f"{total} elements are not divisible by {rest}")
         out[computed] = None if total is None or rest is None else total // max(rest, 1)
     given, made = tuple(dims), tuple(out)
     if known(given) and known(made) and size_of(given) != size_of(made):
-        raise mistake(f"{size_of(given)} elements do not make {size_of(made)}")
+        raise mistake(f"{size_of(given)} elements cannot be reshaped to {size_of(made)} elements")
     return tuple(out[::-1] if reverse else out)
 
 
