@@ -1,6 +1,6 @@
 """Apache MXNet's scripts and models on JAX: run, examine, convert and plan them.
 
-Exit status: 0 done, 1 something was found or failed, 2 a mistake in the arguments or files.
+Exit status: 0 for success, 1 for findings or failures, 2 for invalid arguments or files.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ._support import settings
 __all__ = ["main"]
 
 _TOOLS = {"doctor": "report what a script or saved graph uses that differs, is missing or would be slow",
-          "explain": "explain an error by the code at the end of its message: cause and cure",
-          "launch": "run a script in several worker processes, here or on several hosts",
-          "convert": "write a saved model as ONNX, PyTorch or flax source, StableHLO, a JAX program or arrays",
-          "serve": "answer requests with saved models, over HTTP and gRPC",
-          "plan": "predict memory, time and operations of a saved model on accelerators that this host lacks",
+          "explain": "explain an error by the code at the end of its message: cause and solution",
+          "launch": "run a script in several worker processes, on this machine or on several hosts",
+          "convert": "convert a saved model to ONNX, PyTorch or flax source, StableHLO, a JAX program or arrays",
+          "serve": "serve saved models over HTTP and gRPC",
+          "plan": "predict memory, time and operations of a saved model on accelerators that this host does not have",
           "inspect": "show layers, parameters, operations and memory of a saved model",
-          "rec": "write record files as WebDataset shards, ArrayRecord or a folder of files",
-          "im2rec": "make image lists and pack images into record files",
-          "alias": "make `import mxnet` mean mxjax in a whole environment, and undo it",
-          "cache": "show, clear or pack the compiled programs that are kept in files",
-          "stubs": "write the type stubs of functions made from the operator registry"}
+          "rec": "convert record files to WebDataset shards, ArrayRecord or a folder of files",
+          "im2rec": "create image lists and pack images into record files",
+          "alias": "make `import mxnet` import mxjax in a whole environment, or undo this",
+          "cache": "show, clear or pack the cache of compiled programs",
+          "stubs": "write the type stubs of functions generated from the operator registry"}
 _OF_MODELS = {"doctor", "convert", "serve", "plan", "inspect"}  # may need code of the user's, such as operators
 
 
@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                         f"{libinfo.__version__})")
     commands = parser.add_subparsers(dest="command_name", required=True)
     run = commands.add_parser("run", help="run a script; its `import mxnet` imports mxjax")
-    run.add_argument("--no-cache", action="store_true", help="do not keep compiled programs in files")
+    run.add_argument("--no-cache", action="store_true", help="do not store compiled programs in files")
     run.add_argument("--api", type=int, choices=(1, 2),
                      help="the level of MXNet's API: 1 (MXNet 1.9.1, the default) or 2 (MXNet 2.0)")
     run.add_argument("-m", action="store_true", dest="module", help="SCRIPT is the name of a module, such as pydoc")

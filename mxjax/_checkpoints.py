@@ -101,7 +101,7 @@ def find_model(source: str, epoch: int | None = None) -> tuple[str, str | None, 
     if os.path.isdir(source):
         graphs = glob.glob(os.path.join(glob.escape(source), "*-symbol.json"))
         if len(graphs) != 1:
-            raise MXNetError(f"the folder {source} must have one file NAME-symbol.json, it has {len(graphs)}")
+            raise MXNetError(f"the folder {source} must contain one file NAME-symbol.json, got {len(graphs)}")
         source = graphs[0]
     elif source.endswith(_PARAMETERS):
         if not os.path.isfile(source):

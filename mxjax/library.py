@@ -55,7 +55,7 @@ def load(path: str, verbose: bool = True) -> None:
     before = set(registry.names())
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise MXNetError(f"load path {path} is no Python file")
+        raise MXNetError(f"load path {path} is not a Python file")
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)

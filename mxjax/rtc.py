@@ -58,7 +58,8 @@ class CudaModule:
         self._kernels = dict(source) if isinstance(source, Mapping) else {source.__name__: source}
         wrong = next((name for name, kernel in self._kernels.items() if not callable(kernel)), None)
         if wrong is not None:
-            raise TypeError(f"CudaModule: kernel {wrong!r} is no function but {type(self._kernels[wrong]).__name__}")
+            raise TypeError(f"CudaModule: kernel {wrong!r} is not a function, got "
+                            f"{type(self._kernels[wrong]).__name__}")
         for name in (exports,) if isinstance(exports, str) else exports:
             self._find(name)
 

@@ -78,7 +78,7 @@ def test_batches_are_copies():
 
 
 def test_wrong_arguments():
-    with pytest.raises(ValueError, match="softmax_label has 3 samples, data has 10"):
+    with pytest.raises(ValueError, match="softmax_label has 3 samples, but data has 10"):
         io.NDArrayIter(DATA, np.arange(3))
     with pytest.raises(ValueError, match="last_batch_handle"):
         io.NDArrayIter(DATA, last_batch_handle="drop")
@@ -169,7 +169,7 @@ def test_csv_as_others_write_it(tmp_path, text, dtype, rows):
 @pytest.mark.parametrize(("text", "said"), [
     ("1,,2\n", "''.*row 0, column 2"), ("nan,1\n", "'nan'.*int32"), ("1e999999999,1\n", "1e999999999"),
     ("1_0,2\n", "1_0"), ("3e9,1\n", "3e9.*int32"), ("1,2\n3\n", "changed from 2 to 1 at row 2"),
-    ("", "there are no rows")])
+    ("", "it contains no rows")])
 def test_csv_that_is_none(tmp_path, text, said):
     path = tmp_path / "x.csv"
     path.write_text(text)
@@ -179,7 +179,7 @@ def test_csv_that_is_none(tmp_path, text, said):
 
 def test_csv_mistakes(csv, tmp_path):
     (tmp_path / "folder").mkdir()
-    with pytest.raises(MXNetError, match="folder: it is a folder without files"):
+    with pytest.raises(MXNetError, match="folder: the folder contains no files"):
         io.CSVIter(**{**csv, "data_csv": str(tmp_path / "folder")})
     with pytest.raises(MXNetError, match="nothing.csv"):
         io.CSVIter(**{**csv, "data_csv": str(tmp_path / "nothing.csv")})

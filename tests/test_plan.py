@@ -163,11 +163,11 @@ def test_a_plan_says_what_it_knows():
 
 def test_what_is_missing_is_named():
     net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc")
-    with pytest.raises(MXNetError, match="give the shapes of the inputs"):
+    with pytest.raises(MXNetError, match="the shapes of the inputs are missing"):
         net.plan("h100")
     with pytest.raises(MXNetError, match="no input x"):
         net.plan("h100", x=(2, 3))
-    with pytest.raises(MXNetError, match="the shapes of data, fc_weight do not follow"):
+    with pytest.raises(MXNetError, match="the shapes of data, fc_weight cannot be inferred"):
         net.plan("h100", fc_bias=(3,))
     with pytest.raises(MXNetError, match="train='lion' must be one of sgd, adam"):
         net.plan("h100", train="lion", data=(2, 3))
@@ -343,7 +343,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     mx.sym.exp(mx.sym.var("data"), name="e").save(str(tmp_path / "m-symbol.json"))
     given = ["plan", str(tmp_path / "m-symbol.json"), "--on", "h100"]
     for wrong, said in ((["--shape", "data"], "NAME=N,N"), (["--shape", "data=2,x"], "NAME=N,N"),
-                        (["--shape", "data=2", "--batch", "many"], "a number or largest"), ([], "give the shapes")):
+                        (["--shape", "data=2", "--batch", "many"], "a number or largest"), ([], "are missing")):
         with pytest.raises(SystemExit) as ended:
             commands.main([*given, *wrong])
         assert ended.value.code == 2 and said in capsys.readouterr().err

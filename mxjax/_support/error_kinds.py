@@ -53,13 +53,13 @@ _PATTERNS = [(code, re.compile(pattern, re.IGNORECASE)) for code, pattern in (
     ("parameter-value", r"parameter \w+ must be|the parameters must satisfy|must be one of|must be positive"),
     ("unknown-operator", r"there is no operator"),
     ("number-of-inputs", r"(takes|expects) \d+ (inputs|arrays)|"
-                         r": input .* is (missing|given twice)|group of \d+ outputs"),
-    ("unknown-shape", r"shape is not known|shape of .* (is not known|cannot be (inferred|worked out))|"
-                      r"shapes of .* do not follow|"
+                         r": input .* is missing|multiple values for input|group of \d+ outputs"),
+    ("unknown-shape", r"shape is (not known|unknown)|its shape cannot be inferred|"
+                      r"shapes? of .* (is (not known|unknown)|cannot be (inferred|worked out))|"
                       r"nothing tells the shape|leaves an output unknown"),
-    ("dtype-mismatch", r"one dtype|dtypes of both|must be of dtype|takes floating point|boolean arrays|takes integers|"
-                       r"which an array of .* does not become"),
-    ("axis-out-of-range", r"axis.* (is out of range|names an axis twice)"),
+    ("dtype-mismatch", r"the same dtype|dtypes of both|must be of dtype|requires floating-point|boolean arrays|"
+                       r"a single dtype|takes integers|cannot store a result of dtype"),
+    ("axis-out-of-range", r"axis.* (is out of range|contains a repeated axis)"),
     ("unpack-limit", r"MXJAX_UNPACK_LIMIT"),
     ("image-decoding", r"Decoding failed|cannot be decoded|empty buffer"),
     ("not-a-symbol-file", r"not a symbol"),
@@ -67,16 +67,16 @@ _PATTERNS = [(code, re.compile(pattern, re.IGNORECASE)) for code, pattern in (
     ("file-damaged", r"Invalid \w+ (file|list)|cannot be read as|is (damaged|corrupt)|"
                      r"^invalid (record|index|CSV|MNIST|LibSVM)"),
     ("file-missing", r"No such file|there is no such (file|model|folder)|cannot open|not found\.$|does NOT exist|"
-                     r"there is no folder|the directory .* does not exist"),
+                     r"folder .* does not exist|the directory .* does not exist"),
     ("index-out-of-range", r"out of (range|bounds)"),
     ("batch-size", r"batch_size must be|cannot be filled|bigger than the batch size|cannot be (split|divided)"),
     ("onnx", r"\bONNX\b"),
     ("no-counterpart", r"no counterpart"),
-    ("shape-mismatch", r"cannot be broadcast|must agree|do not (agree|fit)|does not (fit|match|broadcast)|"
-                       r"must have the shape|"
-                       r"shapes .* differ|Cannot (concatenate|reshape)|has shape .*, (but|the)|have one shape|"
-                       r"cannot be multiplied|numbers of dimensions|larger than the (padded )?input|takes data|"
-                       r"must have (as many|\d+) dimensions"),
+    ("shape-mismatch", r"cannot be broadcast|must (agree|match)|do not (fit|match)|does not (fit|match|broadcast)|"
+                       r"must have the (same )?shape|"
+                       r"shapes .* differ|Cannot (concatenate|reshape)|has shape .*, (but|the)|"
+                       r"cannot be multiplied|numbers of dimensions|larger than the (padded )?input|"
+                       r"(takes|requires) data|must have (the same number of|\d+) dimensions"),
 )]
 # kinds that classes have
 _OF_CLASSES = ("symbol-in-block", "call-order", "service-busy")
@@ -89,7 +89,7 @@ def kind_of(message: str) -> str:
     """Returns the code of a message's kind; "" if it has none.
 
     Example:
-        >>> kind_of("operator dot: shapes (2, 3) and (4, 2) do not fit")
+        >>> kind_of("operator dot: shapes (2, 3) and (4, 2) do not match")
         'shape-mismatch'
     """
     return next((code for code, pattern in _PATTERNS if pattern.search(message)), "")
@@ -99,8 +99,8 @@ def addressed(message: str, code: str = "") -> str:
     """Returns a message with its code at the end, and without the codes of other errors that it quotes.
 
     Example:
-        >>> addressed("operator dot: shapes (2, 3) and (4, 2) do not fit")
-        'operator dot: shapes (2, 3) and (4, 2) do not fit [mxjax explain shape-mismatch]'
+        >>> addressed("operator dot: shapes (2, 3) and (4, 2) do not match")
+        'operator dot: shapes (2, 3) and (4, 2) do not match [mxjax explain shape-mismatch]'
     """
     plain = _ADDRESS.sub("", message)
     code = code or kind_of(plain)

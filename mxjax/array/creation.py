@@ -49,7 +49,7 @@ def _shape(shape: ShapeLike, operator: str = "array") -> tuple[int, ...]:
     except (TypeError, ValueError):
         raise MXNetError(f"operator {operator}: shape must be an int or a tuple of ints, got {shape!r}") from None
     if any(n < 0 for n in lengths):
-        raise MXNetError(f"operator {operator}: a shape has no negative lengths, got {lengths}")
+        raise MXNetError(f"operator {operator}: a shape must not contain negative sizes, got {lengths}")
     return lengths
 
 
@@ -108,8 +108,8 @@ def _known(shape: ShapeLike, function: str) -> tuple[int, ...]:
     """A shape that has to be known."""
     shape = _shape(shape, f"_{function}")
     if not (shape and all(shape)) and not is_np_shape():
-        raise MXNetError(f"mx.nd.{function}: the shape {shape} is not known: outside of mx.np_shape() an empty shape "
-                         "and lengths of 0 stand for unknown ones; make scalars and empty arrays within it")
+        raise MXNetError(f"mx.nd.{function}: the shape {shape} is unknown: outside mx.np_shape(), an empty shape and "
+                         "sizes of 0 mean unknown; create scalars and empty arrays within mx.np_shape()")
     return shape
 
 
@@ -248,7 +248,7 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = Tr
         AssertionError: there is no array.
     """
     if not len(arrays):
-        raise AssertionError("concatenate takes at least one array")
+        raise AssertionError("concatenate requires at least one array")
     if len(arrays) == 1 and not always_copy:
         return arrays[0]
     return call(registry.get("Concat"), list(arrays), {"dim": axis})

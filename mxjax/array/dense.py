@@ -269,7 +269,7 @@ class NDArray(_Base):
     def _write_result(self, result: NDArray) -> None:
         """Takes over the value (and the place in the recorded graph) of an operator's result: `out=`."""
         if result.shape != self.shape:
-            raise MXNetError(f"out= has shape {self.shape}, the result has {result.shape}")
+            raise MXNetError(f"out= has shape {self.shape}, but the result has shape {result.shape}")
         if result.dtype != self.dtype:
             result = result.astype(self.dtype)
         chunk = result._chunk
@@ -290,7 +290,8 @@ class NDArray(_Base):
         waits()
         next_round()
         if isinstance(value, Tracer):
-            raise MXNetError("asnumpy() inside a JAX transformation (jit, grad, vmap ...): there is no value yet")
+            raise MXNetError("asnumpy() cannot run inside a JAX transformation (jit, grad, vmap ...): the array has no "
+                             "value yet")
         try:
             return _Single.of(np.array(value, order="C"))
         except (jax.errors.JaxRuntimeError, MemoryError) as error:
@@ -381,7 +382,7 @@ class NDArray(_Base):
         if isinstance(other, Context):
             return self._to(other)
         if not isinstance(other, NDArray):
-            raise TypeError(f"copyto takes an NDArray or a context such as mx.cpu(), got {other!r}")
+            raise TypeError(f"copyto expects an NDArray or a context such as mx.cpu(), got {other!r}")
         if other is self:
             return other
         mine, its = self._chunk, other._chunk
@@ -437,7 +438,7 @@ class NDArray(_Base):
             ValueError: the array is sparse.
         """
         if not self._plain:
-            raise ValueError(f"mx.np has no arrays of storage type {self.stype}; make a dense one by "
+            raise ValueError(f"mx.np does not support storage type {self.stype}; convert the array with "
                              "tostype('default')")
         return self if type(self) is array_classes.numpy else self._alias(array_classes.numpy)
 
@@ -459,7 +460,7 @@ class NDArray(_Base):
         if stype == "default":
             return self.copy()
         if stype == "csr" and len(self.shape) != 2:
-            raise ValueError(f"only matrices can be csr, got shape {self.shape}")
+            raise ValueError(f"only matrices can be stored as csr, got shape {self.shape}")
         return storage(stype).of_dense(self)
 
     def detach(self) -> NDArray:
@@ -643,7 +644,7 @@ class NDArray(_Base):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of an array without dimensions")
+            raise TypeError("len() of an array with no dimensions")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[NDArray]:
@@ -767,7 +768,7 @@ class NDArray(_Base):
 
     def _only(self, name: str) -> Any:
         if self.size != 1:
-            raise TypeError(f"{name}() of an array with {self.size} elements")
+            raise TypeError(f"{name}() requires an array with one element, got {self.size} elements")
         return self.asscalar()
 
     def __index__(self) -> int:
@@ -886,7 +887,7 @@ def _binary(name: str, tensor: str, scalar: str, reverse: bool = False) -> Calla
         if name in ("__eq__", "__ne__"):  # Python would go on to compare identities, and answer with a bool
             raise TypeError(f"{name}: type {type(other).__name__} is not supported")
         if isinstance(other, np.ndarray):
-            raise TypeError(f"{name}: an NDArray and a numpy.ndarray do not mix; convert one of them "
+            raise TypeError(f"{name}: cannot combine an NDArray and a numpy.ndarray; convert one of them "
                             "(mx.nd.array(x) or a.asnumpy())")
         return NotImplemented
     method.__name__ = name

@@ -74,7 +74,7 @@ class _Reader:
     def _reserve(self, count: int, what: str) -> None:
         left = self.size - self.offset
         if count > left:
-            raise self.error(f"Invalid NDArray file format: {what} needs {count} bytes, {left} are left")
+            raise self.error(f"Invalid NDArray file format: {what} needs {count} bytes, but only {left} remain")
         self.offset += count
 
     def take(self, count: int, what: str) -> bytes:
@@ -86,7 +86,7 @@ class _Reader:
         if not self._first <= start <= self.offset <= self._first + len(self._window):
             self._window, self._first = os.pread(self.content, max(count, _HEADER), start), start
             if len(self._window) < count:
-                raise self.error("the file has become shorter while it was read", start)
+                raise self.error("the file was truncated while it was read", start)
         return self._window[start - self._first:self.offset - self._first]
 
     def number(self, code: str, what: str) -> int:
@@ -100,7 +100,7 @@ class _Reader:
         if count == -1:
             return None
         if not 0 <= count <= _MOST_DIMENSIONS:
-            raise self.error(f"Invalid NDArray file format: an array of {count} dimensions", start)
+            raise self.error(f"Invalid NDArray file format: invalid number of dimensions, {count}", start)
         width = struct.calcsize(code)
         shape = struct.unpack(f"<{count}{code}", self.take(count * width, "shape"))
         if any(n < 0 for n in shape):
@@ -159,7 +159,7 @@ class _Reader:
                 end = offset + len(values)
             count = os.preadv(content, buffers, start)
             if not count:
-                raise self.error("the file has become shorter while it was read", start)
+                raise self.error("the file was truncated while it was read", start)
             pieces = _behind(pieces, start + count)
 
 
@@ -218,10 +218,10 @@ def _with_sparse(found: dict[str, Any]) -> dict[str, Any]:
     for name in [name for name, value in found.items() if isinstance(value, str)]:
         stype, prefix = found.pop(name), name.removesuffix("format")
         if stype not in _NPZ_PARTS:
-            raise MXNetError(f"{name}: sparse arrays of format {stype!r}, only {' and '.join(_NPZ_PARTS)} are read")
+            raise MXNetError(f"{name}: sparse format {stype!r} is not supported; expected {' or '.join(_NPZ_PARTS)}")
         lacking = [part for part in (*_NPZ_PARTS[stype], "shape") if prefix + part not in found]
         if lacking:
-            raise MXNetError(f"{prefix.removesuffix('/')}: a {stype} array without {' and '.join(lacking)}")
+            raise MXNetError(f"{prefix.removesuffix('/')}: the {stype} array lacks {' and '.join(lacking)}")
         parts = tuple(found.pop(prefix + part) for part in _NPZ_PARTS[stype])
         shape = tuple(found.pop(prefix + "shape").tolist())
         found[prefix.removesuffix("/")] = storage(stype).of_parts(parts, shape, parts[0].dtype)
@@ -233,13 +233,13 @@ def _read_npy(file: IO[bytes], size: int) -> np.ndarray:
     version = np.lib.format.read_magic(file)
     read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in read_header:
-        raise MXNetError(f"version {version} of NumPy's format")
+        raise MXNetError(f"version {version} of NumPy's file format is not supported")
     shape, fortran, dtype = read_header[version](file)
     if dtype.kind not in "biufcV" or dtype.hasobject:
-        raise MXNetError(f"an array of dtype {dtype}")
+        raise MXNetError(f"arrays of dtype {dtype} are not supported")
     count = math.prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0 or count > size - file.tell():
-        raise MXNetError(f"{dtype} array of shape {shape} needs {count} bytes, {size - file.tell()} are left")
+        raise MXNetError(f"{dtype} array of shape {shape} needs {count} bytes, but only {size - file.tell()} remain")
     values = np.frombuffer(file.read(count), dtype)
     if dtype.names:
         values = values.view(np_dtype(dtype))  # MXNet's way to write bfloat16
@@ -271,14 +271,14 @@ def _entries(reader: _Reader) -> tuple[list[Any], list[str] | None]:
     magic = reader.number("Q", "file header")
     reader.number("Q", "file header")
     if magic != _LIST:
-        raise reader.error(f"Invalid NDArray file format: magic number {magic:#x} instead of {_LIST:#x}", 0)
+        raise reader.error(f"Invalid NDArray file format: expected magic number {_LIST:#x}, got {magic:#x}", 0)
     count = reader.number("Q", "number of arrays")
     arrays: list[Any] = []
     while len(arrays) < count:
         arrays.append(_read_array(reader))
     start, named = reader.offset, reader.number("Q", "number of names")
     if named not in (0, count):
-        raise reader.error(f"Invalid NDArray file format: {named} names for {count} arrays", start)
+        raise reader.error(f"Invalid NDArray file format: got {named} names for {count} arrays", start)
     names = []
     for _ in range(named):
         raw = bytes(reader.take(reader.number("Q", "length of a name"), "name"))
@@ -383,7 +383,7 @@ def write_numpy(path: str, arrays: dict[str, Any] | Any) -> None:
         MXNetError: the one array is sparse, or the file cannot be written.
     """
     if not isinstance(arrays, dict) and arrays.stype != "default":
-        raise MXNetError(f"cannot write {path}: one sparse array goes into .npz, got {arrays.stype}")
+        raise MXNetError(f"cannot write {path}: a single array in .npz must be dense, got storage type {arrays.stype}")
     with refusals(f"cannot write {path}"), replacing(path) as file:
         if not isinstance(arrays, dict):
             _write_npy(file, arrays.asnumpy())
@@ -416,7 +416,8 @@ def _code(dtype: np.dtype) -> int:
     """The number that stands for a dtype in files."""
     if dtype.name not in CODES:
         hint = "; save its real and imaginary parts" if dtype.kind == "c" else ""
-        raise MXNetError(f"MXNet's files have no dtype {dtype.name}, only {', '.join(sorted(CODES))}{hint}")
+        raise MXNetError(f"MXNet's file format does not support dtype {dtype.name}, only "
+                         f"{', '.join(sorted(CODES))}{hint}")
     return CODES[dtype.name]
 
 

@@ -149,7 +149,7 @@ def _take_named(op: Op, inputs: list[str], given: list[Any], kwargs: dict[str, A
         if n in named:
             given += [None] * (position + 1 - len(given))
             if given[position] is not None:
-                raise TypeError(f"operator {op.name}: input {n} is given twice")
+                raise TypeError(f"operator {op.name}: got multiple values for input {n}")
             if named[n] is not None and not isinstance(named[n], NDArray):
                 raise TypeError(f"operator {op.name}: input {n} must be an NDArray, got {type(named[n]).__name__}")
             given[position] = named[n]
@@ -176,7 +176,7 @@ def _take_parameters(op: Op, inputs: list[str], rest: tuple, kwargs: dict[str, A
         raise TypeError(f"operator {op.name} takes at most {len(inputs) + len(op.params)} positional arguments")
     for n, value in zip(op.params, rest, strict=False):
         if n in kwargs:
-            raise TypeError(f"operator {op.name}: parameter {n} is given twice")
+            raise TypeError(f"operator {op.name}: got multiple values for parameter {n}")
         kwargs[n] = value
     for unknown in ("attr", "__layout__"):
         kwargs.pop(unknown, None)

@@ -213,7 +213,7 @@ def _index_array(item: Any, size: int, axis: int) -> Any:
     if array.size == 0:
         return array.astype(np.int32)
     if array.dtype.kind not in "iuf":
-        raise IndexError(f"an index array must hold integers, got dtype {array.dtype}")
+        raise IndexError(f"an index array must contain integers, got dtype {array.dtype}")
     _check_bounds(array, size, axis)
     return array.astype(np.int32 if size < 2**31 else np.int64)
 

@@ -21,7 +21,8 @@ def _package() -> Any:
         import safetensors.numpy
         return safetensors
     except ImportError:
-        raise MXNetError("files of safetensors need its package: pip install 'mxjax[safetensors]'") from None
+        raise MXNetError("safetensors files require the package safetensors: pip install "
+                         "'mxjax[safetensors]'") from None
 
 
 def dumps(arrays: list[Any], names: list[str], target: str) -> bytes:
@@ -32,10 +33,10 @@ def dumps(arrays: list[Any], names: list[str], target: str) -> bytes:
     """
     package = _package()
     if len(names) != len(arrays):
-        raise MXNetError(f"{target}: arrays in a file of safetensors have names: save a dict")
+        raise MXNetError(f"{target}: arrays in a safetensors file must have names; save a dict")
     sparse = [name for name, array in zip(names, arrays, strict=True) if array.stype != "default"]
     if sparse:
-        raise MXNetError(f"{target}: {sparse[0]} is sparse, and files of safetensors hold dense arrays: use "
+        raise MXNetError(f"{target}: {sparse[0]} is sparse, but safetensors files store only dense arrays; use "
                          "tostype('default')")
     return package.numpy.save({name: np.ascontiguousarray(array.asnumpy()).reshape(array.shape)
                                for name, array in zip(names, arrays, strict=True)})
@@ -51,6 +52,6 @@ def loads(raw: bytes, source: str) -> dict[str, np.ndarray]:
     result = {}
     for name, entry in sorted(_package().deserialize(raw), key=lambda pair: pair[0]):
         if entry["dtype"] not in _DTYPES:
-            raise MXNetError(f"{source}: array {name!r} has the dtype {entry['dtype']}, which MXNet has not got")
+            raise MXNetError(f"{source}: array {name!r} has dtype {entry['dtype']}, which MXNet does not support")
         result[name] = np.frombuffer(entry["data"], known[_DTYPES[entry["dtype"]]]).reshape(entry["shape"])
     return result

@@ -250,7 +250,7 @@ class BaseSparseNDArray(NDArray):
         if self.stype == "csr" and isinstance(key, (int, slice)):
             rows = self.shape[0]
             if isinstance(key, int) and not -rows <= key < rows:
-                raise IndexError(f"row {key} of a csr array of {rows} rows")
+                raise IndexError(f"row {key} is out of range for a csr array with {rows} rows")
             begin, end, step = (key % rows, key % rows + 1, 1) if isinstance(key, int) else key.indices(rows)
             if step == 1:
                 data, columns, pointers = map(_host, self._parts)
@@ -430,7 +430,7 @@ def retain(data: NDArray | None = None, indices: NDArray | None = None, out: NDA
     Source: MXNet's operator `_sparse_retain`.
     """
     if not isinstance(data, RowSparseNDArray) or indices is None:
-        raise MXNetError("retain takes a row_sparse array and the numbers of rows")
+        raise MXNetError("retain expects a row_sparse array and the indices of rows")
     wanted = _host(indices).astype(np.int64).reshape(-1)
     result = _of_rows(_values_at(data, wanted), wanted, data.shape, data.context)
     if not len(data._parts[1]):  # as MXNet: nothing is kept of an array that stores nothing
@@ -466,7 +466,7 @@ def _check(array: BaseSparseNDArray, full: bool) -> None:
         indices, pointers = _host(array._parts[1]), _host(array._parts[2])
         _check_csr(indices, pointers, array.shape, full)
         if full and _descents(indices, pointers).any():
-            raise MXNetError("csr: column indices must ascend within a row")
+            raise MXNetError("csr: column indices must be in ascending order within each row")
     elif full:
         _check_rows(_host(array._indices), array.shape)
 
@@ -479,8 +479,8 @@ def _check_csr(indices: np.ndarray, pointers: np.ndarray, shape: tuple[int, ...]
     """
     if len(pointers) != shape[0] + 1 or pointers[0] != 0 or pointers[-1] != len(indices):
         told = f"{len(pointers)} values from {pointers[0]} to {pointers[-1]}" if len(pointers) else "none"
-        raise MXNetError(f"csr: indptr must be {shape[0] + 1} values from 0 to {len(indices)}, the number of stored "
-                         f"values; got {told}")
+        raise MXNetError(f"csr: indptr must contain {shape[0] + 1} values from 0 to {len(indices)}, the number of "
+                         f"stored values; got {told}")
     if not full:
         return
     if (pointers[1:] < pointers[:-1]).any():
@@ -503,13 +503,14 @@ def _check_rows(indices: np.ndarray, shape: tuple[int, ...]) -> None:
     _within(indices, shape[0], "row_sparse: row index")
     if (indices[1:] <= indices[:-1]).any():
         place = int(np.argmax(indices[1:] <= indices[:-1]))
-        raise MXNetError(f"row_sparse: row indices must ascend; {indices[place + 1]} comes after {indices[place]}")
+        raise MXNetError(f"row_sparse: row indices must be in ascending order, got {indices[place + 1]} after "
+                         f"{indices[place]}")
 
 
 def _within(indices: np.ndarray, count: int, what: str) -> None:
     if len(indices) and (indices.min() < 0 or indices.max() >= count):
         wrong = indices[int(np.argmax((indices < 0) | (indices >= count)))]
-        raise MXNetError(f"{what} {wrong} is out of bounds: there are {count}")
+        raise MXNetError(f"{what} {wrong} is out of bounds; the size is {count}")
 
 
 def _parts(ctx: Context | None, dtype: DTypeLike, data: object,
@@ -527,7 +528,7 @@ def _parts(ctx: Context | None, dtype: DTypeLike, data: object,
 def _agreed(given: tuple, shape: Any) -> tuple:
     """A shape that is given once or twice; raises ValueError if the two differ."""
     if shape is not None and tuple(shape) != tuple(given):
-        raise ValueError(f"shape {tuple(shape)} does not fit an array of shape {tuple(given)}")
+        raise ValueError(f"shape {tuple(shape)} does not match an array of shape {tuple(given)}")
     return tuple(int(n) for n in given)
 
 
@@ -563,18 +564,20 @@ def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None
             result = scipy_csr((plain[0], (plain[1], plain[2])), shape=shape)
             return csr_matrix((result.data, result.indices, result.indptr), result.shape, ctx, dtype or plain[0].dtype)
         if len(arg1) != 3:
-            raise ValueError(f"csr_matrix takes (data, indices, indptr), (data, (row, col)) or (M, N), got {len(arg1)}")
+            raise ValueError("csr_matrix expects (data, indices, indptr), (data, (row, col)) or (M, N), got "
+                             f"{len(arg1)}")
         data, indices, indptr = arg1
         parts, dtype, place = _parts(ctx, dtype, data, indices, indptr)
         if shape is None:
             columns = _host(parts[1])
             if not len(columns):
-                raise ValueError("invalid shape: without stored values it must be given")
+                raise ValueError("invalid shape: the shape is required without stored values")
             shape = (parts[2].shape[0] - 1, int(columns.max()) + 1)
         if len(shape) != 2 or any(p.ndim != 1 for p in parts):
-            raise ValueError("a csr array has two dimensions, its parts one each")
+            raise ValueError("a csr array must have two dimensions, and each of its parts one")
         if parts[2].shape[0] != shape[0] + 1 or parts[0].shape != parts[1].shape:
-            raise ValueError(f"indptr must have {shape[0] + 1} values, and data as many as indices")
+            raise ValueError(f"indptr must contain {shape[0] + 1} values, and data the same number of values as "
+                             "indices")
         _check_csr(_host(parts[1]), _host(parts[2]), tuple(shape))
         return CSRNDArray.__new__(CSRNDArray)._set(parts, tuple(shape), dtype, place)
     if isinstance(arg1, CSRNDArray):
@@ -584,7 +587,7 @@ def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None
         result.sum_duplicates()
         return csr_matrix((result.data, result.indices, result.indptr), result.shape, ctx, dtype or result.dtype)
     if isinstance(arg1, BaseSparseNDArray):
-        raise ValueError(f"a {arg1.stype} array cannot become csr")
+        raise ValueError(f"cannot convert a {arg1.stype} array to csr")
     return cast(CSRNDArray, cast_storage(_dense(arg1, shape, ctx, dtype), "csr"))
 
 
@@ -606,13 +609,13 @@ def row_sparse_array(arg1: object, shape: tuple | None = None, ctx: Context | No
         parts, dtype, place = _parts(ctx, dtype, *arg1)
         rows = _host(parts[1])
         if parts[1].ndim != 1 or parts[0].shape[:1] != parts[1].shape and (parts[0].size or len(rows)):
-            raise ValueError(f"{parts[1].size} row indices for data of shape {parts[0].shape}")
+            raise ValueError(f"got {parts[1].size} row indices for data of shape {parts[0].shape}")
         if shape is None:
             if not len(rows):
-                raise ValueError("invalid shape: without stored rows it must be given")
+                raise ValueError("invalid shape: the shape is required without stored rows")
             shape = (int(rows.max()) + 1, *parts[0].shape[1:])
         if parts[0].shape[1:] != tuple(shape[1:]):
-            raise ValueError(f"data of shape {parts[0].shape} does not fit rows of shape {tuple(shape[1:])}")
+            raise ValueError(f"data of shape {parts[0].shape} does not match rows of shape {tuple(shape[1:])}")
         if (rows[1:] < rows[:-1]).any():  # MXNet takes them as they are, and does not find some of them later
             order = np.argsort(rows, kind="stable")
             parts, rows = tuple(part[order] for part in parts), rows[order]
@@ -621,7 +624,7 @@ def row_sparse_array(arg1: object, shape: tuple | None = None, ctx: Context | No
     if isinstance(arg1, RowSparseNDArray):
         return arg1._copied(arg1._on(chosen(ctx))).astype(dtype or arg1.dtype, copy=False)
     if isinstance(arg1, BaseSparseNDArray):
-        raise ValueError(f"a {arg1.stype} array cannot become row_sparse")
+        raise ValueError(f"cannot convert a {arg1.stype} array to row_sparse")
     return cast(RowSparseNDArray, cast_storage(_dense(arg1, shape, ctx, dtype), "row_sparse"))
 
 
@@ -633,7 +636,7 @@ def cast_storage(data: NDArray | None = None, stype: str | _NullType = _Null, ou
         MXNetError: the conversion is not supported.
     """
     if data is None:
-        raise MXNetError("cast_storage takes an array")
+        raise MXNetError("cast_storage expects an array")
     result = recorded(_converted(data, stype), [data], lambda head: [head])
     return result if out is None else result.copyto(out)
 
@@ -648,7 +651,7 @@ def _converted(array: NDArray, stype: str | _NullType) -> NDArray:
     dense = array.asnumpy()
     if stype == "csr":
         if dense.ndim != 2:
-            raise MXNetError(f"only matrices can be csr, got shape {dense.shape}")
+            raise MXNetError(f"only matrices can be stored as csr, got shape {dense.shape}")
         row, column = np.nonzero(dense)
         pointers = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=dense.shape[0]))])
         return csr_matrix((dense[row, column], column, pointers), dense.shape, array.context, dense.dtype)

@@ -98,9 +98,10 @@ def _log_dense(kernel: Kernel, stypes: tuple[str, ...]) -> None:
         return
     _logged.add((kernel.name, stypes))
     logging.getLogger("mxjax").warning(
-        "Storage type fallback detected: operator %s has no sparse form for inputs stored as %s with parameters %s; "
-        "dense values are made of them. The result is the same, but takes the memory and time of dense arrays. "
-        "MXNET_STORAGE_FALLBACK_LOG_VERBOSE=0 suppresses this warning.", kernel.name, list(stypes), kernel.params)
+        "Storage type fallback detected: operator %s has no sparse implementation for inputs with storage types %s and "
+        "parameters %s. The inputs are converted to dense arrays. The result is the same, but it needs the memory and "
+        "time of dense arrays. Set MXNET_STORAGE_FALLBACK_LOG_VERBOSE=0 to suppress this "
+        "warning.", kernel.name, list(stypes), kernel.params)
 
 
 def _sparse_result(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out: NDArray | None) -> Any:
@@ -298,7 +299,7 @@ def _add_n(c: Call) -> Any:
 @_form("BatchNorm")
 def _batch_norm(c: Call) -> Any:
     if c.params["fix_gamma"]:
-        raise MXNetError(f"BatchNorm with fix_gamma=True takes no sparse inputs, got {list(c.stypes)}")
+        raise MXNetError(f"BatchNorm with fix_gamma=True does not support sparse inputs, got {list(c.stypes)}")
     return None
 
 

@@ -90,7 +90,7 @@ def _fitting(given: Any, head: Any) -> Any:
     if given.size < math.prod(shape):
         if not is_read(*head._entry):
             return wrap(jnp.zeros(shape, head._chunk.dtype), head._chunk.ctx)
-        raise MXNetError(f"backward: head gradient has shape {given.shape}, its head {shape}")
+        raise MXNetError(f"backward: head gradient has shape {given.shape}, but its head has shape {shape}")
     flat = given.reshape(-1)[:math.prod(shape)]
     return flat.reshape(shape) if flat.size else flat._view_at(0, shape)  # where reshape takes 0 for "as it is"
 

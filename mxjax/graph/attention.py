@@ -244,7 +244,7 @@ def _dropout(node: Node, inputs: list[Any], train: bool) -> Any:
 
 
 def _nothing(inputs: list[Any]) -> Sequence[Any]:
-    raise AssertionError("a rule's result is given what computes it")
+    raise AssertionError("no function was set for the result of this rule")
 
 
 _SELF, _OTHER = "_contrib_interleaved_matmul_selfatt_valatt", "_contrib_interleaved_matmul_encdec_valatt"

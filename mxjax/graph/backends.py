@@ -95,7 +95,7 @@ def choose_operators(name: str, operators: Collection[str]) -> None:
     """
     backend = find(name)
     if not isinstance(backend, _Named):
-        raise MXNetError(f"the backend {name} chooses its operators itself")
+        raise MXNetError(f"the backend {name} selects its operators itself")
     backend.names = frozenset(operators)
 
 

@@ -211,13 +211,13 @@ def _like(operator: str, what: str, new: Sequence[Array], old: Sequence[Array]) 
     """New loop states in the dtypes of the old ones; raises MXNetError where a shape changes."""
     for number, (n, o) in enumerate(zip(new, old, strict=True)):
         if n.shape != o.shape:
-            raise MXNetError(f"{operator}: {what} {number} has shape {o.shape} and becomes {n.shape}")
+            raise MXNetError(f"{operator}: {what} {number} changes its shape from {o.shape} to {n.shape}")
     return tuple(n.astype(o.dtype) for n, o in zip(new, old, strict=True))
 
 
 def _one_dtype(first: str | None, second: str | None) -> str | None:
     if first and second and first != second:
-        raise MXNetError(f"its graphs give {first} and {second}; in a graph a value has one dtype")
+        raise MXNetError(f"its subgraphs return {first} and {second}; a value in a graph must have a single dtype")
     return first or second
 
 
@@ -354,7 +354,7 @@ class _Cond(GraphOp):
                            for number in (1, 2))
             if then == other:
                 raise
-            raise MXNetError(f"cond: the branches give {', '.join(then)} and {', '.join(other)}; in a compiled graph "
+            raise MXNetError(f"cond: the branches return {', '.join(then)} and {', '.join(other)}; in a compiled graph "
                              "they must be equal") from None
 
     def uneven(self, p: dict[str, Any], ins: list) -> bool:
@@ -412,7 +412,7 @@ def _folded(key: Any, *numbers: Any) -> Any:
 def _truth(operator: str, value: Array) -> Array:
     """A condition's result as one boolean."""
     if value.size != 1:
-        raise MXNetError(f"{operator}: the condition must be a single number, it has shape {value.shape}")
+        raise MXNetError(f"{operator}: the condition must be a single number, got shape {value.shape}")
     return value.reshape(()) != 0
 
 
@@ -492,5 +492,5 @@ def bind(op: Op, graphs: Sequence[Lowered]) -> Op:
     """
     kind, count = _KINDS.get(op.name, (GraphOp, 0))
     if count != len(graphs):
-        raise MXNetError(f"operator {op.name} holds {count or 'no'} graphs, got {len(graphs)}")
+        raise MXNetError(f"operator {op.name} must have {count or 'no'} subgraphs, got {len(graphs)}")
     return kind(op, graphs)

@@ -55,7 +55,7 @@ class _Fused(Call):
     def __init__(self, kind: Any, graphs: Sequence[Lowered]) -> None:
         super().__init__(kind, graphs)
         if self.eager:
-            raise ValueError("the graph within it has an operator that runs on the host")
+            raise ValueError("its subgraph has an operator that runs on the host")
         self.graph = self.graphs[0]
         self.base = len(self.graph.names)
         self.set_attr("FNumOutputs", lambda p: 3 if p["quantized"] and not p["enable_float_output"] else 1)
@@ -85,7 +85,7 @@ class _Fused(Call):
         """
         results = [n for n in self.graph.lowered.steps if n.op.name == operator]
         if not least <= len(results) <= 1:
-            raise ValueError(f"the graph within it has {len(results)} nodes of {operator}, expected "
+            raise ValueError(f"its subgraph has {len(results)} nodes of {operator}, expected "
                              f"{'1' if least else '0 or 1'}")
         return results[0] if results else None
 

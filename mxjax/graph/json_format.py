@@ -152,9 +152,9 @@ class _Room:
 
 def _graph(graph: object, source: str, room: _Room, depth: int = 0) -> list[Entry]:
     if depth > _DEEPEST:
-        raise MXNetError(f"{source}: graphs within operators, more than {_DEEPEST} deep")
+        raise MXNetError(f"{source}: subgraphs are nested more than {_DEEPEST} levels deep")
     if not isinstance(graph, dict) or not all(isinstance(graph.get(k), list) for k in ("nodes", "heads")):
-        raise MXNetError(f"{source}: not a symbol: it needs the lists 'nodes' and 'heads'")
+        raise MXNetError(f"{source}: not a symbol: it must contain the lists 'nodes' and 'heads'")
     version = _saved_version(graph)
     legacy_shapes = is_np_shape() and "is_np_shape" not in (graph.get("attrs") or {})
     nodes: list[Node] = []
@@ -189,11 +189,11 @@ def _saved_version(graph: dict) -> int:
 
 def _entry(reference: object, nodes: list[Node]) -> Entry:
     if not isinstance(reference, list) or not reference:
-        raise ValueError(f"{str(reference)[:60]} is no reference to a node")
+        raise ValueError(f"{str(reference)[:60]} is not a reference to a node")
     node, output = reference[0], reference[1] if len(reference) > 1 else 0
     if isinstance(node, bool) or not isinstance(node, int) or not isinstance(output, int) \
             or not 0 <= node < len(nodes):
-        raise ValueError(f"reference {str(reference)[:60]} to a node that does not come before")
+        raise ValueError(f"reference {str(reference)[:60]} to a node that does not precede it")
     if output >= nodes[node].num_outputs and nodes[node].op is not None:
         shown = nodes[node].op.get_attr("FHiddenOutputs")  # the text of the attributes stays the file's
         nodes[node].params |= {shown: True} if shown else {}
@@ -265,11 +265,11 @@ def _check_graphs(op: Any, params: dict[str, Any], count: int) -> None:
     """Raises ValueError where an operator of graphs gives them other inputs than they have, or has other outputs."""
     for graph, feed in zip(op.graphs, op.feeds(params), strict=True):
         if len(feed) != len(graph.names) or any(not 0 <= i < count for i in feed):
-            raise ValueError(f"a graph within it has {len(graph.names)} inputs and is given {str(list(feed))[:60]} of "
+            raise ValueError(f"a subgraph of it has {len(graph.names)} inputs and gets {str(list(feed))[:60]} of "
                              f"{count}")
     outputs = len(op.graphs[-1].lowered.outputs)
     if op.given(params) != outputs:
-        raise ValueError(f"it asks for {op.given(params)} outputs, and the graph within it has {outputs}")
+        raise ValueError(f"it requests {op.given(params)} outputs, but its subgraph has {outputs}")
 
 
 def _upgraded(attrs: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:

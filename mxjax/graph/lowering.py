@@ -199,7 +199,8 @@ class Lowered:
             if check and not check(node.params) and "shape" in node.params:
                 shape = shapes[id(node)] = result[id(node), 0]
                 if shape is None or None in shape:
-                    raise MXNetError(f"Error in operator {node.name}: nothing tells its shape, known as {shape}")
+                    raise MXNetError(f"Error in operator {node.name}: its shape cannot be inferred; the known part is "
+                                     f"{shape}")
         return shapes
 
     def wide(self, values: Sequence[Any], train: bool) -> bool:
@@ -565,7 +566,7 @@ def _mirrored(node: Node) -> tuple[str | None, str | None]:
         return None, None
     policy = node.attrs.get("__mirror_policy__", "nothing_saveable")
     if policy not in POLICIES:
-        raise MXNetError(f"__mirror_policy__ is {policy!r}, must be one of {', '.join(POLICIES)}")
+        raise MXNetError(f"__mirror_policy__ must be one of {', '.join(POLICIES)}, got {policy!r}")
     return policy, node.attrs.get("__mirror_stage__")
 
 

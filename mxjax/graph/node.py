@@ -32,7 +32,7 @@ def check_counts(op: Op, params: dict[str, Any]) -> None:
     """Raises MXNetError where a parameter asks for absurdly many inputs or outputs."""
     for name in _COUNTS & params.keys():
         if isinstance(params[name], int) and params[name] > MOST:
-            raise MXNetError(f"operator {op.name}: {name} is {params[name]}, at most {MOST} are possible")
+            raise MXNetError(f"operator {op.name}: {name} must be at most {MOST}, got {params[name]}")
 
 
 def hidden(key: str) -> str:

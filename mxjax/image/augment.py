@@ -413,7 +413,7 @@ def CreateAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: bool 
         AssertionError: `rand_resize` is set without `rand_crop`, or `mean` or `std` is invalid.
     """
     if rand_resize and not rand_crop:
-        raise AssertionError("rand_resize needs rand_crop=True")
+        raise AssertionError("rand_resize requires rand_crop=True")
     augmenters: list[Augmenter] = [ResizeAug(resize, inter_method)] if resize > 0 else []
     size = (data_shape[2], data_shape[1])
     if rand_resize:

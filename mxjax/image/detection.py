@@ -391,7 +391,7 @@ class ImageDetIter(ImageIter):
         """The valid objects of a raw label; raises MXNetError where it has a wrong form or there are none."""
         raw = np.ravel(host(label))
         if raw.size < 7 or not np.isfinite(raw[:2]).all():
-            raise MXNetError(f"Label shape is invalid: {raw.shape}; a label has 7 values or more")
+            raise MXNetError(f"Label shape is invalid: {raw.shape}; a label must have at least 7 values")
         header, width = int(raw[0]), int(raw[1])
         if header < 2 or not 5 <= width <= raw.size or (raw.size - header) % width:
             raise MXNetError(f"Label shape {raw.shape} inconsistent with annotation width {width} (header {header}).")

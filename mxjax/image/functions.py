@@ -260,7 +260,7 @@ def imrotate(src: NDArray, rotation_degrees: Any, zoom_in: bool = False, zoom_ou
         raise TypeError(f"imrotate expects float32 images, got {np.dtype(src.dtype)}")
     if src.ndim == 3:
         if not isinstance(rotation_degrees, Number):
-            raise TypeError("one image (3 axes) needs one angle, a number")
+            raise TypeError("one image (3 axes) requires one angle, a number")
         return imrotate(src.expand_dims(axis=0), rotation_degrees, zoom_in, zoom_out)[0]
     if src.ndim != 4:
         raise ValueError(f"imrotate expects images with 3 axes or batches with 4, got {src.ndim}")
@@ -268,7 +268,7 @@ def imrotate(src: NDArray, rotation_degrees: Any, zoom_in: bool = False, zoom_ou
     angles = np.full(count, rotation_degrees, np.float32) if isinstance(rotation_degrees, Number) \
         else np.asarray(host(rotation_degrees), np.float32)
     if len(angles) != count:
-        raise ValueError(f"{count} images need the same number of angles, got {len(angles)}")
+        raise ValueError(f"{count} images require the same number of angles, got {len(angles)}")
     grid = _rotation_grid(angles * np.float32(np.pi / 180), height, width, zoom_in, zoom_out)
     return nd.BilinearSampler(src, _from_host(grid, src.context, type(src)))
 

@@ -86,7 +86,7 @@ class ImageIter(DataIter):
         self._part = num_parts, part_index
         if self.seq is None:
             if shuffle or num_parts > 1:
-                raise AssertionError("shuffle and num_parts need the record file's index: path_imgidx")
+                raise AssertionError("shuffle and num_parts require the index of the record file: path_imgidx")
         elif num_parts > 1:
             if not 0 <= part_index < num_parts:
                 raise AssertionError(f"part_index must be in [0, {num_parts}), got {part_index}")
@@ -272,9 +272,9 @@ class ImageIter(DataIter):
         order, cached = state["order"] if self.shuffle else self.seq, state["cached"]
         if self.shuffle and (not isinstance(order, list) or
                              sorted(map(str, order)) != sorted(map(str, self.seq or ()))):
-            raise ValueError(f"{name}: the order of this state does not belong to these images")
+            raise ValueError(f"{name}: the order in this state is not an order of these images")
         if cached is not None and self.seq is not None and not set(cached) <= set(order or ()):
-            raise ValueError(f"{name}: this state's cached images are not among these images")
+            raise ValueError(f"{name}: the cached images in this state are not among these images")
         position = check_count(name, "position", state["position"], state.get("bytes", self.num_image))
         self._cache = None
         if cached is not None:

@@ -73,8 +73,9 @@ class MXDataIter(DataIter):
         try:
             self.first_batch = self.next()
         except StopIteration:
-            raise MXNetError("there is not one batch: no data, fewer than a batch where the last one is left out, or "
-                             "fewer than there are parts (which without an index are of bytes)") from None
+            raise MXNetError("the iterator has no batch: there is no data, there is less than one batch and the last "
+                             "one is discarded, or there are fewer records than parts (which are ranges of bytes "
+                             "without an index)") from None
         self.provide_data, self.provide_label = (
             [DataDesc(name, array.shape, array.dtype) for array in arrays or ()]
             for name, arrays in ((data_name, self.first_batch.data), (label_name, self.first_batch.label)))
@@ -82,7 +83,7 @@ class MXDataIter(DataIter):
     def debug_skip_load(self) -> None:
         """Returns the current batch repeatedly from now on, to measure the time of everything but loading."""
         self._repeat_first = True
-        logging.info("debug_skip_load: every batch is the current one from now on")
+        logging.info("debug_skip_load: from now on, every call returns the current batch")
 
     def reset(self) -> None:
         self._at_begin = True

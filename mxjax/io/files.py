@@ -103,7 +103,7 @@ def _table(path: str, dtype: str) -> np.ndarray:
 def _integer(cell: str) -> int:
     number = decimal.Decimal("nan" if "_" in cell else cell.strip())
     if not number.is_finite() or abs(number) >= 1 << 63:  # int() would take for ever for 1e999999999
-        raise ValueError(f"{cell!r} is no integer of 64 bits")
+        raise ValueError(f"{cell!r} is not a 64-bit integer")
     return int(number)
 
 
@@ -111,11 +111,11 @@ def _read_csv(path: str, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """The rows of a CSV file, or of the files in a folder, each of a given shape."""
     paths = sorted(os.path.join(path, name) for name in os.listdir(path)) if os.path.isdir(path) else [path]
     if not paths:
-        raise MXNetError(f"cannot read CSV file {path}: it is a folder without files")
+        raise MXNetError(f"cannot read CSV file {path}: the folder contains no files")
     tables = []
     for name in paths:
         if name.endswith((".gz", ".bz2", ".xz")):  # NumPy would unpack it, however much that is
-            raise MXNetError(f"invalid CSV file {name}: it is packed")
+            raise MXNetError(f"invalid CSV file {name}: it is compressed")
         try:
             tables.append(_table(name, dtype))
         except OSError as error:
@@ -124,9 +124,9 @@ def _read_csv(path: str, shape: tuple[int, ...], dtype: str) -> np.ndarray:
             said = str(error).partition("; use `usecols`")[0]
             raise MXNetError(f"invalid CSV file {name}: {said}") from error
         if not tables[-1].size:
-            raise MXNetError(f"invalid CSV file {name}: there are no rows")
+            raise MXNetError(f"invalid CSV file {name}: it contains no rows")
         if tables[-1].shape[1] != math.prod(shape):
-            raise MXNetError(f"invalid CSV file {name}: rows have {tables[-1].shape[1]} values, which do not fit "
+            raise MXNetError(f"invalid CSV file {name}: rows have {tables[-1].shape[1]} values, which do not match "
                              f"shape {shape}")
     return np.concatenate(tables).reshape(-1, *shape)
 
@@ -163,7 +163,7 @@ def CSVIter(*, data_csv: str, data_shape: Shape, label_csv: str = "NULL", label_
         label = _read_csv(label_csv, tuple(label_shape), dtype)
         label = label.reshape(-1) if tuple(label_shape) == (1,) else label
     if len(label) < len(data):
-        raise MXNetError(f"CSVIter: {data_csv} has {len(data)} rows, but {label_csv} only {len(label)}")
+        raise MXNetError(f"CSVIter: {data_csv} has {len(data)} rows, but {label_csv} has only {len(label)}")
     return _Rows(data, label, batch_size, "round" if round_batch else "keep")
 
 
@@ -175,12 +175,14 @@ def _read_idx(path: str, dimensions: int) -> np.ndarray:
         raise MXNetError(f"cannot read MNIST file {path}: {error}") from error
     header = 4 * (1 + dimensions)
     if len(raw) < header:
-        raise MXNetError(f"invalid MNIST file {path}: {len(raw)} bytes, fewer than its header")
+        raise MXNetError(f"invalid MNIST file {path}: {len(raw)} bytes are fewer than its header")
     magic, *shape = (int(number) for number in raw[:header].view(">u4"))
     if magic != 2048 + dimensions:
-        raise MXNetError(f"invalid MNIST file {path} at offset 0: magic number {magic}, not {2048 + dimensions}")
+        raise MXNetError(f"invalid MNIST file {path} at offset 0: expected magic number {2048 + dimensions}, got "
+                         f"{magic}")
     if len(raw) - header < math.prod(shape):
-        raise MXNetError(f"invalid MNIST file {path}: {len(raw) - header} bytes after the header, which says {shape}")
+        raise MXNetError(f"invalid MNIST file {path}: expected data of shape {shape} after the header, got "
+                         f"{len(raw) - header} bytes")
     return raw[header:header + math.prod(shape)].reshape(shape)
 
 

@@ -56,8 +56,8 @@ class Augmenter:
         scaled = (p.min_random_scale, p.max_random_scale) != (1, 1)
         sized = (p.min_crop_size, p.max_crop_size) != (-1, -1)
         if p.random_resized_crop and (scaled or sized or p.rand_crop):
-            raise MXNetError("random_resized_crop excludes min_random_scale, max_random_scale, min_crop_size, "
-                             "max_crop_size and rand_crop")
+            raise MXNetError("random_resized_crop cannot be combined with min_random_scale, max_random_scale, "
+                             "min_crop_size, max_crop_size or rand_crop")
         self._sized = sized
         self._affine = (p.max_rotate_angle > 0 or p.max_shear_ratio > 0 or p.rotate > 0 or self._angles or scaled
                         or (not p.random_resized_crop and self._ratios != (1, 1))

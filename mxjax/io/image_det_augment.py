@@ -29,7 +29,7 @@ class Objects:
 
     def __init__(self, raw: np.ndarray) -> None:
         if len(raw) < 7:
-            raise MXNetError(f"a detection label has 7 values or more, got {len(raw)}")
+            raise MXNetError(f"a detection label must have at least 7 values, got {len(raw)}")
         header, width = int(raw[0]), int(raw[1])
         if header < 2 or width < 5 or (len(raw) - header) % width:
             raise MXNetError(f"a detection label of {len(raw)} values cannot have a header of {header} and objects of "
@@ -111,7 +111,7 @@ class DetAugmenter:
         def spread(name: str) -> tuple:
             values = getattr(p, name)
             if len(values) not in (1, count):
-                raise MXNetError(f"{name} has {len(values)} values for {count} crop samplers")
+                raise MXNetError(f"{name}: got {len(values)} values for {count} crop samplers")
             return values * (count if len(values) == 1 else 1)
         self._bounds = [list(zip(spread("min_" + name), spread("max_" + name), strict=True))
                         for name in self._samplers]

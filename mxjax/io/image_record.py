@@ -37,7 +37,7 @@ def _pixels(record: bytes, channels: int) -> tuple[recordio.IRHeader, np.ndarray
     """
     header, content = recordio.unpack(record)
     if not content:
-        raise MXNetError("the record holds no image")
+        raise MXNetError("the record contains no image")
     cv2 = _host.cv2()
     flags = {1: cv2.IMREAD_GRAYSCALE, 3: cv2.IMREAD_COLOR, 4: cv2.IMREAD_UNCHANGED}
     if channels not in flags:
@@ -90,7 +90,7 @@ def _read_labels(path: str, width: int) -> dict[int, np.ndarray] | None:
         except ValueError as error:
             raise MXNetError(f"invalid image list {path} at line {number}: {error}") from error
         if len(values) < width:
-            raise MXNetError(f"invalid image list {path} at line {number}: {len(values)} labels, not {width}")
+            raise MXNetError(f"invalid image list {path} at line {number}: expected {width} labels, got {len(values)}")
     return labels
 
 
@@ -149,7 +149,7 @@ def _use_mean_image(p: ImageParameters | DetParameters, normalize: _Normalizer,
         stored = nd.load(p.mean_img)
         arrays = list(stored.values()) if isinstance(stored, dict) else stored
         if len(arrays) != 1 or arrays[0].shape != tuple(p.data_shape):
-            raise MXNetError(f"mean image {p.mean_img} must hold one array of shape {tuple(p.data_shape)}, got "
+            raise MXNetError(f"mean image {p.mean_img} must contain one array of shape {tuple(p.data_shape)}, got "
                              f"{[array.shape for array in arrays]}")
         normalize.use(arrays[0].asnumpy())
         return
@@ -168,14 +168,14 @@ def _use_mean_image(p: ImageParameters | DetParameters, normalize: _Normalizer,
 def _of_python(rng: Draws | Random) -> Random:
     """Returns Python's generator, which is the one there is without `seed_aug`."""
     if not isinstance(rng, Random):
-        raise TypeError("ImageDetRecordIter draws from Python's generator; it has no seed_aug")
+        raise TypeError("ImageDetRecordIter does not support seed_aug: it uses Python's random generator")
     return rng
 
 
 def _check(p: RecordParameters, name: str) -> None:
     """Raises MXNetError for what no iterator can be made of; says what is read, and by how many threads."""
     if not p.path_imgrec:
-        raise MXNetError(f"{name}: path_imgrec must be given")
+        raise MXNetError(f"{name}: path_imgrec is required")
     if len(p.data_shape) != 3 or 0 in p.data_shape:
         raise MXNetError(f"{name}: data_shape must be (channels, height, width), got {p.data_shape}")
     if p.verbose:

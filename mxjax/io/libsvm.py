@@ -97,14 +97,14 @@ def _read(path: str, width: int) -> tuple[Any, np.ndarray, int]:
                 raise MXNetError(f"invalid LibSVM file {name} at line {number}: {error}") from error
             if row and not 0 <= min(row) <= max(row) < width:
                 raise MXNetError(f"invalid LibSVM file {name} at line {number}: column {max(row)} (counted from 0) "
-                                 f"does not fit rows of {width}")
+                                 f"does not fit rows of width {width}")
             if len(labels[-1]) != len(labels[0]):
-                raise MXNetError(f"invalid LibSVM file {name} at line {number}: {len(labels[-1])} labels, not "
-                                 f"{len(labels[0])} as before")
+                raise MXNetError(f"invalid LibSVM file {name} at line {number}: expected {len(labels[0])} labels as in "
+                                 f"previous lines, got {len(labels[-1])}")
             columns += row
             pointers.append(len(columns))
     if not labels:
-        raise MXNetError(f"there are no rows in {path}")
+        raise MXNetError(f"{path} contains no rows")
     matrix = csr_matrix((np.array(values, np.float32), columns, pointers), (len(labels), width))
     return matrix, np.array(labels, np.float32), len(labels[0])
 
@@ -139,10 +139,10 @@ def LibSVMIter(*, data_libsvm: str, data_shape: Shape, label_libsvm: str = "NULL
     if label_libsvm != "NULL":
         label, _, _ = _read(label_libsvm, math.prod(label_shape))
         if label.shape[0] < data.shape[0]:
-            raise MXNetError(f"LibSVMIter: {data_libsvm} has {data.shape[0]} rows, but {label_libsvm} only "
+            raise MXNetError(f"LibSVMIter: {data_libsvm} has {data.shape[0]} rows, but {label_libsvm} has only "
                              f"{label.shape[0]}")
     elif count != math.prod(label_shape):
-        raise MXNetError(f"LibSVMIter: {data_libsvm} has {count} labels in a row, which does not fit label_shape "
+        raise MXNetError(f"LibSVMIter: {data_libsvm} has {count} labels in a row, which does not match label_shape "
                          f"{label_shape}")
     else:
         label = label.reshape(-1) if label_shape == (1,) else label.reshape(-1, *label_shape)

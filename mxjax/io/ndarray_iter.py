@@ -58,7 +58,8 @@ class NDArrayIter(DataIter):
         self.num_data = self.data[0][1].shape[self._axis]
         for name, array in self.data + self.label:
             if array.shape[self._axis] < self.num_data:  # further ones are not used, as in MXNet
-                raise ValueError(f"{name} has {array.shape[self._axis]} samples, {self.data[0][0]} has {self.num_data}")
+                raise ValueError(f"{name} has {array.shape[self._axis]} samples, but {self.data[0][0]} has "
+                                 f"{self.num_data}")
         self.idx = np.arange(self.num_data)
         self._order = self.idx  # of the arrays as they are now; never written to
         self.shuffle = shuffle
@@ -166,7 +167,7 @@ class NDArrayIter(DataIter):
             order, idx = (check_order(name, key, state[key], self.num_data) for key in ("order", "idx"))
         rest = np.asarray(state["rest"] or [], np.int64)
         if not isinstance(state["cursor"], int) or not np.isin(rest, order).all():
-            raise ValueError(f"{name}: cursor or rest of this state is damaged")
+            raise ValueError(f"{name}: the cursor or the rest of this state is damaged")
         if self.shuffle:
             moved = np.argsort(self._order)[order]  # where the samples are now
             self.data = _getdata_by_idx(self.data, moved, self._axis)

@@ -246,7 +246,7 @@ class RecordBatches:
                 self._processes.get(self._first, 0)
                 self._first = None
         except (MXNetError, OSError, TypeError) as error:  # there can be none here
-            _log.warning("%s decodes by %d threads, not by processes: %s", self._owner, self._threads, error)
+            _log.warning("%s decodes with %d threads instead of processes: %s", self._owner, self._threads, error)
             if self._processes is not None:
                 self._processes.close()
             self._processes, self._first, self._given = None, None, -sys.maxsize

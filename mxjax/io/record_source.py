@@ -264,7 +264,7 @@ def open_records(path: str, index: str, part_index: int, num_parts: int, shuffle
         elif os.path.exists(name):
             paths.append(name)
         else:
-            raise MXNetError(f"cannot open record file {name!r}: there is no such file")
+            raise MXNetError(f"cannot open record file {name!r}: the file does not exist")
     if not any(map(os.path.getsize, paths)):
-        raise MXNetError(f"{path}: there are no records, the files are empty")
+        raise MXNetError(f"{path}: there are no records; the files are empty")
     return StreamedRecords(paths, part_index, num_parts, shuffle, seed, chunk_size, chunk_seed)

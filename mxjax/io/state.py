@@ -51,12 +51,12 @@ def check_state(owner: str, state: Any, settings: Mapping[str, Any], position: I
         position: names of further required entries.
     """
     if not isinstance(state, Mapping):
-        raise ValueError(f"{owner}: a state is what state_dict() returned, a dict; got {type(state).__name__}")
+        raise ValueError(f"{owner}: expected a dict returned by state_dict(), got {type(state).__name__}")
     differing = [f"{name} is {state[name]!r} there and {here!r} here" if name in state else f"{name} is not there"
                  for name, here in settings.items() if name not in state or state[name] != here]
     differing += [f"{name} is not there" for name in position if name not in state]
     if differing:
-        raise ValueError(f"{owner}: this state does not fit: {'; '.join(differing)}")
+        raise ValueError(f"{owner}: this state does not match: {'; '.join(differing)}")
 
 
 def need_state(owner: str, source: Any) -> Resumable:
@@ -70,8 +70,8 @@ def need_state(owner: str, source: Any) -> Resumable:
 def check_count(owner: str, name: str, value: Any, most: int | None = None) -> int:
     """A number of a state; raises ValueError unless it is an integer from 0 to `most`."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 0 or most is not None and value > most:
-        raise ValueError(f"{owner}: {name} of this state must be an integer, 0 or more"
-                         f"{'' if most is None else f', {most} at most'}; got {value!r}")
+        raise ValueError(f"{owner}: {name} of this state must be a nonnegative "
+                         f"integer{'' if most is None else f' of at most {most}'}, got {value!r}")
     return value
 
 
@@ -79,5 +79,5 @@ def check_order(owner: str, name: str, value: Any, length: int) -> np.ndarray:
     """An order of a state as an array; raises ValueError unless it has each of 0 ... length - 1 once."""
     order = np.asarray(value)
     if order.shape != (length,) or not np.array_equal(np.sort(order), np.arange(length)):
-        raise ValueError(f"{owner}: {name} of this state must have each number from 0 to {length - 1} once")
+        raise ValueError(f"{owner}: {name} of this state must contain each number from 0 to {length - 1} exactly once")
     return order.astype(np.int64)

@@ -91,8 +91,9 @@ class ProgramBudget:
         give_back()
         logging.getLogger("mxjax.kernel").info(
             "dropped %d of %d signatures of compiled functions, whose programs took about %d MB, because there were "
-            "very many, or they exceeded MXJAX_PROGRAM_MEMORY = %d MB, or approached the limit of memory mappings "
-            "(vm.max_map_count = %s); dropped programs are compiled again when needed", total - left, total, held >> 20,
+            "too many of them, or they exceeded MXJAX_PROGRAM_MEMORY = %d MB, or they approached the limit of memory "
+            "mappings (vm.max_map_count = %s); dropped programs are compiled again when "
+            "needed", total - left, total, held >> 20,
             self.most >> 20, self._limit)
 
     @staticmethod

@@ -36,8 +36,8 @@ def _in_child(args: Sequence[Any]) -> bool:
     global _warned
     if not _warned and meter.cost > _MUCH:
         _warned = True
-        warnings.warn("a process that was forked after the first use of arrays computes a lot with NumPy, which is "
-                      "slower than the parent's compiled programs. Start such processes by spawn "
+        warnings.warn("a process that was forked after the first use of arrays computes much with NumPy, which is "
+                      "slower than the compiled programs of the parent. Start such processes with spawn "
                       "(multiprocessing.get_context('spawn'), subprocess), or fork before arrays are used",
                       RuntimeWarning, stacklevel=2)
     return True

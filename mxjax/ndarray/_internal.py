@@ -13,7 +13,7 @@ NDArrayBase = NDArray  # MXNet has its C pointer in a base of its own
 def _set_value(src: float, out: NDArray | None = None, **kwargs: object) -> NDArray:
     """Fills `out` with a number."""
     if out is None:
-        raise MXNetError("_set_value needs out=, the array that it fills")
+        raise MXNetError("_set_value requires out=, the array to fill")
     out[:] = src
     return out
 

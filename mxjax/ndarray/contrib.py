@@ -261,8 +261,8 @@ def while_loop(cond: Callable[..., NDArray], func: Callable[..., tuple[Any, Any]
             raise ValueError("The length of loop_vars should be consistent during the loop")
         outs, form = flatten([] if outs is None else outs, NDArray, "while output")
         if steps and [o.shape for o in outs] != [o.shape for o in steps[0]]:
-            raise ValueError(f"while_loop: the outputs of step {len(steps)} have the shapes {[o.shape for o in outs]}, "
-                             f"those of step 0 {[o.shape for o in steps[0]]}")
+            raise ValueError(f"while_loop: the outputs of step {len(steps)} have shapes {[o.shape for o in outs]}, but "
+                             f"those of step 0 have shapes {[o.shape for o in steps[0]]}")
         values = new
         steps.append(outs)
     stacked = _stacked(steps)

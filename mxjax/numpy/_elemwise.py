@@ -1,4 +1,4 @@
-"""Element-wise functions: of one array, of two arrays or numbers."""
+"""Element-wise functions of one array, and of two arrays or numbers."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def _unary(name: str, op: str, doc: str, values: str, result: str, digits: list[
 
     Args:
         op: the operator.
-        doc: what it computes.
-        values, result: its example: what an array is made of, and what is printed.
-        digits: nothing, or to how many the result is rounded first.
+        doc: first words of its docstring.
+        values, result: its example: the values of the array, and the printed result.
+        digits: the number of decimals to which the example rounds the result; empty for none.
     """
     def body(x: Operand, out: ArrayOrSymbol | None) -> Any:
         if isinstance(x, IMPERATIVE.kind) and out is None:
@@ -78,16 +78,16 @@ def _unary(name: str, op: str, doc: str, values: str, result: str, digits: list[
     _define(name, "x", body, f"""{doc}, element by element.
 
     Args:
-        x: ndarray or symbol{" of integers or booleans" * bits}; a number gives a number.
+        x: ndarray, symbol or number{" (integers or booleans)" * bits}; for a number the result is a number.
         out: ndarray{" of dtype bool" * truth} to write to.
-        kwargs: NumPy's ufunc options (`where`, `order`, ...), at their defaults.
+        kwargs: NumPy's ufunc options (`where`, `order`, ...); only their defaults are supported.
 
     Returns:
-        An ndarray of x's shape and {"dtype bool" if truth else "dtype"}.
+        An ndarray of the shape {"of x and dtype bool" if truth else "and dtype of x"}.
 
     Raises:
-        TypeError: x is something else, such as a list; {"out has another dtype; " * truth}an unknown option.
-        NotImplementedError: an option is not at its default.{"" if truth else _NO_FLOATS if bits else _NO_BOOLEANS}
+        TypeError: x is of another type, such as a list{", out is not of bool," * truth} or an option is unknown.
+        NotImplementedError: an option is not set to its default.{"" if truth else _NO_FLOATS if bits else _NO_BOOLEANS}
 
     Example:
         >>> mx.np.{name}(mx.np.array({values})){f".round({digits[0]})" if digits else ""}
@@ -99,10 +99,10 @@ for _name, _op, _doc, _values, _result, *_digits in [
     ("abs", "abs", "Absolute value", "[-1, 0, 2]", "array([1., 0., 2.])"),
     ("fabs", "abs", "Absolute value", "[-1.5, 0, 2]", "array([1.5, 0. , 2. ])"),
     ("absolute", "absolute", "Absolute value", "[-1, 0, 2]", "array([1., 0., 2.])"),
-    ("negative", "negative", "-x", "[-1, 2]", "array([ 1., -2.])"),
-    ("sign", "sign", "-1, 0 or 1", "[-3, 0, 2]", "array([-1.,  0.,  1.])"),
-    ("reciprocal", "reciprocal", "1 / x", "[1, 2, 4]", "array([1.  , 0.5 , 0.25])"),
-    ("square", "square", "x²", "[-1, 2, 3]", "array([1., 4., 9.])"),
+    ("negative", "negative", "Negation, -x", "[-1, 2]", "array([ 1., -2.])"),
+    ("sign", "sign", "Sign (-1, 0 or 1)", "[-3, 0, 2]", "array([-1.,  0.,  1.])"),
+    ("reciprocal", "reciprocal", "Reciprocal, 1 / x", "[1, 2, 4]", "array([1.  , 0.5 , 0.25])"),
+    ("square", "square", "Square", "[-1, 2, 3]", "array([1., 4., 9.])"),
     ("sqrt", "sqrt", "Square root", "[1, 4, 9]", "array([1., 2., 3.])"),
     ("cbrt", "cbrt", "Cube root", "[1, 8, 27]", "array([1., 2., 3.])", 2),
     ("exp", "exp", "Exponential", "[0, 1, 2]", "array([1.  , 2.72, 7.39])", 2),
@@ -123,31 +123,31 @@ for _name, _op, _doc, _values, _result, *_digits in [
     ("arcsinh", "arcsinh", "Inverse hyperbolic sine", "[0, 1, 2]", "array([0.  , 0.88, 1.44])", 2),
     ("arccosh", "arccosh", "Inverse hyperbolic cosine", "[1, 2, 3]", "array([0.  , 1.32, 1.76])", 2),
     ("arctanh", "arctanh", "Inverse hyperbolic tangent", "[-0.5, 0, 0.5]", "array([-0.55,  0.  ,  0.55])", 2),
-    ("degrees", "degrees", "Radians to degrees", "[0, 1, 2]", "array([  0. ,  57.3, 114.6])", 1),
-    ("rad2deg", "degrees", "Radians to degrees", "[0, 1, 2]", "array([  0. ,  57.3, 114.6])", 1),
-    ("radians", "radians", "Degrees to radians", "[0, 90, 180]", "array([0.  , 1.57, 3.14])", 2),
-    ("deg2rad", "radians", "Degrees to radians", "[0, 90, 180]", "array([0.  , 1.57, 3.14])", 2),
+    ("degrees", "degrees", "Converts radians to degrees", "[0, 1, 2]", "array([  0. ,  57.3, 114.6])", 1),
+    ("rad2deg", "degrees", "Converts radians to degrees", "[0, 1, 2]", "array([  0. ,  57.3, 114.6])", 1),
+    ("radians", "radians", "Converts degrees to radians", "[0, 90, 180]", "array([0.  , 1.57, 3.14])", 2),
+    ("deg2rad", "radians", "Converts degrees to radians", "[0, 90, 180]", "array([0.  , 1.57, 3.14])", 2),
     ("ceil", "ceil", "Smallest integer not below x", "[-1.5, 0.2, 2]", "array([-1.,  1.,  2.])"),
     ("floor", "floor", "Largest integer not above x", "[-1.5, 0.2, 2]", "array([-2.,  0.,  2.])"),
     ("trunc", "trunc", "Integer part", "[-1.5, 0.2, 2.7]", "array([-1.,  0.,  2.])"),
     ("fix", "fix", "Nearest integer towards zero", "[-1.5, 0.2, 2.7]", "array([-1.,  0.,  2.])"),
-    ("rint", "rint", "Nearest integer, halves down", "[-1.7, 0.5, 2.7]", "array([-2.,  0.,  3.])"),
-    ("logical_not", "logical_not", "Whether x is zero", "[0, 1, 2]", "array([ True, False, False])"),
-    ("bitwise_not", "bitwise_not", "All bits inverted", '[0, 1, 5], dtype="int32"', "array([-1, -2, -6], dtype=int32)"),
-    ("invert", "bitwise_not", "All bits inverted", '[0, 1, 5], dtype="int32"', "array([-1, -2, -6], dtype=int32)"),
+    ("rint", "rint", "Nearest integer, with halves rounded down", "[-1.7, 0.5, 2.7]", "array([-2.,  0.,  3.])"),
+    ("logical_not", "logical_not", "Tests whether x is zero", "[0, 1, 2]", "array([ True, False, False])"),
+    ("bitwise_not", "bitwise_not", "Inverts all bits", '[0, 1, 5], dtype="int32"', "array([-1, -2, -6], dtype=int32)"),
+    ("invert", "bitwise_not", "Inverts all bits", '[0, 1, 5], dtype="int32"', "array([-1, -2, -6], dtype=int32)"),
     ("acos", "arccos", "Inverse cosine", "[0, 0.5, 1]", "array([1.57, 1.05, 0.  ])", 2),
     ("acosh", "arccosh", "Inverse hyperbolic cosine", "[1, 2, 3]", "array([0.  , 1.32, 1.76])", 2),
     ("asin", "arcsin", "Inverse sine", "[0, 0.5, 1]", "array([0.  , 0.52, 1.57])", 2),
     ("asinh", "arcsinh", "Inverse hyperbolic sine", "[0, 1, 2]", "array([0.  , 0.88, 1.44])", 2),
     ("atan", "arctan", "Inverse tangent", "[0, 1, 2]", "array([0.  , 0.79, 1.11])", 2),
     ("atanh", "arctanh", "Inverse hyperbolic tangent", "[-0.5, 0, 0.5]", "array([-0.55,  0.  ,  0.55])", 2),
-    ("bitwise_invert", "bitwise_not", "All bits inverted", '[0, 1, 5], dtype="int32"',
+    ("bitwise_invert", "bitwise_not", "Inverts all bits", '[0, 1, 5], dtype="int32"',
      "array([-1, -2, -6], dtype=int32)"),
-    ("isnan", "isnan", "Whether x is NaN", "[1, np.nan]", "array([False,  True])"),
-    ("isinf", "isinf", "Whether x is infinite", "[1, np.inf, -np.inf]", "array([False,  True,  True])"),
-    ("isposinf", "isposinf", "Whether x is +infinity", "[1, np.inf, -np.inf]", "array([False,  True, False])"),
-    ("isneginf", "isneginf", "Whether x is -infinity", "[1, np.inf, -np.inf]", "array([False, False,  True])"),
-    ("isfinite", "isfinite", "Whether x is finite", "[1, np.inf, np.nan]", "array([ True, False, False])"),
+    ("isnan", "isnan", "Tests whether x is NaN", "[1, np.nan]", "array([False,  True])"),
+    ("isinf", "isinf", "Tests whether x is infinite", "[1, np.inf, -np.inf]", "array([False,  True,  True])"),
+    ("isposinf", "isposinf", "Tests whether x is +infinity", "[1, np.inf, -np.inf]", "array([False,  True, False])"),
+    ("isneginf", "isneginf", "Tests whether x is -infinity", "[1, np.inf, -np.inf]", "array([False, False,  True])"),
+    ("isfinite", "isfinite", "Tests whether x is finite", "[1, np.inf, np.nan]", "array([ True, False, False])"),
 ]:
     _unary(_name, f"_npi_{_op}", _doc, _values, _result, _digits)
 
@@ -269,29 +269,29 @@ def nan_to_num(x: Operand, copy: bool = True, nan: float = 0.0, posinf: float | 
 
 
 # ------------------------------------------------------------ of two arrays or numbers
-_OPTIONS = "\n        kwargs: NumPy's ufunc options (`where`, `order`, ...), at their defaults."
-_REFUSED = "\n        NotImplementedError: an option is not at its default."
+_OPTIONS = "\n        kwargs: NumPy's ufunc options (`where`, `order`, ...); only their defaults are supported."
+_REFUSED = "\n        NotImplementedError: an option is not set to its default."
 _LOGICAL = {
-    "and": ("Whether x1 and x2 are nonzero", ("[0, 0, 2]", "[0, 1, 1]", "array([False, False,  True])")),
-    "or": ("Whether x1 or x2 is nonzero", ("[0, 0, 2]", "[0, 1, 1]", "array([False,  True,  True])")),
-    "xor": ("Whether exactly one of both is nonzero", ("[0, 0, 2]", "[0, 1, 1]", "array([False,  True, False])")),
+    "and": ("Tests whether x1 and x2 are nonzero", ("[0, 0, 2]", "[0, 1, 1]", "array([False, False,  True])")),
+    "or": ("Tests whether x1 or x2 is nonzero", ("[0, 0, 2]", "[0, 1, 1]", "array([False,  True,  True])")),
+    "xor": ("Tests whether exactly one of both is nonzero", ("[0, 0, 2]", "[0, 1, 1]", "array([False,  True, False])")),
 }
 _COMPARISONS = ("logical_and", "logical_or", "logical_xor", "equal", "not_equal", "greater", "greater_equal", "less",
                 "less_equal")
-_DTYPES = {"_npi_true_divide": "dtype, float32 of integers; a number does not change it",
+_DTYPES = {"_npi_true_divide": "dtype; float32 for integers. A number does not change the dtype",
            **{f"_npi_{name}": "dtype bool" for name in _COMPARISONS}}
-_INTEGERS = ", or a dtype is neither of integers nor bool"
-# of an array of integers and a number with a fraction these give integers
+_INTEGERS = ", or a dtype is neither an integer dtype nor bool"
+# these return integers for an array of integers and a number with a fraction
 _WHOLE = ("gcd", "lcm", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")
 _WRONG = {**dict.fromkeys(_WHOLE, _INTEGERS),
-          **dict.fromkeys(("arctan2", "hypot"), ", or both are of integers")}
+          **dict.fromkeys(("arctan2", "hypot"), ", or both have integer dtypes")}
 
 
 _ARRAYS = (np.ndarray, NDArray)
 
 
 def _of_others(array: ArrayOrSymbol) -> Any:
-    """An ndarray out of NumPy's array, or out of a classic one; MXNet 2 takes them as operands."""
+    """Converts a NumPy array or a classic NDArray to an ndarray; MXNet 2 accepts them as operands."""
     return array.as_np_ndarray() if isinstance(array, NDArray) else to_ndarray(array, dtype=array.dtype).as_np_ndarray()
 
 
@@ -301,12 +301,12 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
 
     Args:
         op: the operator of two arrays; `op`_scalar is that of an array and a number.
-        doc: what it computes.
-        example: what the two arguments are (one in brackets: of an array), and what is printed.
-        right: the one of a number and an array (default: the same, for functions that commute).
-        counts: whether booleans that meet a number count as int64.
+        doc: first words of its docstring.
+        example: the two arguments (in brackets: values of an array), and the printed result.
+        right: the operator of a number and an array; default: the same, for commutative functions.
+        counts: whether a boolean array is cast to int64 before it is combined with a number.
         options: whether the function takes NumPy's ufunc options.
-        promotes: whether a number with a point makes float64 of integers, as in all functions of MXNet 2.
+        promotes: whether a float promotes integers to float64, as in all functions of MXNet 2.
     """
     with_number = f"_npi_{op}_scalar"
     number_first = with_number if right is None else f"_npi_{right}_scalar"
@@ -348,15 +348,15 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
     _define(name, "x1, x2", body, f"""{doc}, element by element with broadcasting.
 
     Args:
-        x1, x2: ndarrays or symbols, or one of them a number; two numbers give a number.
+        x1, x2: ndarrays, symbols or numbers; for two numbers the result is a number.
         out: ndarray to write to.{_OPTIONS * options}
 
     Returns:
-        An ndarray of the common shape and {_DTYPES.get(op, "dtype; a number does not change it")}.
+        An ndarray of the common shape and {_DTYPES.get(op, "dtype. A number does not change the dtype")}.
 
     Raises:
-        TypeError: x1 or x2 is something else, such as a list{"; an unknown option" * options}.{_REFUSED * options}
-        MXNetError: the shapes do not broadcast{_WRONG.get(name, ", or the dtypes do not mix")}.
+        TypeError: x1 or x2 is of another type, like a list{", or an option is unknown" * options}.{_REFUSED * options}
+        MXNetError: the shapes do not broadcast{_WRONG.get(name, ", or the dtypes are incompatible")}.
 
     Example:
         >>> mx.np.{name}({arguments})
@@ -365,42 +365,42 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
 
 
 for _name, _op, _doc, _example, *_right in [
-    ("add", "add", "x1 + x2", ("[1, 2]", "[[10], [20]]", "array([[11., 12.],\n               [21., 22.]])")),
-    ("subtract", "subtract", "x1 - x2", ("[5, 7]", "2", "array([3., 5.])"), "rsubtract"),
-    ("multiply", "multiply", "x1 · x2", ("[1, 2]", "[3, 4]", "array([3., 8.])")),
-    ("divide", "true_divide", "x1 / x2", ("[1, 3]", "2", "array([0.5, 1.5])"), "rtrue_divide"),
+    ("add", "add", "Adds x1 and x2", ("[1, 2]", "[[10], [20]]", "array([[11., 12.],\n               [21., 22.]])")),
+    ("subtract", "subtract", "Subtracts x2 from x1", ("[5, 7]", "2", "array([3., 5.])"), "rsubtract"),
+    ("multiply", "multiply", "Multiplies x1 by x2", ("[1, 2]", "[3, 4]", "array([3., 8.])")),
+    ("divide", "true_divide", "Divides x1 by x2", ("[1, 3]", "2", "array([0.5, 1.5])"), "rtrue_divide"),
     ("mod", "mod", "Remainder of x1 / x2 with the sign of x2", ("[-7, 7]", "3", "array([2., 1.])"), "rmod"),
     ("remainder", "mod", "Remainder of x1 / x2 with the sign of x2", ("[-7, 7]", "3", "array([2., 1.])"), "rmod"),
-    ("power", "power", "x1 to the power of x2", ("[1, 2, 3]", "2", "array([1., 4., 9.])"), "rpower"),
-    ("pow", "power", "x1 to the power of x2", ("[1, 2, 3]", "2", "array([1., 4., 9.])"), "rpower"),
-    ("atan2", "arctan2", "The angle of the point (x2, x1)",
+    ("power", "power", "Raises x1 to the power of x2", ("[1, 2, 3]", "2", "array([1., 4., 9.])"), "rpower"),
+    ("pow", "power", "Raises x1 to the power of x2", ("[1, 2, 3]", "2", "array([1., 4., 9.])"), "rpower"),
+    ("atan2", "arctan2", "Angle of the point (x2, x1)",
      ("[0, 1]", "[1, 0]", "array([0.       , 1.5707964])"), "rarctan2"),
-    ("maximum", "maximum", "The larger of both", ("[1, 5]", "[3, 2]", "array([3., 5.])")),
-    ("minimum", "minimum", "The smaller of both", ("[1, 5]", "[3, 2]", "array([1., 2.])")),
-    ("arctan2", "arctan2", "The angle of the point (x2, x1)",
+    ("maximum", "maximum", "Larger of x1 and x2", ("[1, 5]", "[3, 2]", "array([3., 5.])")),
+    ("minimum", "minimum", "Smaller of x1 and x2", ("[1, 5]", "[3, 2]", "array([1., 2.])")),
+    ("arctan2", "arctan2", "Angle of the point (x2, x1)",
      ("[0, 1]", "[1, 0]", "array([0.       , 1.5707964])"), "rarctan2"),
-    ("hypot", "hypot", "sqrt(x1² + x2²)", ("[3, 5]", "[4, 12]", "array([ 5., 13.])")),
+    ("hypot", "hypot", "Hypotenuse, sqrt(x1² + x2²)", ("[3, 5]", "[4, 12]", "array([ 5., 13.])")),
     ("copysign", "copysign", "|x1| with the sign of x2", ("[1, 2]", "[-1, 1]", "array([-1.,  2.])"), "rcopysign"),
-    ("ldexp", "ldexp", "x1 · 2 to the power of x2", ("[1, 3]", "[2, 3]", "array([ 4., 24.])"), "rldexp"),
+    ("ldexp", "ldexp", "x1 · 2 ** x2", ("[1, 3]", "[2, 3]", "array([ 4., 24.])"), "rldexp"),
 ]:
     _binary(_name, _op, _doc, _example, right=_right[0] if _right else None)
-_binary("true_divide", "true_divide", "x1 / x2", ("1", "[2, 4]", "array([0.5 , 0.25])"), right="rtrue_divide",
+_binary("true_divide", "true_divide", "Divides x1 by x2", ("1", "[2, 4]", "array([0.5 , 0.25])"), right="rtrue_divide",
         options=False)
 for _name, _op, _doc, _example, *_right in [
     ("fmod", "fmod", "Remainder of x1 / x2 with the sign of x1", ("[-7, 7]", "3", "array([-1.,  1.])"), "rfmod"),
-    ("fmax", "fmax", "The larger of both, not NaN where only one of them is NaN",
+    ("fmax", "fmax", "Larger of x1 and x2, ignoring NaN if only one is NaN",
      ("[1, np.nan]", "[3, 2]", "array([3., 2.])")),
-    ("fmin", "fmin", "The smaller of both, not NaN where only one of them is NaN",
+    ("fmin", "fmin", "Smaller of x1 and x2, ignoring NaN if only one is NaN",
      ("[1, np.nan]", "[3, 2]", "array([1., 2.])")),
     ("logaddexp", "logaddexp", "log(exp(x1) + exp(x2)), without overflow",
      ("[0, 1]", "[0, 1]", "array([0.6931472, 1.6931472])")),
 ]:
     _binary(_name, _op, _doc, _example, right=_right[0] if _right else None, promotes=True)
-_binary("floor_divide", "floor_divide", "The largest integer not above x1 / x2",
+_binary("floor_divide", "floor_divide", "Largest integer not above x1 / x2",
         ("[-7, 7]", "2", "array([-4.,  3.])"), right="rfloor_divide", options=False, promotes=True)
 for _name, _doc, _right, _example in [
-    ("left", "x1 · 2 to the power of x2, as bits", "rbitwise_left_shift", "array([20, 24], dtype=int32)"),
-    ("right", "x1 / 2 to the power of x2, rounded down, as bits", "rbitwise_right_shift", "array([1, 1], dtype=int32)"),
+    ("left", "Shifts the bits of x1 to the left by x2", "rbitwise_left_shift", "array([20, 24], dtype=int32)"),
+    ("right", "Shifts the bits of x1 to the right by x2", "rbitwise_right_shift", "array([1, 1], dtype=int32)"),
 ]:
     _binary(f"bitwise_{_name}_shift", f"bitwise_{_name}_shift", _doc, ('[5, 6], dtype="int32"', "2", _example),
             right=_right, counts=False, options=False)
@@ -409,9 +409,9 @@ for _name in ("and", "or", "xor"):
 for _name, _doc, _example in [
     ("gcd", "Greatest common divisor", ('[4, 9], dtype="int32"', "6", "array([2, 3], dtype=int32)")),
     ("lcm", "Least common multiple", ('[4, 6], dtype="int32"', "6", "array([12,  6], dtype=int32)")),
-    ("bitwise_and", "Bits set in both", ('[5, 6], dtype="int32"', "3", "array([1, 2], dtype=int32)")),
-    ("bitwise_or", "Bits set in one or both", ('[5, 6], dtype="int32"', "3", "array([7, 7], dtype=int32)")),
-    ("bitwise_xor", "Bits set in exactly one", ('[5, 6], dtype="int32"', "3", "array([6, 5], dtype=int32)")),
+    ("bitwise_and", "Bitwise AND of x1 and x2", ('[5, 6], dtype="int32"', "3", "array([1, 2], dtype=int32)")),
+    ("bitwise_or", "Bitwise OR of x1 and x2", ('[5, 6], dtype="int32"', "3", "array([7, 7], dtype=int32)")),
+    ("bitwise_xor", "Bitwise exclusive OR of x1 and x2", ('[5, 6], dtype="int32"', "3", "array([6, 5], dtype=int32)")),
 ]:
     _binary(_name, _name, _doc, _example, counts=False)
 for _name, _right, _doc, _example in [
@@ -422,4 +422,4 @@ for _name, _right, _doc, _example in [
     ("less", "greater", "x1 < x2", ("[1, 2, 3]", "2", "array([ True, False, False])")),
     ("less_equal", "greater_equal", "x1 ≤ x2", ("[1, 2, 3]", "2", "array([ True,  True, False])")),
 ]:
-    _binary(_name, _name, f"Whether {_doc}", _example, right=_right, counts=False, options=False)
+    _binary(_name, _name, f"Tests whether {_doc}", _example, right=_right, counts=False, options=False)

@@ -117,7 +117,7 @@ def transpose(a: ArrayOrSymbol, axes: Axes = None, out: ArrayOrSymbol | None = N
         (1, 3, 2)
     """
     if isinstance(axes, (tuple, list)) and len(set(axes)) < len(axes):
-        raise ValueError(f"transpose: axes={tuple(axes)} names an axis twice")
+        raise ValueError(f"transpose: axes={tuple(axes)} contains a repeated axis")
     return call("_np_transpose", [a], out, axes=axes)
 
 

@@ -619,7 +619,7 @@ class of_2:
             ValueError: there are fewer than two axes.
         """
         if self.ndim < 2:
-            raise ValueError(f"mT takes an array of at least two axes, got shape {self.shape}")
+            raise ValueError(f"mT requires an array with at least two axes, got shape {self.shape}")
         return _matrix.swapaxes(self, -1, -2)
 
 

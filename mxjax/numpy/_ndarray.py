@@ -109,7 +109,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
             ValueError: any other version.
         """
         if api_version is not None and not re.fullmatch(r"2021\.(0?[1-9]|1[0-2])", api_version):
-            raise ValueError(f"Unrecognized array API version: {api_version!r}; there is 2021.12")
+            raise ValueError(f"Unrecognized array API version: {api_version!r}; expected 2021.12")
         return protocol.namespace()
 
     # ------------------------------------------------------------ values
@@ -395,7 +395,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
             array([1., 2.])
         """
         if stype != "default":
-            raise ValueError(f"mx.np.ndarray has only the storage type 'default', got {stype!r}")
+            raise ValueError(f"mx.np.ndarray supports only the storage type 'default', got {stype!r}")
         return self.copy()
 
 
@@ -409,8 +409,8 @@ def _inplace(name: str, function: Callable) -> Callable[[ndarray, Any], ndarray]
                 or kind in "iu" and (name == "truediv" or isinstance(other, float) and level.current() == 2)):
             result = function(self, other).dtype
             if result != own:
-                raise MXNetError(f"__i{name}__: the result is of dtype {np_dtype(result).name}, which an array of "
-                                 f"{np_dtype(own).name} does not become in place; use its astype() first")
+                raise MXNetError(f"__i{name}__: cannot store a result of dtype {np_dtype(result).name} in place in an "
+                                 f"array of dtype {np_dtype(own).name}; convert the array first with astype()")
         return function(self, other, out=self)
     return method
 
@@ -475,7 +475,7 @@ def array(object: Any, dtype: DTypeLike = None, ctx: Context | None = None) -> n
     try:
         values = host_values(object, dtype)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"np.array cannot make an array of this: {error}") from None
+        raise TypeError(f"np.array cannot convert this to an array: {error}") from None
     return _from_host(values, ctx, ndarray)
 
 

@@ -27,5 +27,5 @@ def set_printoptions(precision: int | None = None, threshold: int | None = None,
         >>> mx.np.set_printoptions(precision=8)
     """
     if kwarg:
-        raise NotImplementedError(f"set_printoptions only takes precision and threshold, got {', '.join(kwarg)}")
+        raise NotImplementedError(f"set_printoptions supports only precision and threshold, got {', '.join(kwarg)}")
     np.set_printoptions(precision=precision, threshold=threshold)

@@ -145,8 +145,8 @@ def _financial(name: str) -> Callable[..., Any]:
         try:
             function = getattr(importlib.import_module("numpy_financial"), name)
         except ImportError:
-            raise MXNetError(f"NumPy has had no {name} since 1.20; install its successor: "
-                             "pip install numpy-financial") from None
+            raise MXNetError(f"NumPy removed {name} in version 1.20; install its successor: pip install "
+                             "numpy-financial") from None
         return host_call(function, args, kwargs)
     call.__name__ = call.__qualname__ = name
     call.__doc__ = document(name, "The package numpy_financial")

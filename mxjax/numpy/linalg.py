@@ -420,7 +420,7 @@ def matrix_transpose(a: ArrayOrSymbol) -> Any:
         (2, 4, 3)
     """
     if a.ndim < 2:
-        raise ValueError(f"matrix_transpose takes an array of at least two axes, got shape {a.shape}")
+        raise ValueError(f"matrix_transpose requires an array with at least two axes, got shape {a.shape}")
     return _matrix.swapaxes(a, -1, -2)
 
 

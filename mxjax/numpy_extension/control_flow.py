@@ -104,5 +104,5 @@ def cond(pred: Callable[..., Any], then_func: Callable[..., Any], else_func: Cal
         return state.recorder.loop("cond", cond, pred, then_func, else_func, inputs, name)
     truth = pred(*inputs)
     if isinstance(truth, ndarray) and truth.size != 1:
-        raise ValueError(f"cond: pred must give one element, got shape {truth.shape}")
+        raise ValueError(f"cond: pred must return one element, got shape {truth.shape}")
     return (then_func if truth else else_func)(*inputs)

@@ -45,7 +45,7 @@ def save(file: str | os.PathLike, arr: Any) -> None:
     """
     if level.current() == 2:
         if not isinstance(arr, NDArray):
-            raise ValueError(f"save takes one array, got {type(arr).__name__}; savez saves several")
+            raise ValueError(f"save expects one array, got {type(arr).__name__}; use savez for several")
         file_format.write_numpy(os.fspath(file), arr)
         return
     _need_np("save")
@@ -109,13 +109,13 @@ def savez(file: str | os.PathLike, *args: NDArray, **kwds: NDArray) -> None:
     named = {f"arr_{i}": a for i, a in enumerate(args)}
     twice = named.keys() & kwds.keys()
     if twice:
-        raise ValueError(f"savez: there are two arrays named {min(twice)}")
+        raise ValueError(f"savez: two arrays have the name {min(twice)}")
     if level.current() == 1:
         save(file, {**kwds, **named})
         return
     wrong = [k for k, v in (kwds | named).items() if not isinstance(v, NDArray)]
     if wrong:
-        raise TypeError(f"savez takes arrays, {wrong[0]} is none")
+        raise TypeError(f"savez expects arrays, but {wrong[0]} is not an array")
     file_format.write_numpy(os.fspath(file), kwds | named)
 
 

@@ -48,7 +48,7 @@ def package() -> Any:
     try:
         return import_module("onnx")
     except ImportError:
-        raise ImportError("ONNX files need the package onnx: pip install 'mxjax[onnx]'") from None
+        raise ImportError("ONNX files require the package onnx: pip install 'mxjax[onnx]'") from None
 
 
 def _all_converters() -> dict[str, Converter]:
@@ -164,7 +164,7 @@ class Call:
         result = self._model.shapes[node, index]
         if result is None:
             raise MXNetError(f"operator {self.kind} ({self.node.name}) cannot be exported to ONNX: it needs a shape "
-                             "that does not follow from those of the inputs")
+                             "that cannot be inferred from the inputs")
         return result
 
     def out_dtype(self, index: int = 0) -> np.dtype:
@@ -372,7 +372,7 @@ def export_model(sym: Symbol | str, params: Any, in_shapes: Sequence[tuple] | No
         wanted = [tuple(s) for s in dynamic_input_shapes] if dynamic_input_shapes else [(None,) * len(s)
                                                                                       for s in examples]
         if [len(s) for s in wanted] != [len(s) for s in examples]:
-            raise ValueError(f"dynamic_input_shapes {wanted} do not fit in_shapes {examples}")
+            raise ValueError(f"dynamic_input_shapes {wanted} do not match in_shapes {examples}")
     elif dynamic_input_shapes is not None:
         raise ValueError("dynamic_input_shapes is specified. Please set dynamic=True to enable dynamic input shapes")
     dtypes = [np_dtype(t) for t in types]

@@ -227,7 +227,7 @@ class _Model:
 
     def symbol(self, name: str) -> Symbol:
         if name not in self.values:
-            raise MXNetError(f"ONNX value {name!r} is not one that can be imported: no input, and no node gives it")
+            raise MXNetError(f"ONNX value {name!r} cannot be imported: it is not an input, and no node produces it")
         value = self.values[name]
         if isinstance(value, Derived):
             if self._makes or not value.fixed:

@@ -132,7 +132,7 @@ def size_of(shape: Sequence[int]) -> int:
 def need_float(operator: str, array: Array) -> None:
     """Raises MXNetError unless the array is of a floating point type."""
     if not is_float(array.dtype):
-        raise MXNetError(f"operator {operator} takes floating point data, got {array.dtype}")
+        raise MXNetError(f"operator {operator} requires floating-point data, got {array.dtype}")
 
 
 def accumulation(dtype: Any) -> Any:

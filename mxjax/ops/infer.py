@@ -56,7 +56,7 @@ def unify(a: Shape, b: Shape, what: str = "shape") -> Shape:
     merged = []
     for x, y in zip(a, b, strict=True):
         if x is not None and y is not None and x != y:
-            raise MXNetError(f"{what}: {a} and {b} do not agree")
+            raise MXNetError(f"{what}: {a} and {b} do not match")
         merged.append(y if x is None else x)
     return tuple(merged)
 
@@ -235,7 +235,7 @@ def _answer(shape: Any) -> Shape:
         return None
     dims = tuple([None if n is UNKNOWN else n for n in shape])
     if any(n is not None and n < 0 for n in dims):
-        raise MXNetError(f"there is no shape {dims}: the inputs are too small")
+        raise MXNetError(f"the result would have the invalid shape {dims}: the inputs are too small")
     return dims
 
 
@@ -374,7 +374,7 @@ def agree(types: Sequence[str | None], names: Sequence[str] = ()) -> str | None:
     kinds = [t for t in types if t]
     if len(set(kinds)) > 1:
         told = [f"{name} {t}".strip() for name, t in itertools.zip_longest(names, types, fillvalue="") if t]
-        raise MXNetError(f"all inputs must have one dtype, got {', '.join(told)}")
+        raise MXNetError(f"all inputs must have the same dtype, got {', '.join(told)}")
     return kinds[0] if kinds else None
 
 

@@ -167,7 +167,7 @@ class Op:
     def require_arrays(self, count: int) -> None:
         """Raises MXNetError if a variadic operator receives no array."""
         if not count and self.variadic and not self.input_names and "FListInputNames" not in self._attrs:
-            raise MXNetError(f"operator {self.name} takes at least one array")
+            raise MXNetError(f"operator {self.name} requires at least one array")
 
     def inputs(self, params: dict[str, Any], count: int | None = None) -> list[str]:
         """Names of the inputs; `count` is their number for a variadic operator."""
@@ -262,7 +262,7 @@ def define(name: str) -> Op:
         MXNetError: the name is taken.
     """
     if name in _REGISTRY:
-        raise MXNetError(f"there is an operator {name!r} already")
+        raise MXNetError(f"an operator {name!r} is already registered")
     _REGISTRY[name] = op = Op(name)
     return op
 

@@ -66,7 +66,7 @@ def operators_of(kernel: Kernel, extras: Sequence[Any]) -> list[tuple[Op, dict[s
     if kernel.op is not None:
         return [(kernel.op, {**kernel.params, **kernel.numbers(extras)})]
     if kernel.operators is None:
-        raise MXNetError(f"get_symbol: the graph contains {kernel.name}, which is no registered operator")
+        raise MXNetError(f"get_symbol: the graph contains {kernel.name}, which is not a registered operator")
     return [(get(name), get(name).parse(params)) for name, params in kernel.operators(*extras)]
 
 

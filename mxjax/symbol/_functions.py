@@ -36,7 +36,7 @@ def make(op: Op, name: str) -> Callable[..., Symbol]:
                 kwargs[names[count + place]] = value
         for key, value in zip(op.params, rest[blanks:], strict=False):
             if key in kwargs:
-                raise TypeError(f"operator {op.name}: parameter {key} is given twice")
+                raise TypeError(f"operator {op.name}: got multiple values for parameter {key}")
             kwargs[key] = value
         named = {k: v for k, v in kwargs.items() if isinstance(v, Symbol)}
         left_out = {k for k, p in op.params.items() if p.default is None and not p.required}.union(op.input_names)

@@ -49,7 +49,7 @@ def positions(outputs: list[Entry], names: list[str], key: object) -> list[int]:
     if isinstance(key, slice):
         chosen = _sliced(outputs, key)
         if not chosen:
-            raise TypeError(f"Expected a list of symbols as input: [{_shown(key)}] chooses none of {len(outputs)} "
+            raise TypeError(f"Expected a list of symbols as input: [{_shown(key)}] selects none of the {len(outputs)} "
                             f"outputs. {_ONE}")
     elif isinstance(key, (int, np.integer)) and not isinstance(key, bool):
         chosen = [_checked(len(outputs), int(key))]

@@ -35,11 +35,11 @@ def plan_of(symbol: Symbol, on: str, shapes: Mapping[str, Sequence[int]], *, tra
     if train is not None and train not in _UPDATES:
         raise MXNetError(f"plan: train={train!r} must be one of {', '.join(_UPDATES)}, or None")
     if not shapes:
-        raise MXNetError(f"plan: give the shapes of the inputs, as data=(32, 3, 224, 224); the graph has "
-                         f"{', '.join(symbol.list_arguments()[:8])} ...")
+        raise MXNetError("plan: the shapes of the inputs are missing; pass them, such as data=(32, 3, 224, 224). The "
+                         f"graph has {', '.join(symbol.list_arguments()[:8])} ...")
     unknown = [n for n in shapes if n not in symbol.list_arguments()]
     if unknown:
-        raise MXNetError(f"plan: the graph has no input {', '.join(unknown)}; it has "
+        raise MXNetError(f"plan: the graph has no input {', '.join(unknown)}; its inputs are "
                          f"{', '.join(symbol.list_arguments()[:8])} ...")
 
     kinds = {n: np_dtype((types or {}).get(n, dtype)) for n in shapes if n in (types or {}) or not n.endswith("label")}
@@ -106,8 +106,8 @@ def _structs(symbol: Symbol, shapes: dict[str, tuple[int, ...]], kinds: dict[str
     args, aux = symbol.list_arguments(), symbol.list_auxiliary_states()
     missing = [n for n, s in zip((*args, *aux), (*(result or ()), *(states or ())), strict=False) if not s or 0 in s]
     if result is None or missing:
-        raise MXNetError(f"plan: the shapes of {', '.join(missing[:5]) or 'the arguments'} do not follow from "
-                         f"{', '.join(f'{n}={s}' for n, s in shapes.items())}; give those of all inputs")
+        raise MXNetError(f"plan: the shapes of {', '.join(missing[:5]) or 'the arguments'} cannot be inferred from "
+                         f"{', '.join(f'{n}={s}' for n, s in shapes.items())}; pass the shapes of all inputs")
     inputs = {n for n in args if n in shapes or n.endswith("label")}
     if dtype != np.float32:  # parameters that were saved as float32 follow it
         symbol = copy.deepcopy(symbol)

@@ -33,7 +33,7 @@ def _symbols(arrays: Any) -> Any:
 
 
 def _unknown(_: object) -> Any:
-    raise MXNetError("the value of a loop's variable is looked at while its body is traced, which happens once")
+    raise MXNetError("the value of a loop variable was accessed while its body is traced, which happens only once")
 
 
 class _Body:

@@ -208,8 +208,8 @@ def _axes(item: object) -> int:
     if item is None or item is Ellipsis:
         return 0
     if isinstance(item, (list, np.ndarray, bool, np.bool_)):
-        raise TypeError(f"{_INDEX}: indexing with {type(item).__name__}; use an mx.np array, which is an input or made "
-                        "by an operator")
+        raise TypeError(f"{_INDEX}: indexing with {type(item).__name__}; use an mx.np array that is an input or the "
+                        "result of an operator")
     if isinstance(item, NDArray):
         return item.ndim if item.dtype == np.bool_ else 1
     if isinstance(item, slice) or isinstance(item, integer_types):
@@ -256,12 +256,12 @@ def _by_arrays(array: object, items: list[Any]) -> Any:
     if len(arrays) == 1 and arrays[0].dtype == np.bool_:
         mask = arrays[0]
         if places != [0] or not whole:
-            raise TypeError(f"{_INDEX}: a mask beside other indices")
+            raise TypeError(f"{_INDEX}: a mask combined with other indices")
         for _ in range(mask.ndim - 1):
             array, mask = (call("_npi_reshape", [a], newshape=(-5, -4)) for a in (array, mask))
         return call("_npi_boolean_mask", [array, mask])
     if any(a.dtype == np.bool_ for a in arrays):
-        raise TypeError(f"{_INDEX}: a mask beside other indices")
+        raise TypeError(f"{_INDEX}: a mask combined with other indices")
     advanced = [n for n, item in enumerate(items) if isinstance(item, (NDArray, *integer_types))]
     if len(arrays) == 1 and advanced[-1] - advanced[0] == len(advanced) - 1:
         axis = sum(not isinstance(item, integer_types) for item in items[:places[0]])
@@ -271,7 +271,7 @@ def _by_arrays(array: object, items: list[Any]) -> Any:
             shape = np.broadcast_shapes(*[a.shape for a in arrays])
             arrays = [call("_npi_broadcast_to", [a], shape=shape) for a in arrays]
         return call("gather_nd", [array, call("_npi_stack", arrays, axis=0, num_args=len(arrays))])
-    raise TypeError(f"{_INDEX}: index arrays apart from one another; use np.take, or transpose first")
+    raise TypeError(f"{_INDEX}: index arrays on non-adjacent axes; use np.take, or transpose first")
 
 
 # ---------------------------------------------------------------- a thread's mode
@@ -314,8 +314,9 @@ def entry_of(array: NDArray, by: str = "get_symbol") -> Entry:
     if entry is None:
         raise MXNetError(f"{by}: ValueError: All inputs to deferred compute recording must be associated with a "
                          "symbolic variable or be the output of a deferred compute operator, which an array of shape "
-                         f"{array.shape} is not. In forward of a hybridized block: make it an input, a gluon.Constant "
-                         "or gluon.Parameter of the block, or by an operator such as np.arange, np.zeros, np.full")
+                         f"{array.shape} is not. In the forward method of a hybridized block, make it an input, a "
+                         "gluon.Constant or a gluon.Parameter of the block, or create it with an operator such as "
+                         "np.arange, np.zeros, np.full")
     return entry
 
 
@@ -347,7 +348,7 @@ def set_variable(arrays: NDArray | Sequence[NDArray], variables: Symbol | Sequen
     for i, (array, variable) in enumerate(zip(arrays, variables, strict=True)):
         outputs = variable._outputs
         if len(outputs) != 1 or outputs[0][0].op is not None:
-            raise MXNetError(f"set_variable expects variables, argument {i} is {variable!r}")
+            raise MXNetError(f"set_variable expects variables, got {variable!r} as argument {i}")
         known = _entries.get(array._chunk, {}).get(array._view)
         if known is not None and known[0] is not outputs[0][0]:
             raise MXNetError(f"ValueError: array {i} is already associated with a different variable. You can call "

@@ -117,7 +117,7 @@ class Symbol(_Base):
     def _single(self, what: str) -> Node:
         nodes = {id(n): n for n, _ in self._outputs}
         if len(nodes) != 1:
-            raise MXNetError(f"{what} needs a symbol of one node, this is a group of {len(nodes)}")
+            raise MXNetError(f"{what} requires a symbol with one node, got a group of {len(nodes)}")
         return next(iter(nodes.values()))
 
     def list_attr(self, recursive: bool = False) -> dict[str, str]:
@@ -230,15 +230,15 @@ class Symbol(_Base):
                 raise TypeError("Compose expect `Symbol` as arguments")
         names = self.list_inputs()
         if len(args) > len(names):
-            raise MXNetError(f"compose: {len(args)} symbols for {len(names)} variables")
+            raise MXNetError(f"compose: got {len(args)} symbols for {len(names)} variables")
         given = dict(zip(names, args, strict=False)) if args else kwargs
         unknown = set(given) - set(names)
         if unknown:
-            raise MXNetError(f"compose: there is no variable {', '.join(sorted(unknown))}; there are "
+            raise MXNetError(f"compose: unknown variable {', '.join(sorted(unknown))}; the variables are "
                              f"{', '.join(names)}")
         for symbol in given.values():
             if len(symbol._outputs) != 1:
-                raise MXNetError("compose: a symbol with several outputs cannot take a variable's place")
+                raise MXNetError("compose: a symbol with several outputs cannot replace a variable")
         copied: dict[int, Node] = {}
         mapping = {k: v._outputs[0] for k, v in given.items()}
         for node in topological(self._outputs):
@@ -323,7 +323,8 @@ class Symbol(_Base):
         unknown = [n for n in kwargs if n not in graph.args and n not in graph.aux] if kwargs else \
             args[len(graph.args):]
         if unknown:
-            raise MXNetError(f"{what}: the symbol has no input {unknown[0]!r}; it has {', '.join(self.list_inputs())}")
+            raise MXNetError(f"{what}: the symbol has no input {unknown[0]!r}; its inputs are "
+                             f"{', '.join(self.list_inputs())}")
 
     def _infer_shape(self, args: Sequence[Any], kwargs: dict[str, Any],
                      types: dict[str, str] | None = None) -> tuple[list, list, list]:
@@ -766,7 +767,7 @@ def _numbered(op: registry.Op, entries: list[Entry], named: dict[str, Symbol], g
     given: how many the user says there are, if at all.
     """
     if given is not None and not (str(given).isdecimal() and int(given) <= MOST):
-        raise MXNetError(f"operator {op.name}: {op.variadic}={given!r} is no number of inputs")
+        raise MXNetError(f"operator {op.name}: {op.variadic}={given!r} is not a valid number of inputs")
     count = max(len(entries) + len(named), int(given or 0))
     result = dict(enumerate(entries))
     for key, symbol in named.items():
@@ -781,7 +782,8 @@ def _one(symbol: Symbol, op_name: str) -> Entry:
     if not isinstance(symbol, Symbol):
         raise TypeError(f"operator {op_name}: inputs must be Symbols, got {type(symbol).__name__}")
     if len(symbol._outputs) != 1:
-        raise MXNetError(f"operator {op_name}: an input is a group of {len(symbol._outputs)} outputs; choose one: s[0]")
+        raise MXNetError(f"operator {op_name}: an input is a group of {len(symbol._outputs)} outputs; select one, such "
+                         "as s[0]")
     return symbol._outputs[0]
 
 
@@ -803,7 +805,7 @@ def _fill_inputs(node: Node, entries: list[Entry], named: dict[str, Symbol]) -> 
     for position, wanted in enumerate(names):
         if position < len(entries):
             if wanted in named:
-                raise MXNetError(f"operator {op.name} ({node.name}): input {wanted} is given twice")
+                raise MXNetError(f"operator {op.name} ({node.name}): got multiple values for input {wanted}")
             continue
         if wanted in named:
             result.append(_one(named[wanted], op.name))

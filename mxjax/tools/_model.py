@@ -24,12 +24,12 @@ __all__ = ["Model", "add_arguments", "graph_of", "import_code", "pairs"]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares MODEL, EPOCH and the inputs' shapes and dtypes."""
     parser.add_argument("model", metavar="MODEL", help="PREFIX of PREFIX-symbol.json and PREFIX-EPOCH.params, the "
-                        "first file, a folder with such files, or a file of parameters")
-    parser.add_argument("epoch", metavar="EPOCH", type=int, nargs="?", help="default: the newest one")
+                                                       "first file, a folder with such files, or a parameter file")
+    parser.add_argument("epoch", metavar="EPOCH", type=int, nargs="?", help="epoch number; default: the newest")
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=N,N,...",
-                        help="shape of an input, e.g. data=1,3,224,224; once for each input")
+                        help="shape of an input, e.g. data=1,3,224,224; repeat for each input")
     parser.add_argument("--dtype", action="append", default=[], metavar="NAME=DTYPE",
-                        help="dtype of an input; default float32")
+                        help="dtype of an input; default: float32")
 
 
 def import_code(texts: list[str]) -> None:
@@ -76,7 +76,8 @@ def graph_of(source: str) -> str:
     """
     prefix, graph, params = find_model(source)
     if graph is None:
-        raise MXNetError(f"{params} has parameters alone; this needs the graph, a file {prefix}-symbol.json")
+        raise MXNetError(f"{params} contains only parameters; this command requires the graph, a file "
+                         f"{prefix}-symbol.json")
     return graph
 
 
@@ -116,14 +117,14 @@ class Model:
         free = [n for n in self.symbol.list_arguments() if n not in self.args]
         unknown = set(shapes) - set(free)
         if unknown:
-            raise MXNetError(f"--shape: there is no input {', '.join(sorted(unknown))}; there are {', '.join(free)}")
+            raise MXNetError(f"--shape: unknown input {', '.join(sorted(unknown))}; the inputs are {', '.join(free)}")
         types = pairs("--dtype", given.dtype)
         known = {n: v.shape for n, v in {**self.args, **self.aux}.items()}
         args, outs, aux = self.symbol.infer_shape_partial(**known, **shapes)
         sizes = dict(zip(self.symbol.list_arguments(), args, strict=True))
         missing = [n for n in free if not sizes[n] or 0 in sizes[n]]
         if missing:
-            raise MXNetError(f"the shape of {', '.join(missing)} is not known: --shape {missing[0]}=N,N,...")
+            raise MXNetError(f"the shape of {', '.join(missing)} is not known; pass --shape {missing[0]}=N,N,...")
         self.output_shapes = outs
         self.rest = {n: np.zeros(sizes[n], np_dtype(types.get(n, "float32"))) for n in free if n not in shapes}
         self.shapes = shapes or {n: sizes[n] for n in free}
@@ -134,7 +135,7 @@ class Model:
     def symbol(self) -> Symbol:
         """The graph; raises MXNetError where there are parameters alone."""
         if self._symbol is None:
-            raise MXNetError(f"{self.prefix} has parameters alone; this needs the graph, a file "
+            raise MXNetError(f"{self.prefix} contains only parameters; this command requires the graph, a file "
                              f"{self.prefix}-symbol.json")
         return self._symbol
 

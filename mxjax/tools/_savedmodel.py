@@ -25,14 +25,14 @@ _RAN = "tensorflow-cpu 2.21.0 with jax 0.10.2"  # versions with which this was r
 def _libraries() -> tuple[ModuleType, ModuleType]:
     """(tensorflow, jax2tf); raises MXNetError where one of them is missing."""
     if importlib.util.find_spec("tensorflow") is None:
-        raise MXNetError(f"--to savedmodel needs TensorFlow: pip install tensorflow-cpu (it was run with {_RAN})")
+        raise MXNetError(f"--to savedmodel requires TensorFlow: pip install tensorflow-cpu (tested with {_RAN})")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     try:
         import tensorflow
         from jax.experimental import jax2tf
     except ImportError as error:
-        raise MXNetError(f"--to savedmodel: TensorFlow or JAX does not fit: {error} (it was run with {_RAN}); "
-                         "--to onnx and --to stablehlo do without") from None
+        raise MXNetError(f"--to savedmodel: incompatible version of TensorFlow or JAX: {error} (tested with {_RAN}); "
+                         "--to onnx and --to stablehlo do not require TensorFlow") from None
     return tensorflow, jax2tf
 
 
@@ -95,7 +95,7 @@ def write(model: Model, folder: str, batch: str) -> tuple[str, bool]:
     """
     libraries = _libraries()
     if os.path.exists(folder) and not os.path.exists(os.path.join(folder, "saved_model.pb")):
-        raise MXNetError(f"{folder} exists and is no SavedModel")
+        raise MXNetError(f"{folder} exists and is not a SavedModel")
     parent = os.path.dirname(os.path.abspath(folder))
     os.makedirs(parent, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=parent) as place:

@@ -44,7 +44,7 @@ def cells(path: Path, text: str) -> Iterator[tuple[int, str]]:
         result = book["cells"] if "cells" in book else [c for sheet in book["worksheets"] for c in sheet["cells"]]
         sources = [(c["cell_type"], "".join(c.get("source", c.get("input", "")))) for c in result]
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise MXNetError(f"doctor: {path} is no notebook") from None
+        raise MXNetError(f"doctor: {path} is not a notebook") from None
     for number, (kind, source) in enumerate(sources, 1):
         first = source.lstrip().partition("\n")[0]
         if kind == "code" and not (first.startswith("%%") and first.split()[0] not in _PYTHON_CELLS):

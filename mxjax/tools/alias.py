@@ -58,22 +58,24 @@ class Installed(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
     parser.add_argument("what", nargs="?", choices=("status", "install", "remove"), default="status",
-                        help="status ends with 0 where `import mxnet` is the stand-in; install puts it into the "
-                        "environment of this Python; remove takes it out, and nothing else")
+                        help="status exits with 0 if `import mxnet` imports the stand-in; install adds it to the "
+                             "environment of this Python; remove removes it, and nothing else")
     parser.add_argument("--target", metavar="FOLDER", help="a folder for PYTHONPATH instead of the environment")
     parser.add_argument("--api", type=int, choices=(1, 2), help="install: the level of MXNet's API, 1 (MXNet 1.9.1) or "
-                        "2 (MXNet 2.0), where MXJAX_API does not say otherwise; default that of this process")
-    parser.add_argument("--force", action="store_true", help="install: in place of another mxnet, whose files are "
-                        "removed, and into a Python that its system manages")
+                                                                "2 (MXNet 2.0), unless MXJAX_API is set; default: the "
+                                                                "level of this process")
+    parser.add_argument("--force", action="store_true", help="install: replace another mxnet, whose files are removed, "
+                                                             "and install into a Python that the operating system "
+                                                             "manages")
 
 
 def main(given: argparse.Namespace) -> int:
     """Runs the command with its parsed arguments; returns the exit status."""
     if given.force and given.what != "install":
-        raise MXNetError(f"alias {given.what} has no --force: it is for install")
+        raise MXNetError(f"alias {given.what} does not accept --force; only alias install does")
     api = getattr(given, "api", None)
     if api and given.what != "install":
-        raise MXNetError(f"alias {given.what} has no --api: it is for install")
+        raise MXNetError(f"alias {given.what} does not accept --api; only alias install does")
     if given.what == "install":
         print(f"installed {install(given.target, given.force, api)}")
         return 0
@@ -124,19 +126,19 @@ def install(target: str | os.PathLike[str] | None = None, force: bool = False, a
     there = installed(target)
     others = [one for one in there if not one.ours]
     if others and not force:
-        raise MXNetError(f"there is {others[0]}, which is not mxjax's: uninstall it (pip uninstall {others[0].name}), "
-                         "or say --force to put the stand-in in its place")
+        raise MXNetError(f"{others[0]} is installed and does not belong to mxjax: uninstall it (pip uninstall "
+                         f"{others[0].name}), or pass --force to replace it with the stand-in")
     here = [one for one in there if one.folder == folder]
     for one in here:
         if one.distribution.files is None and not one.ours:
-            raise MXNetError(f"{one} has no list of its files; remove it by what has installed it")
+            raise MXNetError(f"{one} has no list of its files; remove it with the tool that installed it")
     if not here:
         for name in ("mxnet", "mxnet.py", "mxnet_predict.py"):
             if os.path.lexists(folder / name) and not _is_empty(folder / name):
-                raise MXNetError(f"{folder / name} belongs to no distribution; move it away first")
+                raise MXNetError(f"{folder / name} does not belong to any distribution; move it away first")
     if target is None and not force and _system_has_it():
-        raise MXNetError(f"{sys.prefix} is managed by its system (EXTERNALLY-MANAGED): use a virtual environment, "
-                         "--target FOLDER, or --force")
+        raise MXNetError(f"{sys.prefix} is managed by the operating system (EXTERNALLY-MANAGED): use a virtual "
+                         "environment, --target FOLDER, or --force")
     new = _contents(level.current() if api is None else api)
     with _writing(folder):
         for name in new:
@@ -261,5 +263,4 @@ def _writing(folder: pathlib.Path) -> Iterator[None]:
         with refusals(f"cannot change {folder}"):
             yield
     except MXNetError as error:
-        raise MXNetError(f"{error}. Use a virtual environment of your own, or --target FOLDER with FOLDER in "
-                         "PYTHONPATH") from error
+        raise MXNetError(f"{error}. Use a virtual environment, or --target FOLDER with FOLDER in PYTHONPATH") from error

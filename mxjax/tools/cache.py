@@ -13,17 +13,18 @@ __all__ = ["add_arguments", "main"]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
     parser.add_argument("what", nargs="?", choices=("show", "clear", "pack"), default="show",
-                        help="clear removes all of them, those of other machines and versions included; pack "
-                        "writes those of this machine into FILE, which MXJAX_CACHE_DIR=FILE uses on machines of this "
-                        "kind (programs are machine code: use only files that you trust)")
-    parser.add_argument("file", metavar="FILE", nargs="?", help="for pack")
-    parser.add_argument("--dir", metavar="FOLDER", help="the folder, instead of MXJAX_CACHE_DIR or the user's cache")
+                        help="clear removes all programs, including those of other machines and versions; pack writes "
+                             "the programs of this machine to FILE, which machines of this kind use with "
+                             "MXJAX_CACHE_DIR=FILE (programs are machine code: use only files that you trust)")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="the output file of pack")
+    parser.add_argument("--dir", metavar="FOLDER", help="the cache folder; default: MXJAX_CACHE_DIR or the cache of "
+                                                        "the user")
 
 
 def main(given: argparse.Namespace) -> int:
     """Runs the command with its parsed arguments; returns the exit status."""
     if (given.what == "pack") != (given.file is not None):
-        raise MXNetError("cache pack takes the name of the file to write, nothing else takes one")
+        raise MXNetError("cache pack requires the name of the file to write; the other actions take no name")
     if given.what == "clear":
         count, size = _program_files.clear(given.dir)
         print(f"removed {count} programs, {size / 1e6:.1f} MB")

@@ -79,7 +79,7 @@ def _jax(model: _model.Model, path: str, is_open: bool) -> tuple[Run | None, str
     try:
         content = _exported(model, is_open).serialize()
     except ImportError:
-        raise MXNetError("--to jax needs flatbuffers: pip install 'mxjax[export]'") from None
+        raise MXNetError("--to jax requires flatbuffers: pip install 'mxjax[export]'") from None
     write_file(path, content)
     program = jax.export.deserialize(bytearray(content))
     return each(lambda values: program.call(*[values[n] for n in model.shapes])), "XLA"
@@ -111,12 +111,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", required=True, choices=[*_PROGRAMS, *_ARRAYS, *_SOURCES, _SAVED_MODEL],
                         help="the format")
     parser.add_argument("--output", metavar="PATH",
-                        help="the file or folder to write; default PREFIX with the suffix of the format")
+                        help="the output file or folder; default: PREFIX with the suffix of the format")
     batch = parser.add_mutually_exclusive_group()
     batch.add_argument("--dynamic-batch", action="store_const", dest="batch", const="open", default="",
-                       help="fail unless the first axis of the inputs can have any length")
+                       help="fail unless the first axis of the inputs can have any size")
     batch.add_argument("--fixed-batch", action="store_const", dest="batch", const="fixed",
-                       help="fix the first axis to the length in --shape")
+                       help="fix the first axis to the size in --shape")
 
 
 def _source(given: argparse.Namespace) -> int:

@@ -55,7 +55,7 @@ def table() -> dict[str, Counterpart]:
             told = [*told, "", ""][:3]
             jax, torch = (part.replace("*", name.rpartition(".")[2]) for part in told[:2])
             if name in result:
-                raise MXNetError(f"counterparts.txt, line {number}: {name} comes twice")
+                raise MXNetError(f"counterparts.txt, line {number}: {name} is listed twice")
             result[name] = Counterpart(", ".join(_words(jax)), ", ".join(_words(torch)), told[2])
     return result
 

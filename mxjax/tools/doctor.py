@@ -422,7 +422,7 @@ def _of_graph(path: Path, text: str) -> Iterator[Finding]:
         rows = json.loads(text)["nodes"]
         names = [row["op"] for row in rows]
     except (ValueError, KeyError, TypeError):
-        raise MXNetError(f"doctor: {path} is no graph of MXNet") from None
+        raise MXNetError(f"doctor: {path} is not an MXNet graph") from None
     lines = {}
     for number, line in enumerate(text.splitlines(), 1):
         if '"name"' in line:

@@ -1,4 +1,4 @@
-"""`python -m mxjax explain CODE`: cause and cure of an error, by the address at the end of its message.
+"""`python -m mxjax explain CODE`: cause and solution of an error, by the code at the end of its message.
 
 Without a code it lists all kinds; a text that is no code is taken for a message, whose kind it finds.
 """
@@ -18,7 +18,7 @@ __all__ = ["add_arguments", "main", "sections"]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
-    parser.add_argument("code", nargs="?", help="the address of an error, such as shape-mismatch, or its whole message")
+    parser.add_argument("code", nargs="?", help="the code of an error, such as shape-mismatch, or the whole message")
 
 
 def main(given: argparse.Namespace) -> int:
@@ -33,7 +33,7 @@ def main(given: argparse.Namespace) -> int:
         code = kind_of(given.code)
     if code not in result:
         near = difflib.get_close_matches(given.code, CODES, 1)
-        raise MXNetError(f"explain: there is no kind of errors {given.code!r}" + (
+        raise MXNetError(f"explain: unknown error code {given.code!r}" + (
             f"; did you mean {near[0]}?" if near else "; `mxjax explain` lists all"))
     print(f"{code}\n\n{result[code]}")
     return 0

@@ -51,7 +51,7 @@ def list_images(root: str, recursive: bool, exts: Iterable[str]) -> Iterator[Ite
         MXNetError: there is no such folder.
     """
     if not os.path.isdir(root):
-        raise MXNetError(f"im2rec: there is no folder {root}")
+        raise MXNetError(f"im2rec: the folder {root} does not exist")
     exts, count, labels = set(exts), 0, {}
     for folder, below, names in os.walk(root, followlinks=True):
         below.sort()
@@ -79,7 +79,7 @@ def read_list(path: str) -> Iterator[Item]:
         fields = [field.strip() for field in line.strip().split("\t")]
         try:
             if len(fields) < 3:
-                raise ValueError(f"{len(fields)} fields, at least 3 are needed (number, label, path)")
+                raise ValueError(f"expected at least 3 fields (number, label, path), got {len(fields)}")
             yield Item(int(fields[0]), fields[-1], tuple(map(float, fields[1:-1])))
         except ValueError as error:
             print(f"{path}, line {number}: {error}", file=sys.stderr)
@@ -100,10 +100,10 @@ def make_lists(prefix: str, items: list[Item], *, chunks: int = 1, train_ratio: 
         MXNetError: ratios or chunks are out of range, or there are no pictures.
     """
     if chunks < 1 or not 0 <= train_ratio <= 1 or not 0 <= test_ratio <= 1 or train_ratio + test_ratio > 1 + 1e-9:
-        raise MXNetError(f"im2rec: {chunks} chunks, train ratio {train_ratio}, test ratio {test_ratio}: at least one "
-                         "chunk is needed, and ratios from 0 to 1 that make no more than 1 together")
+        raise MXNetError(f"im2rec: {chunks} chunks, train ratio {train_ratio}, test ratio {test_ratio}: expected at "
+                         "least one chunk, and ratios from 0 to 1 whose sum is at most 1")
     if not items:
-        raise MXNetError("im2rec: there are no pictures with the given endings (--exts), or it needs --recursive")
+        raise MXNetError("im2rec: no images with these extensions (--exts) were found; --recursive searches subfolders")
     items = list(items)
     if shuffle:
         random.Random(100).shuffle(items)
@@ -177,7 +177,7 @@ def pack(list_path: str, root: str, *, num_thread: int = 1, resize: int = 0, cen
     Args:
         list_path: the .lst file; the others lie beside it.
         root: folder that paths in the list begin from.
-        num_thread: processes that decode and pack.
+        num_thread: number of processes that decode and pack.
         resize: length of the shorter edge, pixels; 0: as they are.
         center_crop: crop the square in the center.
         quality: of JPEG, 1 to 100; or the compression of PNG, 1 to 9.
@@ -199,14 +199,15 @@ def pack(list_path: str, root: str, *, num_thread: int = 1, resize: int = 0, cen
         if encoding == ".png" and quality == 95:  # MXNet's default is meant for JPEG
             quality = 3
         else:
-            raise MXNetError(f"im2rec: quality {quality}: {encoding} takes 1 to {most}")
+            raise MXNetError(f"im2rec: quality {quality}: the quality of {encoding} is from 1 to {most}")
     if resize < 0 or num_thread < 1:
-        raise MXNetError(f"im2rec: resize {resize}, {num_thread} threads: a length, and at least one")
+        raise MXNetError(f"im2rec: resize {resize}, {num_thread} threads: expected a length of at least 0 and at least "
+                         "one thread")
     if not pass_through:
         try:
             import cv2  # noqa: F401
         except ImportError:
-            raise MXNetError("im2rec needs OpenCV: pip install 'mxjax[image]' (or use --pass-through)") from None
+            raise MXNetError("im2rec requires OpenCV: pip install 'mxjax[image]' (or use --pass-through)") from None
     base = os.path.splitext(list_path)[0]
     options = {"root": root, "resize": resize, "center_crop": center_crop, "quality": quality, "color": color,
                "encoding": encoding, "pass_through": pass_through, "pack_label": pack_label}
@@ -260,7 +261,7 @@ def _begin(base: str, state: _State, options: dict[str, Any], count: int, resume
     result = state.load() if resume else None
     if result is not None:
         if result.get("options") != options or result.get("count") != count:
-            raise MXNetError(f"im2rec --resume: {base}.lst or the options have changed since {base}.rec was begun")
+            raise MXNetError(f"im2rec --resume: {base}.lst or the options have changed since {base}.rec was started")
         with reading(state.path, "how far the packing has come"):
             for ending in ("rec", "idx"):
                 with open(f"{base}.{ending}", "r+b") as file:
@@ -304,21 +305,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments to a parser."""
     parser.add_argument("prefix", help="prefix of the .lst, .rec and .idx files, or a folder of lists")
     parser.add_argument("root", help="folder of images")
-    lists = parser.add_argument_group("making lists")
-    lists.add_argument("--list", action="store_true", help="make lists instead of record files")
+    lists = parser.add_argument_group("options for lists")
+    lists.add_argument("--list", action="store_true", help="create lists instead of record files")
     lists.add_argument("--exts", nargs="+", default=[".jpeg", ".jpg", ".png"], help="file name extensions of images")
-    lists.add_argument("--chunks", type=int, default=1, help="number of chunks, each with its own lists")
+    lists.add_argument("--chunks", type=int, default=1, help="number of chunks, each with separate lists")
     lists.add_argument("--train-ratio", type=float, default=1.0, help="fraction of the images for training")
     lists.add_argument("--test-ratio", type=float, default=0, help="fraction of the images for testing")
-    lists.add_argument("--recursive", action="store_true", help="walk through subfolders, each with its own label")
-    lists.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="keep the images sorted")
-    records = parser.add_argument_group("making record files")
+    lists.add_argument("--recursive", action="store_true", help="search subfolders, each with a separate label")
+    lists.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="do not shuffle the images")
+    records = parser.add_argument_group("options for record files")
     records.add_argument("--pass-through", action="store_true", help="pack files as they are")
     records.add_argument("--resize", type=int, default=0,
                          help="resize the shorter edge to this many pixels; 0 keeps the size")
     records.add_argument("--center-crop", action="store_true", help="crop the square in the center")
-    records.add_argument("--quality", type=int, default=95, help="of JPEG, 1-100; compression of PNG, 1-9")
-    records.add_argument("--num-thread", type=int, default=1, help="processes that decode and pack")
+    records.add_argument("--quality", type=int, default=95, help="JPEG quality, 1-100, or PNG compression, 1-9")
+    records.add_argument("--num-thread", type=int, default=1, help="number of processes that decode and pack")
     records.add_argument("--color", type=int, default=1, choices=[-1, 0, 1], help="1 colour, 0 grey, -1 as in the file")
     records.add_argument("--encoding", default=".jpg", choices=[".jpg", ".png"], help="format of the packed images")
     records.add_argument("--pack-label", action="store_true", help="pack all labels of a line")
@@ -337,7 +338,7 @@ def main(given: argparse.Namespace) -> int:
     lists = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".lst") and
                    os.path.join(folder, name).startswith(prefix)) if os.path.isdir(folder) else []
     if not lists:
-        raise MXNetError(f"there is no list {prefix}*.lst: make one by --list")
+        raise MXNetError(f"there is no list {prefix}*.lst: create one with --list")
     names = ("num_thread", "resize", "center_crop", "quality", "color", "encoding", "pass_through", "pack_label",
              "resume")
     for path in lists:

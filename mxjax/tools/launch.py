@@ -65,7 +65,7 @@ def _hosts(path: str) -> list[str]:
             raise MXNetError(f"launch: host file {path}: {' '.join(words)}: slots must be a number of at most 9999")
         hosts += [host] * int(slots[0])
     if not hosts:
-        raise MXNetError(f"launch: host file {path} names no hosts")
+        raise MXNetError(f"launch: host file {path} contains no hosts")
     return hosts
 
 
@@ -77,7 +77,7 @@ def _own_address(hosts: Sequence[str]) -> str:
             try:
                 probe.connect((host.rpartition("@")[2], 9))
             except OSError as error:
-                raise MXNetError(f"launch: host {host} is not known: {error}") from None
+                raise MXNetError(f"launch: cannot resolve host {host}: {error}") from None
             own.append(probe.getsockname()[0])
     return next((address for address in own if not address.startswith("127.")), own[0])
 
@@ -87,7 +87,7 @@ def _command(command: Sequence[str]) -> list[str]:
     if command[0].endswith(".py"):
         return [sys.executable, "-m", "mxjax", "run", *command]
     if shutil.which(command[0]) is None:
-        raise MXNetError(f"launch: there is no script or program {command[0]}")
+        raise MXNetError(f"launch: script or program {command[0]} not found")
     return list(command)
 
 
@@ -107,8 +107,8 @@ class _Here:
 
     Args:
         hosts: one for each worker; none: this machine.
-        ssh: the command that reaches a host.
-        cpus, gpus: cores and GPUs for each worker.
+        ssh: the ssh command.
+        cpus, gpus: cores and GPUs per worker.
         kept: variables for processes of this machine.
     """
 
@@ -161,7 +161,7 @@ def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: 
         workers, servers: how many processes; servers are for "dist_async".
         hostfile: file with a host a line; without it all run here.
         cpus: cores for each worker of this machine, CPUs of Ray; 0: no limit (one of Ray).
-        gpus: GPUs for each worker of a machine; 0: all see all (none of Ray).
+        gpus: GPUs per worker of a machine; 0: all see all (none of Ray).
         env: NAME=VALUE for all processes, or NAME to pass the launcher's on.
         grace: seconds for the others to end after one has failed, before they are ended.
         timeout: seconds for the whole job with its restarts; 0: no limit.
@@ -169,7 +169,7 @@ def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: 
         restarts: so many times in all the whole job is started again when a worker has failed, for scripts that
             go on from a checkpoint. With servers or `keep_going` only the worker is started again, and comes
             back to its place while the others go on.
-        ssh: the command that reaches a host.
+        ssh: the ssh command.
         cache: have workers of this machine keep compiled programs in files.
         on: "local" (this machine, or the host file's by ssh) or "ray".
         address: of the Ray cluster: "auto", "local", host:port; without it what RAY_ADDRESS says, else a new local one.
@@ -178,14 +178,14 @@ def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: 
         MXNetError: an argument is wrong.
     """
     if workers < 1 or servers < 0:
-        raise MXNetError(f"launch: {workers} workers and {servers} servers: at least one worker is needed")
+        raise MXNetError(f"launch: {workers} workers and {servers} servers: expected at least one worker")
     if restarts < 0:
         raise MXNetError(f"launch: {restarts} restarts: expected 0 or more")
     command = command[1:] if command[:1] == ["--"] else command
     if not command:
-        raise MXNetError("launch: no script was given")
+        raise MXNetError("launch: no script specified")
     if on == "ray" and hostfile or on != "ray" and address:
-        raise MXNetError("launch: a host file is for ssh, --address for --on ray")
+        raise MXNetError("launch: a host file requires ssh, and --address requires --on ray")
     hosts = _hosts(hostfile) if hostfile else []
     commands = {"worker": _command(command), "server": [sys.executable, "-m", "mxjax.kvstore_server"]}
     alone = bool(servers) or keep_going  # then a worker can come back to the others
@@ -348,25 +348,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments to a parser."""
     parser.add_argument("-n", "--num-workers", type=int, default=0, help="number of worker processes")
     parser.add_argument("-s", "--num-servers", type=int, default=0, help="number of server processes (for dist_async)")
-    parser.add_argument("-H", "--hostfile", help="file with a host a line (`host slots=2`), reached by ssh")
+    parser.add_argument("-H", "--hostfile", help="file with one host per line (`host slots=2`), for ssh")
     parser.add_argument("--on", choices=("local", "ray"), default="local",
                         help="where to run: on this machine (or the hosts of -H, by ssh), or on a Ray cluster")
-    parser.add_argument("--address", default="", help="the Ray cluster: auto, local or HOST:PORT (what RAY_ADDRESS "
-                        "says, else a new local one)")
+    parser.add_argument("--address", default="", help="the Ray cluster: auto, local or HOST:PORT (default: "
+                                                      "RAY_ADDRESS, else a new local cluster)")
     parser.add_argument("--cpus", "--cpus-per-worker", type=int, default=0,
-                        help="cores for each worker on this machine, or CPUs of Ray")
-    parser.add_argument("--gpus", "--gpus-per-worker", type=int, default=0, help="GPUs for each worker")
+                        help="cores per worker on this machine, or CPUs per worker on Ray")
+    parser.add_argument("--gpus", "--gpus-per-worker", type=int, default=0, help="GPUs per worker")
     parser.add_argument("--env", action="append", default=[], help="NAME=VALUE for all processes; may be repeated")
     parser.add_argument("--grace", type=float, default=20,
-                        help="seconds that the other processes get to end after a failure")
+                        help="seconds for the other processes to exit after a failure")
     parser.add_argument("--timeout", type=float, default=0, help="time limit of the whole job in seconds; 0 for none")
-    parser.add_argument("--keep-going", action="store_true", help="let the other workers continue when one fails")
-    parser.add_argument("--restarts", type=int, default=0, help="how often the job is restarted after a worker "
-                        "has failed; with servers or --keep-going, how often that worker is")
+    parser.add_argument("--keep-going", action="store_true", help="let the other workers continue if one fails")
+    parser.add_argument("--restarts", type=int, default=0, help="maximum number of restarts of the job after a worker "
+                                                                "failed; with servers or --keep-going, of that worker "
+                                                                "only")
     parser.add_argument("--make-token", action="store_true",
-                        help="write a secret to a file of yours and exit; for jobs of other launchers on several hosts")
-    parser.add_argument("--no-cache", action="store_true", help="do not keep compiled programs in files")
-    parser.add_argument("--ssh", default="ssh -tt -o BatchMode=yes", help="the command that reaches a host")
+                        help="write a secret to a file that only you can read, and exit; for jobs of other launchers "
+                             "on several hosts")
+    parser.add_argument("--no-cache", action="store_true", help="do not store compiled programs in files")
+    parser.add_argument("--ssh", default="ssh -tt -o BatchMode=yes", help="the ssh command")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the script and its arguments")
 
 

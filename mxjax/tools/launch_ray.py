@@ -41,7 +41,7 @@ def find_ray(command: str) -> ModuleType:
         ray = import_module("ray")
         import_module("ray.util.scheduling_strategies")
     except ImportError as error:
-        raise MXNetError(f"{command}: --on ray needs Ray ({error}): pip install 'mxjax[ray]'") from None
+        raise MXNetError(f"{command}: --on ray requires Ray ({error}): pip install 'mxjax[ray]'") from None
     return ray
 
 
@@ -99,7 +99,7 @@ def _holder() -> type:
             ray = importlib.import_module("ray")
             with self._lock:
                 if self._stopped:
-                    raise RuntimeError("it was ended before it began")
+                    raise RuntimeError("it was stopped before it started")
                 shell = subprocess.Popen(["sh", "-c", guard], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                          stderr=subprocess.DEVNULL, process_group=0)
                 shell.wait()
@@ -203,7 +203,7 @@ class OnRay:
     Args:
         address: "auto", "local", host:port; "": what RAY_ADDRESS says, else a new local cluster.
         roles: what will be started.
-        cpus, gpus: Ray's CPUs (at least one) and GPUs for each worker.
+        cpus, gpus: Ray's CPUs (at least one) and GPUs per worker.
 
     Raises:
         MXNetError: there is no Ray, or the address is of a kind that is not supported.
@@ -218,8 +218,8 @@ class OnRay:
         self._needs["server"] = {"CPU": 1}
         address = address or os.environ.get("RAY_ADDRESS") or "local"
         if "://" in address:
-            raise MXNetError(f"launch: --address {address}: workers could not reach a launcher outside of the cluster; "
-                             "have Ray run it there: ray job submit -- python -m mxjax launch --on ray ...")
+            raise MXNetError(f"launch: --address {address}: workers cannot reach a launcher outside the cluster; run "
+                             "it in the cluster with Ray: ray job submit -- python -m mxjax launch --on ray ...")
         self._address = address
         total = sum(self._needs[role]["CPU"] for role, _ in roles)
         self._options: dict[str, Any] = {}

@@ -22,12 +22,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="PREFIX of PREFIX-symbol.json, the file itself, or its folder; "
                         "parameters are not needed")
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=N,N,...",
-                        help="shape of an input, e.g. data=64,3,224,224; once for each input, of all devices together")
+                        help="shape of an input over all devices, e.g. data=64,3,224,224; repeat for each input")
     parser.add_argument("--on", required=True, metavar="DEVICES",
                         help="h100, h200, a100, l4, h100x8; v5e:1x1 ... v5e:16x16, v6e:2x2 ...")
-    parser.add_argument("--train", choices=("sgd", "adam"), help="plan a step of training instead of a prediction")
-    parser.add_argument("--dtype", default="float32", help="dtype of the inputs and of what is computed from them")
-    parser.add_argument("--batch", metavar="N|largest", help="another batch size, or the largest that fits on a device")
+    parser.add_argument("--train", choices=("sgd", "adam"), help="plan a training step instead of a prediction")
+    parser.add_argument("--dtype", default="float32", help="dtype of the inputs and of the computation")
+    parser.add_argument("--batch", metavar="N|largest", help="batch size, or the largest that fits on a device")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 

@@ -40,7 +40,7 @@ Record = tuple[int, bytes]  # its number, and what it is in the record file
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
     parser.add_argument("source", metavar="FILE.rec")
-    parser.add_argument("output", help="the folder, or the prefix of the shards' names")
+    parser.add_argument("output", help="the output folder, or the prefix of the names of shards")
     parser.add_argument("--to", required=True, choices=list(_FORMATS))
     parser.add_argument("--per-shard", type=int, default=10000, help="number of records in a shard")
 
@@ -68,7 +68,7 @@ def main(given: argparse.Namespace) -> int:
             digest = _digest(part)
             names = write(output, number, part)
             if _digest(read(output, names, part)) != digest:
-                raise MXNetError(f"rec: {names[0]} does not have the records that were written to it")
+                raise MXNetError(f"rec: {names[0]} does not contain the records that were written to it")
             known["shards"].append({"files": names[:1], "records": len(part), "sha256": digest})
             write_file(f"{output}.json", json.dumps(known, indent=1))
     total = sum(shard["records"] for shard in known["shards"])
@@ -90,8 +90,8 @@ def _known(path: Path, what: dict[str, Any]) -> dict[str, Any]:
         known = json.loads(path.read_text(encoding="utf-8"))
         shards = known["shards"]
     if {key: known.get(key) for key in what} != what:
-        raise MXNetError(f"rec: {path} is of another run ({known.get('source')}, {known.get('bytes')} bytes, to "
-                         f"{known.get('to')}, {known.get('per shard')} a shard): remove it, or name another output")
+        raise MXNetError(f"rec: {path} belongs to another run ({known.get('source')}, {known.get('bytes')} bytes, to "
+                         f"{known.get('to')}, {known.get('per shard')} a shard): remove it, or choose another output")
     return {**what, "shards": shards}
 
 
@@ -190,7 +190,7 @@ def _array_record() -> Any:
     try:
         return import_module("array_record.python.array_record_module")
     except ImportError:
-        raise MXNetError("rec: --to arrayrecord needs pip install 'mxjax[arrayrecord]'") from None
+        raise MXNetError("rec: --to arrayrecord requires pip install 'mxjax[arrayrecord]'") from None
 
 
 def _shard(output: str, number: int, records: list[Record]) -> list[str]:

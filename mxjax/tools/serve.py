@@ -28,37 +28,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("models", nargs="+", metavar="MODEL", help="[NAME=]PREFIX[:EPOCH], [NAME=]PATH-symbol.json, "
                         "[NAME=]FOLDER or [NAME=]FILE.py")
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=1,N,...",
-                        help="shape of an input with a batch of 1, for all models that have it; once for each input")
+                        help="shape of an input with a batch of 1, for all models that have it; repeat for each input")
     parser.add_argument("--dtype", action="append", default=[], metavar="NAME=DTYPE",
-                        help="dtype of an input; default float32")
+                        help="dtype of an input; default: float32")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on; 0.0.0.0 for all interfaces")
-    parser.add_argument("--port", type=int, default=8080, help="of HTTP")
-    parser.add_argument("--grpc-port", type=int, help="of gRPC; 0 for none; default 8081, with --on ray none, since "
-                        "Ray's gRPC proxies listen at all addresses")
-    parser.add_argument("--ctx", "--device", default="cpu", help="where models run: cpu, gpu(0), tpu(0)")
+    parser.add_argument("--port", type=int, default=8080, help="port of HTTP")
+    parser.add_argument("--grpc-port", type=int, help="port of gRPC; 0 for none; default: 8081, or none with --on ray, "
+                                                      "since Ray's gRPC proxies listen on all addresses")
+    parser.add_argument("--ctx", "--device", default="cpu", help="device of the models: cpu, gpu(0), tpu(0)")
     parser.add_argument("--warm", default="1,2,4,8,16,32", metavar="N,N,...",
-                        help="batch sizes to compile first, and to fill batches up to; 0 for none")
+                        help="batch sizes to compile at startup, and to pad batches to; 0 for none")
     parser.add_argument("--max-batch", type=int, default=32, help="maximum number of rows in a batch")
     parser.add_argument("--max-delay-ms", type=float, default=2.0,
-                        help="how long a request waits for others to share its batch")
+                        help="maximum time in milliseconds that a request waits for others to share its batch")
     parser.add_argument("--queue", type=int, default=1024,
-                        help="maximum number of waiting requests; further ones get status 503")
-    parser.add_argument("--timeout", type=float, default=30.0, help="seconds until a request gets status 504")
+                        help="maximum number of waiting requests; additional requests get status 503")
+    parser.add_argument("--timeout", type=float, default=30.0, help="seconds after which a request gets status 504")
     parser.add_argument("--max-request-mb", type=float, default=64, help="maximum size of a request in megabytes")
-    parser.add_argument("--linger", type=float, default=1.0, help="seconds from SIGTERM, when the service says that it "
-                        "is not ready, to the end of new connections")
-    parser.add_argument("--grace", type=int, default=30, help="seconds that requests get to be answered at the end")
-    parser.add_argument("--allow-load", action="store_true", help="clients may unload these models and load them again "
-                        "from the files as they are then")
-    parser.add_argument("--no-cache", action="store_true", help="do not keep compiled programs in files")
+    parser.add_argument("--linger", type=float, default=1.0, help="seconds after SIGTERM during which the service is "
+                                                                  "not ready but still accepts connections")
+    parser.add_argument("--grace", type=int, default=30, help="seconds to finish requests at shutdown")
+    parser.add_argument("--allow-load", action="store_true", help="allow clients to unload these models and to reload "
+                                                                  "them from their files")
+    parser.add_argument("--no-cache", action="store_true", help="do not store compiled programs in files")
     parser.add_argument("--on", choices=("here", "ray"), default="here",
                         help="ray: replicas on a Ray cluster, over HTTP")
-    parser.add_argument("--address", default="", help="of the Ray cluster: auto, local or host:port; what RAY_ADDRESS "
-                        "says where not given, else a new local one")
+    parser.add_argument("--address", default="", help="address of the Ray cluster: auto, local or host:port; default: "
+                                                      "RAY_ADDRESS, else a new local cluster")
     parser.add_argument("--replicas", default="1", metavar="N|MIN:MAX",
-                        help="with --on ray and --manifest: how many processes; MIN:MAX follows the load")
-    parser.add_argument("--manifest", nargs=2, metavar=("IMAGE", "URI"), help="serve nothing: print the manifest with "
-                        "which KServe runs this command in a container of IMAGE, with the files at URI")
+                        help="with --on ray and --manifest: number of processes; MIN:MAX scales with the load")
+    parser.add_argument("--manifest", nargs=2, metavar=("IMAGE", "URI"), help="do not serve, but print the manifest "
+                                                                              "with which KServe runs this command in "
+                                                                              "a container of IMAGE, with the files at "
+                                                                              "URI")
 
 
 def models_of(given: argparse.Namespace, ctx: Context | None = None) -> tuple[list[Any], dict[str, Callable]]:
@@ -99,16 +101,16 @@ def models_of(given: argparse.Namespace, ctx: Context | None = None) -> tuple[li
             results = _versions(source, name, ctx, shapes, dtypes)
             loaders[results[0].name] = functools.partial(_versions, source, results[0].name, ctx, shapes, dtypes)
         if results[0].name in names:
-            raise MXNetError(f"two models have the name {results[0].name}: put NAME= before them")
+            raise MXNetError(f"two models have the name {results[0].name}; put NAME= before each to distinguish them")
         names.add(results[0].name)
         models += results
     handlers = [model.name for model in models if isinstance(model, Handler)]
     if len(handlers) > 1:
-        raise MXNetError(f"one file with model_fn at most can be served, got {', '.join(handlers)}")
+        raise MXNetError(f"at most one file with model_fn can be served, got {', '.join(handlers)}")
     there = {n for model in models if isinstance(model, Served) for n in model.input_names}
     unknown = sorted({*shapes, *dtypes} - there)
     if unknown:
-        raise MXNetError(f"--shape or --dtype: no model has an input {', '.join(unknown)}; there are "
+        raise MXNetError(f"--shape or --dtype: no model has an input {', '.join(unknown)}; the inputs are "
                          f"{', '.join(sorted(there)) or 'none'}")
     return models, loaders
 
@@ -132,7 +134,7 @@ def limits_of(given: argparse.Namespace) -> Any:
     try:
         from ..serving.server import Limits  # the extra "serve"
     except ImportError as error:
-        raise MXNetError(f"serve needs kserve ({error}): pip install 'mxjax[serve]'") from None
+        raise MXNetError(f"serve requires kserve ({error}): pip install 'mxjax[serve]'") from None
     return Limits(tuple(size for size in _numbers("--warm", given.warm) if size > 0), given.max_batch,
                   given.max_delay_ms / 1000, given.queue, given.timeout, int(given.max_request_mb * (1 << 20)))
 
@@ -154,7 +156,7 @@ def _numbers(option: str, text: str) -> tuple[int, ...]:
     try:
         return tuple(map(int, text.split(",")))
     except ValueError:
-        raise MXNetError(f"{option} must be numbers with commas between, got {text!r}") from None
+        raise MXNetError(f"{option} must be numbers separated by commas, got {text!r}") from None
 
 
 def _context(text: str) -> Context:
@@ -173,9 +175,9 @@ def main(given: argparse.Namespace) -> int:
         print(manifest(given, models), end="")
         return 0
     if given.on == "here" and given.replicas != "1":
-        raise MXNetError("--replicas is for --on ray and --manifest")
+        raise MXNetError("--replicas requires --on ray or --manifest")
     if given.on == "ray" and given.allow_load:
-        raise MXNetError("--allow-load is for one process: with --on ray a request reaches one replica only")
+        raise MXNetError("--allow-load requires a single process: with --on ray, a request reaches only one replica")
     limits = limits_of(given)
     if given.on == "ray":
         from .serve_ray import serve_on_ray  # as well

@@ -32,10 +32,10 @@ def manifest(given: argparse.Namespace, models: list[Any]) -> str:
     try:
         import yaml
     except ImportError as error:
-        raise MXNetError(f"--manifest needs PyYAML ({error}): pip install 'mxjax[serve]'") from None
+        raise MXNetError(f"--manifest requires PyYAML ({error}): pip install 'mxjax[serve]'") from None
     names = {model.name for model in models}
     if len(names) > 1:
-        raise MXNetError(f"an InferenceService has one model, got {', '.join(sorted(names))}")
+        raise MXNetError(f"an InferenceService must have one model, got {', '.join(sorted(names))}")
     image, uri = given.manifest
     name = re.sub(r"[^a-z0-9]+", "-", names.pop().lower()).strip("-")  # as Kubernetes wants names
     runtime = {"apiVersion": "serving.kserve.io/v1alpha1", "kind": "ServingRuntime",

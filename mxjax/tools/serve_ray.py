@@ -40,7 +40,7 @@ def serve_on_ray(given: argparse.Namespace, limits: Any) -> int:
     try:
         serve = import_module("ray.serve")
     except ImportError as error:
-        raise MXNetError(f"--on ray needs Ray Serve ({error}): pip install 'mxjax[serve-ray]'") from None
+        raise MXNetError(f"--on ray requires Ray Serve ({error}): pip install 'mxjax[serve-ray]'") from None
     address = given.address or os.environ.get("RAY_ADDRESS") or "local"
     local: dict[str, Any] = {}
     if address == "local":  # as many as are needed, even more than there are cores, as without Ray

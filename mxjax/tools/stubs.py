@@ -217,7 +217,7 @@ def _defined(path: Path) -> set[str]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments to a parser."""
-    parser.add_argument("--check", action="store_true", help="write nothing; fail where a file is out of date")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is outdated")
 
 
 def main(given: argparse.Namespace) -> int:

@@ -127,7 +127,7 @@ def test_a_large_file_in_parts(tmp_path, monkeypatch, most):
         assert found[name].stype == array.stype and found[name].dtype == array.dtype
         np.testing.assert_array_equal(found[name].asnumpy(), array.asnumpy())
     monkeypatch.setattr(os, "preadv", lambda *_: 0)
-    with pytest.raises(mx.MXNetError, match="large.params.*has become shorter while it was read at offset"):
+    with pytest.raises(mx.MXNetError, match="large.params.*was truncated while it was read at offset"):
         mx.nd.load(path)
 
 
@@ -293,7 +293,7 @@ def test_safetensors(tmp_path, dtype):
 def test_what_safetensors_cannot_hold(tmp_path, monkeypatch):
     pytest.importorskip("safetensors")
     path = str(tmp_path / "x.safetensors")
-    with pytest.raises(mx.MXNetError, match="have names: save a dict"):
+    with pytest.raises(mx.MXNetError, match="must have names; save a dict"):
         mx.nd.save(path, [mx.nd.ones(2)])
     with pytest.raises(mx.MXNetError, match="w is sparse"):
         mx.nd.save(path, {"w": mx.nd.ones((2, 2)).tostype("csr")})
@@ -301,7 +301,7 @@ def test_what_safetensors_cannot_hold(tmp_path, monkeypatch):
     with open(path, "wb") as file:
         text = b'{"x":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]}}'
         file.write(len(text).to_bytes(8, "little") + text + b"x")
-    with pytest.raises(mx.MXNetError, match=r"x\.safetensors: array 'x' has the dtype F8_E4M3"):
+    with pytest.raises(mx.MXNetError, match=r"x\.safetensors: array 'x' has dtype F8_E4M3"):
         mx.nd.load(path)
     monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
     with pytest.raises(mx.MXNetError, match=r"pip install 'mxjax\[safetensors\]'"):
@@ -311,6 +311,6 @@ def test_what_safetensors_cannot_hold(tmp_path, monkeypatch):
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_dtypes_that_files_do_not_have(tmp_path, dtype):
     path = str(tmp_path / "x.params")
-    with pytest.raises(mx.MXNetError, match=f"no dtype {dtype}, only bfloat16, bool.*imaginary parts"):
+    with pytest.raises(mx.MXNetError, match=f"not support dtype {dtype}, only bfloat16, bool.*imaginary parts"):
         mx.nd.save(path, {"a": mx.nd.zeros((2,), dtype=dtype)})
     assert not (tmp_path / "x.params").exists()

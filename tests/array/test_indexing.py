@@ -223,7 +223,7 @@ def test_a_slice_that_moves_stays_right_when_its_beginning_becomes_an_argument()
         y.backward()
         np.testing.assert_array_equal(y.asnumpy(), x.asnumpy()[:, begin:begin + 3])
         assert x.grad.asnumpy().sum() == 6 and x.grad.asnumpy()[:, begin:begin + 3].all()
-    with pytest.raises(MXNetError, match="begin=26, end=31 is no part of an axis of size 30"):
+    with pytest.raises(MXNetError, match="begin=26, end=31 is not a valid range for an axis of size 30"):
         mx.nd.slice_axis(x, axis=1, begin=26, end=31)
 
 

@@ -592,7 +592,7 @@ def test_head_gradients_of_too_few_elements(hybrid):
     assert given_one(lambda F, x: F.round(x)) == [[0, 0]] * 4
     assert given_one(lambda F, x: F.MakeLoss(x)) == [[1, 1]] * 4
     assert given_one(lambda F, x: F.SoftmaxOutput(x, F.zeros((4,)))) == [[-.5, .5]] * 4
-    with pytest.raises(mx.MXNetError, match=r"head gradient has shape \(1,\), its head \(4, 2\)"):
+    with pytest.raises(mx.MXNetError, match=r"head gradient has shape \(1,\), but its head has shape \(4, 2\)"):
         given_one(lambda F, x: x * 2)
 
 

@@ -404,13 +404,13 @@ def test_states_of_other_files(records):
                                          shuffle=True) for size in (2, 3))
     with pytest.raises(ValueError, match="batch_size is 3 there and 2 here"):
         images.load_state_dict(larger.state_dict())
-    with pytest.raises(ValueError, match="order of this state"):
+    with pytest.raises(ValueError, match="order in this state"):
         images.load_state_dict({**images.state_dict(), "order": list(range(1, 12))})
 
 
 @pytest.mark.parametrize("damage,words", [
-    ({"position": 10}, "position .* 9 at most; got 10"), ({"position": -1}, "got -1"), ({"position": "x"}, "got 'x'"),
-    ({"drawn_by": "abc"}, "state is corrupt"), ({"drawn_by": [0] * 9}, "each number from 0 to 8 once")])
+    ({"position": 10}, "position .* at most 9, got 10"), ({"position": -1}, "got -1"), ({"position": "x"}, "got 'x'"),
+    ({"drawn_by": "abc"}, "state is corrupt"), ({"drawn_by": [0] * 9}, "each number from 0 to 8 exactly once")])
 def test_damaged_states(damage, words):
     sampler = data.RandomSampler(9)
     next(iter(sampler))

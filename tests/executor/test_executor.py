@@ -249,7 +249,7 @@ def test_wrong_use():
     pair.forward(is_train=True)
     with pytest.raises(MXNetError, match="1 head gradients for 2"):
         pair.backward([mx.nd.ones((4, 3))])
-    with pytest.raises(MXNetError, match=r"head gradient has shape \(2, 3\), its head \(4, 5\)"):
+    with pytest.raises(MXNetError, match=r"head gradient has shape \(2, 3\), but its head has shape \(4, 5\)"):
         pair.backward([mx.nd.ones((4, 3)), mx.nd.ones((2, 3))])
     with pytest.raises(ValueError, match="grad_req"):
         classifier().simple_bind(mx.cpu(), grad_req="often", data=X.shape)

@@ -86,10 +86,10 @@ def test_a_bias_that_would_not_fit_widens_the_steps_of_the_weight():
 
 
 @pytest.mark.parametrize("damage, message", [
-    (lambda node: node.pop("subgraphs"), "operator _sg_mkldnn_fully_connected holds 1 graphs, got 0"),
-    (lambda node: node.update(subgraphs=node["subgraphs"] * 2), "holds 1 graphs, got 2"),
-    (lambda node: node.update(inputs=node["inputs"][:2]), "3 inputs and is given .* of 2"),
-    (lambda node: node["subgraphs"][0].update(heads=[[3, 0, 0], [3, 0, 0]]), "asks for 1 outputs, .* has 2"),
+    (lambda node: node.pop("subgraphs"), "operator _sg_mkldnn_fully_connected must have 1 subgraphs, got 0"),
+    (lambda node: node.update(subgraphs=node["subgraphs"] * 2), "must have 1 subgraphs, got 2"),
+    (lambda node: node.update(inputs=node["inputs"][:2]), "3 inputs and gets .* of 2"),
+    (lambda node: node["subgraphs"][0].update(heads=[[3, 0, 0], [3, 0, 0]]), "requests 1 outputs, .* has 2"),
     (lambda node: node.update(op="_sg_mkldnn_conv"), "has 0 nodes of Convolution, expected 1"),
     (lambda node: node["attrs"].update(min_calib_range="low"), "min_calib_range"),
     (lambda node: node["subgraphs"][0]["nodes"][-1].update(op="_contrib_boolean_mask", attrs={},

@@ -97,7 +97,7 @@ def test_iterator(records):
 
 
 @pytest.mark.parametrize("raw, words", [
-    ([2, 5, 1, 0.1, 0.1, 0.5], "invalid: .6,.; a label has 7"), ([np.nan, 5, 1, 0.1, 0.1, 0.5, 0.5], "invalid"),
+    ([2, 5, 1, 0.1, 0.1, 0.5], "invalid: .6,.; a label must have"), ([np.nan, 5, 1, 0.1, 0.1, 0.5, 0.5], "invalid"),
     ([2, np.inf, 1, 0.1, 0.1, 0.5, 0.5], "invalid"), ([1, 5, 1, 0.1, 0.1, 0.5, 0.5], "header 1"),
     ([2, 4, 1, 0.1, 0.1, 0.5], "invalid"), ([2, 4, 1, 0.1, 0.1, 0.5, 1, 2, 3, 4], "width 4"),
     ([2, 5, 1, 0.1, 0.1, 0.5, 0.5, 2], "inconsistent"), ([2, 5, 1, 0.5, 0.1, 0.5, 0.5], "no valid label"),

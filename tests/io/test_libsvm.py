@@ -60,7 +60,7 @@ def test_labels_from_a_file(file, tmp_path):
 
 
 @pytest.mark.parametrize("text,words", [("1 0:x\n", "line 1: could not"), ("1 0:1\n2 5:1\n", "line 2: column 5"),
-                                        ("1 0:1\n1 2 0:1\n", "line 2: 2 labels, not 1"), ("", "no rows")])
+                                        ("1 0:1\n1 2 0:1\n", "line 2: expected 1 labels .*, got 2"), ("", "no rows")])
 def test_damaged_files(tmp_path, text, words):
     (tmp_path / "x.svm").write_text(text)
     with pytest.raises(mx.MXNetError, match=words):

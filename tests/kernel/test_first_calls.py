@@ -356,4 +356,4 @@ os._exit(0)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_much_work_in_a_forked_child_is_warned_of_once():
     done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=True)
-    assert done.stderr.count("by spawn") == done.stderr.count("RuntimeWarning") == 1
+    assert done.stderr.count("with spawn") == done.stderr.count("RuntimeWarning") == 1

@@ -248,7 +248,7 @@ def test_the_mean_of_float64_has_its_gradient_in_float64():
 
 
 def test_transpose_refuses_an_axis_named_twice():
-    with pytest.raises(ValueError, match="twice"):
+    with pytest.raises(ValueError, match="repeated axis"):
         np.array(A).transpose((0, 0))
 
 
@@ -306,7 +306,7 @@ def test_cholesky_reads_one_triangle():
 
 
 def test_positions_out_of_range_are_refused():
-    with pytest.raises(mx.MXNetError, match=r"position 9 is out of range for the shape \(2, 3\)"):
+    with pytest.raises(mx.MXNetError, match=r"index 9 is out of range for shape \(2, 3\)"):
         mx.np.unravel_index(mx.np.array([1, 9], dtype="int32"), (2, 3))[0].asnumpy()
 
 

@@ -56,7 +56,7 @@ def test_rrelu_draws_slopes_in_training():
 
 
 def test_errors():
-    with pytest.raises(MXNetError, match="floating point"):
+    with pytest.raises(MXNetError, match="floating-point"):
         call("Activation", np.array([1]), act_type="relu")
     with pytest.raises(MXNetError, match="act_type"):
         call("Activation", X, act_type="swish")

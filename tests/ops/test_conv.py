@@ -303,7 +303,7 @@ def test_all_arrays_have_one_dtype(hybrid):
         layer.initialize()
         layer.cast("float16")
         layer.hybridize(hybrid)
-        with pytest.raises(mx.MXNetError, match="one dtype, got data float32, weight float16"):
+        with pytest.raises(mx.MXNetError, match="the same dtype, got data float32, weight float16"):
             layer(mx.nd.ones((1, 3, 5, 5)))
 
 

@@ -50,5 +50,5 @@ def test_lengths():
 
 
 def test_labels_longer_than_data():
-    with pytest.raises(MXNetError, match="need as many steps"):
+    with pytest.raises(MXNetError, match="require at least as many steps"):
         call("CTCLoss", DATA, np.ones((3, 5), "float32"))

@@ -187,13 +187,13 @@ def test_sum_of_arrays():
 
 
 @pytest.mark.parametrize("name, arrays, params, message", [
-    ("elemwise_add", (A, A[:2]), {}, "must agree"),
-    ("elemwise_add", (A, A.astype("int32")), {}, "must have one dtype"),
+    ("elemwise_add", (A, A[:2]), {}, "must match"),
+    ("elemwise_add", (A, A.astype("int32")), {}, "must have the same dtype"),
     ("add_n", (A, A, A[:1]), {}, "input 2"),
     ("broadcast_add", (A, A[:2]), {}, "cannot be broadcast"),
-    ("broadcast_mul", (A, A.astype("float16")), {}, "must have one dtype"),
+    ("broadcast_mul", (A, A.astype("float16")), {}, "must have the same dtype"),
     ("broadcast_to", (A,), {"shape": (2, 5)}, "cannot be broadcast"),
-    ("broadcast_axis", (A,), {"axis": 0, "size": 3}, "only size 1"),
+    ("broadcast_axis", (A,), {"axis": 0, "size": 3}, "only an axis of size 1"),
     ("clip", (A,), {"a_min": 0}, "a_max"),
     ("amp_multicast", (A,), {"num_outputs": 2}, "num_outputs"),
 ])

@@ -120,5 +120,5 @@ def test_errors():
     arrays, params = _arguments("gru", 1, 1)
     with pytest.raises(MXNetError, match="parameters must have the shape"):
         call("RNN", arrays[0], arrays[1][:-1], arrays[2], **params)
-    with pytest.raises(MXNetError, match="only for mode='lstm'"):
+    with pytest.raises(MXNetError, match="requires mode='lstm'"):
         call("RNN", *arrays, **{**params, "projection_size": 3})

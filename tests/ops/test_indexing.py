@@ -319,7 +319,7 @@ def test_gradients_of_equal_values_go_where_those_of_mxnet_go():
     ("batch_take", (F, POSITIONS), {}, "each row"), ("gather_nd", (F, np.zeros((3, 1))), {}, "first axis"),
     ("Embedding", (POSITIONS, F), {"input_dim": 9, "output_dim": 2}, "weight must have shape"),
     ("where", (POSITIONS, F, F), {}, "condition"), ("topk", (X,), {"k": 9}, "larger"),
-    ("_ravel_multi_index", (F,), {"shape": (2,)}, "as many"), ("_unravel_index", (F,), {}, "shape must be given"),
+    ("_ravel_multi_index", (F,), {"shape": (2,)}, "the same number"), ("_unravel_index", (F,), {}, "shape is required"),
     ("_contrib_boolean_mask", (F, POSITIONS), {}, "one number for each row"),
     ("_contrib_index_copy", (F, np.array([0]), F), {}, "new_tensor"), ("_histogram", (F,), {"bin_cnt": 2}, "interval"),
     ("SequenceMask", (STEPS, POSITIONS), {"use_sequence_length": True}, "sequence_length"),

@@ -77,7 +77,7 @@ def test_diagonals_and_triangles():
 
 @pytest.mark.parametrize("name, arrays, params, message", [
     ("potrf", (A[:, :2],), {}, "square"), ("gelqf", (A[:, :, :2],), {}, "rows"),
-    ("gemm2", (A, B.astype("float64")), {}, "one dtype"), ("gemm2", (A, B[:1]), {}, "batch"),
+    ("gemm2", (A, B.astype("float64")), {}, "the same dtype"), ("gemm2", (A, B[:1]), {}, "batch"),
     ("extractdiag", (A,), {"offset": 3}, "offset"), ("maketrian", (A[0, :, :2],), {}, "triangle")])
 def test_mistakes_are_named(name, arrays, params, message):
     with pytest.raises(MXNetError, match=message):

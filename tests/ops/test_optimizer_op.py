@@ -243,7 +243,7 @@ def test_half_weights_beside_rates_and_copies_of_float32(name, states, rates, ex
     getattr(mx.nd, name)(weight, grad, *arrays, out=weight, num_weights=1, **options)
     assert weight.dtype == np.float16
     np.testing.assert_allclose(weight.asnumpy(), np.float16(expected))  # MXNet's numbers
-    with pytest.raises(MXNetError, match="one dtype, got float16, float32"):
+    with pytest.raises(MXNetError, match="the same dtype, got float16, float32"):
         getattr(mx.nd, name)(weight, grad.astype("float32"), *arrays, num_weights=1, **options).wait_to_read()
 
 

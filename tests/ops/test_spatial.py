@@ -20,7 +20,7 @@ def test_nearest_upsampling():
                                   np.concatenate([double, big], 1))
     np.testing.assert_array_equal(call("UpSampling", X, double, scale=2, sample_type="nearest", num_args=2,
                                        multi_input_mode="sum"), double + double)
-    with pytest.raises(MXNetError, match="does not divide"):
+    with pytest.raises(MXNetError, match="must divide"):
         call("UpSampling", X, X[:, :, :3], scale=2, sample_type="nearest", num_args=2)
 
 

@@ -92,5 +92,5 @@ def test_kserves_classes_know_all_of_it(given):
 def test_what_no_manifest_is_for(given, tmp_path):
     arguments = given()
     arguments.models.append(f"other={tmp_path}/twice.py")
-    with pytest.raises(MXNetError, match="has one model, got Twice_2, other"):
+    with pytest.raises(MXNetError, match="must have one model, got Twice_2, other"):
         manifest(arguments, serve.models_of(arguments)[0])

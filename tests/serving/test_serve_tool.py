@@ -46,9 +46,9 @@ def test_names_and_versions(files):
 
 @pytest.mark.parametrize("words, message", [
     (["{0}/twice.py", "{0}/twice.py"], "two models have the name twice"),
-    (["{0}/one.py", "{0}/two.py"], "at most can be served, got one, two"),
-    (["{0}/twice.py", "--shape", "image=1,2"], "no model has an input image; there are x"),
-    (["{0}/twice.py", "--shape", "x=1,a"], "--shape x must be numbers with commas between, got '1,a'"),
+    (["{0}/one.py", "{0}/two.py"], "at most one file with model_fn can be served, got one, two"),
+    (["{0}/twice.py", "--shape", "image=1,2"], "no model has an input image; the inputs are x"),
+    (["{0}/twice.py", "--shape", "x=1,a"], "--shape x must be numbers separated by commas, got '1,a'"),
     (["{0}/twice.py", "--ctx", "gpu(a)"], "--ctx must be like"),
     (["{0}/twice.py", "--device", "gpu(7)"], r"gpu\(7\)"),
     (["{0}/none"], "no such model"),
@@ -65,10 +65,10 @@ def test_a_model_is_loaded_again_as_it_is_then(files):
     (files / "versions" / "11" / "model.py").write_text(TWICE)
     assert [(m.name, m.version) for m in loaders["versions"]()] == [
         ("versions", "9"), ("versions", "10"), ("versions", "11")]
-    with pytest.raises(MXNetError, match="--allow-load is for one process"):
+    with pytest.raises(MXNetError, match="--allow-load requires a single process"):
         serve.main(_parsed(f"{files}/twice.py", "--on", "ray", "--allow-load"))
 
 
 def test_replicas_are_for_ray(files):
-    with pytest.raises(MXNetError, match="--replicas is for --on ray and --manifest"):
+    with pytest.raises(MXNetError, match="--replicas requires --on ray or --manifest"):
         serve.main(_parsed(str(files / "twice.py"), "--replicas", "2"))

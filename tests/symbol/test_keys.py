@@ -32,7 +32,7 @@ def test_several_outputs_are_a_list():
     assert parts[-1].list_outputs() == parts[2].list_outputs() == ["s_output2"]
     assert parts[::-1].list_outputs() == ["s_output2", "s_output1", "s_output0"]
     assert parts["s_output1"].list_outputs() == ["s_output1"] and len(parts[1:]) == 2
-    with pytest.raises(TypeError, match="chooses none of 3"):
+    with pytest.raises(TypeError, match="selects none of the 3"):
         parts[3:]
     with pytest.raises(IndexError):
         parts[3]

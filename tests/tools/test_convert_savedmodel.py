@@ -71,7 +71,7 @@ def test_several_inputs_and_outputs_with_any_names_and_a_fixed_first_axis(tmp_pa
     (tmp_path / "kept" / "file").write_text("mine")
     with pytest.raises(SystemExit):
         convert(str(tmp_path / "net"), *given, "--output", str(tmp_path / "kept"))
-    assert "is no SavedModel" in capsys.readouterr().err and (tmp_path / "kept" / "file").exists()
+    assert "is not a SavedModel" in capsys.readouterr().err and (tmp_path / "kept" / "file").exists()
 
 
 def test_without_tensorflow_the_command_says_what_to_install(tmp_path, capsys, monkeypatch):

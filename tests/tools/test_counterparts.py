@@ -61,7 +61,7 @@ def test_names_that_nothing_replaces():
 
 
 @pytest.mark.parametrize("text,told", [("nd.a | x | y | z | more", "expected NAMES"), (" | jax.grad", "expected NAMES"),
-                                       ("nd.a | x\nnd.a | y", "nd.a comes twice")])
+                                       ("nd.a | x\nnd.a | y", "nd.a is listed twice")])
 def test_a_wrong_table_is_refused(monkeypatch, text, told):
     monkeypatch.setattr(counterparts.Path, "read_text", lambda *args, **kwargs: text)
     with pytest.raises(MXNetError, match=told):

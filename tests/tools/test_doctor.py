@@ -84,8 +84,8 @@ def test_graphs(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "text", "said"), [
-    ("net.json", "[1]", "is no graph"), ("none.py", None, "none.py"), ("old.ipynb", "[1]", "is no notebook"),
-    ("other.ipynb", '{"cells": [{"source": "1"}]}', "is no notebook")])
+    ("net.json", "[1]", "not an MXNet graph"), ("none.py", None, "none.py"), ("old.ipynb", "[1]", "is not a notebook"),
+    ("other.ipynb", '{"cells": [{"source": "1"}]}', "is not a notebook")])
 def test_what_is_neither(tmp_path, capsys, name, text, said):
     if text is not None:
         (tmp_path / name).write_text(text)

@@ -21,7 +21,7 @@ def test_each_code_has_a_section_and_each_section_a_code():
     assert len(CODES) == len(set(CODES)) >= 40
     assert set(found) == set(CODES)
     for code, text in found.items():
-        assert "**Cause.**" in text and "**Cure.**" in text, code
+        assert "**Cause.**" in text and "**Solution.**" in text, code
 
 
 def test_codes_of_classes_are_codes():
@@ -46,7 +46,7 @@ def test_the_examples_of_the_page_raise_what_they_explain(monkeypatch, tmp_path)
 
 
 def test_an_address_stands_at_the_end_once():
-    text = "operator dot: shapes (2, 3) and (4, 2) do not fit"
+    text = "operator dot: shapes (2, 3) and (4, 2) do not match"
     once = addressed(text)
     assert once == f"{text} [mxjax explain shape-mismatch]" and addressed(once) == once
     assert addressed(f"worker 1 failed: {once} [inputs]") == (

@@ -86,7 +86,7 @@ def test_damaged_pictures_and_lines_are_reported_and_left_out(pictures, tmp_path
     output = capsys.readouterr()
     assert "a/0.png is left out: it is no picture, or damaged" in output.err
     assert "none.png is left out: there is no such file" in output.err
-    assert "bad.lst, line 3:" in output.err and "line 4: 2 fields" in output.err
+    assert "bad.lst, line 3:" in output.err and "line 4: expected at least 3 fields" in output.err
     assert "1 pictures, 2 left out" in output.out
     assert list(_records(tmp_path / "bad")) == [3]
     assert [line.split("\t")[0] for line in (tmp_path / "bad.bad").read_text().splitlines()] == ["0", "1"]
@@ -113,10 +113,10 @@ def test_an_interrupted_run_goes_on(pictures, tmp_path):
 
 
 def test_wrong_arguments_are_explained(pictures, tmp_path, capsys):
-    for args, message in ((["--list", tmp_path / "x", tmp_path / "none"], "there is no folder"),
-                          (["--list", tmp_path / "x", pictures], "there are no pictures"),
+    for args, message in ((["--list", tmp_path / "x", tmp_path / "none"], "does not exist"),
+                          (["--list", tmp_path / "x", pictures], "no images with these"),
                           (["--list", "--recursive", "--train-ratio", "0.9", "--test-ratio", "0.2", tmp_path / "x",
-                            pictures], "no more than 1 together"),
+                            pictures], "sum is at most 1"),
                           ([tmp_path / "x", pictures], "there is no list")):
         with pytest.raises(SystemExit):
             main(["im2rec", *map(str, args)])

@@ -244,11 +244,11 @@ def test_wrong_arguments(tmp_path):
     for kwargs, message in (({"workers": 0}, "at least one worker"),
                             ({"hostfile": str(tmp_path / "hosts")}, "no hosts"),
                             ({"hostfile": "/none"}, "No such file"), ({"restarts": -1}, "expected 0 or more"),
-                            ({"hostfile": "/none", "on": "ray"}, "a host file is for ssh"),
-                            ({"address": "auto"}, "--address for --on ray")):
+                            ({"hostfile": "/none", "on": "ray"}, "a host file requires ssh"),
+                            ({"address": "auto"}, "--address requires --on ray")):
         with pytest.raises(mx.MXNetError, match=message):
             launch(["true"], **{"workers": 1, **kwargs})
-    with pytest.raises(mx.MXNetError, match="no script or program nothing-like-this"):
+    with pytest.raises(mx.MXNetError, match="script or program nothing-like-this not found"):
         launch(["nothing-like-this"], 1)
 
 

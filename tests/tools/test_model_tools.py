@@ -104,7 +104,7 @@ def test_inspect(model, capsys):
 def test_mistakes(model, capsys):
     prefix, _, _ = model
     for args, message in ((("inspect", prefix, 4), "no such model"), (("inspect", prefix, 3), "--shape data=N,N,..."),
-                          (("inspect", prefix, 3, "--shape", "x=1"), "no input x"),
+                          (("inspect", prefix, 3, "--shape", "x=1"), "unknown input x"),
                           (("inspect", prefix, 3, "--shape", "data"), "NAME=VALUE"),
                           (("convert", prefix, 3, "--to", "npz", "--shape", "data=a"), "--shape")):
         with pytest.raises(SystemExit) as failed:
@@ -124,10 +124,10 @@ def test_each_form_of_a_model(model, capsys, tmp_path):
         for name, value in wanted.items():
             np.testing.assert_array_equal(found[name], value)
     (tmp_path / "two").mkdir()
-    for args, message in ((("inspect", tmp_path / "one.npz", "--shape", "data=1,2,6,6"), "parameters alone"),
-                          (("inspect", tmp_path / "two"), "it has 0"),
+    for args, message in ((("inspect", tmp_path / "one.npz", "--shape", "data=1,2,6,6"), "only parameters"),
+                          (("inspect", tmp_path / "two"), "got 0"),
                           (("inspect", tmp_path / "none.npz"), "no file"),
-                          (("plan", tmp_path / "one.npz", "--on", "h100"), "parameters alone")):
+                          (("plan", tmp_path / "one.npz", "--on", "h100"), "only parameters")):
         with pytest.raises(SystemExit) as failed:
             command_line.main([str(a) for a in args])
         assert failed.value.code == 2 and message in capsys.readouterr().err

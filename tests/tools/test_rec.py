@@ -70,7 +70,7 @@ def test_what_was_written_is_compared(source, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(rec._FORMATS, "tar", (rec._tar, lambda *given: list(rec._read_tar(*given))[:-1]))
     with pytest.raises(SystemExit):
         run(source, tmp_path / "web", "--to", "tar")
-    assert "does not have the records" in capsys.readouterr().err and not (tmp_path / "web.json").exists()
+    assert "does not contain the records" in capsys.readouterr().err and not (tmp_path / "web.json").exists()
 
 
 def test_folder_and_back(source, tmp_path):

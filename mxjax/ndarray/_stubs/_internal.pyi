@@ -1556,7 +1556,7 @@ def _npi_bernoulli(
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., is_logit: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Draws ones with probability `prob` or, with `is_logit`, sigmoid(`logit`), else zeros; it may be an array."""
+    """Draws ones with probability `prob` or, with `is_logit`, sigmoid(`logit`), else zeros; both may be arrays."""
 
 def _npi_bincount(
     data: NDArray | None = ..., weights: NDArray | None = ..., minlength: int = ..., has_weights: bool = ...,
@@ -1674,7 +1674,7 @@ def _npi_choice(
     size: int | Sequence[int] | None = ..., ctx: str | None = ..., replace: bool = ..., weighted: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Draws indices (int64) from range(a) or of a vector; the last input may contain their probabilities."""
+    """Draws indices (int64) from range(a) or those of a vector; the last input may contain their probabilities."""
 
 def _npi_cholesky(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -1831,8 +1831,8 @@ def _npi_exponential(
     input1: NDArray | None = ..., scale: float | None = ..., size: int | Sequence[int] | None = ..., ctx: str = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, exponential with mean scale. Parameters that are None are inputs; size: shape of the draws
-    (None: the parameters' shape)."""
+    """Draws samples from an exponential distribution with mean scale. Parameters that are None are inputs. size is
+    the shape of the result; default: the shape of the parameters."""
 
 def _npi_eye(
     N: int = ..., M: int | None = ..., k: int = ..., ctx: str = ..., dtype: Any = ...,
@@ -1921,8 +1921,8 @@ def _npi_gamma(
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, gamma with a shape and a scale. Parameters that are None are inputs; size: shape of the
-    draws (None: the parameters' shape)."""
+    """Draws samples from a gamma distribution. Parameters that are None are inputs. size is the shape of the
+    result; default: the shape of the parameters."""
 
 def _npi_gcd(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -1965,8 +1965,8 @@ def _npi_gumbel(
     size: int | Sequence[int] | None = ..., ctx: str = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, Gumbel's. Parameters that are None are inputs; size: shape of the draws (None: the
-    parameters' shape)."""
+    """Draws samples from a Gumbel distribution. Parameters that are None are inputs. size is the shape of the
+    result; default: the shape of the parameters."""
 
 def _npi_hamming(
     M: int | None = ..., ctx: str = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -2076,8 +2076,8 @@ def _npi_laplace(
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, Laplace's. Parameters that are None are inputs; size: shape of the draws (None: the
-    parameters' shape)."""
+    """Draws samples from a Laplace distribution. Parameters that are None are inputs. size is the shape of the
+    result; default: the shape of the parameters."""
 
 def _npi_lcm(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -2203,8 +2203,8 @@ def _npi_logistic(
     size: int | Sequence[int] | None = ..., ctx: str = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, logistic. Parameters that are None are inputs; size: shape of the draws (None: the
-    parameters' shape)."""
+    """Draws samples from a logistic distribution. Parameters that are None are inputs. size is the shape of the
+    result; default: the shape of the parameters."""
 
 def _npi_logspace(
     start: float = ..., stop: float = ..., num: int = ..., endpoint: bool = ..., base: float = ..., ctx: str = ...,
@@ -2279,8 +2279,7 @@ def _npi_multinomial(
     a: NDArray | None = ..., n: int = ..., pvals: Sequence[float] | None = ..., size: int | Sequence[int] | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Draws the numbers of occurrences of each outcome in `n` experiments (int64), `size` times; `pvals` may be an
-    input."""
+    """Draws counts (int64) of each outcome in `n` experiments, in the shape `size`; `pvals` may be an input."""
 
 def _npi_multiply(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -2327,15 +2326,16 @@ def _npi_normal(
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, normal. Parameters that are None are inputs; size: shape of the draws (None: the parameters'
-    shape)."""
+    """Draws samples from a normal distribution. Parameters that are None are inputs. size is the shape of the
+    result; default: the shape of the parameters."""
 
 def _npi_normal_n(
     input1: NDArray | None = ..., input2: NDArray | None = ..., loc: float | None = ..., scale: float | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, normal. Parameters that are None are inputs; size leads the parameters' shape."""
+    """Draws samples from a normal distribution. Parameters that are None are inputs. The result has the shape size
+    + the shape of the parameters."""
 
 def _npi_not_equal(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -2366,8 +2366,8 @@ def _npi_pareto(
     input1: NDArray | None = ..., a: float | None = ..., size: int | Sequence[int] | None = ..., ctx: str = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, Pareto's (Lomax) with shape a. Parameters that are None are inputs; size: shape of the draws
-    (None: the parameters' shape)."""
+    """Draws samples from a Pareto II (Lomax) distribution with shape a. Parameters that are None are inputs. size
+    is the shape of the result; default: the shape of the parameters."""
 
 def _npi_percentile(
     a: NDArray | None = ..., q: NDArray | None = ..., axis: int | Sequence[int] | None = ...,
@@ -2410,8 +2410,8 @@ def _npi_powerd(
     input1: NDArray | None = ..., a: float | None = ..., size: int | Sequence[int] | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, of powers on [0, 1] with exponent a - 1. Parameters that are None are inputs; size: shape of
-    the draws (None: the parameters' shape)."""
+    """Draws samples from a power distribution on [0, 1] with exponent a - 1. Parameters that are None are inputs.
+    size is the shape of the result; default: the shape of the parameters."""
 
 def _npi_qr(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -2439,8 +2439,8 @@ def _npi_rayleigh(
     input1: NDArray | None = ..., scale: float | None = ..., size: int | Sequence[int] | None = ..., ctx: str = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, Rayleigh's. Parameters that are None are inputs; size: shape of the draws (None: the
-    parameters' shape)."""
+    """Draws samples from a Rayleigh distribution. Parameters that are None are inputs. size is the shape of the
+    result; default: the shape of the parameters."""
 
 def _npi_rbitwise_left_shift_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -2742,16 +2742,16 @@ def _npi_uniform(
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, uniform on [low, high). Parameters that are None are inputs; size: shape of the draws (None:
-    the parameters' shape)."""
+    """Draws samples from a uniform distribution on [low, high). Parameters that are None are inputs. size is the
+    shape of the result; default: the shape of the parameters."""
 
 def _npi_uniform_n(
     input1: NDArray | None = ..., input2: NDArray | None = ..., low: float | None = ..., high: float | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, uniform on [low, high). Parameters that are None are inputs; size leads the parameters'
-    shape."""
+    """Draws samples from a uniform distribution on [low, high). Parameters that are None are inputs. The result
+    has the shape size + the shape of the parameters."""
 
 def _npi_unique(
     data: NDArray | None = ..., return_index: bool = ..., return_inverse: bool = ..., return_counts: bool = ...,
@@ -2786,8 +2786,8 @@ def _npi_weibull(
     input1: NDArray | None = ..., a: float | None = ..., size: int | Sequence[int] | None = ..., ctx: str = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, Weibull's with shape a. Parameters that are None are inputs; size: shape of the draws (None:
-    the parameters' shape)."""
+    """Draws samples from a Weibull distribution with shape a. Parameters that are None are inputs. size is the
+    shape of the result; default: the shape of the parameters."""
 
 def _npi_where(
     condition: NDArray | None = ..., x: NDArray | None = ..., y: NDArray | None = ...,
@@ -3077,7 +3077,7 @@ def _npx_scalar_poisson(
     lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, Poisson with rate lam, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a Poisson distribution with rate lam."""
 
 def _npx_sequence_last(
     data: NDArray | None = ..., sequence_length: NDArray | None = ..., use_sequence_length: bool = ...,
@@ -3146,7 +3146,7 @@ def _npx_tensor_poisson(
     lam: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """For each element of the parameters, random numbers of this shape, Poisson with rate lam."""
+    """Draws samples of this shape from a Poisson distribution with rate lam, for each element of the parameters."""
 
 def _npx_topk(
     data: NDArray | None = ..., axis: int | None = ..., k: int = ...,
@@ -3178,75 +3178,81 @@ def _random_binomial(
     n: float = ..., p: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, binomial: successes in n trials, each with probability p, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a binomial distribution: successes in n trials, each with
+    probability p."""
 
 def _random_binomial_like(
     data: NDArray | None = ..., n: float = ..., p: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, binomial: successes in n trials, each with probability p, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a binomial distribution: successes in n trials, each
+    with probability p."""
 
 def _random_exponential(
     lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, exponential with rate lam, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from an exponential distribution with rate lam."""
 
 def _random_exponential_like(
     data: NDArray | None = ..., lam: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, exponential with rate lam, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from an exponential distribution with rate lam."""
 
 def _random_gamma(
     alpha: float = ..., beta: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, gamma with shape alpha and scale beta, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a gamma distribution with shape alpha and scale beta."""
 
 def _random_gamma_like(
     data: NDArray | None = ..., alpha: float = ..., beta: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, gamma with shape alpha and scale beta, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a gamma distribution with shape alpha and scale beta."""
 
 def _random_generalized_negative_binomial(
     mu: float = ..., alpha: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, negative binomial with mean mu and dispersion alpha, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a negative binomial distribution with mean mu and dispersion
+    alpha."""
 
 def _random_generalized_negative_binomial_like(
     data: NDArray | None = ..., mu: float = ..., alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, negative binomial with mean mu and dispersion alpha, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a negative binomial distribution with mean mu and
+    dispersion alpha."""
 
 def _random_negative_binomial(
     k: float = ..., p: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, negative binomial: successes before k failures, each with probability p, of the given shape
-    and dtype."""
+    """Draws samples of the given shape and dtype from a negative binomial distribution: successes before k
+    failures, each with probability p."""
 
 def _random_negative_binomial_like(
     data: NDArray | None = ..., k: float = ..., p: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, negative binomial: successes before k failures, each with probability p, with the shape and
-    dtype of data."""
+    """Draws samples with the shape and dtype of data from a negative binomial distribution: successes before k
+    failures, each with probability p."""
 
 def _random_normal(
     loc: float = ..., scale: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, normal with mean loc and standard deviation scale, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a normal distribution with mean loc and standard deviation
+    scale."""
 
 def _random_normal_like(
     data: NDArray | None = ..., loc: float = ..., scale: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, normal with mean loc and standard deviation scale, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a normal distribution with mean loc and standard
+    deviation scale."""
 
 def _random_pdf_dirichlet(
     sample: NDArray | None = ..., alpha: NDArray | None = ..., is_log: bool = ...,
@@ -3300,19 +3306,19 @@ def _random_poisson_like(
     data: NDArray | None = ..., lam: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, Poisson with rate lam, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a Poisson distribution with rate lam."""
 
 def _random_uniform(
     low: float = ..., high: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, uniform between low (included) and high, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a uniform distribution on [low, high)."""
 
 def _random_uniform_like(
     data: NDArray | None = ..., low: float = ..., high: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, uniform between low (included) and high, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a uniform distribution on [low, high)."""
 
 def _ravel_multi_index(
     data: NDArray | None = ..., shape: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -3324,47 +3330,49 @@ def _sample_binomial(
     n: NDArray | None = ..., p: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """For each element of the parameters, random numbers of this shape, binomial: successes in n trials, each with
-    probability p."""
+    """Draws samples of this shape from a binomial distribution: successes in n trials, each with probability p,
+    for each element of the parameters."""
 
 def _sample_exponential(
     lam: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """For each element of the parameters, random numbers of this shape, exponential with rate lam."""
+    """Draws samples of this shape from an exponential distribution with rate lam, for each element of the
+    parameters."""
 
 def _sample_gamma(
     alpha: NDArray | None = ..., beta: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """For each element of the parameters, random numbers of this shape, gamma with shape alpha and scale beta."""
+    """Draws samples of this shape from a gamma distribution with shape alpha and scale beta, for each element of
+    the parameters."""
 
 def _sample_generalized_negative_binomial(
     mu: NDArray | None = ..., alpha: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """For each element of the parameters, random numbers of this shape, negative binomial with mean mu and
-    dispersion alpha."""
+    """Draws samples of this shape from a negative binomial distribution with mean mu and dispersion alpha, for
+    each element of the parameters."""
 
 def _sample_negative_binomial(
     k: NDArray | None = ..., p: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """For each element of the parameters, random numbers of this shape, negative binomial: successes before k
-    failures, each with probability p."""
+    """Draws samples of this shape from a negative binomial distribution: successes before k failures, each with
+    probability p, for each element of the parameters."""
 
 def _sample_normal(
     mu: NDArray | None = ..., sigma: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """For each element of the parameters, random numbers of this shape, normal with mean loc and standard
-    deviation scale."""
+    """Draws samples of this shape from a normal distribution with mean loc and standard deviation scale, for each
+    element of the parameters."""
 
 def _sample_uniform(
     low: NDArray | None = ..., high: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """For each element of the parameters, random numbers of this shape, uniform between low (included) and high."""
+    """Draws samples of this shape from a uniform distribution on [low, high), for each element of the parameters."""
 
 def _sample_unique_zipfian(
     range_max: int = ..., shape: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,

@@ -1075,7 +1075,8 @@ def normal(
     loc: float = ..., scale: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, normal with mean loc and standard deviation scale, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a normal distribution with mean loc and standard deviation
+    scale."""
 
 def one_hot(
     indices: NDArray | None = ..., depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
@@ -1140,32 +1141,34 @@ def random_binomial(
     n: float = ..., p: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, binomial: successes in n trials, each with probability p, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a binomial distribution: successes in n trials, each with
+    probability p."""
 
 def random_exponential(
     lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, exponential with rate lam, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from an exponential distribution with rate lam."""
 
 def random_gamma(
     alpha: float = ..., beta: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, gamma with shape alpha and scale beta, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a gamma distribution with shape alpha and scale beta."""
 
 def random_generalized_negative_binomial(
     mu: float = ..., alpha: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, negative binomial with mean mu and dispersion alpha, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a negative binomial distribution with mean mu and dispersion
+    alpha."""
 
 def random_negative_binomial(
     k: float = ..., p: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, negative binomial: successes before k failures, each with probability p, of the given shape
-    and dtype."""
+    """Draws samples of the given shape and dtype from a negative binomial distribution: successes before k
+    failures, each with probability p."""
 
 def random_pdf_dirichlet(
     sample: NDArray | None = ..., alpha: NDArray | None = ..., is_log: bool = ...,
@@ -1219,7 +1222,7 @@ def random_poisson(
     lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, Poisson with rate lam, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a Poisson distribution with rate lam."""
 
 def random_randint(
     low: int = ..., high: int = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
@@ -1231,7 +1234,7 @@ def random_uniform(
     low: float = ..., high: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, uniform between low (included) and high, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a uniform distribution on [low, high)."""
 
 def ravel_multi_index(
     data: NDArray | None = ..., shape: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -1298,8 +1301,8 @@ def sample_binomial(
     n: NDArray | None = ..., p: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """For each element of the parameters, random numbers of this shape, binomial: successes in n trials, each with
-    probability p."""
+    """Draws samples of this shape from a binomial distribution: successes in n trials, each with probability p,
+    for each element of the parameters."""
 
 def sample_categorical(
     data: NDArray | None = ..., shape: int | Sequence[int] = ..., get_prob: bool = ..., dtype: Any = ...,
@@ -1311,46 +1314,48 @@ def sample_exponential(
     lam: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """For each element of the parameters, random numbers of this shape, exponential with rate lam."""
+    """Draws samples of this shape from an exponential distribution with rate lam, for each element of the
+    parameters."""
 
 def sample_gamma(
     alpha: NDArray | None = ..., beta: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """For each element of the parameters, random numbers of this shape, gamma with shape alpha and scale beta."""
+    """Draws samples of this shape from a gamma distribution with shape alpha and scale beta, for each element of
+    the parameters."""
 
 def sample_generalized_negative_binomial(
     mu: NDArray | None = ..., alpha: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """For each element of the parameters, random numbers of this shape, negative binomial with mean mu and
-    dispersion alpha."""
+    """Draws samples of this shape from a negative binomial distribution with mean mu and dispersion alpha, for
+    each element of the parameters."""
 
 def sample_negative_binomial(
     k: NDArray | None = ..., p: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """For each element of the parameters, random numbers of this shape, negative binomial: successes before k
-    failures, each with probability p."""
+    """Draws samples of this shape from a negative binomial distribution: successes before k failures, each with
+    probability p, for each element of the parameters."""
 
 def sample_normal(
     mu: NDArray | None = ..., sigma: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """For each element of the parameters, random numbers of this shape, normal with mean loc and standard
-    deviation scale."""
+    """Draws samples of this shape from a normal distribution with mean loc and standard deviation scale, for each
+    element of the parameters."""
 
 def sample_poisson(
     lam: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """For each element of the parameters, random numbers of this shape, Poisson with rate lam."""
+    """Draws samples of this shape from a Poisson distribution with rate lam, for each element of the parameters."""
 
 def sample_uniform(
     low: NDArray | None = ..., high: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """For each element of the parameters, random numbers of this shape, uniform between low (included) and high."""
+    """Draws samples of this shape from a uniform distribution on [low, high), for each element of the parameters."""
 
 def scatter_nd(
     data: NDArray | None = ..., indices: NDArray | None = ..., shape: int | Sequence[int] = ...,

@@ -14,38 +14,41 @@ def binomial_like(
     data: NDArray | None = ..., n: float = ..., p: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, binomial: successes in n trials, each with probability p, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a binomial distribution: successes in n trials, each
+    with probability p."""
 
 def exponential_like(
     data: NDArray | None = ..., lam: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, exponential with rate lam, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from an exponential distribution with rate lam."""
 
 def gamma_like(
     data: NDArray | None = ..., alpha: float = ..., beta: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, gamma with shape alpha and scale beta, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a gamma distribution with shape alpha and scale beta."""
 
 def generalized_negative_binomial_like(
     data: NDArray | None = ..., mu: float = ..., alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, negative binomial with mean mu and dispersion alpha, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a negative binomial distribution with mean mu and
+    dispersion alpha."""
 
 def negative_binomial_like(
     data: NDArray | None = ..., k: float = ..., p: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, negative binomial: successes before k failures, each with probability p, with the shape and
-    dtype of data."""
+    """Draws samples with the shape and dtype of data from a negative binomial distribution: successes before k
+    failures, each with probability p."""
 
 def normal_like(
     data: NDArray | None = ..., loc: float = ..., scale: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, normal with mean loc and standard deviation scale, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a normal distribution with mean loc and standard
+    deviation scale."""
 
 def pdf_dirichlet(
     sample: NDArray | None = ..., alpha: NDArray | None = ..., is_log: bool = ...,
@@ -99,10 +102,10 @@ def poisson_like(
     data: NDArray | None = ..., lam: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, Poisson with rate lam, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a Poisson distribution with rate lam."""
 
 def uniform_like(
     data: NDArray | None = ..., low: float = ..., high: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Random numbers, uniform between low (included) and high, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a uniform distribution on [low, high)."""

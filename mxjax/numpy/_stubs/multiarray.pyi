@@ -48,16 +48,16 @@ def acosh(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Inverse hyperbolic cosine, element by element."""
 
 def add(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """x1 + x2, element by element with broadcasting."""
+    """Adds x1 and x2, element by element with broadcasting."""
 
 def all(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
     """Returns whether all elements along axes are nonzero."""
 
 def allclose(a: Any, b: Any, rtol: Any = ..., atol: Any = ..., equal_nan: Any = ...) -> Any:
-    """Whether all elements of two arrays are equal within a tolerance: |a - b| ≤ atol + rtol · |b|."""
+    """Returns whether all elements of two arrays are equal within a tolerance: |a - b| ≤ atol + rtol · |b|."""
 
 def alltrue(*args: Any, **kwargs: Any) -> Any:
-    """Whether all elements along axes are nonzero: NumPy's `all` under its old name."""
+    """Tests whether all elements along axes are nonzero: the old name of `all`."""
 
 def amax(a: Any, axis: Any = ..., keepdims: Any = ..., initial: Any = ..., out: Any = ...) -> Any:
     """An alias of `max`."""
@@ -72,10 +72,10 @@ def append(arr: Any, values: Any, axis: Any = ...) -> Any:
     """Appends an array to another one; see `concatenate`."""
 
 def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """A function of vectors, applied to each one along an axis."""
+    """Applies a function to each vector along an axis."""
 
 def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
-    """A function of an array and an axis, applied to several axes, one after the other."""
+    """Applies a function repeatedly, over one axis after another."""
 
 def arange(start: Any, stop: Any = ..., step: Any = ..., dtype: Any = ..., ctx: Any = ...) -> Any:
     """Evenly spaced values from start up to stop (exclusive)."""
@@ -96,7 +96,7 @@ def arctan(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Inverse tangent, element by element."""
 
 def arctan2(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """The angle of the point (x2, x1), element by element with broadcasting."""
+    """Angle of the point (x2, x1), element by element with broadcasting."""
 
 def arctanh(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Inverse hyperbolic tangent, element by element."""
@@ -108,22 +108,22 @@ def argmin(a: Any, axis: Any = ..., out: Any = ...) -> Any:
     """The index of the first minimum along an axis."""
 
 def argpartition(a: Any, kth: Any, axis: Any = ..., kind: Any = ..., order: Any = ...) -> Any:
-    """Positions that put an array in the order of `partition`."""
+    """Returns the indices that partition an array, as `partition` does."""
 
 def argsort(a: Any, axis: Any = ..., kind: Any = ..., order: Any = ...) -> Any:
     """The indices that sort the array along an axis."""
 
 def argwhere(a: Any) -> Any:
-    """Positions of the nonzero elements, a row each."""
+    """Returns the indices of the nonzero elements, one row per element."""
 
 def around(x: Any, decimals: Any = ..., out: Any = ..., **kwargs: Any) -> Any:
     """Rounds to the given number of decimals, halves to the nearest even value."""
 
 def array_equal(a1: Any, a2: Any, equal_nan: Any = ...) -> Any:
-    """Whether two arrays have one shape and the same elements."""
+    """Returns whether two arrays have the same shape and elements."""
 
 def array_equiv(a1: Any, a2: Any) -> Any:
-    """Whether two arrays have the same elements once they are broadcast."""
+    """Returns whether two arrays have the same elements after broadcasting."""
 
 def array_split(ary: Any, indices_or_sections: Any, axis: Any = ...) -> Any:
     """Splits an array like `split`, but the first pieces may be longer by one."""
@@ -138,7 +138,7 @@ def atan(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Inverse tangent, element by element."""
 
 def atan2(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """The angle of the point (x2, x1), element by element with broadcasting."""
+    """Angle of the point (x2, x1), element by element with broadcasting."""
 
 def atanh(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Inverse hyperbolic tangent, element by element."""
@@ -159,25 +159,25 @@ def bincount(x: Any, weights: Any = ..., minlength: Any = ...) -> Any:
     """Counts the occurrences of 0, 1, 2, ... in a vector of integers, or sums their `weights`."""
 
 def bitwise_and(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Bits set in both, element by element with broadcasting."""
+    """Bitwise AND of x1 and x2, element by element with broadcasting."""
 
 def bitwise_invert(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """All bits inverted, element by element."""
+    """Inverts all bits, element by element."""
 
 def bitwise_left_shift(x1: Any, x2: Any, out: Any = ...) -> Any:
-    """x1 · 2 to the power of x2, as bits, element by element with broadcasting."""
+    """Shifts the bits of x1 to the left by x2, element by element with broadcasting."""
 
 def bitwise_not(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """All bits inverted, element by element."""
+    """Inverts all bits, element by element."""
 
 def bitwise_or(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Bits set in one or both, element by element with broadcasting."""
+    """Bitwise OR of x1 and x2, element by element with broadcasting."""
 
 def bitwise_right_shift(x1: Any, x2: Any, out: Any = ...) -> Any:
-    """x1 / 2 to the power of x2, rounded down, as bits, element by element with broadcasting."""
+    """Shifts the bits of x1 to the right by x2, element by element with broadcasting."""
 
 def bitwise_xor(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Bits set in exactly one, element by element with broadcasting."""
+    """Bitwise exclusive OR of x1 and x2, element by element with broadcasting."""
 
 def blackman(M: Any, dtype: Any = ..., ctx: Any = ...) -> Any:
     """The Blackman window: 0.42 - 0.5 · cos(2πn / (M - 1)) + 0.08 · cos(4πn / (M - 1)), n = 0 ... M - 1."""
@@ -192,7 +192,7 @@ def ceil(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Smallest integer not below x, element by element."""
 
 def choose(a: Any, choices: Any, out: Any = ..., mode: Any = ...) -> Any:
-    """Elements out of several arrays: of array `a[i]` at place i."""
+    """Picks each element from one of several arrays: at index i, from array `a[i]`."""
 
 def clip(a: Any, a_min: Any, a_max: Any, out: Any = ...) -> Any:
     """Clips the values to [a_min, a_max]."""
@@ -201,7 +201,7 @@ def column_stack(tup: Any) -> Any:
     """Joins arrays along the second axis; vectors count as columns."""
 
 def compress(condition: Any, a: Any, axis: Any = ..., out: Any = ...) -> Any:
-    """The slices of an axis where a condition holds."""
+    """Returns the slices along an axis for which a condition is true."""
 
 def concat(seq: Any, axis: Any = ..., out: Any = ...) -> Any:
     """An alias of `concatenate`."""
@@ -216,10 +216,10 @@ def copysign(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """|x1| with the sign of x2, element by element with broadcasting."""
 
 def corrcoef(x: Any, y: Any = ..., rowvar: Any = ..., bias: Any = ..., ddof: Any = ..., *, dtype: Any = ...) -> Any:
-    """Correlation coefficients of variables."""
+    """Computes the correlation coefficients of variables."""
 
 def correlate(a: Any, v: Any, mode: Any = ...) -> Any:
-    """Sums of products of a vector and another one shifted along it."""
+    """Computes the cross-correlation of two vectors."""
 
 def cos(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Cosine, element by element."""
@@ -228,28 +228,28 @@ def cosh(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Hyperbolic cosine, element by element."""
 
 def count_nonzero(a: Any, axis: Any = ..., *, keepdims: Any = ...) -> Any:
-    """How many elements along axes are nonzero."""
+    """Counts the nonzero elements along axes."""
 
 def cov(
     m: Any, y: Any = ..., rowvar: Any = ..., bias: Any = ..., ddof: Any = ..., fweights: Any = ...,
     aweights: Any = ..., *, dtype: Any = ...,
 ) -> Any:
-    """Covariances of variables."""
+    """Estimates the covariance matrix of variables."""
 
 def cross(a: Any, b: Any, axisa: Any = ..., axisb: Any = ..., axisc: Any = ..., axis: Any = ...) -> Any:
     """The cross products of vectors."""
 
 def cumprod(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
-    """Running products along an axis."""
+    """Returns the cumulative product along an axis."""
 
 def cumsum(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
     """Running sums along an axis."""
 
 def deg2rad(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Degrees to radians, element by element."""
+    """Converts degrees to radians, element by element."""
 
 def degrees(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Radians to degrees, element by element."""
+    """Converts radians to degrees, element by element."""
 
 def delete(arr: Any, obj: Any, axis: Any = ...) -> Any:
     """Removes slices along an axis."""
@@ -270,16 +270,16 @@ def diff(a: Any, n: Any = ..., axis: Any = ..., prepend: Any = ..., append: Any 
     """The n-th differences of adjacent elements along an axis."""
 
 def digitize(x: Any, bins: Any, right: Any = ...) -> Any:
-    """Which bin each number is in."""
+    """Returns the index of each number's bin."""
 
 def divide(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """x1 / x2, element by element with broadcasting."""
+    """Divides x1 by x2, element by element with broadcasting."""
 
 def divmod(
     x1: Any, x2: Any, out: Any = ..., *, where: Any = ..., casting: Any = ..., order: Any = ..., dtype: Any = ...,
     subok: Any = ..., signature: Any = ...,
 ) -> Any:
-    """Quotient, rounded down, and remainder, element by element."""
+    """Returns the quotient, rounded down, and the remainder, element by element."""
 
 def dot(a: Any, b: Any, out: Any = ...) -> Any:
     """The dot product: in general, sums over the last axis of a and the second to last axis of b."""
@@ -300,7 +300,7 @@ def empty_like(prototype: Any, dtype: Any = ..., order: Any = ..., subok: Any = 
     """An array with the shape of another one and unspecified values (zeros)."""
 
 def equal(x1: Any, x2: Any, out: Any = ...) -> Any:
-    """Whether x1 = x2, element by element with broadcasting."""
+    """Tests whether x1 = x2, element by element with broadcasting."""
 
 def exp(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Exponential, element by element."""
@@ -312,7 +312,7 @@ def expm1(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """exp(x) - 1, element by element."""
 
 def extract(condition: Any, arr: Any) -> Any:
-    """The elements where a condition holds."""
+    """Returns the elements for which a condition is true."""
 
 def eye(N: Any, M: Any = ..., k: Any = ..., dtype: Any = ..., **kwargs: Any) -> Any:
     """A matrix with ones on a diagonal and zeros elsewhere."""
@@ -342,19 +342,19 @@ def float_power(
     x1: Any, x2: Any, out: Any = ..., *, where: Any = ..., casting: Any = ..., order: Any = ..., dtype: Any = ...,
     subok: Any = ..., signature: Any = ...,
 ) -> Any:
-    """x1 to the power of x2 in float64, element by element."""
+    """Raises x1 to the power of x2 in float64, element by element."""
 
 def floor(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Largest integer not above x, element by element."""
 
 def floor_divide(x1: Any, x2: Any, out: Any = ...) -> Any:
-    """The largest integer not above x1 / x2, element by element with broadcasting."""
+    """Largest integer not above x1 / x2, element by element with broadcasting."""
 
 def fmax(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """The larger of both, not NaN where only one of them is NaN, element by element with broadcasting."""
+    """Larger of x1 and x2, ignoring NaN if only one is NaN, element by element with broadcasting."""
 
 def fmin(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """The smaller of both, not NaN where only one of them is NaN, element by element with broadcasting."""
+    """Smaller of x1 and x2, ignoring NaN if only one is NaN, element by element with broadcasting."""
 
 def fmod(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Remainder of x1 / x2 with the sign of x1, element by element with broadcasting."""
@@ -363,7 +363,7 @@ def frexp(
     x: Any, out: Any = ..., *, where: Any = ..., casting: Any = ..., order: Any = ..., dtype: Any = ...,
     subok: Any = ..., signature: Any = ...,
 ) -> Any:
-    """x as mantissa · 2 to the power of an exponent, element by element."""
+    """Decomposes x into mantissa · 2 ** exponent, element by element."""
 
 def full(shape: Any, fill_value: Any, dtype: Any = ..., order: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
     """An array filled with one value, or with the values of an ndarray that is broadcast."""
@@ -375,10 +375,10 @@ def gcd(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Greatest common divisor, element by element with broadcasting."""
 
 def greater(x1: Any, x2: Any, out: Any = ...) -> Any:
-    """Whether x1 > x2, element by element with broadcasting."""
+    """Tests whether x1 > x2, element by element with broadcasting."""
 
 def greater_equal(x1: Any, x2: Any, out: Any = ...) -> Any:
-    """Whether x1 ≥ x2, element by element with broadcasting."""
+    """Tests whether x1 ≥ x2, element by element with broadcasting."""
 
 def hamming(M: Any, dtype: Any = ..., ctx: Any = ...) -> Any:
     """The Hamming window: 0.54 - 0.46 · cos(2πn / (M - 1)), n = 0 ... M - 1."""
@@ -390,7 +390,7 @@ def heaviside(
     x1: Any, x2: Any, out: Any = ..., *, where: Any = ..., casting: Any = ..., order: Any = ..., dtype: Any = ...,
     subok: Any = ..., signature: Any = ...,
 ) -> Any:
-    """The step from 0 (of negative x1) to 1 (of positive x1), with x2 at 0, element by element."""
+    """The step function: 0 for negative x1, 1 for positive x1, x2 for zero, element by element."""
 
 def histogram(
     a: Any, bins: Any = ..., range: Any = ..., normed: Any = ..., weights: Any = ..., density: Any = ...,
@@ -400,15 +400,15 @@ def histogram(
 def histogram2d(
     x: Any, y: Any, bins: Any = ..., range: Any = ..., normed: Any = ..., weights: Any = ..., density: Any = ...,
 ) -> Any:
-    """Counts of points in the bins of a plane, and the bins' edges."""
+    """Computes a two-dimensional histogram of points."""
 
 def histogram_bin_edges(a: Any, bins: Any = ..., range: Any = ..., weights: Any = ...) -> Any:
-    """The edges that a histogram has."""
+    """Returns the bin edges of a histogram."""
 
 def histogramdd(
     sample: Any, bins: Any = ..., range: Any = ..., normed: Any = ..., weights: Any = ..., density: Any = ...,
 ) -> Any:
-    """Counts of points in the bins of a space, and the bins' edges."""
+    """Computes a histogram of points in several dimensions."""
 
 def hsplit(ary: Any, indices_or_sections: Any) -> Any:
     """Splits an array along the second axis, or a vector along the first; see `split`."""
@@ -417,7 +417,7 @@ def hstack(arrays: Any) -> Any:
     """Joins arrays along the second axis, vectors along the first."""
 
 def hypot(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """sqrt(x1² + x2²), element by element with broadcasting."""
+    """Hypotenuse, sqrt(x1² + x2²), element by element with broadcasting."""
 
 def i0(x: Any) -> Any:
     """The modified Bessel function of the first kind and order 0, element by element."""
@@ -426,7 +426,7 @@ def identity(n: Any, dtype: Any = ..., ctx: Any = ...) -> Any:
     """The n x n identity matrix."""
 
 def in1d(ar1: Any, ar2: Any, assume_unique: Any = ..., invert: Any = ...) -> Any:
-    """Whether the elements of one array are in another one; the first one is flattened."""
+    """Tests which elements of an array, flattened, are in another array."""
 
 def indices(dimensions: Any, dtype: Any = ..., ctx: Any = ...) -> Any:
     """The coordinates of all elements of an array with the given dimensions."""
@@ -438,37 +438,37 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = ...) -> Any:
     """Inserts values before the given indices along an axis."""
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = ..., right: Any = ..., period: Any = ...) -> Any:
-    """Values of a function that is given at some places and straight between them."""
+    """Interpolates a function linearly between given points."""
 
 def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = ..., return_indices: Any = ...) -> Any:
-    """What is in both arrays, in order."""
+    """Returns the sorted unique elements that are in both arrays."""
 
 def invert(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """All bits inverted, element by element."""
+    """Inverts all bits, element by element."""
 
 def isclose(a: Any, b: Any, rtol: Any = ..., atol: Any = ..., equal_nan: Any = ...) -> Any:
-    """Whether elements are equal within a tolerance: |a - b| ≤ atol + rtol · |b|."""
+    """Tests which elements are equal within a tolerance: |a - b| ≤ atol + rtol · |b|."""
 
 def isfinite(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Whether x is finite, element by element."""
+    """Tests whether x is finite, element by element."""
 
 def isin(element: Any, test_elements: Any, assume_unique: Any = ..., invert: Any = ..., *, kind: Any = ...) -> Any:
-    """Whether elements are in another array."""
+    """Tests which elements are in another array."""
 
 def isinf(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Whether x is infinite, element by element."""
+    """Tests whether x is infinite, element by element."""
 
 def isnan(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Whether x is NaN, element by element."""
+    """Tests whether x is NaN, element by element."""
 
 def isneginf(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Whether x is -infinity, element by element."""
+    """Tests whether x is -infinity, element by element."""
 
 def isposinf(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Whether x is +infinity, element by element."""
+    """Tests whether x is +infinity, element by element."""
 
 def ix_(*args: Any) -> Any:
-    """Vectors of positions, shaped so that together they select a grid of rows, columns, ..."""
+    """Returns index arrays that together select a grid of rows, columns, and so on."""
 
 def kron(a: Any, b: Any) -> Any:
     """The Kronecker product: `b` times each element of `a`."""
@@ -477,16 +477,16 @@ def lcm(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Least common multiple, element by element with broadcasting."""
 
 def ldexp(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """x1 · 2 to the power of x2, element by element with broadcasting."""
+    """x1 · 2 ** x2, element by element with broadcasting."""
 
 def less(x1: Any, x2: Any, out: Any = ...) -> Any:
-    """Whether x1 < x2, element by element with broadcasting."""
+    """Tests whether x1 < x2, element by element with broadcasting."""
 
 def less_equal(x1: Any, x2: Any, out: Any = ...) -> Any:
-    """Whether x1 ≤ x2, element by element with broadcasting."""
+    """Tests whether x1 ≤ x2, element by element with broadcasting."""
 
 def lexsort(keys: Any, axis: Any = ...) -> Any:
-    """Positions that sort by several keys."""
+    """Returns the indices that sort by several keys."""
 
 def linspace(
     start: Any, stop: Any, num: Any = ..., endpoint: Any = ..., retstep: Any = ..., dtype: Any = ..., axis: Any = ...,
@@ -510,16 +510,16 @@ def logaddexp(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """log(exp(x1) + exp(x2)), without overflow, element by element with broadcasting."""
 
 def logical_and(x1: Any, x2: Any, out: Any = ...) -> Any:
-    """Whether x1 and x2 are nonzero, element by element with broadcasting."""
+    """Tests whether x1 and x2 are nonzero, element by element with broadcasting."""
 
 def logical_not(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Whether x is zero, element by element."""
+    """Tests whether x is zero, element by element."""
 
 def logical_or(x1: Any, x2: Any, out: Any = ...) -> Any:
-    """Whether x1 or x2 is nonzero, element by element with broadcasting."""
+    """Tests whether x1 or x2 is nonzero, element by element with broadcasting."""
 
 def logical_xor(x1: Any, x2: Any, out: Any = ...) -> Any:
-    """Whether exactly one of both is nonzero, element by element with broadcasting."""
+    """Tests whether exactly one of both is nonzero, element by element with broadcasting."""
 
 def logspace(
     start: Any, stop: Any, num: Any = ..., endpoint: Any = ..., base: Any = ..., dtype: Any = ..., axis: Any = ...,
@@ -534,7 +534,7 @@ def max(a: Any, axis: Any = ..., keepdims: Any = ..., initial: Any = ..., out: A
     """Maximum over axes."""
 
 def maximum(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """The larger of both, element by element with broadcasting."""
+    """Larger of x1 and x2, element by element with broadcasting."""
 
 def may_share_memory(a: Any, b: Any, max_work: Any = ...) -> Any:
     """An alias of `shares_memory`, which is exact here."""
@@ -549,13 +549,13 @@ def min(a: Any, axis: Any = ..., keepdims: Any = ..., initial: Any = ..., out: A
     """Minimum over axes."""
 
 def min_scalar_type(a: Any) -> Any:
-    """The smallest dtype that holds a number; of an array, its dtype."""
+    """Returns the smallest dtype that can hold a number; for an array, its dtype."""
 
 def minimum(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """The smaller of both, element by element with broadcasting."""
+    """Smaller of x1 and x2, element by element with broadcasting."""
 
 def mirr(*args: Any, **kwargs: Any) -> Any:
-    """The modified internal rate of return of payments."""
+    """Returns the modified internal rate of return of payments."""
 
 def mod(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Remainder of x1 / x2 with the sign of x2, element by element with broadcasting."""
@@ -564,91 +564,91 @@ def modf(
     x: Any, out: Any = ..., *, where: Any = ..., casting: Any = ..., order: Any = ..., dtype: Any = ...,
     subok: Any = ..., signature: Any = ...,
 ) -> Any:
-    """Fractional and integer part, both with x's sign, element by element."""
+    """Returns the fractional and the integer part, both with the sign of x, element by element."""
 
 def moveaxis(a: Any, source: Any, destination: Any, out: Any = ...) -> Any:
     """Moves axes to other positions; the others keep their order."""
 
 def msort(a: Any) -> Any:
-    """The values in order along the first axis."""
+    """Sorts the values along the first axis."""
 
 def multiply(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """x1 · x2, element by element with broadcasting."""
+    """Multiplies x1 by x2, element by element with broadcasting."""
 
 def nan_to_num(x: Any, copy: Any = ..., nan: Any = ..., posinf: Any = ..., neginf: Any = ..., **kwargs: Any) -> Any:
     """Replaces NaN and infinities by numbers."""
 
 def nanargmax(a: Any, axis: Any = ..., out: Any = ..., *, keepdims: Any = ...) -> Any:
-    """Position of the maximum along an axis, without NaN."""
+    """Returns the indices of the maxima along an axis, ignoring NaN."""
 
 def nanargmin(a: Any, axis: Any = ..., out: Any = ..., *, keepdims: Any = ...) -> Any:
-    """Position of the minimum along an axis, without NaN."""
+    """Returns the indices of the minima along an axis, ignoring NaN."""
 
 def nancumprod(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
-    """Running products along an axis; NaN counts as 1."""
+    """Returns the cumulative product along an axis, treating NaN as 1."""
 
 def nancumsum(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
-    """Running sums along an axis; NaN counts as 0."""
+    """Returns the cumulative sum along an axis, treating NaN as 0."""
 
 def nanmax(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Any:
-    """Maximum over axes, without NaN."""
+    """Returns the maximum over axes, ignoring NaN."""
 
 def nanmedian(a: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., keepdims: Any = ...) -> Any:
-    """Median over axes, without NaN."""
+    """Returns the median over axes, ignoring NaN."""
 
 def nanmin(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Any:
-    """Minimum over axes, without NaN."""
+    """Returns the minimum over axes, ignoring NaN."""
 
 def nanpercentile(
     a: Any, q: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., method: Any = ...,
     keepdims: Any = ..., *, interpolation: Any = ...,
 ) -> Any:
-    """The q-th percentiles over axes, without NaN."""
+    """Returns the q-th percentiles over axes, ignoring NaN."""
 
 def nanprod(
     a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ...,
     where: Any = ...,
 ) -> Any:
-    """Product over axes; NaN counts as 1."""
+    """Returns the product over axes, treating NaN as 1."""
 
 def nanquantile(
     a: Any, q: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., method: Any = ...,
     keepdims: Any = ..., *, interpolation: Any = ...,
 ) -> Any:
-    """The q-th quantiles over axes, without NaN."""
+    """Returns the q-th quantiles over axes, ignoring NaN."""
 
 def nanstd(
     a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = ..., keepdims: Any = ..., *,
     where: Any = ..., mean: Any = ..., correction: Any = ...,
 ) -> Any:
-    """Standard deviation over axes, without what is NaN."""
+    """Returns the standard deviation over axes, ignoring NaN."""
 
 def nansum(
     a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ...,
     where: Any = ...,
 ) -> Any:
-    """Sum over axes, without what is NaN."""
+    """Returns the sum over axes, ignoring NaN."""
 
 def nanvar(
     a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = ..., keepdims: Any = ..., *,
     where: Any = ..., mean: Any = ..., correction: Any = ...,
 ) -> Any:
-    """Variance over axes, without what is NaN."""
+    """Returns the variance over axes, ignoring NaN."""
 
 def ndim(a: Any) -> Any:
-    """How many axes an array has."""
+    """Returns the number of axes of an array."""
 
 def negative(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """-x, element by element."""
+    """Negation, -x, element by element."""
 
 def nonzero(a: Any) -> Any:
     """Indices of the nonzero elements."""
 
 def not_equal(x1: Any, x2: Any, out: Any = ...) -> Any:
-    """Whether x1 ≠ x2, element by element with broadcasting."""
+    """Tests whether x1 ≠ x2, element by element with broadcasting."""
 
 def npv(*args: Any, **kwargs: Any) -> Any:
-    """The present value of payments at an interest rate."""
+    """Returns the net present value of payments at an interest rate."""
 
 def ones(shape: Any, dtype: Any = ..., order: Any = ..., ctx: Any = ...) -> Any:
     """An array of ones."""
@@ -660,13 +660,13 @@ def outer(a: Any, b: Any) -> Any:
     """The outer product: all products of an element of a and one of b."""
 
 def packbits(a: Any, axis: Any = ..., bitorder: Any = ...) -> Any:
-    """Booleans as the bits of bytes."""
+    """Packs booleans into the bits of bytes."""
 
 def pad(x: Any, pad_width: Any = ..., mode: Any = ..., **kwargs: Any) -> Any:
     """Pads the array before and after each axis."""
 
 def partition(a: Any, kth: Any, axis: Any = ..., kind: Any = ..., order: Any = ...) -> Any:
-    """The array so ordered that some elements stand where sorting puts them, smaller ones before them."""
+    """Puts the k-th elements in their sorted positions, with no larger elements before them."""
 
 def percentile(
     a: Any, q: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., interpolation: Any = ...,
@@ -678,28 +678,28 @@ def permute_dims(a: Any, axes: Any = ...) -> Any:
     """An alias of `transpose`."""
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """Functions, each on the elements where its condition holds."""
+    """Evaluates each function on the elements for which its condition is true."""
 
 def poly(seq_of_zeros: Any) -> Any:
-    """The coefficients of a polynomial with given roots, the highest power first."""
+    """Returns the coefficients of the polynomial with the given roots, highest power first."""
 
 def polyadd(a1: Any, a2: Any) -> Any:
-    """The sum of two polynomials."""
+    """Adds two polynomials."""
 
 def polydiv(u: Any, v: Any) -> Any:
-    """Quotient and remainder of two polynomials."""
+    """Returns the quotient and the remainder of two polynomials."""
 
 def polyfit(x: Any, y: Any, deg: Any, rcond: Any = ..., full: Any = ..., w: Any = ..., cov: Any = ...) -> Any:
-    """The polynomial that fits points best, by least squares."""
+    """Fits a polynomial to points by least squares."""
 
 def polyint(p: Any, m: Any = ..., k: Any = ...) -> Any:
-    """An antiderivative of a polynomial."""
+    """Returns an antiderivative of a polynomial."""
 
 def polymul(a1: Any, a2: Any) -> Any:
-    """The product of two polynomials."""
+    """Multiplies two polynomials."""
 
 def polysub(a1: Any, a2: Any) -> Any:
-    """The difference of two polynomials."""
+    """Subtracts the second polynomial from the first."""
 
 def polyval(p: Any, x: Any) -> Any:
     """Evaluates the polynomial with coefficients p at x."""
@@ -708,16 +708,16 @@ def positive(
     x: Any, out: Any = ..., *, where: Any = ..., casting: Any = ..., order: Any = ..., dtype: Any = ...,
     subok: Any = ..., signature: Any = ...,
 ) -> Any:
-    """A copy: +x, element by element."""
+    """Returns a copy: +x, element by element."""
 
 def pow(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """x1 to the power of x2, element by element with broadcasting."""
+    """Raises x1 to the power of x2, element by element with broadcasting."""
 
 def power(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """x1 to the power of x2, element by element with broadcasting."""
+    """Raises x1 to the power of x2, element by element with broadcasting."""
 
 def ppmt(*args: Any, **kwargs: Any) -> Any:
-    """The part of a payment that pays the loan itself off."""
+    """Returns the part of a payment that pays off the principal."""
 
 def prod(a: Any, axis: Any = ..., dtype: Any = ..., keepdims: Any = ..., initial: Any = ..., out: Any = ...) -> Any:
     """Product over axes."""
@@ -726,13 +726,13 @@ def product(a: Any, axis: Any = ..., dtype: Any = ..., keepdims: Any = ..., init
     """An alias of `prod`."""
 
 def promote_types(type1: Any, type2: Any) -> Any:
-    """The smallest dtype that holds what two dtypes hold."""
+    """Returns the smallest dtype that can hold the values of two dtypes."""
 
 def ptp(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ...) -> Any:
-    """Maximum less minimum along an axis."""
+    """Returns the range of the values (maximum minus minimum) along an axis."""
 
 def pv(*args: Any, **kwargs: Any) -> Any:
-    """The present value of constant payments."""
+    """Returns the present value of constant payments."""
 
 def quantile(
     a: Any, q: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., interpolation: Any = ...,
@@ -741,22 +741,22 @@ def quantile(
     """The q-th quantiles over axes: `percentile` with q in [0, 1]."""
 
 def rad2deg(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Radians to degrees, element by element."""
+    """Converts radians to degrees, element by element."""
 
 def radians(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Degrees to radians, element by element."""
+    """Converts degrees to radians, element by element."""
 
 def rate(*args: Any, **kwargs: Any) -> Any:
-    """The interest rate of constant payments."""
+    """Returns the interest rate of constant payments."""
 
 def ravel(x: Any, order: Any = ...) -> Any:
     """A one-dimensional copy."""
 
 def real(val: Any) -> Any:
-    """The real part, element by element: the values themselves, as ndarrays are never complex."""
+    """Returns the real part, element by element: the values themselves, since ndarrays are never complex."""
 
 def reciprocal(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """1 / x, element by element."""
+    """Reciprocal, 1 / x, element by element."""
 
 def remainder(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Remainder of x1 / x2 with the sign of x2, element by element with broadcasting."""
@@ -771,19 +771,19 @@ def resize(a: Any, new_shape: Any) -> Any:
     """Changes the shape; repeats the elements, in order, if the new shape has more."""
 
 def result_type(*arrays_and_dtypes: Any) -> Any:
-    """The dtype that NumPy's arithmetic gives; that of mx.np's functions may be another one."""
+    """Returns the dtype of the result in NumPy's arithmetic; functions of mx.np may differ."""
 
 def rint(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Nearest integer, halves down, element by element."""
+    """Nearest integer, with halves rounded down, element by element."""
 
 def roll(a: Any, shift: Any, axis: Any = ..., out: Any = ...) -> Any:
     """Rolls the elements along axes; those beyond the end reappear at the beginning."""
 
 def rollaxis(a: Any, axis: Any, start: Any = ...) -> Any:
-    """One axis moved before another one."""
+    """Moves an axis before another axis."""
 
 def roots(p: Any) -> Any:
-    """The roots of a polynomial."""
+    """Returns the roots of a polynomial."""
 
 def rot90(m: Any, k: Any = ..., axes: Any = ...) -> Any:
     """Rotates an array by 90 degrees in the plane of two axes."""
@@ -798,16 +798,16 @@ def row_stack(arrays: Any) -> Any:
     """An alias of `vstack`."""
 
 def searchsorted(a: Any, v: Any, side: Any = ..., sorter: Any = ...) -> Any:
-    """Where numbers have to be inserted into a sorted vector to keep it sorted."""
+    """Returns the indices at which numbers must be inserted to keep a vector sorted."""
 
 def select(condlist: Any, choicelist: Any, default: Any = ...) -> Any:
-    """Elements out of several arrays: of the first whose condition holds."""
+    """Picks each element from the first array whose condition is true."""
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = ...) -> Any:
-    """What is in the first array and not in the second, in order."""
+    """Returns the sorted unique elements of the first array that are not in the second."""
 
 def setxor1d(ar1: Any, ar2: Any, assume_unique: Any = ...) -> Any:
-    """What is in exactly one of two arrays, in order."""
+    """Returns the sorted unique elements that are in exactly one of two arrays."""
 
 def shape(a: Any) -> Any:
     """Lengths of the axes."""
@@ -816,13 +816,13 @@ def shares_memory(a: Any, b: Any, max_work: Any = ...) -> Any:
     """Returns whether two arrays are overlapping views of the same memory."""
 
 def sign(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """-1, 0 or 1, element by element."""
+    """Sign (-1, 0 or 1), element by element."""
 
 def signbit(
     x: Any, out: Any = ..., *, where: Any = ..., casting: Any = ..., order: Any = ..., dtype: Any = ...,
     subok: Any = ..., signature: Any = ...,
 ) -> Any:
-    """Whether the sign bit is set, that of -0.0 as well, element by element."""
+    """Tests whether the sign bit is set, also for -0.0, element by element."""
 
 def sin(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Sine, element by element."""
@@ -831,7 +831,7 @@ def sinh(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Hyperbolic sine, element by element."""
 
 def size(a: Any, axis: Any = ...) -> Any:
-    """How many elements an array has."""
+    """Returns the number of elements of an array."""
 
 def sometrue(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
     """An alias of `any`."""
@@ -852,7 +852,7 @@ def sqrt(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Square root, element by element."""
 
 def square(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """x², element by element."""
+    """Square, element by element."""
 
 def squeeze(a: Any, axis: Any = ..., out: Any = ...) -> Any:
     """Removes axes of size 1."""
@@ -864,7 +864,7 @@ def std(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = .
     """Standard deviation over axes: the square root of `var`."""
 
 def subtract(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """x1 - x2, element by element with broadcasting."""
+    """Subtracts x2 from x1, element by element with broadcasting."""
 
 def sum(a: Any, axis: Any = ..., dtype: Any = ..., keepdims: Any = ..., initial: Any = ..., out: Any = ...) -> Any:
     """Sum over axes."""
@@ -876,7 +876,7 @@ def take(a: Any, indices: Any, axis: Any = ..., mode: Any = ..., out: Any = ...)
     """Takes the elements at the given indices along an axis."""
 
 def take_along_axis(arr: Any, indices: Any, axis: Any = ...) -> Any:
-    """Elements at positions that differ from slice to slice, as `argsort` returns them."""
+    """Takes elements along an axis by an index array, such as the result of `argsort`."""
 
 def tan(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Tangent, element by element."""
@@ -897,7 +897,7 @@ def transpose(a: Any, axes: Any = ..., out: Any = ...) -> Any:
     """Permutes the axes."""
 
 def trapz(y: Any, x: Any = ..., dx: Any = ..., axis: Any = ...) -> Any:
-    """Integrals of values along an axis by the trapezoidal rule."""
+    """Integrates values along an axis by the trapezoidal rule."""
 
 def tri(N: Any, M: Any = ..., k: Any = ..., dtype: Any = ..., ctx: Any = ...) -> Any:
     """A matrix with ones on and below a diagonal, and zeros above."""
@@ -909,10 +909,10 @@ def tril_indices(n: Any, k: Any = ..., m: Any = ..., ctx: Any = ...) -> Any:
     """Indices of the elements on and below a diagonal of a matrix."""
 
 def tril_indices_from(arr: Any, k: Any = ...) -> Any:
-    """Positions of what is on and below the k-th diagonal of a matrix."""
+    """Returns the indices of the elements on and below the k-th diagonal of a matrix."""
 
 def trim_zeros(filt: Any, trim: Any = ..., axis: Any = ...) -> Any:
-    """A vector without the zeros at its ends."""
+    """Removes the zeros at the ends of a vector."""
 
 def triu(m: Any, k: Any = ...) -> Any:
     """The elements on and above a diagonal, and zeros below it."""
@@ -921,16 +921,16 @@ def triu_indices(n: Any, k: Any = ..., m: Any = ..., ctx: Any = ...) -> Any:
     """Indices of the elements on and above a diagonal of a matrix."""
 
 def triu_indices_from(arr: Any, k: Any = ...) -> Any:
-    """Positions of what is on and above the k-th diagonal of a matrix."""
+    """Returns the indices of the elements on and above the k-th diagonal of a matrix."""
 
 def true_divide(x1: Any, x2: Any, out: Any = ...) -> Any:
-    """x1 / x2, element by element with broadcasting."""
+    """Divides x1 by x2, element by element with broadcasting."""
 
 def trunc(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Integer part, element by element."""
 
 def union1d(ar1: Any, ar2: Any) -> Any:
-    """What is in one or both of two arrays, in order."""
+    """Returns the sorted unique elements of two arrays."""
 
 def unique(
     ar: Any, return_index: Any = ..., return_inverse: Any = ..., return_counts: Any = ..., axis: Any = ...,
@@ -938,16 +938,16 @@ def unique(
     """The sorted unique values."""
 
 def unpackbits(a: Any, axis: Any = ..., count: Any = ..., bitorder: Any = ...) -> Any:
-    """The bits of bytes, as zeros and ones."""
+    """Unpacks the bits of bytes into zeros and ones."""
 
 def unravel_index(indices: Any, shape: Any, order: Any = ...) -> Any:
     """Converts indices of the flattened array to coordinates."""
 
 def unwrap(p: Any, discont: Any = ..., axis: Any = ..., *, period: Any = ...) -> Any:
-    """Angles without jumps: where neighbours differ by more than half a period, multiples of it are added."""
+    """Removes jumps from angles: adds a multiple of the period if neighbours differ by more than half of it."""
 
 def vander(x: Any, N: Any = ..., increasing: Any = ...) -> Any:
-    """The powers of numbers, a row for each (Vandermonde's matrix)."""
+    """Returns the Vandermonde matrix: the powers of each number in a row."""
 
 def var(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = ..., keepdims: Any = ...) -> Any:
     """Variance over axes: the mean of the squared deviations from the mean."""

@@ -594,7 +594,7 @@ def scalar_poisson(
     lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """Random numbers, Poisson with rate lam, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a Poisson distribution with rate lam."""
 
 def sequence_last(
     data: ndarray | None = ..., sequence_length: ndarray | None = ..., use_sequence_length: bool = ...,
@@ -700,7 +700,7 @@ def tensor_poisson(
     lam: ndarray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
-    """For each element of the parameters, random numbers of this shape, Poisson with rate lam."""
+    """Draws samples of this shape from a Poisson distribution with rate lam, for each element of the parameters."""
 
 def topk(
     data: ndarray | None = ..., axis: int | None = ..., k: int = ...,

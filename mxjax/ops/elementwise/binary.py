@@ -13,8 +13,8 @@ def _check_alike(name: str, *arrays: Array) -> None:
     """Raises MXNetError unless all arrays have one shape."""
     for i, other in enumerate(arrays):
         if other.shape != arrays[0].shape:
-            raise MXNetError(f"operator {name}: input {i} has shape {other.shape}, but the first input "
-                             f"{arrays[0].shape}; the shapes must agree")
+            raise MXNetError(f"operator {name}: input {i} has shape {other.shape}, but the first input has shape "
+                             f"{arrays[0].shape}; the shapes must match")
 
 
 def _binary(name: str, function: Binary, doc: str, aliases: tuple[str, ...]) -> None:

@@ -20,8 +20,8 @@ def _broadcast(name: str, function: Binary, doc: str, aliases: tuple[str, ...]) 
         try:
             shape = jnp.broadcast_shapes(lhs.shape, rhs.shape)
         except ValueError:
-            raise MXNetError(f"operator {name}: shapes {lhs.shape} and {rhs.shape} cannot be broadcast together; "
-                             "each pair of dimensions must agree or contain a 1") from None
+            raise MXNetError(f"operator {name}: shapes {lhs.shape} and {rhs.shape} cannot be broadcast together; each "
+                             "pair of dimensions must match or contain a 1") from None
         return function(broadcast(lhs, shape), broadcast(rhs, shape)).astype(lhs.dtype)
     compute.__doc__ = (f"{doc}, element by element with broadcasting (a: lhs, b: rhs).\n\n"
                        "lhs, rhs: dimensions agree or are 1; one dtype -> the broadcast shape, the same dtype.")
@@ -43,7 +43,7 @@ def _stretched(name: str, data: Array, shape: tuple[int, ...]) -> Array:
     """`data` broadcast to a shape of as many dimensions."""
     if data.ndim != len(shape) or any(n not in (1, m) for n, m in zip(data.shape, shape, strict=True)):
         raise MXNetError(f"operator {name}: an array of shape {data.shape} cannot be broadcast to {shape}; the number "
-                         "of dimensions must agree, and each dimension must agree or be 1")
+                         "of dimensions must match, and each dimension must match or be 1")
     return broadcast(data, shape)
 
 
@@ -79,12 +79,13 @@ def _along(p: dict[str, Any], x: tuple) -> tuple:
 def broadcast_axis(data: Array, *, axis: Shape = (), size: Shape = ()) -> Array:
     """Broadcasts the given axes, which have size 1, to the given sizes."""
     if len(axis) != len(size):
-        raise MXNetError(f"operator broadcast_axis: axis={axis} and size={size} must have equal lengths")
+        raise MXNetError(f"operator broadcast_axis: axis={axis} and size={size} must have the same length")
     shape = list(data.shape)
     for a, n in zip(axis, size, strict=True):
         a = normalized(a, data.ndim)
         if shape[a] != 1:
-            raise MXNetError(f"operator broadcast_axis: axis {a} has size {shape[a]}, only size 1 can be repeated")
+            raise MXNetError(f"operator broadcast_axis: axis {a} has size {shape[a]}; only an axis of size 1 can be "
+                             "broadcast")
         shape[a] = n
     return broadcast(data, tuple(shape))
 
@@ -105,8 +106,8 @@ def broadcast_like(lhs: Array, rhs: Array, *, lhs_axes: Shape | None = None, rhs
     shape = rhs.shape
     if lhs_axes is not None and rhs_axes is not None:
         if not lhs_axes or len(lhs_axes) != len(rhs_axes):
-            raise MXNetError(f"operator broadcast_like: lhs_axes={lhs_axes} and rhs_axes={rhs_axes} must have equal "
-                             "lengths, at least 1")
+            raise MXNetError(f"operator broadcast_like: lhs_axes={lhs_axes} and rhs_axes={rhs_axes} must have the same "
+                             "length, which must be at least 1")
         target = list(lhs.shape)
         for a, b in zip(lhs_axes, rhs_axes, strict=True):
             target[normalized(a, lhs.ndim)] = shape[normalized(b, rhs.ndim)]

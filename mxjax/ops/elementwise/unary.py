@@ -302,6 +302,6 @@ def _multicast_types(params: dict[str, Any], ins: list, outs: list) -> None:
 def amp_multicast(*data: Array, num_outputs: Count, cast_narrow: bool = False) -> tuple[Array, ...]:
     """Casts all arrays to the widest (or narrowest) of their floating point dtypes; other dtypes are unchanged."""
     if len(data) != num_outputs:
-        raise MXNetError(f"operator amp_multicast: num_outputs={num_outputs}, but {len(data)} arrays")
+        raise MXNetError(f"operator amp_multicast: num_outputs={num_outputs}, but got {len(data)} arrays")
     floats = sorted({a.dtype for a in data if _is_amp(a.dtype)}, key=lambda d: d.itemsize)
     return tuple(a.astype(floats[0 if cast_narrow else -1]) if _is_amp(a.dtype) else a for a in data)

@@ -24,7 +24,7 @@ def _linalg(name: str, *aliases: str, square: bool = True, **attrs: Any) -> Call
         def compute(*arrays: Array, **params: Any) -> Any:
             shape = arrays[0].shape
             if square and (len(shape) < 2 or shape[-1] != shape[-2]):
-                raise MXNetError(f"operator _linalg_{name}: A must be square matrices, the shape is {shape}")
+                raise MXNetError(f"operator _linalg_{name}: A must consist of square matrices, got shape {shape}")
             return function(*arrays, **params)
         vars(compute)["__wrapped__"] = function
         compute.__annotations__, compute.__doc__ = function.__annotations__, function.__doc__
@@ -59,7 +59,7 @@ def _of_each(p: dict[str, Any], shape: tuple) -> tuple:
 def _product(A: Array, B: Array, transpose_a: bool, transpose_b: bool, axis: int) -> Array:
     left, right = (_t(jnp.moveaxis(m, axis, -2), flag) for m, flag in ((A, transpose_a), (B, transpose_b)))
     if left.shape[:-2] != right.shape[:-2]:
-        raise MXNetError(f"operator _linalg_gemm: the batch dimensions of {A.shape} and {B.shape} must agree")
+        raise MXNetError(f"operator _linalg_gemm: the batch dimensions of {A.shape} and {B.shape} must match")
     return jnp.matmul(left, right)
 
 
@@ -162,7 +162,7 @@ def slogdet(A: Array) -> tuple[Array, Array]:
 def gelqf(A: Array) -> tuple[Array, Array]:
     """Q with orthonormal rows and lower triangular L, L · Q = A.  A: (..., m, n) with m <= n."""
     if A.ndim < 2 or A.shape[-2] > A.shape[-1]:
-        raise MXNetError(f"operator _linalg_gelqf: A must have at most as many rows as columns, the shape is {A.shape}")
+        raise MXNetError(f"operator _linalg_gelqf: A must have at most as many rows as columns, got shape {A.shape}")
     q, r = jnp.linalg.qr(_t(A))
     return _t(q), _t(r)
 
@@ -182,7 +182,7 @@ def syevd(A: Array) -> tuple[Array, Array]:
 # ------------------------------------------------------------ diagonals and triangles
 def _check_offset(name: str, size: int, offset: int) -> None:
     if abs(offset) >= size:
-        raise MXNetError(f"operator _linalg_{name}: offset={offset} is outside of matrices of size {size}")
+        raise MXNetError(f"operator _linalg_{name}: offset={offset} is outside matrices of size {size}")
 
 
 @_linalg("extractdiag")

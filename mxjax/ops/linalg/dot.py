@@ -41,8 +41,8 @@ def dot(lhs: Array, rhs: Array, *, transpose_a: bool = False, transpose_b: bool 
     left, right = 0 if transpose_a else lhs.ndim - 1, rhs.ndim - 1 if transpose_b else 0
     vectors = lhs.ndim == rhs.ndim == 1
     if min(lhs.ndim, rhs.ndim) < 1 or lhs.shape[left] != rhs.shape[right] or (vectors and (transpose_a or transpose_b)):
-        raise MXNetError(f"operator dot: shapes {lhs.shape} and {rhs.shape} do not fit with transpose_a={transpose_a}, "
-                         f"transpose_b={transpose_b}")
+        raise MXNetError(f"operator dot: shapes {lhs.shape} and {rhs.shape} do not match with "
+                         f"transpose_a={transpose_a}, transpose_b={transpose_b}")
     out = jnp.tensordot(lhs, rhs, (left, right), preferred_element_type=_accumulator(lhs.dtype)).astype(lhs.dtype)
     return out.reshape(1) if vectors else out
 
@@ -65,8 +65,8 @@ def batch_dot(lhs: Array, rhs: Array, *, transpose_a: bool = False, transpose_b:
               forward_stype: StorageType | None = None) -> Array:
     """Matrix products of the last two axes; the leading (batch) axes of both arrays must agree."""
     if lhs.ndim < 3 or lhs.ndim != rhs.ndim or lhs.shape[:-2] != rhs.shape[:-2]:
-        raise MXNetError(f"operator batch_dot: shapes {lhs.shape} and {rhs.shape} must have as many dimensions, at "
-                         "least 3, and equal batch dimensions")
+        raise MXNetError(f"operator batch_dot: shapes {lhs.shape} and {rhs.shape} must have the same number of "
+                         "dimensions, at least 3, and equal batch dimensions")
     left = jnp.swapaxes(lhs, -1, -2) if transpose_a else lhs
     right = jnp.swapaxes(rhs, -1, -2) if transpose_b else rhs
     return jnp.matmul(left, right, preferred_element_type=_accumulator(lhs.dtype)).astype(lhs.dtype)
@@ -76,6 +76,6 @@ def batch_dot(lhs: Array, rhs: Array, *, transpose_a: bool = False, transpose_b:
 def khatri_rao(*args: Array) -> Array:
     """Column-wise Kronecker product of matrices with k columns: (r1, k), (r2, k), ... -> (r1·r2·..., k)."""
     if any(a.ndim != 2 or a.shape[1] != args[0].shape[1] for a in args):
-        raise MXNetError(f"operator khatri_rao: matrices with equal numbers of columns are needed, the shapes are "
+        raise MXNetError("operator khatri_rao: all matrices must have the same number of columns, got shapes "
                          f"{', '.join(str(a.shape) for a in args)}")
     return functools.reduce(lambda a, b: (a[:, None] * b).reshape(-1, a.shape[1]), args)

@@ -141,8 +141,8 @@ def sldwin_atten_mask_like(score: Array, dilation: Array, valid_length: Array, *
     _need_sequences(name, score=score)
     places = _window(name, score.shape[1], score.shape[2], dilation, w, symmetric).transpose(1, 0, 2)
     if valid_length.shape != score.shape[:1] or places.shape != score.shape[1:]:
-        raise MXNetError(f"{name}: score of shape {score.shape} takes a valid_length of shape {score.shape[:1]} and a "
-                         f"window of {score.shape[3]}, got {valid_length.shape} and {places.shape[2]}")
+        raise MXNetError(f"{name}: score of shape {score.shape} requires a valid_length of shape {score.shape[:1]} and "
+                         f"a window of {score.shape[3]}, got {valid_length.shape} and {places.shape[2]}")
     valid = valid_length[:, None, None, None]
     rows = jnp.arange(score.shape[1], dtype=jnp.int32)[:, None, None]
     return ((places >= 0) & (places < valid) & (rows < valid)).astype(score.dtype)

@@ -39,8 +39,8 @@ def _per_axis(name: str, value: tuple[int, ...], dims: int, default: int) -> tup
 
 def _check_spatial(name: str, shape: tuple, kernel: tuple[int, ...]) -> None:
     if len(shape) != len(kernel) + 2:
-        raise MXNetError(f"{name} with a kernel of {len(kernel)} axes takes data of {len(kernel) + 2} axes, "
-                         f"got shape {shape}")
+        raise MXNetError(f"{name} with a kernel of {len(kernel)} axes requires data of {len(kernel) + 2} axes, got "
+                         f"shape {shape}")
 
 
 def _add_bias(out: Array, bias: Array | None, layout: str | None) -> Array:
@@ -281,7 +281,7 @@ def _grouped(p: dict[str, Any], x: tuple, *_: Any) -> bool:
 
 def _places(size: int, window: int, stride: int) -> int:
     if size < window:
-        raise MXNetError(f"the kernel, {window} wide, is larger than the input, {size} wide with its padding")
+        raise MXNetError(f"the kernel of width {window} is larger than the padded input of width {size}")
     return (size - window) // stride + 1
 
 
@@ -331,7 +331,7 @@ def deconvolution(data: Array, weight: Array, bias: Array | None = None, *, kern
     if target_shape:
         excess = [s * (n - 1) + k + 1 - t for s, n, k, t in zip(stride, space, span, target_shape, strict=True)]
         if min(excess) < 0:
-            raise MXNetError(f"Deconvolution: target_shape {target_shape} is larger than what the kernel reaches")
+            raise MXNetError(f"Deconvolution: target_shape {target_shape} is larger than the kernel can cover")
         pad, adj = tuple((e + 1) // 2 for e in excess), tuple(e % 2 for e in excess)
     out = transposed(data, weight, stride, dilate, pad, adj, num_group, layout)
     return _add_bias(out, bias, layout)
@@ -493,7 +493,7 @@ def _pooling(data: Array, *, kernel: Lengths = (), pool_type: Literal["avg", "lp
     """
     dims = data.ndim - 2
     if not 1 <= dims <= 3:
-        raise MXNetError(f"Pooling takes data of 1 to 3 spatial axes beside batch and channel, got {data.shape}")
+        raise MXNetError(f"Pooling takes data with batch, channel and 1 to 3 spatial axes, got {data.shape}")
     first = 1 if channels_last(layout) else 2
     space = data.shape[first:first + dims]
     if global_pool:
@@ -501,10 +501,10 @@ def _pooling(data: Array, *, kernel: Lengths = (), pool_type: Literal["avg", "lp
     _check_spatial("Pooling", data.shape, kernel)
     stride, pad = _per_axis("stride", stride, dims, 1), _per_axis("pad", pad[:dims], dims, 0)
     if pooling_convention == "same" and any(pad):
-        raise MXNetError(f'Pooling: the convention "same" decides about the padding itself, pad={pad} must be 0')
+        raise MXNetError(f'Pooling: the convention "same" determines the padding, so pad must be 0, got {pad}')
     if pool_type in ("max", "avg") and any(p >= k for p, k in zip(pad, kernel, strict=True)):
-        raise MXNetError(f"Pooling: pad={pad} must be smaller than kernel={tuple(kernel)}: there would be windows of "
-                         "padding alone")
+        raise MXNetError(f"Pooling: pad={pad} must be smaller than kernel={tuple(kernel)}; otherwise windows would "
+                         "contain only padding")
     axes = list(zip(space, kernel, stride, pad, strict=True))
     windows = _Windows(first, axes, [_windows(*axis, pooling_convention) for axis in axes])
     refuse_result((math.prod(data.shape) // max(math.prod(space), 1), *windows.count), data.dtype)

@@ -48,7 +48,7 @@ def ctc_loss(data: Array, label: Array, data_lengths: Array | None = None, label
                          f"{label.shape}")
     (steps, batch, alphabet), width = data.shape, label.shape[1]
     if width > steps:
-        raise MXNetError(f"CTCLoss: labels of {width} positions need as many steps of data, got {steps}")
+        raise MXNetError(f"CTCLoss: labels of length {width} require at least as many steps of data, got {steps}")
     blank, padding = (0, 0) if blank_label == "first" else (alphabet - 1, -1)
     label = label.astype(jnp.int32)
     if label_lengths is None:

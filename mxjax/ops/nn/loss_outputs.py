@@ -45,8 +45,8 @@ def _softmax_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, grad_scale
         classes = out.shape[1] if multi_output else out.shape[-1] if preserve_shape else size_of(out.shape[1:])
         probabilities = out.reshape((out.shape[0], classes, -1) if multi_output else (-1, classes, 1))
         if label.size != probabilities.size // classes:
-            raise MXNetError(f"SoftmaxOutput: label of shape {label.shape} does not fit output of shape {out.shape}; "
-                             "multi_output or preserve_shape says which axis is the class")
+            raise MXNetError(f"SoftmaxOutput: label of shape {label.shape} does not match output of shape {out.shape}; "
+                             "multi_output or preserve_shape selects the axis of the classes")
         label = label.reshape(probabilities.shape[0], 1, -1)
         hit = label.astype(jnp.int32) == jnp.arange(classes).reshape(1, -1, 1)
         if multi_output:

@@ -278,8 +278,8 @@ def _need_groups(name: str, data: Array, num_groups: int) -> None:
     if num_groups < 1:
         raise MXNetError(f"{name}: num_groups must be 1 or more, got {num_groups}")
     if data.ndim < 3 or data.shape[1] % num_groups:
-        raise MXNetError(f"{name}: data of shape {data.shape} must be (batch, channel, ...) with a number of "
-                         f"channels that num_groups={num_groups} divides")
+        raise MXNetError(f"{name}: data of shape {data.shape} must be (batch, channel, ...) with a number of channels "
+                         f"divisible by num_groups={num_groups}")
 
 
 def _have_groups(p: dict[str, Any], x: tuple, *_: Any) -> bool:

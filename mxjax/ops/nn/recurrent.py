@@ -247,7 +247,7 @@ def rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None =
         state_cell, sequence_length = None, state_cell
     directions, size = 1 + bidirectional, projection_size or state_size
     if projection_size and mode != "lstm":
-        raise MXNetError("RNN: projection_size is only for mode='lstm'")
+        raise MXNetError("RNN: projection_size requires mode='lstm'")
     if data.ndim != 3:
         raise MXNetError(f"RNN takes data (time, batch, input), got shape {data.shape}")
     steps, batch, width = data.shape
@@ -265,7 +265,7 @@ def rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None =
     valid = None
     if use_sequence_length:
         if sequence_length is None:
-            raise MXNetError("RNN: use_sequence_length needs the input sequence_length")
+            raise MXNetError("RNN: use_sequence_length requires the input sequence_length")
         valid = (jnp.arange(steps)[:, None] < sequence_length.astype(jnp.int32))[..., None]
     starts = [state] if mode != "lstm" else [state, state_cell]
     last: list[State] = []

@@ -99,8 +99,8 @@ def _masked(name: str, function: Callable[..., Array], doc: str, outside: float)
         if mask.dtype != jnp.bool_:
             raise MXNetError(f"{name}: mask must be of dtype bool, got {mask.dtype}")
         if mask.ndim != data.ndim or any(m not in (1, n) for m, n in zip(mask.shape, data.shape, strict=True)):
-            raise MXNetError(f"{name}: mask of shape {mask.shape} must have the axes of data {data.shape}, of their "
-                             "size or of size 1")
+            raise MXNetError(f"{name}: mask of shape {mask.shape} must have the same number of axes as data "
+                             f"{data.shape}, each of the same size or of size 1")
         return _normalize(name, function, data, axis, temperature, None, mask, outside)
     compute.__doc__ = (f"{doc}\n\ndata: any shape, float; mask: bool, of as many axes, each of data's size or 1 -> the "
                        "shape and dtype of data. `normalize` has no effect.")

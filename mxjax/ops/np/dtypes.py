@@ -45,7 +45,7 @@ def need_int(name: str, *arrays: Array) -> None:
 def _common(name: str, a: Array, b: Array) -> Any:
     """The one dtype of both; raises MXNetError if they differ."""
     if a.dtype != b.dtype:
-        raise MXNetError(f"operator {name}: the dtypes of both arrays must agree, they are {a.dtype} and {b.dtype}")
+        raise MXNetError(f"operator {name}: the dtypes of both arrays must match, got {a.dtype} and {b.dtype}")
     return a.dtype
 
 
@@ -71,7 +71,7 @@ def mixed(name: str, a: Array, b: Array) -> Any:
     x, y = jnp.dtype(a.dtype), jnp.dtype(b.dtype)
     if level.current() == 1:
         if {x.name, y.name} == {"int8", "uint8"}:
-            raise MXNetError(f"operator {name}: int8 and uint8 do not mix")
+            raise MXNetError(f"operator {name}: int8 and uint8 cannot be combined")
         if x.kind != y.kind and {x.kind, y.kind} == {"i", "u"}:
             return x if x.itemsize >= y.itemsize else y
     return promoted(x, y)

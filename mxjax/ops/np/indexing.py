@@ -47,7 +47,8 @@ def where_scalar2(condition: Array, *, x: Scalar = 0.0, y: Scalar = 0.0) -> Arra
 def _aligned(name: str, data: Array, mask: Array, start: int) -> Array:
     """The mask with an axis of size 1 for every axis of data that it does not cover."""
     if mask.shape != data.shape[start:start + mask.ndim]:
-        raise MXNetError(f"operator {name}: a mask of shape {mask.shape} does not fit axes {start} ... of {data.shape}")
+        raise MXNetError(f"operator {name}: a mask of shape {mask.shape} does not match the axes from {start} of "
+                         f"{data.shape}")
     return (mask != 0).reshape((1,) * start + mask.shape + (1,) * (data.ndim - start - mask.ndim))
 
 
@@ -101,11 +102,11 @@ class PlaceError(MXNetError, IndexError):
 def _places(name: str, a: Array, ind: Array) -> Array:
     """The coordinates (dimensions, count) that `ind` says."""
     if ind.dtype not in (jnp.int32, jnp.int64):
-        raise MXNetError(f"operator {name}: ind must be of int32 or int64, got {ind.dtype}")
+        raise MXNetError(f"operator {name}: ind must have dtype int32 or int64, got {ind.dtype}")
     places = ind.reshape(1, -1) if ind.ndim < 2 else ind
     if places.ndim > 2 or len(places) > a.ndim:
-        raise PlaceError(f"operator {name}: ind has a row of places for each of the leading axes of a, got shape "
-                         f"{ind.shape} for {a.shape}")
+        raise PlaceError(f"operator {name}: ind must have a row of indices for each of the leading axes of a, got "
+                         f"shape {ind.shape} for {a.shape}")
     return places
 
 
@@ -114,13 +115,13 @@ def _at_places(name: str, doc: str, change: Callable[[Any, Array], Array]) -> No
     def compute(a: Array, ind: Array, val: Array) -> Array:
         places = _places(name, a, ind)
         if val.dtype != a.dtype:
-            raise MXNetError(f"operator {name}: a and val must have one dtype, they are {a.dtype} and {val.dtype}")
+            raise MXNetError(f"operator {name}: a and val must have the same dtype, got {a.dtype} and {val.dtype}")
         part = (places.shape[1], *a.shape[len(places):])
         try:
             values = jnp.broadcast_to(val, part)
         except ValueError:
             raise MXNetError(f"operator {name}: val of shape {val.shape} does not broadcast to {part}, the part of a "
-                             "that ind means") from None
+                             "selected by ind") from None
         return change(a.at[tuple(places)], values)
     compute.__doc__ = (f"a, where {doc}.\n\na: any shape; ind: (dimensions, count) or (count,), int: coordinates on "
                        "the leading axes of a; val: broadcasts to (count, *the other axes of a).")
@@ -130,7 +131,7 @@ def _at_places(name: str, doc: str, change: Callable[[Any, Array], Array]) -> No
         for axis, (row, size) in enumerate(zip(places, a.shape, strict=False)):
             bad = row[(row < 0) | (row >= size)]
             if bad.size:
-                return PlaceError(f"operator {name}: place {bad[0]} is not in axis {axis}, whose size is {size}")
+                return PlaceError(f"operator {name}: index {bad[0]} is out of range for axis {axis} of size {size}")
         return None
     register(name, infer_type=gives(lambda p: None, None, "int64", None), FPartialShape=first, FRefuse=refuse)(compute)
 
@@ -164,8 +165,8 @@ def unique(data: Array, *, return_index: bool = False, return_inverse: bool = Fa
 def diag_indices_from(data: Array) -> Array:
     """Indices of the main diagonal of an array whose axes have equal lengths: (dimensions, n) int64."""
     if data.ndim < 2 or len(set(data.shape)) != 1:
-        raise MXNetError(f"operator _npi_diag_indices_from: all axes must have one size, at least two of them; the "
-                         f"shape is {data.shape}")
+        raise MXNetError("operator _npi_diag_indices_from: there must be at least two axes, all of the same size; got "
+                         f"shape {data.shape}")
     return jnp.broadcast_to(jnp.arange(data.shape[0], dtype=jnp.int64), (data.ndim, data.shape[0]))
 
 
@@ -173,7 +174,7 @@ def _unless_inside(params: dict[str, Any], inputs: Any, outputs: Any) -> MXNetEr
     """FRefuse: positions that the shape does not have."""
     positions, size = np.asarray(inputs[0]), math.prod(params["shape"])
     wrong = positions[(positions < 0) | (positions >= size)]
-    return MXNetError(f"operator unravel_index: position {wrong[0]} is out of range for the shape {params['shape']} of "
+    return MXNetError(f"operator unravel_index: index {wrong[0]} is out of range for shape {params['shape']} with "
                       f"{size} elements") if wrong.size else None
 
 
@@ -209,7 +210,7 @@ def _chosen(name: str, size: int, start: int | None, stop: int | None, step: int
         return np.arange(*slice(start, stop, step).indices(size))
     limit = size if "insert" in name else size - 1
     if given.size and (given.min() < -size or given.max() > limit):
-        raise MXNetError(f"operator {name}: positions {given.tolist()} are out of range for an axis of size {size}")
+        raise MXNetError(f"operator {name}: indices {given.tolist()} are out of range for an axis of size {size}")
     return np.where(given < 0, given + size, given)
 
 

@@ -32,8 +32,8 @@ def _linalg(name: str, square: bool = True, **attrs: Any) -> Callable[[Callable]
             if not is_float(dtype) or dtype.itemsize < 4:
                 raise MXNetError(f"operator _npi_{name} takes float32 or float64 matrices, got {dtype}")
             if len(shape) < 2 or square and shape[-1] != shape[-2]:
-                raise MXNetError(f"operator _npi_{name}: the input must be {'square ' * square}matrices, the shape is "
-                                 f"{shape}")
+                raise MXNetError(f"operator _npi_{name}: the input must consist of {'square ' * square}matrices, got "
+                                 f"shape {shape}")
             return function(*arrays, **params)
         vars(compute)["__wrapped__"] = function
         compute.__annotations__, compute.__doc__ = function.__annotations__, function.__doc__
@@ -76,7 +76,7 @@ def svd(A: Array) -> tuple[Array, Array, Array]:
     The largest element of each row of V is positive.
     """
     if A.shape[-2] > A.shape[-1]:
-        raise MXNetError(f"operator _npi_svd: A must have at most as many rows as columns, the shape is {A.shape}")
+        raise MXNetError(f"operator _npi_svd: A must have at most as many rows as columns, got shape {A.shape}")
     u, values, v = jnp.linalg.svd(A, full_matrices=False)
     if not v.size:
         return u, values, v
@@ -124,7 +124,7 @@ def _eig_on_host(A: Array) -> tuple[Array, Array]:  # noqa: N803
 
 def _need_square(name: str, A: Array) -> None:  # noqa: N803
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
-        raise MXNetError(f"operator {name}: the input must be square matrices, the shape is {A.shape}")
+        raise MXNetError(f"operator {name}: the input must consist of square matrices, got shape {A.shape}")
     if A.dtype == jnp.float16:
         raise MXNetError(f"operator {name} does not take float16 matrices")
 
@@ -182,8 +182,8 @@ def tensorinv(a: Array, *, ind: int = 2) -> Array:
         raise MXNetError(f"operator _npi_tensorinv: ind must be positive, got {ind}")
     rows, columns = math.prod(a.shape[:ind]), math.prod(a.shape[ind:])
     if rows != columns:
-        raise MXNetError(f"operator _npi_tensorinv: the first {ind} axes of {a.shape} must have as many elements as "
-                         "the others")
+        raise MXNetError(f"operator _npi_tensorinv: the first {ind} axes of {a.shape} must have the same number of "
+                         "elements as the others")
     return jnp.linalg.inv(a.reshape(rows, rows)).reshape(a.shape[ind:] + a.shape[:ind])
 
 
@@ -195,7 +195,8 @@ def tensorsolve(a: Array, b: Array, *, a_axes: Shape | None = ()) -> Array:
     shape = a.shape[-(a.ndim - b.ndim):]  # as in NumPy, also where b has as many dimensions or more
     count = math.prod(shape)
     if count * count != a.size or count != b.size:
-        raise MXNetError(f"operator _npi_tensorsolve: a of shape {a.shape} is no square map for b of shape {b.shape}")
+        raise MXNetError(f"operator _npi_tensorsolve: a of shape {a.shape} does not define a square system for b of "
+                         f"shape {b.shape}")
     return jnp.linalg.solve(a.reshape(count, count), b.ravel()).reshape(shape)
 
 
@@ -212,7 +213,7 @@ def qr(A: Array) -> tuple[Array, Array]:
     A: (..., m, n); k is the smaller of m and n.
     """
     if A.ndim < 2:
-        raise MXNetError(f"operator _npi_qr: the input must be matrices, the shape is {A.shape}")
+        raise MXNetError(f"operator _npi_qr: the input must consist of matrices, got shape {A.shape}")
     rows = A.shape[-2]
     wide = _wide(A)
     q, r = jnp.linalg.qr(wide[..., :rows])
@@ -254,8 +255,8 @@ def lstsq(A: Array, B: Array, *, rcond: float = -1.0, finfoEps32: float = 0.0,  
     if not is_float(A.dtype) or A.dtype.itemsize < 4:
         raise MXNetError(f"operator _npi_lstsq takes float32 or float64 matrices, got {A.dtype}")
     if A.ndim != 2 or B.ndim not in (1, 2) or A.shape[0] != B.shape[0]:
-        raise MXNetError(f"operator _npi_lstsq: A must be a matrix and B have as many rows, the shapes are {A.shape} "
-                         f"and {B.shape}")
+        raise MXNetError("operator _npi_lstsq: A must be a matrix, and B must have the same number of rows, got shapes "
+                         f"{A.shape} and {B.shape}")
     x, rest, rank, values = np.linalg.lstsq(np.asarray(A), np.asarray(B), None if new_default else rcond)
     return x, rest, np.asarray(rank, np.int64), values
 
@@ -278,7 +279,7 @@ def norm(data: Array, *, ord: float = 2.0, axis: Shape | None = None, keepdims: 
     axes = axes_of("_npi_norm", axis, data.ndim)
     if flag == 0 and len(axes) == 2 or flag == 2:
         if len(axes) != 2:
-            raise MXNetError(f"operator _npi_norm: a norm of matrices needs two axes, got axis={axis}")
+            raise MXNetError(f"operator _npi_norm: a matrix norm requires two axes, got axis={axis}")
         matrices = jnp.moveaxis(data, axes, (-2, -1))
         values = jnp.linalg.svd(matrices, compute_uv=False)
         result = {2: jnp.sum}.get(flag, jnp.max if ord > 0 else jnp.min)(values, -1)

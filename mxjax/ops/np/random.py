@@ -1,4 +1,4 @@
-"""Random operators of mx.np: parameters are numbers or arrays; gradients pass where draws depend smoothly on them."""
+"""Random operators of mx.np: parameters are numbers or arrays; samples that depend smoothly on them have gradients."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from . import _random_on_host
 class _Distribution(NamedTuple):
     """A distribution.
 
-    draw: function(key, shape, dtype, *parameters) -> draws; given: function(what FDraw has drawn, *parameters) -> the
-    same; parameters: names, with defaults; rules: which values of them are allowed, by name; dtype: default dtype of an
-    operator that lets one choose it, else None; doc: what it is.
+    draw: function(key, shape, dtype, *parameters) -> samples; given: function(values that FDraw drew, *parameters) ->
+    samples; parameters: names, with defaults; rules: the allowed values by name; dtype: default dtype if the operator
+    has a parameter dtype, else None; doc: name of the distribution, with an article.
     """
 
     draw: Callable[..., Array]
@@ -38,7 +38,7 @@ class _Distribution(NamedTuple):
 
 
 class ParameterError(MXNetError, ValueError):
-    """A distribution does not exist for these parameters."""
+    """The parameters of a distribution are out of range."""
 
 
 _RULES: dict[str, Callable[[Any], Any]] = {
@@ -48,9 +48,9 @@ _RULES: dict[str, Callable[[Any], Any]] = {
 
 
 def _checks(op_name: str, rules: dict[str, str], names: Callable[[dict[str, Any]], Sequence[str]]) -> dict[str, Any]:
-    """FCheck and FRefuse of a distribution: parameters out of range are an error at the first look at the draws.
+    """FCheck and FRefuse of a distribution: parameters out of range raise an error at the first access to the samples.
 
-    names: function(params) -> which parameters the inputs are.
+    names: function(params) -> names of the parameters that are inputs.
     """
     def check(values: dict[str, Any]) -> Exception | None:
         for name, rule in rules.items():
@@ -84,7 +84,7 @@ def _scaled(noise: Array, first: Array, second: Array) -> Array:
 
 @jax.custom_jvp
 def _with_gradient(values: Array, formula: Array) -> Array:
-    """Values that FDraw has computed, with the gradient of a formula for them."""
+    """Values that FDraw has computed, with the gradient of their formula."""
     return values
 
 
@@ -92,7 +92,7 @@ _with_gradient.defjvp(lambda primals, tangents: (primals[0], tangents[1].astype(
 
 
 def _power_of(values: Array, a: Array) -> Array:
-    """Values that are something to the power of 1 / a."""
+    """Values of the form y ** (1 / a), with their gradient."""
     return _with_gradient(values, values ** (lax.stop_gradient(a) / a).astype(values.dtype))
 
 
@@ -109,36 +109,38 @@ _SCALE = {"scale": ">= 0"}
 _DISTRIBUTIONS: dict[str, _Distribution] = {
     "uniform": _Distribution(
         _uniform, lambda drawn, low, high: _scaled(drawn, low, high - low), {"low": None, "high": None}, {}, "float32",
-        "uniform on [low, high)"),
-    "normal": _Distribution(_normal, _scaled, _LOCATION, _SCALE, "float32", "normal"),
+        "a uniform distribution on [low, high)"),
+    "normal": _Distribution(_normal, _scaled, _LOCATION, _SCALE, "float32", "a normal distribution"),
     "gamma": _Distribution(
         lambda key, shape, dtype, a, scale: _draw.gamma(key, a, shape, dtype) * scale, _gamma_of,
-        {"shape": None, "scale": None}, {"shape": "> 0", "scale": "> 0"}, "float32", "gamma with a shape and a scale"),
+        {"shape": None, "scale": None}, {"shape": "> 0", "scale": "> 0"}, "float32",
+        "a gamma distribution"),
     "logistic": _Distribution(
         lambda key, shape, dtype, loc, scale: loc + scale * jax.random.logistic(key, shape, dtype), _scaled,
-        _LOCATION, _SCALE, None, "logistic"),
+        _LOCATION, _SCALE, None, "a logistic distribution"),
     "gumbel": _Distribution(
         lambda key, shape, dtype, loc, scale: loc + scale * jax.random.gumbel(key, shape, dtype), _scaled,
-        _LOCATION, _SCALE, None, "Gumbel's"),
+        _LOCATION, _SCALE, None, "a Gumbel distribution"),
     "laplace": _Distribution(  # MXNet gives no gradient, and takes any scale
         lambda key, shape, dtype, loc, scale: lax.stop_gradient(loc + scale * jax.random.laplace(key, shape, dtype)),
-        lambda drawn, loc, scale: lax.stop_gradient(_scaled(drawn, loc, scale)), _LOCATION, {}, "float32", "Laplace's"),
+        lambda drawn, loc, scale: lax.stop_gradient(_scaled(drawn, loc, scale)), _LOCATION, {}, "float32",
+        "a Laplace distribution"),
     "exponential": _Distribution(
         lambda key, shape, dtype, scale: scale * _draw.exponential(key, shape, dtype), _times,
-        {"scale": 1.0}, _SCALE, None, "exponential with mean scale"),
+        {"scale": 1.0}, _SCALE, None, "an exponential distribution with mean scale"),
     "rayleigh": _Distribution(
         lambda key, shape, dtype, scale: scale * jnp.sqrt(2 * _draw.exponential(key, shape, dtype)), _times,
-        {"scale": 1.0}, _SCALE, None, "Rayleigh's"),
+        {"scale": 1.0}, _SCALE, None, "a Rayleigh distribution"),
     "weibull": _Distribution(
         lambda key, shape, dtype, a: _draw.exponential(key, shape, dtype) ** (1 / a), _power_of,
-        {"a": None}, {"a": "> 0"}, None, "Weibull's with shape a"),
+        {"a": None}, {"a": "> 0"}, None, "a Weibull distribution with shape a"),
     "pareto": _Distribution(
         lambda key, shape, dtype, a: jnp.expm1(_draw.exponential(key, shape, dtype) / a),
         lambda drawn, a: _with_gradient(drawn, _power_of(drawn + 1, a)),
-        {"a": None}, {"a": "> 0"}, None, "Pareto's (Lomax) with shape a"),
+        {"a": None}, {"a": "> 0"}, None, "a Pareto II (Lomax) distribution with shape a"),
     "powerd": _Distribution(
         lambda key, shape, dtype, a: jnp.exp(-_draw.exponential(key, shape, dtype) / a), _power_of,
-        {"a": None}, {"a": "> 0"}, None, "of powers on [0, 1] with exponent a - 1"),
+        {"a": None}, {"a": "> 0"}, None, "a power distribution on [0, 1] with exponent a - 1"),
 }
 
 
@@ -157,7 +159,7 @@ def _register(name: str, distribution: _Distribution, batched: bool) -> None:
         shape = jnp.broadcast_shapes(*(v.shape for v in values))
         if size is not None:
             if not batched and jnp.broadcast_shapes(shape, size) != size:
-                raise MXNetError(f"operator {op_name}: parameters of shape {shape} do not fit size={size}")
+                raise MXNetError(f"operator {op_name}: parameters of shape {shape} do not broadcast to size={size}")
             shape = size + shape if batched else size
         return distribution.draw(_key, shape, wide, *values).astype(np_dtype(dtype))
     numbers: dict[str, Any] = {n: (MaybeScalar, default) for n, default in distribution.parameters.items()}
@@ -176,9 +178,10 @@ def _register(name: str, distribution: _Distribution, batched: bool) -> None:
         if params["size"] is None or batched:
             return (params["size"] or ()) + broadcasted(params, *shapes)
         return params["size"]
-    lead = "size leads the parameters' shape" if batched else "size: shape of the draws (None: the parameters' shape)"
-    declared(draw, inputs, numbers, f"Random numbers, {distribution.doc}. Parameters that are None are inputs; {lead}.",
-             optional=True)
+    lead = ("The result has the shape size + the shape of the parameters" if batched else
+            "size is the shape of the result; default: the shape of the parameters")
+    declared(draw, inputs, numbers,
+             f"Draws samples from {distribution.doc}. Parameters that are None are inputs. {lead}.", optional=True)
     register(op_name, inputs=lambda p: inputs[:len(absent(p))], **RANDOM, FPartialShape=shape_of,
              FDraw=_random_on_host.distribution(name.removesuffix("_n"), names, shape_of),
              draws_by_value=name in ("gamma", "pareto", "powerd", "weibull"),
@@ -204,7 +207,7 @@ def _of_bernoulli(params: dict[str, Any]) -> list[str]:
 def bernoulli(input1: Array | None = None, *, prob: Scalar | None = None, logit: Scalar | None = None,
               size: Shape | None = None, ctx: str = "cpu", dtype: DType = "float32", is_logit: bool,
               _key: Any = None) -> Array:
-    """Draws ones with probability `prob` or, with `is_logit`, sigmoid(`logit`), else zeros; it may be an array."""
+    """Draws ones with probability `prob` or, with `is_logit`, sigmoid(`logit`), else zeros; both may be arrays."""
     if isinstance(_key, _draw.Drawn):
         return (cast(Array, input1) > _key.values).astype(np_dtype(dtype))
     number = logit if is_logit else prob
@@ -218,13 +221,13 @@ def bernoulli(input1: Array | None = None, *, prob: Scalar | None = None, logit:
 def choice(input1: Array | None = None, input2: Array | None = None, *, a: int | None = None,
            size: Shape | None = None, ctx: str | None = "cpu", replace: bool = True, weighted: bool = False,
            _key: Any = None) -> Array:
-    """Draws indices (int64) from range(a) or of a vector; the last input may contain their probabilities."""
+    """Draws indices (int64) from range(a) or those of a vector; the last input may contain their probabilities."""
     if isinstance(_key, _draw.Drawn):
         return _key.values
     weights = (input2 if a is None else input1) if weighted else None
     count = cast(Array, input1).shape[0] if a is None else a
     if weights is not None and weights.shape != (count,):
-        raise MXNetError(f"operator _npi_choice: p has shape {weights.shape}, it must have {count} numbers")
+        raise MXNetError(f"operator _npi_choice: p must have shape ({count},), got {weights.shape}")
     shape = () if size is None else size
     if not replace and jnp.zeros(shape).size > count:
         raise MXNetError(f"operator _npi_choice: cannot draw size={size} out of {count} without replacement")
@@ -235,7 +238,7 @@ def choice(input1: Array | None = None, input2: Array | None = None, *, a: int |
           infer_type=gives("int64", "float32"), FDraw=_random_on_host.multinomial, draws_by_value=True, **RANDOM)
 def multinomial(a: Array | None = None, *, n: int, pvals: Floats | None = None, size: Shape | None = None,
                 _key: Any = None) -> Array:
-    """Draws the numbers of occurrences of each outcome in `n` experiments (int64), `size` times; `pvals` may be an
+    """Draws counts (int64) of each outcome in `n` experiments, in the shape `size`; `pvals` may be an
     input.
     """
     if isinstance(_key, _draw.Drawn):

@@ -41,7 +41,8 @@ def _completed(name: str, source: Dims, target: list[int | None], computed: int 
 def np_reshaped(source: Dims, codes: Sequence[int]) -> tuple[int | None, ...]:
     """The result shape of NumPy's reshape (-1 is inferred)."""
     if any(n < -1 for n in codes) or list(codes).count(-1) > 1:
-        raise MXNetError(f"operator _np_reshape: newshape={tuple(codes)} must have no negative number but one -1")
+        raise MXNetError(f"operator _np_reshape: newshape={tuple(codes)} must not contain negative numbers except one "
+                         "-1")
     computed = codes.index(-1) if -1 in codes else None
     return _completed("_np_reshape", source, [None if n == -1 else n for n in codes], computed)
 
@@ -56,7 +57,7 @@ def npx_reshaped(source: Dims, codes: Sequence[int], reverse: bool = False) -> t
         MXNetError: the codes do not fit the source.
     """
     def mistake(reason: str) -> MXNetError:
-        return MXNetError(f"operator _npx_reshape: newshape={tuple(codes)} does not fit an array of shape "
+        return MXNetError(f"operator _npx_reshape: newshape={tuple(codes)} does not match an array of shape "
                           f"{tuple(source)}: {reason}")
     dims, steps = (source[::-1], iter(codes[::-1])) if reverse else (source, iter(codes))
     out: list[int | None] = []
@@ -161,7 +162,7 @@ mark(_transpose_shapes, exact=True)
 def transpose(a: Array, *, axes: Shape | None = None) -> Array:
     """Permutes the axes (None: reverses them)."""
     if axes and sorted(axes_of("_np_transpose", axes, a.ndim)) != list(range(a.ndim)):
-        raise MXNetError(f"operator _np_transpose: axes={axes} must name all {a.ndim} axes once")
+        raise MXNetError(f"operator _np_transpose: axes={axes} must contain each of the {a.ndim} axes exactly once")
     return jnp.transpose(a, axes or None)
 
 
@@ -197,7 +198,8 @@ def squeeze(a: Array, *, axis: Shape | None = None) -> Array:
     if axis is not None:
         axis = axes_of("_np_squeeze", axis, a.ndim)
         if any(a.shape[i] != 1 for i in axis):
-            raise MXNetError(f"operator _np_squeeze: axes {axis} of an array of shape {a.shape} are not all of size 1")
+            raise MXNetError(f"operator _np_squeeze: the axes {axis} of an array of shape {a.shape} must all have size "
+                             "1")
     return jnp.squeeze(a, axis)
 
 
@@ -214,7 +216,7 @@ def rot90(data: Array, *, k: int = 1, axes: Shape | None = (0, 1)) -> Array:
     if axes is None or len(axes) != 2:
         raise MXNetError(f"operator _npi_rot90: axes={axes} must be two axes")
     if data.ndim < 2 or len(axes_of("_npi_rot90", axes, data.ndim)) != 2:
-        raise MXNetError(f"operator _npi_rot90: an array of {data.ndim} dimensions has no plane axes={axes}")
+        raise MXNetError(f"operator _npi_rot90: axes={axes} is not a plane of an array with {data.ndim} dimensions")
     return jnp.rot90(data, k, axes)
 
 
@@ -222,13 +224,13 @@ def rot90(data: Array, *, k: int = 1, axes: Shape | None = (0, 1)) -> Array:
 def roll(data: Array, *, shift: Shape | None = None, axis: Shape | None = None) -> Array:
     """Rolls the elements along axes (None: of the flattened array); those beyond the end reappear at the beginning."""
     if shift is None:
-        raise MXNetError("operator _np_roll: shift must be given")
+        raise MXNetError("operator _np_roll: shift is required")
     if axis is None:
         if len(shift) != 1:
-            raise MXNetError(f"operator _np_roll: shift={shift} must be one number where axis is None")
+            raise MXNetError(f"operator _np_roll: shift={shift} must be one number if axis is None")
         return jnp.roll(data, shift[0])
     if len(shift) not in (1, len(axis)):
-        raise MXNetError(f"operator _np_roll: shift={shift} and axis={axis} must have equal lengths")
+        raise MXNetError(f"operator _np_roll: shift={shift} and axis={axis} must have the same length")
     if any(not -data.ndim <= a < data.ndim for a in axis):
         raise MXNetError(f"operator _np_roll: axis={axis} is out of range for {data.ndim} dimensions")
     return jnp.roll(data, shift * (len(axis) // len(shift)), axis)
@@ -399,10 +401,10 @@ def fill_diagonal(a: Array, *, val: Floats, wrap: bool = False) -> Array:
     wrap: restarts the diagonal after the last column, below a gap of one row.
     """
     if a.ndim < 2 or a.ndim > 2 and len(set(a.shape)) > 1:
-        raise MXNetError("operator _npi_fill_diagonal takes a matrix, or an array whose axes have one size, got shape "
-                         f"{a.shape}")
+        raise MXNetError("operator _npi_fill_diagonal takes a matrix, or an array whose axes have the same size, got "
+                         f"shape {a.shape}")
     if not val:
-        raise MXNetError("operator _npi_fill_diagonal: val has no number")
+        raise MXNetError("operator _npi_fill_diagonal: val is empty")
     step = a.shape[1] + 1 if a.ndim == 2 else 1 + sum(math.prod(a.shape[:i]) for i in range(1, a.ndim))
     end = a.shape[1] ** 2 if a.ndim == 2 and not wrap else a.size
     places = np.arange(0, min(end, a.size), step)
@@ -411,7 +413,7 @@ def fill_diagonal(a: Array, *, val: Floats, wrap: bool = False) -> Array:
 
 def _one_dtype(name: str, a: Array, b: Array) -> None:
     if a.dtype != b.dtype:
-        raise MXNetError(f"operator {name}: the dtypes of both arrays must agree, they are {a.dtype} and {b.dtype}")
+        raise MXNetError(f"operator {name}: the dtypes of both arrays must match, got {a.dtype} and {b.dtype}")
 
 
 @register("_npi_kron")
@@ -456,7 +458,7 @@ def pad(data: Array, *, pad_width: Shapes, mode: Literal["constant", "edge", "ma
     pad_width: a pair (before, after) for each axis.
     """
     if len(pad_width) != data.ndim or any(len(pair) != 2 or min(pair) < 0 for pair in pad_width):
-        raise MXNetError(f"operator _npi_pad: pad_width={pad_width} must be a pair of sizes for each axis of "
+        raise MXNetError(f"operator _npi_pad: pad_width={pad_width} must contain a pair of sizes for each axis of "
                          f"{data.shape}")
     if mode == "constant":
         return jnp.pad(data, pad_width, constant_values=jnp.asarray(constant_value).astype(data.dtype))
@@ -509,7 +511,7 @@ def _dot_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
 def dot(a: Array, b: Array) -> Array:
     """Product of vectors, matrices, numbers, or sums over the last axis of a and the second to last (or only) of b."""
     if a.ndim and b.ndim and a.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
-        raise MXNetError(f"operator _np_dot: the last axis of {a.shape} does not fit {b.shape}")
+        raise MXNetError(f"operator _np_dot: the last axis of {a.shape} does not match {b.shape}")
     return jnp.dot(a, b)
 
 

@@ -34,7 +34,7 @@ def axes_of(name: str, axis: Shape | None, ndim: int) -> Axes:
         raise MXNetError(f"operator {name}: axis={axis} is out of range for an array of {ndim} dimensions")
     axes = tuple(sorted(a % ndim for a in axis))
     if len(set(axes)) < len(axes):
-        raise MXNetError(f"operator {name}: axis={axis} names an axis twice")
+        raise MXNetError(f"operator {name}: axis={axis} contains a repeated axis")
     return axes
 
 
@@ -120,7 +120,7 @@ _deviation("std", jnp.sqrt, "Standard deviation")
 # ------------------------------------------------------------ extremes
 def _not_empty(name: str, data: Array, axes: Axes) -> None:
     if any(data.shape[a] == 0 for a in axes):
-        raise MXNetError(f"operator {name}: an array of shape {data.shape} has no element to choose")
+        raise MXNetError(f"operator {name}: an array of shape {data.shape} has no elements to choose from")
 
 
 def _limit(name: str, function: Callable[..., Array], alias: str, doc: str) -> None:
@@ -185,7 +185,7 @@ def average(a: Array, weights: Array | None = None, *, axis: Shape | None = None
     if weights.shape != a.shape:
         if len(axes) != 1 or weights.shape != (a.shape[axes[0]],):
             raise MXNetError(f"operator _npi_average: weights of shape {weights.shape} must have the shape of a, "
-                             f"{a.shape}, or be a vector along the one axis; axis={axis}")
+                             f"{a.shape}, or be a vector along a single axis; got axis={axis}")
         total = jnp.sum(weights)
         weights = weights.reshape([-1 if i == axes[0] else 1 for i in range(a.ndim)])
     else:
@@ -201,7 +201,8 @@ class PointError(MXNetError, ValueError):
 def _check_points(xp: tuple, fp: tuple, period: float | None) -> None:
     """Raises an error for points that `interp` cannot use."""
     if len(xp) != 1 or xp != fp:
-        raise PointError(f"operator _npi_interp: xp and fp must be vectors of one length, the shapes are {xp} and {fp}")
+        raise PointError(f"operator _npi_interp: xp and fp must be vectors of the same length, got shapes {xp} and "
+                         f"{fp}")
     if not xp[0]:
         raise PointError("operator _npi_interp: array of sample points is empty")
     if period == 0:
@@ -283,10 +284,10 @@ def bincount(data: Array, weights: Array | None = None, *, minlength: Annotated[
     if data.ndim != 1 or not jnp.issubdtype(data.dtype, jnp.integer):
         raise MXNetError(f"operator _npi_bincount takes a vector of integers, got {data.dtype} of shape {data.shape}")
     if weights is not None and weights.shape != data.shape:
-        raise MXNetError(f"operator _npi_bincount: data has shape {data.shape}, weights {weights.shape}")
+        raise MXNetError(f"operator _npi_bincount: data has shape {data.shape}, but weights have shape {weights.shape}")
     numbers = np.asarray(data)
     if numbers.size and numbers.min() < 0:
-        raise MXNetError(f"operator _npi_bincount: there is a negative number, {numbers.min()}")
+        raise MXNetError(f"operator _npi_bincount: data must not contain negative numbers, got {numbers.min()}")
     size = max(minlength, int(numbers.max()) + 1 if numbers.size else 0)
     dtype = data.dtype if weights is None else weights.dtype
     refuse_result((2, size), dtype)

@@ -28,15 +28,15 @@ def calibrate_entropy(hist: Array, hist_edges: Array, *,
     need("calibrate_entropy", ("float32",), hist=hist, hist_edges=hist_edges)
     bins = len(hist)
     if len(hist_edges) != bins + 1:
-        raise MXNetError(f"operator calibrate_entropy: {bins} bins have {bins + 1} edges, got {len(hist_edges)}")
+        raise MXNetError(f"operator calibrate_entropy: {bins} bins must have {bins + 1} edges, got {len(hist_edges)}")
     if not 0 < num_quantized_bins <= bins:
         raise MXNetError(f"operator calibrate_entropy: num_quantized_bins={num_quantized_bins} must be from 1 to the "
                          f"number of bins, {bins}")
     with np.errstate(all="ignore"):
         result = np.fromiter(_divergences(np.asarray(hist), num_quantized_bins), np.float32)
     if np.isnan(result).any():
-        raise MXNetError("operator calibrate_entropy: hist must be counts, whole numbers from 0; it has some that are "
-                         "less than what empty bins get of them")
+        raise MXNetError("operator calibrate_entropy: hist must contain nonnegative integer counts; some counts are "
+                         "smaller than the share that empty bins receive")
     best = int(np.argmin(result))
     edge = min(bins // 2 + num_quantized_bins // 2 + best + 1, bins)
     return np.asarray(hist_edges)[edge:edge + 1], result[best:best + 1]

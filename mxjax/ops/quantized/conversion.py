@@ -45,7 +45,7 @@ def steps(dtype: Any) -> float:
     """
     value = STEPS.get(np.dtype(dtype).name)
     if value is None:
-        raise MXNetError(f"a quantized array is of {', '.join(STEPS)}, not {np.dtype(dtype).name}")
+        raise MXNetError(f"a quantized array must have dtype {', '.join(STEPS)}, got {np.dtype(dtype).name}")
     return value
 
 

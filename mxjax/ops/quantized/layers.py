@@ -304,7 +304,8 @@ def quantized_transpose(data: Array, min_data: Array, max_data: Array, *,
     """`np.transpose` of integers."""
     need("quantized_transpose", BYTES, data=data)
     if axes is not None and sorted(a % max(data.ndim, 1) for a in axes) != list(range(data.ndim)):
-        raise MXNetError(f"operator quantized_transpose: axes={axes} must name each axis of {data.shape} once")
+        raise MXNetError(f"operator quantized_transpose: axes={axes} must contain each axis of {data.shape} exactly "
+                         "once")
     return jnp.transpose(data, axes), min_data, max_data
 
 
@@ -433,7 +434,7 @@ def quantized_batch_norm(data: Array, gamma: Array, beta: Array, moving_mean: Ar
                          max_calib_range: float | None = None) -> tuple[Array, ...]:
     """`BatchNorm` of integers with the moving mean and variance, as int8 for a calibrated range."""
     if min_calib_range is None or max_calib_range is None:
-        raise MXNetError("operator quantized_batch_norm needs min_calib_range and max_calib_range")
+        raise MXNetError("operator quantized_batch_norm requires min_calib_range and max_calib_range")
     need("quantized_batch_norm", BYTES, data=data)
     edge = larger(min_calib_range, max_calib_range)
     factor = gamma / jnp.sqrt(moving_var + eps)

@@ -1,4 +1,4 @@
-"""The random distributions: one table for the operators with numbers, with arrays, and in the form of an array."""
+"""The random distributions: one table for operators with numbers, with arrays, and with the shape of an array."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Distribution(NamedTuple):
 
     Args:
         draw: function(key, shape, dtype, *parameters) -> samples; the parameters broadcast against the shape.
-        parameters: their names and defaults.
-        arrays: the names of the parameters where they are arrays.
-        fits: function(*numbers) -> whether these parameters exist.
-        rule: what `fits` asks for, in words.
-        doc: what it is.
+        parameters: names and defaults of the parameters.
+        arrays: names of the parameters as arrays.
+        fits: function(*numbers) -> whether these parameters are valid.
+        rule: the condition that `fits` tests, as text.
+        doc: name of the distribution, with an article.
     """
 
     draw: Callable[..., Array]
@@ -44,7 +44,7 @@ def _poisson(key: Array, shape: Shape, dtype: Any, lam: Array) -> Array:
 
 
 def _mixed(key: Array, shape: Shape, dtype: Any, alpha: Array, beta: Array) -> Array:
-    """Poisson numbers whose rate is gamma distributed: the negative binomial distribution."""
+    """Poisson samples with a gamma-distributed rate: the negative binomial distribution."""
     first, second = jax.random.split(key)
     return _poisson(second, shape, dtype, _gamma(first, shape, dtype, alpha, beta))
 
@@ -59,35 +59,36 @@ DISTRIBUTIONS: dict[str, Distribution] = {
     "uniform": Distribution(
         lambda key, shape, dtype, low, high: low + (high - low) * _draw.uniform(key, shape, dtype),
         {"low": 0.0, "high": 1.0}, ("low", "high"), lambda low, high: low <= high, "low <= high",
-        "uniform between low (included) and high"),
+        "a uniform distribution on [low, high)"),
     "normal": Distribution(
         lambda key, shape, dtype, loc, scale: loc + scale * _draw.normal(key, shape, dtype),
         {"loc": 0.0, "scale": 1.0}, ("mu", "sigma"), lambda loc, scale: scale > 0, "scale > 0",
-        "normal with mean loc and standard deviation scale"),
+        "a normal distribution with mean loc and standard deviation scale"),
     "gamma": Distribution(
         _gamma, {"alpha": 1.0, "beta": 1.0}, ("alpha", "beta"), lambda alpha, beta: alpha > 0 and beta > 0,
-        "alpha > 0 and beta > 0", "gamma with shape alpha and scale beta"),
+        "alpha > 0 and beta > 0", "a gamma distribution with shape alpha and scale beta"),
     "exponential": Distribution(
         lambda key, shape, dtype, lam: _draw.exponential(key, shape, dtype) / lam,
-        {"lam": 1.0}, ("lam",), lambda lam: lam > 0, "lam > 0", "exponential with rate lam"),
+        {"lam": 1.0}, ("lam",), lambda lam: lam > 0, "lam > 0", "an exponential distribution with rate lam"),
     "poisson": Distribution(
-        _poisson, {"lam": 1.0}, ("lam",), lambda lam: lam >= 0, "lam >= 0", "Poisson with rate lam"),
+        _poisson, {"lam": 1.0}, ("lam",), lambda lam: lam >= 0, "lam >= 0",
+        "a Poisson distribution with rate lam"),
     "binomial": Distribution(
         lambda key, shape, dtype, n, p: jax.random.binomial(key, n, p, shape, dtype),
         {"n": 1, "p": 0.5}, ("n", "p"), lambda n, p: n >= 0 and 0 <= p <= 1, "n >= 0 and 0 <= p <= 1",
-        "binomial: successes in n trials, each with probability p"),
+        "a binomial distribution: successes in n trials, each with probability p"),
     "negative_binomial": Distribution(
         lambda key, shape, dtype, k, p: _mixed(key, shape, dtype, k, (1 - p) / p),
         {"k": 1, "p": 1.0}, ("k", "p"), lambda k, p: k >= 0 and p >= 0, "k >= 0 and p >= 0",
-        "negative binomial: successes before k failures, each with probability p"),
+        "a negative binomial distribution: successes before k failures, each with probability p"),
     "generalized_negative_binomial": Distribution(
         _generalized, {"mu": 1.0, "alpha": 1.0}, ("mu", "alpha"), lambda mu, alpha: mu >= 0 and alpha >= 0,
-        "mu >= 0 and alpha >= 0", "negative binomial with mean mu and dispersion alpha"),
+        "mu >= 0 and alpha >= 0", "a negative binomial distribution with mean mu and dispersion alpha"),
 }
 
 
 def sample(distribution: Distribution, key: Array, shape: Shape, dtype: Any, *parameters: Array) -> Array:
-    """Samples of this shape and dtype; half precision is drawn in float32; no gradient passes."""
+    """Draws samples of this shape and dtype. Half precision is drawn in float32. There is no gradient."""
     wide = jnp.float64 if dtype == jnp.float64 else jnp.float32
     values = (lax.stop_gradient(jnp.asarray(p).astype(wide)) for p in parameters)
     return distribution.draw(key, shape, wide, *values).astype(dtype)
@@ -98,7 +99,7 @@ def declared(function: Callable[..., Array], arrays: tuple[str, ...], numbers: d
     """`function(*arrays, _key, **numbers)` with a signature that the registry can read.
 
     Args:
-        function: takes its numbers by any names.
+        function: the function; it may use any names for its numbers.
         arrays: names of the input arrays.
         numbers: names of the parameters, each with (annotation, default).
         doc: documentation.
@@ -115,7 +116,7 @@ def declared(function: Callable[..., Array], arrays: tuple[str, ...], numbers: d
 
 
 def scalars(distribution: Distribution) -> dict[str, tuple[Any, float]]:
-    """The parameters as `declared` wants them."""
+    """Returns the parameters in the form that `declared` expects."""
     return {name: (Scalar, default) for name, default in distribution.parameters.items()}
 
 
@@ -123,6 +124,6 @@ MADE_OF: dict[str, tuple[Any, Any]] = {"shape": (MaybeShape, None), "ctx": (str,
 
 
 def float_or(dtype: str | None) -> Any:
-    """The dtype asked for where it is a floating point type, else float32."""
+    """Returns the requested dtype if it is a floating-point dtype, else float32."""
     chosen = np_dtype(dtype)
     return chosen if jnp.issubdtype(chosen, jnp.floating) else np_dtype("float32")

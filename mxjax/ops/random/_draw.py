@@ -35,7 +35,7 @@ def _as_vector(draw: Callable[..., Array]) -> Callable[..., Array]:
     """`draw(key, shape, *numbers or dtype)` for any shape, of one that does it for vectors."""
     def drawn(key: Array, shape: tuple[int, ...], *of: Any) -> Array:
         if any([n < 0 for n in shape]):
-            raise MXNetError(f"a shape has no negative lengths, got {shape}")
+            raise MXNetError(f"a shape must not contain negative sizes, got {shape}")
         count = math.prod(shape)
         length = count if count <= _LANES else -(-count // _LANES) * _LANES
         return draw(key, (length,), *of)[:count].reshape(shape)

@@ -28,7 +28,7 @@ def _register_sample(name: str, distribution: Distribution) -> None:
     def draw(*parameters: Array, shape: Shape, dtype: str | None, _key: Array) -> Array:
         first, extra = parameters[0], (1,) * len(shape)
         if any(p.shape != first.shape for p in parameters):
-            raise MXNetError(f"operator _sample_{name}: all parameters must have one shape, they have "
+            raise MXNetError(f"operator _sample_{name}: all parameters must have the same shape, got "
                              f"{', '.join(str(p.shape) for p in parameters)}")
         if 0 in shape:
             raise MXNetError(f"operator _sample_{name}: shape={shape} must not have a length of 0")
@@ -38,8 +38,8 @@ def _register_sample(name: str, distribution: Distribution) -> None:
                       *(p.reshape(p.shape + extra) for p in parameters))
 
     declared(draw, distribution.arrays, {"shape": (Shape, ()), "dtype": (DType | None, None)},
-             f"For each element of the parameters, random numbers of this shape, {distribution.doc}.\n\n"
-             f"{', '.join(distribution.arrays)}: one shape -> that shape + `shape`, float32 without `dtype`.")
+             f"Draws samples of this shape from {distribution.doc}, for each element of the parameters.\n\n"
+             f"{', '.join(distribution.arrays)}: arrays of equal shape -> their shape + `shape`; float32 by default.")
     register(f"_sample_{name}", aliases=(f"sample_{name}",), infer_shape=same_inputs,
              infer_type=tied(gives(lambda p: p["dtype"] or "float32")),
              FPartialShape=lambda p, x, *_: x + p["shape"], draws_by_value=True,
@@ -88,8 +88,8 @@ def random_multinomial(n: Array, p: Array, *, shape: Shape = (), dtype: DType = 
     n: any shape; p: that shape + (classes,) -> that shape + `shape` + (classes,).
     """
     if p.ndim == 0 or p.shape[:-1] != n.shape:
-        raise MXNetError(f"operator multinomial: p must have the shape of n, {n.shape}, and one dimension more; its "
-                         f"shape is {p.shape}")
+        raise MXNetError(f"operator multinomial: p must have the shape of n, {n.shape}, and one additional dimension; "
+                         f"got shape {p.shape}")
     extra = (1,) * len(shape)
     counts, chances = n.reshape(n.shape + extra), p.reshape(n.shape + extra + p.shape[-1:])
     counts = jnp.broadcast_to(counts, n.shape + shape).astype(jnp.float32)

@@ -41,14 +41,14 @@ def _register(name: str, distribution: Distribution) -> None:
 
     def draw_like(data: Array, *, _key: Array, **numbers: Array) -> Array:
         if not jnp.issubdtype(data.dtype, jnp.floating):
-            raise MXNetError(f"operator _random_{name}_like: the data must be of a float dtype, not {data.dtype}")
+            raise MXNetError(f"operator _random_{name}_like: data must have a floating-point dtype, got {data.dtype}")
         if isinstance(_key, _draw.Drawn):
             return _key.values
         return sample(distribution, _key, data.shape, data.dtype, *(numbers[n] for n in distribution.parameters))
 
     numbers, full_name = scalars(distribution), f"_random_{name}"
-    declared(draw, (), numbers | MADE_OF, f"Random numbers, {distribution.doc}, of the given shape and dtype.")
-    declared(draw_like, ("data",), numbers, f"Random numbers, {distribution.doc}, with the shape and dtype of data.")
+    declared(draw, (), numbers | MADE_OF, f"Draws samples of the given shape and dtype from {distribution.doc}.")
+    declared(draw_like, ("data",), numbers, f"Draws samples with the shape and dtype of data from {distribution.doc}.")
     aliases = (f"random_{name}", name) if name in ("normal", "uniform") else (f"random_{name}",)
     check = _checked(full_name, distribution)
     vector = on_host.VECTORS.get(name)

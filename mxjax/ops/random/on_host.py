@@ -62,7 +62,7 @@ def size_of(shape: Sequence[int] | int | None) -> tuple[int, ...]:
     """The shape that a parameter asks for."""
     result = (1,) if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
     if any([n < 0 for n in result]):
-        raise MXNetError(f"a shape has no negative lengths, got {result}")
+        raise MXNetError(f"a shape must not contain negative sizes, got {result}")
     return result
 
 

@@ -24,7 +24,7 @@ def _axes(name: str, axis: Shape | None, ndim: int, exclude: bool = False) -> Ax
     """The axes to reduce; raises MXNetError when one is named twice or out of range."""
     axes = axes_of(axis, ndim, exclude)
     if axis and len({a % ndim for a in axis}) < len(axis):
-        raise MXNetError(f"operator {name}: axis={axis} names an axis twice")
+        raise MXNetError(f"operator {name}: axis={axis} contains a repeated axis")
     return axes
 
 
@@ -170,7 +170,7 @@ def argmax_channel(data: Array) -> Array:
 def moments(data: Array, *, axes: Shape | None = None, keepdims: bool = False) -> tuple[Array, Array]:
     """Mean and (biased) variance over the given axes."""
     if not axes:
-        raise MXNetError("operator moments: axes must name at least one axis; name all of them for global moments")
+        raise MXNetError("operator moments: axes must contain at least one axis; pass all axes for global moments")
     over: dict[str, Any] = {"axis": _axes("moments", axes, data.ndim), "keepdims": keepdims}
     return _at_least_1d(jnp.mean(data, **over)), _at_least_1d(jnp.var(data, **over))
 

@@ -70,7 +70,7 @@ def eye(*, N: int, M: int = 0, k: int = 0, ctx: str = "", dtype: DType = "float3
 def _length(start: float, stop: float, step: float, repeat: int) -> int:
     if step == 0 or repeat < 1 or (stop - start) * step <= 0:
         raise MXNetError(f"operator _arange: the range (start, stop, step) = ({start}, {stop}, {step}) with "
-                         f"repeat={repeat} is not valid")
+                         f"repeat={repeat} is invalid")
     return math.ceil((stop - start) / step) * repeat
 
 

@@ -28,7 +28,7 @@ def _check_positions(name: str, index: Array, size: int) -> None:
     positions = np.asarray(index)
     low, high = positions.min(), positions.max()
     if not (low > -1 and high < size):
-        raise MXNetError(f"operator {name}: positions from {np.trunc(low):.0f} to {np.trunc(high):.0f} are out of "
+        raise MXNetError(f"operator {name}: indices from {np.trunc(low):.0f} to {np.trunc(high):.0f} are out of "
                          f"range for an axis of size {size}")
 
 
@@ -98,7 +98,7 @@ def pick(data: Array, index: Array, *, axis: int | None = -1, keepdims: bool = F
     index: the shape of data without the axis (or with size 1 there), any dtype.
     """
     if axis is None:
-        raise MXNetError("operator pick: axis=None is not supported; an axis must be given")
+        raise MXNetError("operator pick: axis=None is not supported; specify an axis")
     axis = normalized(axis, data.ndim)
     rest = data.shape[:axis] + data.shape[axis + 1:]
     if tuple(n for n in index.shape if n != 1) != tuple(n for n in rest if n != 1):
@@ -116,8 +116,8 @@ def _without_axis(params: dict[str, Any], shape: tuple[int, ...]) -> tuple[int, 
 def batch_take(a: Array, indices: Array) -> Array:
     """a[i, indices[i]] for each row i; indices are clipped to the range.  a: (rows, columns); indices: (rows,)."""
     if a.ndim != 2 or indices.size != a.shape[0]:
-        raise MXNetError(f"operator batch_take: indices must hold one position for each row of a matrix; the shapes "
-                         f"are {a.shape} and {indices.shape}")
+        raise MXNetError("operator batch_take: indices must contain one index for each row of a matrix; got shapes "
+                         f"{a.shape} and {indices.shape}")
     return _one_of_each(a, indices, 1, "clip").reshape(indices.shape)
 
 
@@ -248,8 +248,8 @@ def where(condition: Array, x: Array, y: Array) -> Array:
     condition: the shape of x and y, or a vector for their first axis; any dtype.
     """
     if x.shape != y.shape or condition.shape not in (x.shape, x.shape[:1]):
-        raise MXNetError(f"operator where: x {x.shape} and y {y.shape} must have one shape, and the condition "
-                         f"{condition.shape} the same or one number for each row")
+        raise MXNetError(f"operator where: x {x.shape} and y {y.shape} must have the same shape, and the condition "
+                         f"{condition.shape} must have that shape or one number for each row")
     chosen = condition != 0
     return jnp.where(chosen if condition.ndim == x.ndim else chosen.reshape(-1, *(1,) * (x.ndim - 1)), x, y)
 
@@ -262,7 +262,7 @@ def ravel_multi_index(data: Array, *, shape: Shape | None = None) -> Array:
     shape: shape of the array; its first dimension may be -1.
     """
     if shape is None or data.ndim != 2 or len(shape) != data.shape[0]:
-        raise MXNetError(f"operator ravel_multi_index: shape={shape} must have as many dimensions as the "
+        raise MXNetError(f"operator ravel_multi_index: shape={shape} must have the same number of dimensions as the "
                          f"matrix data {data.shape} has rows")
     position = whole(data[0])
     for row, size in zip(data[1:], shape[1:], strict=True):
@@ -277,7 +277,7 @@ def unravel_index(data: Array, *, shape: Shape | None = None) -> Array:
     shape: shape of the array; its first dimension may be -1.
     """
     if not shape:
-        raise MXNetError("operator unravel_index: shape must be given")
+        raise MXNetError("operator unravel_index: shape is required")
     rest, rows = whole(data), []
     for size in shape[:0:-1]:
         rows.append(lax.rem(rest, jnp.asarray(size, rest.dtype)))
@@ -296,7 +296,7 @@ def _mask_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, axis: int) ->
 def boolean_mask(data: Array, index: Array, *, axis: int = 0) -> Array:
     """Selects the rows of data where the vector `index` is nonzero; their number depends on its values."""
     if axis != 0 or index.ndim != 1 or index.shape[0] != data.shape[0]:
-        raise MXNetError(f"operator boolean_mask: axis must be 0 and index have one number for each row; got "
+        raise MXNetError("operator boolean_mask: axis must be 0 and index must have one number for each row; got "
                          f"axis={axis} and shapes {data.shape}, {index.shape}")
     return data[np.flatnonzero(index)]
 
@@ -336,8 +336,8 @@ def histogram(data: Array, bins: Array | None = None, *, bin_cnt: int | None = N
     """
     if bins is None:
         if range is None or bin_cnt is None or len(range) != 2 or bin_cnt < 1 or range[0] >= range[1]:
-            raise MXNetError(f"operator histogram: without bins, bin_cnt={bin_cnt} must be positive and range={range} "
-                             "an interval")
+            raise MXNetError(f"operator histogram: without bins, bin_cnt={bin_cnt} must be positive, and range={range} "
+                             "must be an interval")
         bins = jnp.linspace(*range, bin_cnt + 1, dtype=jnp.float64).astype(data.dtype)
     values = data.ravel()
     inside = (values >= bins[0]) & (values <= bins[-1])

@@ -32,7 +32,7 @@ def reshaped(source: Dims, codes: Sequence[int], reverse: bool = False) -> tuple
         MXNetError: the codes do not fit the source.
     """
     def mistake(reason: str) -> MXNetError:
-        return MXNetError(f"operator Reshape: shape={tuple(codes)} does not fit an array of shape {tuple(source)}: "
+        return MXNetError(f"operator Reshape: shape={tuple(codes)} does not match an array of shape {tuple(source)}: "
                           f"{reason}")
     dims, todo = list(source), list(codes)
     if reverse:
@@ -69,11 +69,11 @@ def reshaped(source: Dims, codes: Sequence[int], reverse: bool = False) -> tuple
     if computed is not None:
         total, rest = _product(dims), _product(out)
         if total is not None and rest is not None and total % max(rest, 1):
-            raise mistake(f"{total} elements do not divide by {rest}")
+            raise mistake(f"{total} elements are not divisible by {rest}")
         out[computed] = None if total is None or rest is None else total // max(rest, 1)
     given, made = tuple(dims), tuple(out)
     if known(given) and known(made) and size_of(given) != size_of(made):
-        raise mistake(f"{size_of(given)} elements do not make {size_of(made)}")
+        raise mistake(f"{size_of(given)} elements cannot be reshaped to {size_of(made)} elements")
     return tuple(out[::-1] if reverse else out)
 
 
@@ -150,8 +150,8 @@ def flatten(data: Array) -> Array:
 def _range(side: str, begin: int | None, end: int | None, ndim: int) -> tuple[int, int]:
     first, last = (n + ndim if n < 0 else n for n in (begin or 0, ndim if end is None else end))
     if not 0 <= first < last <= ndim:
-        raise MXNetError(f"operator reshape_like: {side}_begin={begin}, {side}_end={end} is no range of axes of an "
-                         f"array of {ndim} dimensions")
+        raise MXNetError(f"operator reshape_like: {side}_begin={begin}, {side}_end={end} is not a valid range of axes "
+                         f"for an array of {ndim} dimensions")
     return first, last
 
 
@@ -163,7 +163,8 @@ def reshape_like(lhs: Array, rhs: Array, *, lhs_begin: int | None = None, lhs_en
     start, stop = _range("rhs", rhs_begin, rhs_end, rhs.ndim)
     shape = lhs.shape[:first] + rhs.shape[start:stop] + lhs.shape[last:]
     if size_of(shape) != lhs.size:
-        raise MXNetError(f"operator reshape_like: {lhs.size} elements of shape {lhs.shape} do not make {shape}")
+        raise MXNetError(f"operator reshape_like: {lhs.size} elements of shape {lhs.shape} cannot be reshaped to "
+                         f"{shape}")
     return lhs.reshape(shape)
 
 
@@ -200,7 +201,7 @@ def _order(axes: Sequence[int], ndim: int) -> list[int]:
         return list(range(ndim))[::-1]
     order = [normalized(a, ndim) for a in axes]
     if sorted(order) != list(range(ndim)):
-        raise MXNetError(f"operator transpose: axes={tuple(axes)} is no order of {ndim} axes")
+        raise MXNetError(f"operator transpose: axes={tuple(axes)} is not a permutation of {ndim} axes")
     return order
 
 
@@ -246,7 +247,7 @@ def _squeezed(p: dict[str, Any], x: tuple) -> tuple:
     """The shape without the axes of size 1; raises MXNetError if the parameter names others."""
     axes = [i for i, n in enumerate(x) if n == 1] if p["axis"] is None else [normalized(a, len(x)) for a in p["axis"]]
     if len(set(axes)) < len(axes) or any(x[a] != 1 for a in axes):
-        raise MXNetError(f"operator squeeze: axis={p['axis']} must name different axes of size 1 of shape {x}")
+        raise MXNetError(f"operator squeeze: axis={p['axis']} must contain different axes of size 1 of shape {x}")
     return tuple(n for i, n in enumerate(x) if i not in axes) or (1,)
 
 
@@ -320,7 +321,7 @@ def pad(data: Array, *, mode: Literal["constant", "edge", "reflect"], pad_width:
     """
     if data.ndim not in (4, 5) or len(pad_width) != 2 * data.ndim or any(pad_width[:4]):
         raise MXNetError(f"operator Pad: pad_width={pad_width} must be two numbers for each axis, zero for the first "
-                         f"two axes, of an array of 4 or 5 dimensions; the array has shape {data.shape}")
+                         f"two axes, of an array of 4 or 5 dimensions; got shape {data.shape}")
     if mode == "reflect" and any(max(pad_width[2 * i:2 * i + 2]) >= data.shape[i] for i in range(2, data.ndim)):
         raise MXNetError(f"operator Pad: pad_width={pad_width} must be smaller than the axes of {data.shape}")
     options = {"constant_values": jnp.asarray(constant_value).astype(data.dtype)} if mode == "constant" else {}
@@ -335,7 +336,7 @@ def diag(data: Array, *, k: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
         return jnp.diag(data, k)
     first, second = normalized(axis1, data.ndim), normalized(axis2, data.ndim)
     if first == second or not -data.shape[first] <= k <= data.shape[second]:
-        raise MXNetError(f"operator diag: there is no diagonal k={k} of axes {axis1} and {axis2} of {data.shape}")
+        raise MXNetError(f"operator diag: there is no diagonal k={k} for axes {axis1} and {axis2} of {data.shape}")
     return jnp.diagonal(data, k, first, second)
 
 
@@ -370,8 +371,8 @@ def _patches(data: Array, kernel: Shape, stride: Shape, dilate: Shape, padding: 
     n = len(kernel)
     stride, dilate, padding = stride or (1,) * n, dilate or (1,) * n, padding or (0,) * n
     if data.ndim != n + 2 or not len(stride) == len(dilate) == len(padding) == n:
-        raise MXNetError(f"operator im2col: kernel={kernel}, stride={stride}, dilate={dilate} and pad={padding} need "
-                         f"one number for each spatial axis of (batch, channel, *spatial); the shape is {data.shape}")
+        raise MXNetError(f"operator im2col: kernel={kernel}, stride={stride}, dilate={dilate} and pad={padding} must "
+                         f"have one number for each spatial axis of (batch, channel, *spatial); got shape {data.shape}")
     data = jnp.pad(data, [(0, 0), (0, 0), *((p, p) for p in padding)])
     for i, (size, step, spread) in enumerate(zip(kernel, stride, dilate, strict=True)):
         axis = 2 + 2 * i  # every spatial axis becomes two: place in the window, window

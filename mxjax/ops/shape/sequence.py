@@ -31,12 +31,12 @@ def _fits(p: dict[str, Any], x: tuple, *_: Any) -> bool:
 def _lengths(name: str, data: Array, lengths: Array | None, used: bool, axis: int) -> Array | None:
     """Lengths as integers, None for full ones; raises MXNetError if the arguments do not fit together."""
     if axis not in (0, 1) or data.ndim < 2:
-        raise MXNetError(f"operator {name}: axis={axis} must be 0 or 1, of data with at least two dimensions; the "
-                         f"shape is {data.shape}")
+        raise MXNetError(f"operator {name}: axis={axis} must be 0 or 1, and data must have at least two dimensions; "
+                         f"got shape {data.shape}")
     if not used:
         return None
     if lengths is None or lengths.shape != (data.shape[1 - axis],):
-        raise MXNetError(f"operator {name}: sequence_length must have one number for each of the "
+        raise MXNetError(f"operator {name}: sequence_length must contain one number for each of the "
                          f"{data.shape[1 - axis]} sequences, got {None if lengths is None else lengths.shape}")
     return whole(lengths)
 

@@ -21,8 +21,8 @@ def _slices(name: str, ndim: int, begin: Shape, end: Shape, step: Shape | None =
     """One slice for each of the first axes; raises MXNetError if the parameters do not fit together."""
     steps = step or (None,) * len(begin)
     if not len(begin) == len(end) == len(steps) <= ndim or 0 in steps:
-        raise MXNetError(f"operator {name}: begin={begin}, end={end} and step={step} must have equal lengths, at most "
-                         f"the array's {ndim} dimensions, and no step of zero")
+        raise MXNetError(f"operator {name}: begin={begin}, end={end} and step={step} must have the same length, at "
+                         f"most {ndim}, and step must not contain 0")
     return tuple(map(slice, begin, end, steps))
 
 
@@ -73,7 +73,8 @@ def slice_assign_scalar(data: Array, *, scalar: Scalar = 0.0, begin: Shape, end:
 def _interval(begin: int, end: int | None, size: int) -> tuple[int, int]:
     first, last = (n + size if n < 0 else n for n in (begin, size if end is None else end))
     if not 0 <= first < last <= size:
-        raise MXNetError(f"operator slice_axis: begin={begin}, end={end} is no part of an axis of size {size}")
+        raise MXNetError(f"operator slice_axis: begin={begin}, end={end} is not a valid range for an axis of size "
+                         f"{size}")
     return first, last
 
 
@@ -116,8 +117,8 @@ def _holds(p: dict[str, Any], x: tuple, like: tuple) -> bool:
 def slice_like(data: Array, shape_like: Array, *, axes: Shape = ()) -> Array:
     """The leading part of the data that has the size of `shape_like` along `axes`, by default along all."""
     if not axes and data.ndim != shape_like.ndim:
-        raise MXNetError(f"operator slice_like: without axes, both arrays must have as many dimensions; the shapes are "
-                         f"{data.shape} and {shape_like.shape}")
+        raise MXNetError("operator slice_like: without axes, both arrays must have the same number of dimensions; got "
+                         f"shapes {data.shape} and {shape_like.shape}")
     parts = [slice(None)] * data.ndim
     for a in axes or range(data.ndim):
         a = normalized(a, data.ndim)
@@ -198,11 +199,12 @@ def split_v2(data: Array, *, indices: Shape, axis: int = 1, squeeze_axis: bool =
     else:
         limits = [*(indices if size else (0,) * len(indices)), size]
         if sorted(limits) != limits:
-            raise MXNetError(f"operator _split_v2: indices={indices} must rise and stay within an axis of size {size}")
+            raise MXNetError(f"operator _split_v2: indices={indices} must increase and stay within an axis of size "
+                             f"{size}")
         head = (slice(None),) * axis
         pieces = [data[(*head, slice(a, b))] for a, b in zip(limits[:-1], limits[1:], strict=True)]
     if squeeze_axis and any(p.shape[axis] != 1 for p in pieces):
-        raise MXNetError(f"operator _split_v2: squeeze_axis needs pieces of size 1, they have sizes "
+        raise MXNetError("operator _split_v2: squeeze_axis requires pieces of size 1, got sizes "
                          f"{[p.shape[axis] for p in pieces]}")
     return tuple(p.squeeze(axis) if squeeze_axis else p for p in pieces)
 
@@ -229,7 +231,7 @@ def _joined_shapes(equal_unknowns: int) -> Callable[..., None]:
         elif (whole := result[axis]) is not None and len(missing) <= equal_unknowns:
             share = (whole - total) // len(missing)
             if share < 0:
-                raise MXNetError(f"the inputs have {total} elements along axis {axis}, the output {whole}")
+                raise MXNetError(f"the inputs have {total} elements along axis {axis}, but the output has {whole}")
             for i in missing:
                 ins[i] = (*ins[i][:axis], share, *ins[i][axis + 1:])
     mark(rule, exact=True)

@@ -145,7 +145,7 @@ def _multi(name: str, rule: Rule, each: dict[str, str], *, mixed: bool = False, 
         values = {one: options.pop(many) for one, many in each.items()}
         for one, many in each.items():
             if len(values[one]) != number:
-                raise MXNetError(f"operator {name}: {len(values[one])} {many} for {number} weights")
+                raise MXNetError(f"operator {name}: got {len(values[one])} {many} for {number} weights")
         weights, states = [], []
         for i in range(number):
             new, *after = _apply(rule, mixed, arrays[i * width:(i + 1) * width], **options,

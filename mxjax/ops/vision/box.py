@@ -24,7 +24,7 @@ def _need(operator: str, what: str, array: Array, ndim: int, exact: bool = False
     need_float(operator, array)
     if array.ndim < ndim or exact and array.ndim != ndim or array.shape[-1] != 4:
         raise MXNetError(f"operator {operator}: {what} must have {ndim}{'' if exact else ' or more'} dimensions, the "
-                         f"last one of length 4, its shape is {array.shape}")
+                         f"last one of size 4, got shape {array.shape}")
 
 
 @register("_contrib_box_nms", aliases=("_contrib_box_non_maximum_suppression",), num_outputs=2, num_visible=1)
@@ -76,8 +76,8 @@ def box_nms(data: Array, *, overlap_thresh: float = 0.5, valid_thresh: float = 0
 def _check_columns(data: Array, coord_start: int, score_index: int, id_index: int) -> None:
     need_float("box_nms", data)
     if data.ndim < 2 or data.shape[-1] < 5 + (id_index >= 0):
-        raise MXNetError(f"operator box_nms: data must have 2 or more dimensions, the last one of at least "
-                         f"{5 + (id_index >= 0)} numbers, its shape is {data.shape}")
+        raise MXNetError("operator box_nms: data must have 2 or more dimensions, the last one of size "
+                         f"{5 + (id_index >= 0)} or more, got shape {data.shape}")
     width, taken = data.shape[-1], range(coord_start, coord_start + 4)
     if coord_start < 0 or taken[-1] >= width:
         raise MXNetError(f"operator box_nms: the coordinates {list(taken)} are out of range for boxes of {width}")
@@ -86,7 +86,7 @@ def _check_columns(data: Array, coord_start: int, score_index: int, id_index: in
             raise MXNetError(f"operator box_nms: {name} {index} is out of range for boxes of {width} numbers with "
                              f"coordinates {list(taken)}")
     if id_index == score_index:
-        raise MXNetError(f"operator box_nms: id_index and score_index are both {id_index}")
+        raise MXNetError(f"operator box_nms: id_index and score_index must differ, both are {id_index}")
 
 
 @register("_contrib_box_iou")

@@ -32,11 +32,11 @@ def _convolve(operator: str, data: Array, offset: Array, mask: Array | None, wei
             for n, a, d, k, s in zip((height, width), pad, dilate, kernel, stride, strict=True)]
     taps = kernel[0] * kernel[1]
     if channels % groups or channels % parts or p["num_filter"] % groups:
-        raise MXNetError(f"operator {operator}: {channels} channels and {p['num_filter']} filters do not divide into "
-                         f"{groups} groups, or the channels into {parts} deformable groups")
+        raise MXNetError(f"operator {operator}: {channels} channels and {p['num_filter']} filters must be divisible by "
+                         f"{groups} groups, and the channels by {parts} deformable groups")
     for name, array, count in (("offset", offset, 2 * parts * taps), ("mask", mask, parts * taps)):
         if array is not None and array.shape != (batch, count, *size):
-            raise MXNetError(f"operator {operator}: {name} must have the shape {(batch, count, *size)}, it has "
+            raise MXNetError(f"operator {operator}: {name} must have the shape {(batch, count, *size)}, got shape "
                              f"{array.shape}")
     moved = offset.reshape(batch, parts, *kernel, 2, *size)
 

@@ -33,8 +33,8 @@ def _aliases(name: str) -> tuple[str, ...]:
 def _images(operator: str, data: Array, *, batch: bool = True) -> None:
     """Raises MXNetError unless data is one image, or a batch where that is allowed."""
     if data.ndim != 3 and not (batch and data.ndim == 4):
-        raise MXNetError(f"operator {operator}: data must be an image of 3 dimensions{' or a batch of 4' * batch}, its "
-                         f"shape is {data.shape}")
+        raise MXNetError(f"operator {operator}: data must be an image of 3 dimensions{' or a batch of 4' * batch}, got "
+                         f"shape {data.shape}")
 
 
 # -------------------------------------------------------------------- tensors and parts
@@ -53,7 +53,7 @@ def normalize(data: Array, *, mean: Floats = (0.0, 0.0, 0.0, 0.0), std: Floats =
     need_float("normalize", data)
     channels = data.shape[-3]
     if channels not in (1, 3):
-        raise MXNetError(f"operator normalize: tensors must have 1 or 3 channels, data has the shape {data.shape}")
+        raise MXNetError(f"operator normalize: tensors must have 1 or 3 channels, got shape {data.shape}")
     for name, values in (("mean", mean), ("std", std)):
         if len(values) not in (1, channels):
             raise MXNetError(f"operator normalize: {name} must be 1 or {channels} numbers, got {values}")
@@ -67,7 +67,7 @@ def crop(data: Array, *, x: int, y: int, width: int, height: int) -> Array:
     _images("crop", data)
     rows, columns = data.shape[-3:-1]
     if min(x, y) < 0 or min(width, height) < 1 or x + width > columns or y + height > rows:
-        raise MXNetError(f"operator crop: {width} x {height} pixels at column {x}, row {y} are not inside of images of "
+        raise MXNetError(f"operator crop: {width} x {height} pixels at column {x}, row {y} are not inside images of "
                          f"{columns} x {rows}")
     return data[..., y:y + height, x:x + width, :]
 
@@ -80,7 +80,7 @@ def _augmenter(name: str) -> Callable[[Callable], Callable]:
         def checked(data: Array, **params: Any) -> Array:
             _images(name, data, batch=False)
             if data.shape[2] not in (1, 3):
-                raise MXNetError(f"operator {name}: images must have 1 or 3 channels, data has the shape {data.shape}")
+                raise MXNetError(f"operator {name}: images must have 1 or 3 channels, got shape {data.shape}")
             changed = function(lax.stop_gradient(data), **params)
             return unseen(changed, data) if is_float(data.dtype) else changed
         register(f"_image_{name}", aliases=_aliases(name), FDraw=_image_draws.draw(name))(checked)

@@ -28,12 +28,12 @@ def multibox_prior(data: Array, *, sizes: Floats = (1.0,), ratios: Floats = (1.0
     At each position: the first ratio with all sizes, then the first size with the other ratios.
     """
     if data.ndim < 4:
-        raise MXNetError(f"operator MultiBoxPrior: data must have the shape (N, C, H, W), it has {data.shape}")
+        raise MXNetError(f"operator MultiBoxPrior: data must have the shape (N, C, H, W), got shape {data.shape}")
     if not sizes or not ratios or len(steps) != 2 or len(offsets) != 2 or not all(0 <= o <= 1 for o in offsets):
-        raise MXNetError("operator MultiBoxPrior: sizes and ratios must not be empty, steps and offsets be two "
-                         f"numbers, offsets in [0, 1]; got {sizes}, {ratios}, {steps}, {offsets}")
+        raise MXNetError("operator MultiBoxPrior: sizes and ratios must not be empty, steps and offsets must be two "
+                         f"numbers, and offsets must be in [0, 1]; got {sizes}, {ratios}, {steps}, {offsets}")
     if steps[0] * steps[1] < 0:
-        raise MXNetError(f"operator MultiBoxPrior: steps must be both given (y, x), got {steps}")
+        raise MXNetError(f"operator MultiBoxPrior: steps must both be set (y, x), got {steps}")
     height, width = data.shape[2:4]
     single = np.float32
     step_y, step_x = map(single, steps if steps[0] > 0 else (1 / height, 1 / width))
@@ -77,10 +77,10 @@ def multibox_target(anchor: Array, label: Array, cls_pred: Array, *, overlap_thr
     for name, array in (("anchor", anchor), ("label", label), ("cls_pred", cls_pred)):
         need_float("MultiBoxTarget", array)
         if array.ndim != 3:
-            raise MXNetError(f"operator MultiBoxTarget: {name} must have 3 dimensions, its shape is {array.shape}")
+            raise MXNetError(f"operator MultiBoxTarget: {name} must have 3 dimensions, got shape {array.shape}")
     if anchor.shape[0] != 1 or anchor.shape[2] != 4 or label.shape[2] < 5 or cls_pred.shape[2] != anchor.shape[1]:
         raise MXNetError("operator MultiBoxTarget: the shapes must be (1, anchors, 4), (batch, labels, at least 5) and "
-                         f"(batch, classes, anchors), they are {anchor.shape}, {label.shape}, {cls_pred.shape}")
+                         f"(batch, classes, anchors), got {anchor.shape}, {label.shape}, {cls_pred.shape}")
     anchors, label, cls_pred = lax.stop_gradient((anchor[0], label, cls_pred))
     total, labels, (count, dtype) = len(anchors), label.shape[1], (len(anchors), anchor.dtype)
 
@@ -158,11 +158,11 @@ def multibox_detection(cls_prob: Array, loc_pred: Array, anchor: Array, *, clip:
     for name, array, ndim in (("cls_prob", cls_prob, 3), ("loc_pred", loc_pred, 2), ("anchor", anchor, 3)):
         need_float("MultiBoxDetection", array)
         if array.ndim != ndim:
-            raise MXNetError(f"operator MultiBoxDetection: {name} must have {ndim} dimensions, not {array.ndim}")
+            raise MXNetError(f"operator MultiBoxDetection: {name} must have {ndim} dimensions, got {array.ndim}")
     count = cls_prob.shape[2]
     if loc_pred.shape[1] != count * 4 or anchor.shape[1:] != (count, 4):
         raise MXNetError("operator MultiBoxDetection: the shapes must be (batch, classes, anchors), (batch, anchors * "
-                         f"4) and (1, anchors, 4), they are {cls_prob.shape}, {loc_pred.shape}, {anchor.shape}")
+                         f"4) and (1, anchors, 4), got {cls_prob.shape}, {loc_pred.shape}, {anchor.shape}")
     cls_prob, loc_pred, anchor = lax.stop_gradient((cls_prob, loc_pred, anchor))
     prior, places = center_size(anchor[0]), jnp.arange(count)
 

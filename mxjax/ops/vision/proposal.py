@@ -36,7 +36,7 @@ def _propose(operator: str, cls_prob: Array, bbox_pred: Array, im_info: Array, p
     count = len(scales) * len(ratios)
     if channels != 2 * count or bbox_pred.shape != (images, 4 * count, height, width):
         raise MXNetError(f"operator {operator}: for {count} anchors cls_prob must have {2 * count} channels and "
-                         f"bbox_pred {4 * count}, their shapes are {cls_prob.shape} and {bbox_pred.shape}")
+                         f"bbox_pred must have {4 * count}, got shapes {cls_prob.shape} and {bbox_pred.shape}")
     refuse_result((8, height, width, count), np.float32)
     y, x = np.meshgrid(np.arange(height), np.arange(width), indexing="ij")
     shift = np.stack([x, y, x, y], -1)[:, :, None].astype(np.float32) * stride
@@ -109,7 +109,7 @@ def proposal(cls_prob: Array, bbox_pred: Array, im_info: Array, *, rpn_pre_nms_t
     Gradients are zero.
     """
     if cls_prob.shape[0] != 1:
-        raise MXNetError(f"operator Proposal takes one image, got {cls_prob.shape[0]}; see MultiProposal")
+        raise MXNetError(f"operator Proposal takes one image, got {cls_prob.shape[0]}; use MultiProposal for several")
     return _propose("Proposal", cls_prob, bbox_pred, im_info, rpn_pre_nms_top_n, rpn_post_nms_top_n, threshold,
                     rpn_min_size, scales, ratios, feature_stride, iou_loss)
 

@@ -27,7 +27,7 @@ def _resampled(operator: str, data: Array, rows: np.ndarray, columns: np.ndarray
 
 def _four(operator: str, data: Array) -> tuple[int, int]:
     if data.ndim != 4:
-        raise MXNetError(f"operator {operator}: data must have the shape (batch, channel, height, width), it has "
+        raise MXNetError(f"operator {operator}: data must have the shape (batch, channel, height, width), got shape "
                          f"{data.shape}")
     return data.shape[2], data.shape[3]
 
@@ -61,7 +61,7 @@ def _resized(mode: str, old: Sequence[Any], size: Sequence[int], scales: Sequenc
     if mode == "size" and scales[0] is None:
         return size
     if None in scales:
-        raise MXNetError(f"operator BilinearResize2D: mode {mode!r} needs both scales, got {scales}")
+        raise MXNetError(f"operator BilinearResize2D: mode {mode!r} requires both scales, got {scales}")
     return [computed(lambda n, s: int(np.float32(s) * (n - n % 2)) + n % 2 if mode == "odd_scale" else
                      int(np.float32(s) * n), n, s) for n, s in zip(old, scales, strict=True)]
 

@@ -95,7 +95,8 @@ def _aligned(data: Array, rois: Array, pooled_size: tuple[int, ...], spatial_sca
              position_sensitive: bool, aligned: bool) -> _Samples:
     pooled = (*pooled_size, *pooled_size)[:2]
     if position_sensitive and data.shape[1] % (pooled[0] * pooled[1]):
-        raise MXNetError(f"operator ROIAlign: {data.shape[1]} channels cannot be divided among {pooled} bins")
+        raise MXNetError(f"operator ROIAlign: {data.shape[1]} channels must be divisible by the number of bins, "
+                         f"{pooled}")
     corner = rois[:, 1:].astype(accumulation(rois.dtype)) * spatial_scale - (0.5 if aligned else 0)
     start_x, start_y, end_x, end_y = corner.T
     tall, wide = end_y - start_y, end_x - start_x
@@ -194,8 +195,7 @@ def psroi_pooling(data: Array, rois: Array, *, spatial_scale: Fraction, output_d
     _check("PSROIPooling", data, rois, 5)
     group = group_size or pooled_size
     if data.shape[1] != output_dim * group * group:
-        raise MXNetError(f"operator PSROIPooling: data must have {output_dim} * {group}² channels, not "
-                         f"{data.shape[1]}")
+        raise MXNetError(f"operator PSROIPooling: data must have {output_dim} * {group}² channels, got {data.shape[1]}")
     batch, _, height, width = data.shape
     rois = lax.stop_gradient(rois.astype(accumulation(rois.dtype)))
     y, x, tall, wide = _region(rois, spatial_scale, pooled_size, 0)
@@ -244,11 +244,11 @@ def deformable_psroi_pooling(data: Array, rois: Array, trans: Array | None = Non
     """
     _check("DeformablePSROIPooling", data, rois, 5)
     if data.shape[1] != output_dim * group_size * group_size:
-        raise MXNetError(f"operator DeformablePSROIPooling: data must have {output_dim} * {group_size}² channels, not "
+        raise MXNetError(f"operator DeformablePSROIPooling: data must have {output_dim} * {group_size}² channels, got "
                          f"{data.shape[1]}")
     batch, _, height, width = data.shape
     if trans is None and not no_trans:
-        raise MXNetError("operator DeformablePSROIPooling: without no_trans it takes a third input, trans")
+        raise MXNetError("operator DeformablePSROIPooling: without no_trans, the third input trans is required")
     moves = None if no_trans else trans
     number, classes = len(rois), 1 if moves is None else moves.shape[1] // 2
     rois = lax.stop_gradient(rois)

@@ -66,8 +66,8 @@ def up_sampling(data: Array, *others: Array, scale: Count,
     enlarged = []
     for array in (data, *others):
         if height % array.shape[2] or width % array.shape[3]:
-            raise MXNetError(f"UpSampling: an input of shape {array.shape} does not divide the output of "
-                             f"{height} x {width}")
+            raise MXNetError(f"UpSampling: an input of shape {array.shape} must divide the output of {height} x "
+                             f"{width}")
         array = jnp.repeat(array, height // array.shape[2], axis=2)
         enlarged.append(jnp.repeat(array, width // array.shape[3], axis=3))
     return sum(enlarged[1:], enlarged[0]) if multi_input_mode == "sum" else jnp.concatenate(enlarged, axis=1)
@@ -86,7 +86,7 @@ def crop(*data: Array, num_args: Annotated[int, Range(1, 3)] = 1, offset: Shape 
     room = [whole - part for whole, part in zip(image.shape[2:], size, strict=True)]
     start = [r // 2 for r in room] if center_crop else offset
     if min(size) < 1 or not all(0 <= s <= r for s, r in zip(start, room, strict=True)):
-        raise MXNetError(f"Crop: a part of {tuple(size)} at {tuple(start)} is not inside of {image.shape[2:]}")
+        raise MXNetError(f"Crop: the crop of {tuple(size)} at {tuple(start)} is not inside {image.shape[2:]}")
     return image[:, :, start[0]:start[0] + size[0], start[1]:start[1] + size[1]]
 
 
@@ -140,7 +140,7 @@ def grid_generator(data: Array, *, transform_type: Literal["affine", "warp"], ta
     """
     if transform_type == "affine":
         if min(target_shape) < 1:
-            raise MXNetError(f"GridGenerator: affine needs a target_shape, got {target_shape}")
+            raise MXNetError(f"GridGenerator: affine requires a target_shape, got {target_shape}")
         if data.shape[1:] != (6,):
             raise MXNetError(f"GridGenerator: affine takes data (batch, 6), got shape {data.shape}")
         return _affine_grid(data, target_shape)
@@ -232,15 +232,15 @@ def correlation(data1: Array, data2: Array, *, kernel_size: Count = 1, max_displ
     if kernel_size % 2 == 0:
         raise MXNetError(f"Correlation: kernel_size must be odd, got {kernel_size}")
     if data1.ndim != 4 or data1.shape != data2.shape:
-        raise MXNetError(f"Correlation takes two arrays (batch, channel, height, width) of one shape, got "
+        raise MXNetError("Correlation takes two arrays (batch, channel, height, width) of the same shape, got "
                          f"{data1.shape} and {data2.shape}")
     around = [(0, 0), (0, 0), (pad_size, pad_size), (pad_size, pad_size)]
     first, second = jnp.pad(data1, around), jnp.pad(data2, around)
     border = max_displacement + kernel_size // 2
     counts = [-(-(n - 2 * border) // stride1) for n in first.shape[2:]]
     if min(counts) < 1:
-        raise MXNetError(f"Correlation: displacement and kernel need more than {2 * border} pixels, the padded images "
-                         f"have {first.shape[2:]}")
+        raise MXNetError(f"Correlation: displacement and kernel require more than {2 * border} pixels, but the padded "
+                         f"images have {first.shape[2:]}")
     size = (*data1.shape[:2], *((n - 1) * stride1 + kernel_size for n in counts))
     centre = lax.slice(first, (0, 0, max_displacement, max_displacement),
                        (*size[:2], max_displacement + size[2], max_displacement + size[3]))

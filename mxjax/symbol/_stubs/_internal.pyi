@@ -1560,7 +1560,7 @@ def _npi_bernoulli(
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., is_logit: bool = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Draws ones with probability `prob` or, with `is_logit`, sigmoid(`logit`), else zeros; it may be an array."""
+    """Draws ones with probability `prob` or, with `is_logit`, sigmoid(`logit`), else zeros; both may be arrays."""
 
 def _npi_bincount(
     data: Symbol | None = ..., weights: Symbol | None = ..., minlength: int = ..., has_weights: bool = ...,
@@ -1678,7 +1678,7 @@ def _npi_choice(
     size: int | Sequence[int] | None = ..., ctx: str | None = ..., replace: bool = ..., weighted: bool = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Draws indices (int64) from range(a) or of a vector; the last input may contain their probabilities."""
+    """Draws indices (int64) from range(a) or those of a vector; the last input may contain their probabilities."""
 
 def _npi_cholesky(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1842,8 +1842,8 @@ def _npi_exponential(
     input1: Symbol | None = ..., scale: float | None = ..., size: int | Sequence[int] | None = ..., ctx: str = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, exponential with mean scale. Parameters that are None are inputs; size: shape of the draws
-    (None: the parameters' shape)."""
+    """Draws samples from an exponential distribution with mean scale. Parameters that are None are inputs. size is
+    the shape of the result; default: the shape of the parameters."""
 
 def _npi_eye(
     N: int = ..., M: int | None = ..., k: int = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
@@ -1934,8 +1934,8 @@ def _npi_gamma(
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, gamma with a shape and a scale. Parameters that are None are inputs; size: shape of the
-    draws (None: the parameters' shape)."""
+    """Draws samples from a gamma distribution. Parameters that are None are inputs. size is the shape of the
+    result; default: the shape of the parameters."""
 
 def _npi_gcd(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -1978,8 +1978,8 @@ def _npi_gumbel(
     size: int | Sequence[int] | None = ..., ctx: str = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Random numbers, Gumbel's. Parameters that are None are inputs; size: shape of the draws (None: the
-    parameters' shape)."""
+    """Draws samples from a Gumbel distribution. Parameters that are None are inputs. size is the shape of the
+    result; default: the shape of the parameters."""
 
 def _npi_hamming(
     M: int | None = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -2089,8 +2089,8 @@ def _npi_laplace(
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, Laplace's. Parameters that are None are inputs; size: shape of the draws (None: the
-    parameters' shape)."""
+    """Draws samples from a Laplace distribution. Parameters that are None are inputs. size is the shape of the
+    result; default: the shape of the parameters."""
 
 def _npi_lcm(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -2218,8 +2218,8 @@ def _npi_logistic(
     size: int | Sequence[int] | None = ..., ctx: str = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Random numbers, logistic. Parameters that are None are inputs; size: shape of the draws (None: the
-    parameters' shape)."""
+    """Draws samples from a logistic distribution. Parameters that are None are inputs. size is the shape of the
+    result; default: the shape of the parameters."""
 
 def _npi_logspace(
     start: float = ..., stop: float = ..., num: int = ..., endpoint: bool = ..., base: float = ..., ctx: str = ...,
@@ -2294,8 +2294,7 @@ def _npi_multinomial(
     a: Symbol | None = ..., n: int = ..., pvals: Sequence[float] | None = ..., size: int | Sequence[int] | None = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Draws the numbers of occurrences of each outcome in `n` experiments (int64), `size` times; `pvals` may be an
-    input."""
+    """Draws counts (int64) of each outcome in `n` experiments, in the shape `size`; `pvals` may be an input."""
 
 def _npi_multiply(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -2342,15 +2341,16 @@ def _npi_normal(
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, normal. Parameters that are None are inputs; size: shape of the draws (None: the parameters'
-    shape)."""
+    """Draws samples from a normal distribution. Parameters that are None are inputs. size is the shape of the
+    result; default: the shape of the parameters."""
 
 def _npi_normal_n(
     input1: Symbol | None = ..., input2: Symbol | None = ..., loc: float | None = ..., scale: float | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, normal. Parameters that are None are inputs; size leads the parameters' shape."""
+    """Draws samples from a normal distribution. Parameters that are None are inputs. The result has the shape size
+    + the shape of the parameters."""
 
 def _npi_not_equal(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -2381,8 +2381,8 @@ def _npi_pareto(
     input1: Symbol | None = ..., a: float | None = ..., size: int | Sequence[int] | None = ..., ctx: str = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, Pareto's (Lomax) with shape a. Parameters that are None are inputs; size: shape of the draws
-    (None: the parameters' shape)."""
+    """Draws samples from a Pareto II (Lomax) distribution with shape a. Parameters that are None are inputs. size
+    is the shape of the result; default: the shape of the parameters."""
 
 def _npi_percentile(
     a: Symbol | None = ..., q: Symbol | None = ..., axis: int | Sequence[int] | None = ...,
@@ -2425,8 +2425,8 @@ def _npi_powerd(
     input1: Symbol | None = ..., a: float | None = ..., size: int | Sequence[int] | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, of powers on [0, 1] with exponent a - 1. Parameters that are None are inputs; size: shape of
-    the draws (None: the parameters' shape)."""
+    """Draws samples from a power distribution on [0, 1] with exponent a - 1. Parameters that are None are inputs.
+    size is the shape of the result; default: the shape of the parameters."""
 
 def _npi_qr(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -2454,8 +2454,8 @@ def _npi_rayleigh(
     input1: Symbol | None = ..., scale: float | None = ..., size: int | Sequence[int] | None = ..., ctx: str = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, Rayleigh's. Parameters that are None are inputs; size: shape of the draws (None: the
-    parameters' shape)."""
+    """Draws samples from a Rayleigh distribution. Parameters that are None are inputs. size is the shape of the
+    result; default: the shape of the parameters."""
 
 def _npi_rbitwise_left_shift_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
@@ -2762,16 +2762,16 @@ def _npi_uniform(
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, uniform on [low, high). Parameters that are None are inputs; size: shape of the draws (None:
-    the parameters' shape)."""
+    """Draws samples from a uniform distribution on [low, high). Parameters that are None are inputs. size is the
+    shape of the result; default: the shape of the parameters."""
 
 def _npi_uniform_n(
     input1: Symbol | None = ..., input2: Symbol | None = ..., low: float | None = ..., high: float | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, uniform on [low, high). Parameters that are None are inputs; size leads the parameters'
-    shape."""
+    """Draws samples from a uniform distribution on [low, high). Parameters that are None are inputs. The result
+    has the shape size + the shape of the parameters."""
 
 def _npi_unique(
     data: Symbol | None = ..., return_index: bool = ..., return_inverse: bool = ..., return_counts: bool = ...,
@@ -2806,8 +2806,8 @@ def _npi_weibull(
     input1: Symbol | None = ..., a: float | None = ..., size: int | Sequence[int] | None = ..., ctx: str = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, Weibull's with shape a. Parameters that are None are inputs; size: shape of the draws (None:
-    the parameters' shape)."""
+    """Draws samples from a Weibull distribution with shape a. Parameters that are None are inputs. size is the
+    shape of the result; default: the shape of the parameters."""
 
 def _npi_where(
     condition: Symbol | None = ..., x: Symbol | None = ..., y: Symbol | None = ..., name: str | None = ...,
@@ -3101,7 +3101,7 @@ def _npx_scalar_poisson(
     lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, Poisson with rate lam, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a Poisson distribution with rate lam."""
 
 def _npx_sequence_last(
     data: Symbol | None = ..., sequence_length: Symbol | None = ..., use_sequence_length: bool = ..., axis: int = ...,
@@ -3170,7 +3170,7 @@ def _npx_tensor_poisson(
     lam: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """For each element of the parameters, random numbers of this shape, Poisson with rate lam."""
+    """Draws samples of this shape from a Poisson distribution with rate lam, for each element of the parameters."""
 
 def _npx_topk(
     data: Symbol | None = ..., axis: int | None = ..., k: int = ...,
@@ -3203,75 +3203,81 @@ def _random_binomial(
     n: float = ..., p: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, binomial: successes in n trials, each with probability p, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a binomial distribution: successes in n trials, each with
+    probability p."""
 
 def _random_binomial_like(
     data: Symbol | None = ..., n: float = ..., p: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, binomial: successes in n trials, each with probability p, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a binomial distribution: successes in n trials, each
+    with probability p."""
 
 def _random_exponential(
     lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, exponential with rate lam, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from an exponential distribution with rate lam."""
 
 def _random_exponential_like(
     data: Symbol | None = ..., lam: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Random numbers, exponential with rate lam, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from an exponential distribution with rate lam."""
 
 def _random_gamma(
     alpha: float = ..., beta: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, gamma with shape alpha and scale beta, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a gamma distribution with shape alpha and scale beta."""
 
 def _random_gamma_like(
     data: Symbol | None = ..., alpha: float = ..., beta: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, gamma with shape alpha and scale beta, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a gamma distribution with shape alpha and scale beta."""
 
 def _random_generalized_negative_binomial(
     mu: float = ..., alpha: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, negative binomial with mean mu and dispersion alpha, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a negative binomial distribution with mean mu and dispersion
+    alpha."""
 
 def _random_generalized_negative_binomial_like(
     data: Symbol | None = ..., mu: float = ..., alpha: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, negative binomial with mean mu and dispersion alpha, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a negative binomial distribution with mean mu and
+    dispersion alpha."""
 
 def _random_negative_binomial(
     k: float = ..., p: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, negative binomial: successes before k failures, each with probability p, of the given shape
-    and dtype."""
+    """Draws samples of the given shape and dtype from a negative binomial distribution: successes before k
+    failures, each with probability p."""
 
 def _random_negative_binomial_like(
     data: Symbol | None = ..., k: float = ..., p: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, negative binomial: successes before k failures, each with probability p, with the shape and
-    dtype of data."""
+    """Draws samples with the shape and dtype of data from a negative binomial distribution: successes before k
+    failures, each with probability p."""
 
 def _random_normal(
     loc: float = ..., scale: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, normal with mean loc and standard deviation scale, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a normal distribution with mean loc and standard deviation
+    scale."""
 
 def _random_normal_like(
     data: Symbol | None = ..., loc: float = ..., scale: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, normal with mean loc and standard deviation scale, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a normal distribution with mean loc and standard
+    deviation scale."""
 
 def _random_pdf_dirichlet(
     sample: Symbol | None = ..., alpha: Symbol | None = ..., is_log: bool = ..., name: str | None = ...,
@@ -3325,19 +3331,19 @@ def _random_poisson_like(
     data: Symbol | None = ..., lam: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Random numbers, Poisson with rate lam, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a Poisson distribution with rate lam."""
 
 def _random_uniform(
     low: float = ..., high: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, uniform between low (included) and high, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a uniform distribution on [low, high)."""
 
 def _random_uniform_like(
     data: Symbol | None = ..., low: float = ..., high: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, uniform between low (included) and high, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a uniform distribution on [low, high)."""
 
 def _ravel_multi_index(
     data: Symbol | None = ..., shape: int | Sequence[int] | None = ..., name: str | None = ...,
@@ -3349,47 +3355,49 @@ def _sample_binomial(
     n: Symbol | None = ..., p: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """For each element of the parameters, random numbers of this shape, binomial: successes in n trials, each with
-    probability p."""
+    """Draws samples of this shape from a binomial distribution: successes in n trials, each with probability p,
+    for each element of the parameters."""
 
 def _sample_exponential(
     lam: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """For each element of the parameters, random numbers of this shape, exponential with rate lam."""
+    """Draws samples of this shape from an exponential distribution with rate lam, for each element of the
+    parameters."""
 
 def _sample_gamma(
     alpha: Symbol | None = ..., beta: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """For each element of the parameters, random numbers of this shape, gamma with shape alpha and scale beta."""
+    """Draws samples of this shape from a gamma distribution with shape alpha and scale beta, for each element of
+    the parameters."""
 
 def _sample_generalized_negative_binomial(
     mu: Symbol | None = ..., alpha: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """For each element of the parameters, random numbers of this shape, negative binomial with mean mu and
-    dispersion alpha."""
+    """Draws samples of this shape from a negative binomial distribution with mean mu and dispersion alpha, for
+    each element of the parameters."""
 
 def _sample_negative_binomial(
     k: Symbol | None = ..., p: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """For each element of the parameters, random numbers of this shape, negative binomial: successes before k
-    failures, each with probability p."""
+    """Draws samples of this shape from a negative binomial distribution: successes before k failures, each with
+    probability p, for each element of the parameters."""
 
 def _sample_normal(
     mu: Symbol | None = ..., sigma: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """For each element of the parameters, random numbers of this shape, normal with mean loc and standard
-    deviation scale."""
+    """Draws samples of this shape from a normal distribution with mean loc and standard deviation scale, for each
+    element of the parameters."""
 
 def _sample_uniform(
     low: Symbol | None = ..., high: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """For each element of the parameters, random numbers of this shape, uniform between low (included) and high."""
+    """Draws samples of this shape from a uniform distribution on [low, high), for each element of the parameters."""
 
 def _sample_unique_zipfian(
     range_max: int = ..., shape: int | Sequence[int] | None = ..., name: str | None = ...,

@@ -1102,7 +1102,8 @@ def normal(
     loc: float = ..., scale: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, normal with mean loc and standard deviation scale, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a normal distribution with mean loc and standard deviation
+    scale."""
 
 def one_hot(
     indices: Symbol | None = ..., depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
@@ -1167,32 +1168,34 @@ def random_binomial(
     n: float = ..., p: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, binomial: successes in n trials, each with probability p, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a binomial distribution: successes in n trials, each with
+    probability p."""
 
 def random_exponential(
     lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, exponential with rate lam, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from an exponential distribution with rate lam."""
 
 def random_gamma(
     alpha: float = ..., beta: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, gamma with shape alpha and scale beta, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a gamma distribution with shape alpha and scale beta."""
 
 def random_generalized_negative_binomial(
     mu: float = ..., alpha: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, negative binomial with mean mu and dispersion alpha, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a negative binomial distribution with mean mu and dispersion
+    alpha."""
 
 def random_negative_binomial(
     k: float = ..., p: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, negative binomial: successes before k failures, each with probability p, of the given shape
-    and dtype."""
+    """Draws samples of the given shape and dtype from a negative binomial distribution: successes before k
+    failures, each with probability p."""
 
 def random_pdf_dirichlet(
     sample: Symbol | None = ..., alpha: Symbol | None = ..., is_log: bool = ..., name: str | None = ...,
@@ -1246,7 +1249,7 @@ def random_poisson(
     lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, Poisson with rate lam, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a Poisson distribution with rate lam."""
 
 def random_randint(
     low: int = ..., high: int = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
@@ -1258,7 +1261,7 @@ def random_uniform(
     low: float = ..., high: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, uniform between low (included) and high, of the given shape and dtype."""
+    """Draws samples of the given shape and dtype from a uniform distribution on [low, high)."""
 
 def ravel_multi_index(
     data: Symbol | None = ..., shape: int | Sequence[int] | None = ..., name: str | None = ...,
@@ -1335,8 +1338,8 @@ def sample_binomial(
     n: Symbol | None = ..., p: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """For each element of the parameters, random numbers of this shape, binomial: successes in n trials, each with
-    probability p."""
+    """Draws samples of this shape from a binomial distribution: successes in n trials, each with probability p,
+    for each element of the parameters."""
 
 def sample_categorical(
     data: Symbol | None = ..., shape: int | Sequence[int] = ..., get_prob: bool = ..., dtype: Any = ...,
@@ -1348,46 +1351,48 @@ def sample_exponential(
     lam: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """For each element of the parameters, random numbers of this shape, exponential with rate lam."""
+    """Draws samples of this shape from an exponential distribution with rate lam, for each element of the
+    parameters."""
 
 def sample_gamma(
     alpha: Symbol | None = ..., beta: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """For each element of the parameters, random numbers of this shape, gamma with shape alpha and scale beta."""
+    """Draws samples of this shape from a gamma distribution with shape alpha and scale beta, for each element of
+    the parameters."""
 
 def sample_generalized_negative_binomial(
     mu: Symbol | None = ..., alpha: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """For each element of the parameters, random numbers of this shape, negative binomial with mean mu and
-    dispersion alpha."""
+    """Draws samples of this shape from a negative binomial distribution with mean mu and dispersion alpha, for
+    each element of the parameters."""
 
 def sample_negative_binomial(
     k: Symbol | None = ..., p: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """For each element of the parameters, random numbers of this shape, negative binomial: successes before k
-    failures, each with probability p."""
+    """Draws samples of this shape from a negative binomial distribution: successes before k failures, each with
+    probability p, for each element of the parameters."""
 
 def sample_normal(
     mu: Symbol | None = ..., sigma: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """For each element of the parameters, random numbers of this shape, normal with mean loc and standard
-    deviation scale."""
+    """Draws samples of this shape from a normal distribution with mean loc and standard deviation scale, for each
+    element of the parameters."""
 
 def sample_poisson(
     lam: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """For each element of the parameters, random numbers of this shape, Poisson with rate lam."""
+    """Draws samples of this shape from a Poisson distribution with rate lam, for each element of the parameters."""
 
 def sample_uniform(
     low: Symbol | None = ..., high: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """For each element of the parameters, random numbers of this shape, uniform between low (included) and high."""
+    """Draws samples of this shape from a uniform distribution on [low, high), for each element of the parameters."""
 
 def scatter_nd(
     data: Symbol | None = ..., indices: Symbol | None = ..., shape: int | Sequence[int] = ..., name: str | None = ...,

@@ -14,38 +14,41 @@ def binomial_like(
     data: Symbol | None = ..., n: float = ..., p: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, binomial: successes in n trials, each with probability p, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a binomial distribution: successes in n trials, each
+    with probability p."""
 
 def exponential_like(
     data: Symbol | None = ..., lam: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Random numbers, exponential with rate lam, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from an exponential distribution with rate lam."""
 
 def gamma_like(
     data: Symbol | None = ..., alpha: float = ..., beta: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, gamma with shape alpha and scale beta, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a gamma distribution with shape alpha and scale beta."""
 
 def generalized_negative_binomial_like(
     data: Symbol | None = ..., mu: float = ..., alpha: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, negative binomial with mean mu and dispersion alpha, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a negative binomial distribution with mean mu and
+    dispersion alpha."""
 
 def negative_binomial_like(
     data: Symbol | None = ..., k: float = ..., p: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, negative binomial: successes before k failures, each with probability p, with the shape and
-    dtype of data."""
+    """Draws samples with the shape and dtype of data from a negative binomial distribution: successes before k
+    failures, each with probability p."""
 
 def normal_like(
     data: Symbol | None = ..., loc: float = ..., scale: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, normal with mean loc and standard deviation scale, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a normal distribution with mean loc and standard
+    deviation scale."""
 
 def pdf_dirichlet(
     sample: Symbol | None = ..., alpha: Symbol | None = ..., is_log: bool = ..., name: str | None = ...,
@@ -99,10 +102,10 @@ def poisson_like(
     data: Symbol | None = ..., lam: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Random numbers, Poisson with rate lam, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a Poisson distribution with rate lam."""
 
 def uniform_like(
     data: Symbol | None = ..., low: float = ..., high: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Random numbers, uniform between low (included) and high, with the shape and dtype of data."""
+    """Draws samples with the shape and dtype of data from a uniform distribution on [low, high)."""

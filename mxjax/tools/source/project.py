@@ -133,6 +133,6 @@ def _run(folder: str, sets: list[list[np.ndarray]], to: Target) -> list[list[np.
         done = subprocess.run([sys.executable, "-c", _RUN.replace("GIVEN", to.given),
                                os.path.join(folder, "model.py"), given, result], capture_output=True, text=True)
         if done.returncode:
-            raise MXNetError(f"the written source fails: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
+            raise MXNetError(f"the generated source fails: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
         with np.load(result) as arrays:
             return [[arrays[name] for name in arrays if name.startswith(f"{i}.")] for i in range(len(sets))]

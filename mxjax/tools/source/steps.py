@@ -379,7 +379,7 @@ def read(model: Network, table: Table, turn: str = "", inner: bool = False) -> t
                for ref, (node, i) in zip(reader.run(), reader.outputs, strict=True)]
     steps, outputs = _used(reader.steps, outputs)
     if not inner and not any(ref[0] < 0 for step in steps for ref in step.inputs):
-        raise MXNetError("the outputs depend on no input")
+        raise MXNetError("the outputs do not depend on any input")
     steps, outputs = _hoisted(steps, outputs)
     names = [n for n in model.symbol.list_inputs() if n in reader.inputs]
     place = {(-1 - i, 0): (-1 - names.index(n), 0) for i, n in enumerate(reader.inputs)}

@@ -157,7 +157,7 @@ class BboxLabelTransform(Block):
         numbers = (label if isinstance(label, numpy.ndarray) else label.asnumpy()).flatten()
         header, width = int(numbers[0]), int(numbers[1])
         if width < 5:
-            raise ValueError(f"a label needs at least 5 numbers for each object, this one has {width}")
+            raise ValueError(f"a label needs at least 5 numbers for each object, got {width}")
         if len(numbers) < header + 5 or (len(numbers) - header) % width:
             raise ValueError(f"a label of {len(numbers)} numbers is not a header of {header} followed by rows of "
                              f"{width}")
