@@ -50,7 +50,7 @@ class DataParallelExecutorGroup:
                  shared_group: DataParallelExecutorGroup | None = None) -> None:
         _check_arguments(sym)
         if train_data.provide_data is None or train_data.provide_label is None:
-            raise ValueError("a batch whose bucket is new must say its shapes: provide_data and provide_label")
+            raise ValueError("a batch with a new bucket must specify its shapes by provide_data and provide_label")
         data, labels = ([desc if isinstance(desc, DataDesc) else DataDesc(*desc) for desc in descs]
                         for descs in (train_data.provide_data, train_data.provide_label))
         self.param_idx = [i for i, name in enumerate(arg_names) if name in param_names]
@@ -74,7 +74,7 @@ class DataParallelExecutorGroup:
             ValueError: the batch has no data.
         """
         if data_batch.data is None:
-            raise ValueError("load_data_batch was given a batch without data")
+            raise ValueError("load_data_batch got a batch without data")
         for source, targets in zip([*data_batch.data, *(data_batch.label or ())],
                                    [*self.data_arrays, *self.label_arrays], strict=False):
             if targets and targets[-1][0].stop != source.shape[0]:

@@ -173,7 +173,7 @@ class Initializer:
 
     def _init_loc_bias(self, name: str, arr: NDArray) -> None:
         if arr.shape[0] != 6:
-            raise ValueError(f"{name}: the bias of a spatial transformer has shape (6,), got {arr.shape}")
+            raise ValueError(f"{name}: the bias of a spatial transformer must have shape (6,), got {arr.shape}")
         arr[:] = np.array([1.0, 0, 0, 0, 1.0, 0])
 
     def __eq__(self, other: object) -> bool:
@@ -233,10 +233,11 @@ class Load:
         if name in self.param:
             loaded = self.param[name]
             if arr.shape != loaded.shape:
-                raise Unfit(f"parameter {name} has shape {arr.shape}, but {loaded.shape} was loaded for it")
+                raise Unfit(f"parameter {name} has shape {arr.shape}, but the loaded array has shape "
+                            f"{loaded.shape}")
             arr[:] = loaded
         elif self.default_init is None:
-            raise Unfit(f"parameter {name} is not among the loaded ones, and there is no default initializer")
+            raise Unfit(f"parameter {name} is not among the loaded parameters, and there is no default initializer")
         else:
             self.default_init(name, arr)
         if self.verbose:
@@ -259,7 +260,7 @@ class Mixed:
 
     def __init__(self, patterns: Sequence[str], initializers: Sequence[Callable[[str, NDArray], None]]) -> None:
         if len(patterns) != len(initializers):
-            raise Unfit(f"{len(patterns)} patterns but {len(initializers)} initializers")
+            raise Unfit(f"expected one initializer per pattern ({len(patterns)}), got {len(initializers)}")
         self.map = [(re.compile(p), init) for p, init in zip(patterns, initializers, strict=True)]
 
     def __call__(self, name: str, arr: NDArray) -> None:
@@ -411,7 +412,8 @@ class Xavier(Initializer):
     def _init_weight(self, name: str, arr: NDArray) -> None:
         shape = arr.shape
         if len(shape) < 2:
-            raise ValueError(f"{type(self).__name__} needs a weight of at least 2 dimensions; {name} has shape {shape}")
+            raise ValueError(f"{type(self).__name__} requires a weight of at least 2 dimensions, but {name} has "
+                             f"shape {shape}")
         receptive = math.prod(shape[2:])
         fan_in, fan_out = shape[1] * receptive, shape[0] * receptive
         factors = {"avg": (fan_in + fan_out) / 2, "in": fan_in, "out": fan_out}
@@ -552,7 +554,7 @@ class RNNFused(Initializer):
         shapes = packed_shapes(gates, layers, (arr.size - least) // (two - least), hidden, directions, projection)
         size = sum(map(math.prod, shapes.values()))
         if size != arr.size:
-            raise ValueError(f"{name} has {arr.size} values, but this RNN packs {size}")
+            raise ValueError(f"{name} has {arr.size} values, expected {size} for this RNN")
         parts = pieces(arr, list(shapes.values()))
         fallback = self._default or getattr(name, "global_init", None) or "uniform"
         for key, part in zip(shapes, parts, strict=True):

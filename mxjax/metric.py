@@ -216,7 +216,7 @@ class CompositeEvalMetric(EvalMetric):
         try:
             return self.metrics[index]
         except IndexError:
-            raise ValueError(f"metric index {index} is out of range: there are {len(self.metrics)}") from None
+            raise ValueError(f"metric index {index} is out of range: there are {len(self.metrics)} metrics") from None
 
     def update_dict(  # pyright: ignore[reportIncompatibleMethodOverride]  MXNet's names of the arguments
             self, labels: dict[str, Any], preds: dict[str, Any]) -> None:
@@ -364,7 +364,8 @@ class _BinaryMetric(EvalMetric):
         _need_scores(self.name, pred, "(batch, 2), one score per class")
         label, pred = label.astype(numpy.int32).ravel(), pred.argmax(axis=1)
         if len(numpy.unique(label)) > 2:
-            raise ValueError(f"{type(self).__name__} is for two classes; the labels have {numpy.unique(label)}")
+            raise ValueError(f"{type(self).__name__} requires two classes, got the labels "
+                             f"{numpy.unique(label)}")
         table = numpy.zeros((2, 2))
         numpy.add.at(table, ((label == 1).astype(int), (pred == 1).astype(int)), 1)
         return table
@@ -450,7 +451,8 @@ class Perplexity(EvalMetric):
         for label, pred in zip(labels, preds, strict=True):
             label, pred = _numpy(label), _near(pred)
             if label.size != pred.size // pred.shape[-1]:
-                raise ValueError(f"{self.name}: labels {label.shape} do not fit predictions {pred.shape}")
+                raise ValueError(f"{self.name}: labels of shape {label.shape} do not match predictions of shape "
+                                 f"{pred.shape}")
             prob = _picked(pred, label.ravel(), self.axis)
             counted = numpy.ones(label.size, bool) if self.ignore_label is None else label.ravel() != self.ignore_label
             loss = -numpy.log(numpy.maximum(1e-10, prob[counted])).sum()
@@ -522,8 +524,8 @@ class _LogLoss(_PairMetric):
         check_label_shapes(label, pred)
         _need_scores(self.name, pred, "(batch, classes), one probability per class")
         if len(label) and not -pred.shape[1] <= label.min() <= label.max() < pred.shape[1]:
-            raise IndexError(f"{self.name}: labels from {label.min()} to {label.max()}, but predictions of "
-                             f"{pred.shape[1]} classes")
+            raise IndexError(f"{self.name}: the labels range from {label.min()} to {label.max()}, but the predictions "
+                             f"have {pred.shape[1]} classes")
         prob = pred[numpy.arange(len(label)), label.astype(numpy.int64)]
         return -numpy.log(prob + self.eps).sum(), len(label)
 
@@ -651,7 +653,7 @@ class PCC(EvalMetric):
             label, pred = _numpy(label).astype(numpy.int32), _numpy(pred)
             if pred.shape != label.shape:
                 check_label_shapes(label, pred)
-                _need_scores(self.name, pred, "(batch, classes), or that of the labels")
+                _need_scores(self.name, pred, "(batch, classes) or that of the labels")
                 pred = pred.argmax(axis=1)
             pred = pred.astype(numpy.int32)
             grown = max(self.k, int(pred.max()) + 1, int(label.max()) + 1) - self.k

@@ -559,7 +559,7 @@ class Marker:
             MXNetError: unknown scope.
         """
         if scope not in _MARKER_SCOPES:
-            raise MXNetError(f"Marker.mark: scope {scope!r}; known: {', '.join(_MARKER_SCOPES)}")
+            raise MXNetError(f"Marker.mark: unknown scope {scope!r}; known: {', '.join(_MARKER_SCOPES)}")
         if _profiler.active:
             _profiler.note((f"{self.domain},instant_marker", self.name), None,
                            {"ph": "i", "ts": time.time_ns() // 1000, "s": _MARKER_SCOPES[scope]})

@@ -204,7 +204,7 @@ class MXRecordIO:
         if len(header) < 8:
             raise self._damaged("the file ends within a header", len(header))
         if header[:4] != _MAGIC:
-            raise self._damaged(f"no record starts here: magic number {header[:4].hex()}, not {_MAGIC.hex()}", 8)
+            raise self._damaged(f"expected the magic number {_MAGIC.hex()} of a record, got {header[:4].hex()}", 8)
         word = int.from_bytes(header[4:], "little")
         kind, length = word >> 29, word & _MAX_LENGTH
         if kind > _LAST:

@@ -162,7 +162,7 @@ def test_predictions_of_one_axis(metric, kind, said):
 
 
 def test_labels_that_no_class_has():
-    with pytest.raises(IndexError, match="labels from 0.0 to 2.0, but predictions of 2 classes"):
+    with pytest.raises(IndexError, match="the labels range from 0.0 to 2.0, but the predictions have 2 classes"):
         M.CrossEntropy().update([mx.nd.array([0, 2])], [mx.nd.ones((2, 2))])
     with pytest.raises(ValueError, match="number of labels 3 does not match"):
         M.PCC().update([mx.nd.zeros(3)], [mx.nd.ones((2, 2))])

@@ -152,7 +152,7 @@ def test_wrong_use(tmp_path):
 @pytest.mark.parametrize("damage, message", [
     (lambda b: b[:-1], "offset .*ends within a part"),
     (lambda b: b[:5], "offset 0: the file ends within a header"),
-    (lambda b: b"\0" + b[1:], "offset 0: no record starts here"),
+    (lambda b: b"\0" + b[1:], "offset 0: expected the magic number"),
     (lambda b: b[:4] + struct.pack("<I", 2 << 29) + b[8:], "offset .*continuation of another"),
     (lambda b: b[:4] + struct.pack("<I", 1 << 29 | 8) + b[8:], "starts within another"),
     (lambda b: b[:4] + struct.pack("<I", 7 << 29) + b[8:], "offset 0: a part of unknown kind 7"),

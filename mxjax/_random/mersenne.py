@@ -156,10 +156,10 @@ def _checked(state: Any, count: int) -> tuple[int, list[tuple[int, int]], np.nda
         number, used = state["number"], [(i, n) for i, n in state["used"]]
         words = np.frombuffer(base64.b64decode(state["words"], validate=True), "<u4").reshape(len(used), _STATE)
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"a state of random numbers is damaged: {error!r}") from error
+        raise ValueError(f"the random number state is corrupt: {error!r}") from error
     if not all(type(n) is int and n >= 0 for pair in used for n in (number, *pair)) or type(number) is not int or \
             not all(i < count and 0 < n < 1 << 62 for i, n in used) or len({i for i, _ in used}) < len(used):
-        raise ValueError("a state of random numbers is damaged: it is of twisters that are not there")
+        raise ValueError("the random number state is corrupt: it refers to generators that do not exist")
     return number, used, words.astype(np.uint32)
 
 

@@ -101,7 +101,7 @@ def load_state_dict(state: dict[str, Any]) -> None:
         for kind, place, key, count in state["streams"]:
             words = np.array(key, np.uint32)
             if words.shape != (2,) or int(count) < 0:
-                raise ValueError("a key has two words")
+                raise ValueError("a key must have two words")
             streams[Context(kind, place)] = [words, int(count)]
         inner = state["source"]
         with _lock:
@@ -110,7 +110,7 @@ def load_state_dict(state: dict[str, Any]) -> None:
             _streams.clear()
             _streams.update(streams)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise ValueError(f"a state of random numbers is damaged: {error}") from error
+        raise ValueError(f"the random number state is corrupt: {error}") from error
 
 
 def _key_data(number: int, stream: int) -> np.ndarray:

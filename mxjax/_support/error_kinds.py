@@ -15,10 +15,10 @@ __all__ = ["CODES", "addressed", "kind_of"]
 _PATTERNS = [(code, re.compile(pattern, re.IGNORECASE)) for code, pattern in (
     ("deferred-initialization", r"initialization was deferred"),
     ("not-initialized", r"^Parameter .* has not been initialized"),
-    ("parameters-do-not-match", r"Parameters? .*(is missing in file|is not present in|does not start with|saved "
-                                r"one|one's \()"),
+    ("parameters-do-not-match", r"Parameters? .*(is missing in file|is not present in|does not start with|"
+                                r"saved (shape|dtype) is)"),
     ("not-exported", r"then run forward with this block|has not been hybridized and called"),
-    ("checkpoint-mismatch", r"belongs to another network|is .* there, expected|"
+    ("checkpoint-mismatch", r"belongs to another network|(is|are) .* in the checkpoint, expected|"
                             r"has the (shape|dtype) .* in the checkpoint"),
     ("secret-missing", r"(needs a|requires the) secret|MXJAX_CLUSTER_TOKEN to a random text|a secret must have"),
     ("secret-refused", r"it has another secret|prove that it knows the secret|the secret of the job"),

@@ -93,83 +93,86 @@ def _text(name: str, default: str, meaning: str, shown: str | None = None) -> Se
 # ------------------------------------------------------------ how programs run
 ENFORCE_DETERMINISM = _switch(
     "MXNET_ENFORCE_DETERMINISM", False,
-    "1: on CPUs XLA computes everything from the first call on, so that a call has the same bits whenever it comes")
+    "1: on CPUs, XLA computes everything from the first call on, so that equal calls have bitwise equal results")
 BACKWARD_DO_MIRROR = _switch(
     "MXNET_BACKWARD_DO_MIRROR", False,
-    "1: results are computed again in the backward pass instead of being kept; block by block: "
+    "1: intermediate results are recomputed in the backward pass instead of stored; for single blocks: "
     "`net.hybridize(remat=True)`")
 ELIMINATE_COMMON_EXPR = _switch(
-    "MXNET_ELIMINATE_COMMON_EXPR", True, "0: an executor's graph computes equal expressions each time")
+    "MXNET_ELIMINATE_COMMON_EXPR", True, "0: the graph of an executor computes common subexpressions each time")
 SUBGRAPH_BACKEND = _text(
-    "MXNET_SUBGRAPH_BACKEND", "", "a registered backend that graphs are given to when they are bound")
+    "MXNET_SUBGRAPH_BACKEND", "", "name of a registered backend that is applied to graphs when they are bound")
 TENSOR_OP_CONVERSION = _switch(
     "MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", False,
     "1: float32 products may be computed in a lower precision on GPUs and TPUs")
-MKLDNN_ENABLED = _switch("MXNET_MKLDNN_ENABLED", True, "0: convolutions on CPUs are XLA's, not oneDNN's")
+MKLDNN_ENABLED = _switch("MXNET_MKLDNN_ENABLED", True, "0: convolutions on CPUs use XLA, not oneDNN")
 STORAGE_FALLBACK_LOG = _switch(
-    "MXNET_STORAGE_FALLBACK_LOG_VERBOSE", True, "0: no warning of operators that compute sparse arrays dense")
+    "MXNET_STORAGE_FALLBACK_LOG_VERBOSE", True, "0: no warning when an operator converts sparse arrays to dense ones")
 PROGRAM_MEMORY = _number(
     "MXJAX_PROGRAM_MEMORY", None, "megabytes",
-    "megabytes that compiled programs may take before the least used are dropped", 1,
+    "memory limit of compiled programs in megabytes; beyond it, at least half of them are dropped", 1,
     "1024, or an eighth of the memory")
 CACHE_DIR = _text(
-    "MXJAX_CACHE_DIR", "", "the folder, or packed file, where compiled programs are kept from run to run",
+    "MXJAX_CACHE_DIR", "", "directory, or packed file, of the persistent cache of compiled programs",
     "`~/.cache/mxjax`")
-CACHE_MEMORY = _number("MXJAX_CACHE_MEMORY", 2048, "megabytes", "megabytes that this folder may take")
+CACHE_MEMORY = _number("MXJAX_CACHE_MEMORY", 2048, "megabytes", "size limit of this directory in megabytes")
 TRACEBACK_FILTERING = _switch(
     "MXJAX_TRACEBACK_FILTERING", True,
-    "`off`: tracebacks show the library's own frames, too; an error that a program catches always has them")
+    "`off`: tracebacks also show the frames of the library; an error that a program catches always contains them")
 
 # ------------------------------------------------------------ host work
 ENGINE_TYPE = _text(
     "MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice",
-    "the engine for work on the host: `ThreadedEnginePerDevice`, `ThreadedEngine`, or `NaiveEngine` (one thing after "
-    "the other, in the calling thread)")
+    "the engine for work on the host: `ThreadedEnginePerDevice`, `ThreadedEngine`, or `NaiveEngine` (runs "
+    "operations one by one in the calling thread)")
 CPU_WORKERS = _number(
     "MXNET_CPU_WORKER_NTHREADS", min(max(os.cpu_count() or 1, 2), 4), "threads",
     "threads of the engine for work on CPUs", 1, "2 to 4, by the number of cores")
-CPU_PRIORITY_WORKERS = _number("MXNET_CPU_PRIORITY_NTHREADS", 4, "threads", "threads for urgent work", 1)
+CPU_PRIORITY_WORKERS = _number(
+    "MXNET_CPU_PRIORITY_NTHREADS", 4, "threads", "threads for high-priority work", 1)
 GPU_WORKERS = _number("MXNET_GPU_WORKER_NTHREADS", 2, "threads", "threads for work on each GPU", 1)
 GPU_COPY_WORKERS = _number("MXNET_GPU_COPY_NTHREADS", 2, "threads", "threads for copies to and from each GPU", 1)
 ENGINE_EXIT_TIMEOUT = _seconds(
-    "MXJAX_ENGINE_EXIT_TIMEOUT", 30.0, "seconds that pending host work gets at exit and before a fork")
-OPENCV_THREADS = _number("MXNET_MP_OPENCV_NUM_THREADS", 0, "threads", "OpenCV's threads in a worker of `DataLoader`")
+    "MXJAX_ENGINE_EXIT_TIMEOUT", 30.0, "seconds to wait for pending host work at exit and before a fork")
+OPENCV_THREADS = _number("MXNET_MP_OPENCV_NUM_THREADS", 0, "threads", "OpenCV threads in each worker of a `DataLoader`")
 
 # ------------------------------------------------------------ files and downloads
-HOME = _text("MXNET_HOME", "", "the folder of models and data sets", "`~/.mxnet`")
+HOME = _text("MXNET_HOME", "", "directory of models and data sets", "`~/.mxnet`")
 GLUON_REPO = _text(
     "MXNET_GLUON_REPO", "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/",
-    "the address that they are downloaded from", "MXNet's own")
+    "URL from which models and data sets are downloaded", "the server of MXNet")
 UNPACK_LIMIT = _number(
-    "MXJAX_UNPACK_LIMIT", None, "bytes", "bytes that a packed file you trust may unpack to",
-    shown="256 MB, or 100 times the file")
+    "MXJAX_UNPACK_LIMIT", None, "bytes",
+    "size limit in bytes of a decompressed file; raise it for a file that you trust",
+    shown="256 MB, or 100 times the size of the file")
 
 # ------------------------------------------------------------ training on several devices and machines
 UPDATE_ON_KVSTORE = _switch(
-    "MXNET_UPDATE_ON_KVSTORE", True, "0: the optimizer runs in the worker, not in the store")
+    "MXNET_UPDATE_ON_KVSTORE", True, "0: the optimizer runs in the worker, not in the kvstore")
 BIGARRAY_BOUND = _number(
-    "MXNET_KVSTORE_BIGARRAY_BOUND", 1000000, "values", "values from which an array is spread over servers")
+    "MXNET_KVSTORE_BIGARRAY_BOUND", 1000000, "values", "number of values from which an array is split among servers")
 AGGREGATION_SIZE = _number(
-    "MXNET_OPTIMIZER_AGGREGATION_SIZE", None, "parameters", "parameters that one update call takes",
+    "MXNET_OPTIMIZER_AGGREGATION_SIZE", None, "parameters", "number of parameters that one update call takes",
     shown="256 (MXNet: 4)")
 JOIN = _switch("MXJAX_JOIN", False, "1: the process joins its job when mxjax is imported")
-JOIN_XLA = _switch("MXJAX_JOIN_XLA", True, "0: JAX's own collectives do not join")
-JOIN_TIMEOUT = _seconds("MXJAX_JOIN_TIMEOUT", 300.0, "seconds in which all processes of a job must have come")
+JOIN_XLA = _switch("MXJAX_JOIN_XLA", True, "0: the process joins its job without its devices")
+JOIN_TIMEOUT = _seconds("MXJAX_JOIN_TIMEOUT", 300.0, "seconds within which all processes must join the job")
 HEARTBEAT_TIMEOUT = _seconds(
-    "MXJAX_HEARTBEAT_TIMEOUT", 30.0, "seconds of silence after which a process counts as lost")
+    "MXJAX_HEARTBEAT_TIMEOUT", 30.0, "seconds without a heartbeat after which a process counts as lost")
 FAILURE_GRACE = _seconds(
     "MXJAX_FAILURE_GRACE", 10.0,
-    "seconds in which it must become known who died, before an error of a collective is raised as it is")
+    "seconds that a worker has to exit after the death of another process")
 KVSTORE_BUCKET = _number(
-    "MXJAX_KVSTORE_BUCKET_MB", 64, "megabytes", "megabytes of gradients that workers sum at a time")
+    "MXJAX_KVSTORE_BUCKET_MB", 64, "megabytes", "megabytes of gradients that workers reduce at a time")
 KVSTORE_MOST_BYTES = _number(
-    "MXJAX_KVSTORE_MOST_BYTES", None, "bytes", "bytes that one process may be given to keep",
+    "MXJAX_KVSTORE_MOST_BYTES", None, "bytes",
+    "limit in bytes of the arrays that a process accepts from other processes and stores",
     shown="half of the memory")
-CLUSTER_TOKEN = _text("MXJAX_CLUSTER_TOKEN", "", "the secret of a job over several machines")
-CLUSTER_TOKEN_FILE = _text("MXJAX_CLUSTER_TOKEN_FILE", "", "a file with that secret")
+CLUSTER_TOKEN = _text("MXJAX_CLUSTER_TOKEN", "", "secret of a job over several machines")
+CLUSTER_TOKEN_FILE = _text("MXJAX_CLUSTER_TOKEN_FILE", "", "file that contains this secret")
 
 # ------------------------------------------------------------ profiles and tests
-PROFILER_AUTOSTART = _switch("MXNET_PROFILER_AUTOSTART", False, "1: a profile begins at the import")
-PROFILER_MODE = _switch("MXNET_PROFILER_MODE", True, "0: such a profile has graphs only")
+PROFILER_AUTOSTART = _switch("MXNET_PROFILER_AUTOSTART", False, "1: profiling starts when mxjax is imported")
+PROFILER_MODE = _switch("MXNET_PROFILER_MODE", True, "0: a profile that starts at import records only graphs")
 TEST_DEFAULT_CTX = _text(
-    "MXNET_TEST_DEFAULT_CTX", "", "the context of `mx.test_utils.default_context()`", "the current one")
+    "MXNET_TEST_DEFAULT_CTX", "", "context of `mx.test_utils.default_context()`", "the current context")

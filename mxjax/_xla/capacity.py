@@ -150,7 +150,7 @@ def refuse_program(traced: Any, found: Survey, device: JaxDevice | None) -> bool
 
 def _told(what: str, size: int, most: float) -> str:
     return (f"out of memory: {what} needs {_readable(size)} ({size} bytes), "
-            f"but only {_readable(most)} are available on the device")
+            f"but only {_readable(most)} is available on the device")
 
 
 def _readable(size: float) -> str:

@@ -113,8 +113,8 @@ def when_forked(begin: Callable[[], None]) -> Callable[[], None]:
 # ------------------------------------------------------------ forks
 def not_in_fork(what: str) -> MXNetError:
     """Returns the error for an operation that a forked child cannot run."""
-    return MXNetError(f"{what} in a process that was forked after the first use of arrays: XLA's threads stayed in the "
-                      "parent, and NumPy computes here. Start processes by spawn "
+    return MXNetError(f"{what} in a process that was forked after the first use of arrays: XLA's threads exist only "
+                      "in the parent, and this process computes with NumPy. Start processes by spawn "
                       "(multiprocessing.set_start_method('spawn'), subprocess), or fork before arrays are used")
 
 
@@ -129,8 +129,8 @@ def check_home(owner: int, what: str) -> None:
         MXNetError: this is another process.
     """
     if os.getpid() != owner:
-        raise MXNetError(f"{what} in a process that was forked meanwhile: the workers stayed in the parent. Create a "
-                         "new one here")
+        raise MXNetError(f"{what} in a process that was forked meanwhile: the workers exist only in the parent. Create "
+                         "a new one in this process")
 
 
 def left_behind() -> bool:

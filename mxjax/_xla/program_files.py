@@ -80,7 +80,7 @@ def prepared(base: str | os.PathLike[str] | None = None) -> Path:
             unpack(packed, result.parent)
             if not result.is_dir():
                 warnings.warn(f"{packed}: its programs are for another kind of machine or another version of JAX, so "
-                              "programs are compiled here", stacklevel=2)
+                              "this process compiles its programs", stacklevel=2)
         result.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise MXNetError(f"programs cannot be cached in {result}: {error.strerror}; set MXJAX_CACHE_DIR to another "

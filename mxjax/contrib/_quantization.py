@@ -252,8 +252,8 @@ def _check(ctx: object, dtype: str, granularity: str, **lists: Any) -> None:
         raise ValueError(f"currently only supports single ctx, while received {ctx}")
     for name, value in lists.items():
         if value is not None and not isinstance(value, list):
-            raise ValueError(f"{name} must be a list of strings, the names of what will not be quantized, while "
-                             f"received type {type(value)}")
+            raise ValueError(f"{name} must be a list of names to exclude from quantization, while received type "
+                             f"{type(value)}")
     if dtype not in _DTYPES:
         raise ValueError(f"unknown quantized_dtype {dtype} received, expected `int8`, `uint8` or `auto`")
     if granularity not in _GRANULARITIES:

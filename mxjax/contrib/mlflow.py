@@ -184,8 +184,8 @@ class _Function:
         elif len(self._inputs) == 1 and not isinstance(model_input, dict):
             values = [np.stack(list(frame.values()), axis=1)]
         else:
-            raise MXNetError(f"this model has the inputs {self._inputs}, got {list(frame)}")
+            raise MXNetError(f"this model expects the inputs {self._inputs}, got {list(frame)}")
         if len(values) != len(self._inputs):
-            raise MXNetError(f"this model has the inputs {self._inputs}: pass a dict of arrays")
+            raise MXNetError(f"this model expects the inputs {self._inputs}: pass a dict of arrays")
         result = self._block(*(array(value) for value in values))
         return [part.asnumpy() for part in result] if isinstance(result, list | tuple) else result.asnumpy()

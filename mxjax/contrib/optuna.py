@@ -37,7 +37,8 @@ class PruningCallback(MetricLogger):
     def log(self, values: dict[str, float], step: int) -> None:
         """Reports the metric, and stops the trial if the pruner requests it."""
         if self._monitor not in values:
-            raise MXNetError(f"PruningCallback: there is no metric {self._monitor!r}, only {sorted(values)}")
+            raise MXNetError(f"PruningCallback: there is no metric {self._monitor!r}; known: "
+                             f"{', '.join(sorted(values))}")
         self._trial.report(values[self._monitor], step)
         if self._trial.should_prune():
             raise self._optuna.TrialPruned(f"{self._monitor} was {values[self._monitor]} at step {step}")

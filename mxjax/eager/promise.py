@@ -24,7 +24,7 @@ _ON_HOST = 1 << 18  # elements of zeros that are cheaper to bring to a device th
 
 
 def _by_subclass(sharding: jax.sharding.Sharding | None) -> jax.Array:
-    raise NotImplementedError("a subclass makes the value")
+    raise NotImplementedError("a subclass must compute the value")
 
 
 class Promise:

@@ -258,7 +258,7 @@ class Trace:
         replaced = [min(d.place, len(values)) for d in wanted]
         function = self._function(values, tuple([(d.call, d.index) for d in wanted]))
         for deferred in wanted:
-            deferred.failure = MXNetError("the value belongs to a step that was only planned")
+            deferred.failure = MXNetError("the value belongs to a step that was planned, not executed")
         self._clear()
         return function, values, replaced
 

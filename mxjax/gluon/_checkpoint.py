@@ -152,7 +152,7 @@ def _named(step: TrainStep) -> dict[str, Parameter]:
 
 def _integer(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise TypeError(f"{value!r} is not a count")
+        raise TypeError(f"expected an integer, 0 or more, got {value!r}")
     return value
 
 
@@ -221,7 +221,7 @@ def _check_parameters(path: str, params: Mapping[str, Parameter], saved: Mapping
     if missing or extra:
         raise MXNetError(f"{path} belongs to another network: " + "; ".join(
             f"{what} {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
-            for what, names in (("it lacks", missing), ("it has besides", extra)) if names))
+            for what, names in (("it lacks", missing), ("it also has", extra)) if names))
     for name, (shape, dtype) in saved.items():
         own, kind = params[name]._shape, np_dtype(params[name].dtype)
         if own is not None and (len(own) != len(shape) or any(n not in (0, -1, m) for n, m in
@@ -251,8 +251,8 @@ def _new_states(step: TrainStep, params: Mapping[str, Parameter], saved: Mapping
         there = [saved["states"].get(f"{name}.{i}") for i in range(len(own) + 1)]
         here = [*((tuple(a.shape), np_dtype(a.dtype)) for a in own), None]
         if there != here:
-            raise MXNetError(f"{path}: the optimizer's states of parameter {name!r} are {_told(there)} there, expected "
-                             f"{_told(here)}: the optimizer has other arguments")
+            raise MXNetError(f"{path}: the optimizer's states of parameter {name!r} are {_told(there)} in the "
+                             f"checkpoint, expected {_told(here)}: the optimizer has other arguments")
     return made
 
 
@@ -300,13 +300,14 @@ def _new_attributes(step: TrainStep, state: Mapping[str, Any], path: str) -> Ite
             continue  # a new one
         kinds = [None if there is None else there["kind"], None if owner is None else type(owner).__name__]
         if kinds[0] != kinds[1]:
-            raise MXNetError(f"{path}: the {what} is {kinds[0]} there, expected {kinds[1]}"
+            raise MXNetError(f"{path}: the {what} is {kinds[0]} in the checkpoint, expected {kinds[1]}"
                              + (": call amp.init_trainer(trainer) first" if what.startswith("AMP") else ""))
         values = {}
         for name, value in (there["values"] if there else {}).items():
             own = getattr(owner, name, owner)
             if own is owner or None not in (own, value) and _kind(plain(own)) != _kind(value) or _kind(value) is None:
-                raise MXNetError(f"{path}: {kinds[0]}.{name} is {value!r} there, expected one like {own!r}")
+                raise MXNetError(f"{path}: {kinds[0]}.{name} is {value!r} in the checkpoint, expected "
+                                 f"a value like {own!r}")
             values[name] = tuple(value) if isinstance(own, tuple) else value
         if owner is not None:
             yield owner, values

@@ -217,7 +217,7 @@ class Found(NamedTuple):
                 arrays=orbax.args.PyTreeRestore(item=item, restore_args=arguments)))["arrays"]
             row = read.pop(_ROWS)["rows"]
             if row.shape != rows:
-                raise MXNetError(f"there is a row for each of {row.shape[0]} processes, expected {rows[0]}")
+                raise MXNetError(f"it has rows of {row.shape[0]} processes, expected {rows[0]}")
             row = np.asarray(row.addressable_shards[0].data if alike else row)[0]
             for group, named in wanted.items():
                 for name, target in named.items():

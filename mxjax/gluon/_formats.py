@@ -57,7 +57,7 @@ def regroup(flat: object, form: Any) -> Any:
             return taken
         value = values.pop(0)
         if form == -1 and value is not None:
-            raise ValueError(f"a HybridBlock that was first called with None for an argument now got {value!r} there")
+            raise ValueError(f"a HybridBlock was first called with None for an argument, but now got {value!r} for it")
         return value
     return take(form)
 

@@ -160,7 +160,7 @@ class HybridBlock(Block):
 
         blocks = [block for block in _repeated(self) or [self] if block._traced]
         if policy is not None and not blocks:
-            raise ValueError(f"hybridize: remat needs a block with children, but {type(self).__name__} is a graph")
+            raise ValueError(f"hybridize: remat requires a block with children, but {type(self).__name__} is a graph")
 
         def forget(block: Block) -> None:
             if isinstance(block, HybridBlock):

@@ -66,7 +66,7 @@ def block_to_jax(block: HybridBlock,
               train: bool = False) -> tuple[Any, dict[str, jax.Array]]:
         flat, given_form = flatten(inputs, "input", (NDArray, jax.Array, np.ndarray))
         if given_form != in_form:
-            raise MXNetError(f"the inputs of {block._name} are grouped as {in_form}, these as {given_form}")
+            raise MXNetError(f"{block._name}: expected inputs grouped as {in_form}, got {given_form}")
         given = dict(zip(names, [a for a in flat if a is not None], strict=True))
         outputs, states = function({**params, **given}, aux, rng, train)
         return regroup(outputs, form), states

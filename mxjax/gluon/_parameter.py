@@ -310,15 +310,15 @@ class Parameter:
             if len(self.shape) != len(data.shape) or any(
                     own not in (unknown, given) for own, given in zip(self.shape, data.shape, strict=True)):
                 raise AssertionError(addressed(
-                    f"Failed loading Parameter {self.name!r} from saved params: its shape is {self.shape}, the saved "
-                    f"one's {data.shape}"))
+                    f"Failed loading Parameter {self.name!r} from saved params: its shape is {self.shape}, but the "
+                    f"saved shape is {data.shape}"))
             self.shape = data.shape
         if self.dtype and np_dtype(self.dtype) != np_dtype(data.dtype):
             if not cast_dtype:
                 raise AssertionError(addressed(
                     f"Failed loading Parameter {self.name!r} from saved params: its dtype is "
-                    f"{np_dtype(self.dtype)}, the saved one's {np_dtype(data.dtype)}. Set "
-                    "cast_dtype=True to cast the dtype of saved params."))
+                    f"{np_dtype(self.dtype)}, but the saved dtype is {np_dtype(data.dtype)}. "
+                    "Set cast_dtype=True to cast the dtype of saved params."))
             if dtype_source == "current":
                 data = data.astype(self.dtype)
             else:
@@ -329,8 +329,8 @@ class Parameter:
             ctx = [ctx]
         known = self._ctx_list if self._data is not None else self._deferred_init[1] if self._deferred_init else None
         if ctx is not None and known is not None and set(ctx) != set(known):
-            raise AssertionError(f"Failed to load Parameter {self.name!r} on {ctx}: it was initialized on {known} "
-                                 "before")
+            raise AssertionError(f"Failed to load Parameter {self.name!r} on {ctx}: it was previously initialized on "
+                                 f"{known}")
         if self._data is None:
             self._init_impl(data, known or ctx or [cpu()])
         else:
@@ -400,8 +400,8 @@ class Parameter:
 
     def _need_stype(self, method: str, stype: str, instead: str) -> None:
         if self._stype != stype:
-            raise RuntimeError(f"{method}() is for parameters of storage type {stype}; Parameter {self.name!r} is "
-                               f"{self._stype}: use {instead}()")
+            raise RuntimeError(f"{method}() requires a parameter of storage type {stype}, but Parameter "
+                               f"{self.name!r} is {self._stype}: use {instead}()")
 
     def data(self, ctx: Context | None = None) -> NDArray:
         """Returns the array on a context.
@@ -737,7 +737,7 @@ class ParameterDict:
             if not param.name.startswith(strip_prefix):
                 raise ValueError(f"Prefix {strip_prefix!r} is to be stripped before saving, but Parameter's name "
                                  f"{param.name!r} does not start with it: its block shares parameters of another one, "
-                                 f"or was made outside name_scope(). See {_NAMING}.")
+                                 f"or was created outside name_scope(). See {_NAMING}.")
             named[param.name[len(strip_prefix):]] = param
         save_each(filename, named)
 

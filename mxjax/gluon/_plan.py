@@ -107,8 +107,8 @@ def _plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: in
     made = [Group(kind, [jax.ShapeDtypeStruct(np.shape(values[p]), _dtype(values[p])) for p in places],
                   kept=kept, split=kind == "inputs", specs=[specs[p] for p in places])
             for (kind, kept), places in groups.items()]
-    return make_plan(f"a step of {type(step._net).__name__} by {type(trainer._optimizer).__name__}", program, made, on,
-                     batch=inputs[0].shape[0], wide=any(str(_dtype(v)) in WIDE for v in values), mesh=mesh,
+    return make_plan(f"a step of {type(step._net).__name__} with {type(trainer._optimizer).__name__}", program, made,
+                     on, batch=inputs[0].shape[0], wide=any(str(_dtype(v)) in WIDE for v in values), mesh=mesh,
                      results=[specs[replaced[i]] if replaced[i] < len(specs) else () for i in results])
 
 

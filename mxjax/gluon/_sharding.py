@@ -34,7 +34,7 @@ class Shardings(list):
     """One row (name, shape, dtype, spec, bytes per device) per parameter; `str` formats it as a table."""
 
     def __str__(self) -> str:
-        rows = [("parameter", "shape", "dtype", "split", "MB a device")]
+        rows = [("parameter", "shape", "dtype", "split", "MB per device")]
         rows += [(r.name, str(r.shape), r.dtype, _told(r.spec), f"{r.bytes / 1e6:.3f}") for r in self]
         rows.append(("all", "", "", "", f"{sum(r.bytes for r in self) / 1e6:.3f}"))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

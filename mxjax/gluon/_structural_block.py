@@ -76,7 +76,7 @@ def _without_prefix(init: Callable[..., None]) -> Callable[..., None]:
             raise TypeError(f"{type(self).__name__} takes {len(names)} arguments at most, got {len(args)}")
         for name, value in zip(names, args, strict=False):
             if name in kwargs:
-                raise TypeError(f"{type(self).__name__} got several values of {name!r}")
+                raise TypeError(f"{type(self).__name__} got multiple values for {name!r}")
             kwargs[name] = value
         init(self, **kwargs)
     call.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]

@@ -471,7 +471,7 @@ class SDMLLoss(Loss):
     def hybrid_forward(self, F: ModuleType, x1: NDArray, x2: NDArray) -> Any:  # noqa: N803
         """Computes the loss of each row."""
         if x1.shape != x2.shape:
-            raise AssertionError(f"SDMLLoss: x1 has shape {x1.shape}, x2 {x2.shape}")
+            raise AssertionError(f"SDMLLoss: x1 and x2 must have the same shape, got {x1.shape} and {x2.shape}")
         size, length = x1.shape
         distances = F.sum(F.square(x1.expand_dims(1).broadcast_to((size, size, length))
                                    - x2.expand_dims(0).broadcast_to((size, size, length))), axis=2)

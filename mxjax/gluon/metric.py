@@ -94,7 +94,7 @@ def predict_with_threshold(pred: Any, threshold: float | ndarray.NDArray | numpy
     if not isinstance(threshold, float | ndarray.NDArray | numpy.ndarray):
         raise ValueError(f"threshold must be a float or an array, got {type(threshold).__name__}")
     if not isinstance(threshold, float) and threshold.shape[-1:] != pred.shape[-1:]:
-        raise AssertionError(f"{threshold.shape[-1:]} thresholds for {pred.shape[-1:]} classes")
+        raise AssertionError(f"expected one threshold per class {pred.shape[-1:]}, got {threshold.shape[-1:]}")
     return pred > (_numpy(threshold) if isinstance(pred, numpy.ndarray) else threshold)
 
 
@@ -145,7 +145,7 @@ class _Counts:
             self.true_positives, self.false_negatives, self.false_positives, self.true_negatives = \
                 numpy.zeros((4, num_classes))
         elif self.num_classes != num_classes:
-            raise AssertionError(f"predictions of {num_classes} classes after ones of {self.num_classes}")
+            raise AssertionError(f"expected predictions of {self.num_classes} classes, as before, got {num_classes}")
 
     def _binary(self, label: numpy.ndarray, pred: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
         self._of(1)
@@ -153,7 +153,8 @@ class _Counts:
             raise ValueError(f"labels of two classes must be 0 or 1, got {label.max()}")
         if pred.shape != label.shape:
             if pred.shape[-1] > 2:
-                raise ValueError(f"predictions of two classes must be (..., 2) or as labels, got {pred.shape}")
+                raise ValueError(f"predictions of two classes must have the shape (..., 2) or that of the labels, got "
+                                 f"{pred.shape}")
             if pred.shape[-1] == 2:
                 pred = pred.reshape(-1, 2)[:, 1]
         return label.reshape(-1, 1), predict_with_threshold(pred, self.threshold).reshape(-1, 1)
@@ -162,14 +163,14 @@ class _Counts:
         num = pred.shape[-1]
         self._of(num)
         if label.size and label.max() >= num:
-            raise AssertionError(f"predictions have {num} classes, but a label is {label.max()}")
+            raise AssertionError(f"the predictions have {num} classes, but the largest label is {label.max()}")
         classes = numpy.arange(num)
         return label.reshape(-1, 1) == classes, pred.argmax(axis=-1).reshape(-1, 1) == classes
 
     def _multilabel(self, label: numpy.ndarray, pred: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
         self._of(pred.shape[-1])
         if label.shape != pred.shape:
-            raise AssertionError(f"labels {label.shape} must have the shape of the predictions {pred.shape}")
+            raise AssertionError(f"labels of shape {label.shape} must have the shape of the predictions, {pred.shape}")
         return (label.reshape(-1, label.shape[-1]),
                 predict_with_threshold(pred, self.threshold).reshape(-1, label.shape[-1]))
 
@@ -421,7 +422,8 @@ class CrossEntropy(EvalMetric):
         for label, pred in zip(labels, preds, strict=True):
             label = _numpy(label)
             if label.size != pred.size // pred.shape[-1]:
-                raise AssertionError(f"{self.name}: labels {label.shape} do not fit predictions {pred.shape}")
+                raise AssertionError(f"{self.name}: labels of shape {label.shape} do not match predictions of shape "
+                                     f"{pred.shape}")
             prob = _picked(self._probabilities(pred), label.ravel(), self.axis)
             if self.ignore_label is not None:
                 prob = prob[label.ravel() != self.ignore_label]

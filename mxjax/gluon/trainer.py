@@ -170,7 +170,7 @@ class Trainer:
         index, store = self._param2idx[parameter._key], self._sparse_store()
         if full_idx and not self._distributed:
             if row_id.size != out.shape[0]:
-                raise AssertionError(f"{row_id.size} row indices for {out.shape[0]} rows")
+                raise AssertionError(f"expected one index per row ({out.shape[0]}), got {row_id.size}")
             store.pull(index, out=out, priority=-index, ignore_sparse=False)
         else:
             store.row_sparse_pull(index, out=out, row_ids=row_id, priority=-index)

@@ -205,7 +205,7 @@ def split_rnn_params(param: NDArray, mode: str, num_layers: int, input_size: int
                            projection_size)
     size = sum(map(math.prod, shapes.values()))
     if size != param.size:
-        raise ValueError(f"param has {param.size} values, expected {size} for such a layer")
+        raise ValueError(f"param has {param.size} values, expected {size} for this layer")
     parts, begin = {}, 0
     for name, shape in shapes.items():
         end = begin + math.prod(shape)

@@ -26,7 +26,7 @@ class _Graph:
 
     def __init__(self, operator: str, csr: CSRNDArray) -> None:
         if csr.stype != "csr":
-            raise MXNetError(f"operator {operator} takes graphs as csr matrices, got storage type {csr.stype!r}")
+            raise MXNetError(f"operator {operator} expects graphs as csr matrices, got storage type {csr.stype!r}")
         self.pointers, self.columns, self.edges = (a.asnumpy() for a in (csr.indptr, csr.indices, csr.data))
 
     def of(self, vertex: int) -> tuple[np.ndarray, np.ndarray]:

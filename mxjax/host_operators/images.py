@@ -75,8 +75,8 @@ def resize(data: np.ndarray, *, size: Shape = (), keep_ratio: bool = False, inte
 
 def _check_images(operator: str, data: np.ndarray) -> None:
     if data.ndim not in (3, 4):
-        raise MXNetError(f"operator {operator}: data must be an image of 3 dimensions or a batch of 4, its shape is "
-                         f"{data.shape}")
+        raise MXNetError(f"operator {operator}: data must be an image (3 dimensions) or a batch of images (4), "
+                         f"got shape {data.shape}")
 
 
 def _resize_all(data: np.ndarray, width: int, height: int, interp: int) -> np.ndarray:
@@ -102,7 +102,8 @@ def _check_size(operator: str, width: int, height: int) -> None:
 def _check_places(xrange: tuple[float, ...], yrange: tuple[float, ...]) -> None:
     for name, bounds in (("xrange", xrange), ("yrange", yrange)):
         if len(bounds) != 2 or not 0 <= bounds[0] <= bounds[1] <= 1:
-            raise MXNetError(f"operator random_crop: {name} must be two rising numbers in [0, 1], got {bounds}")
+            raise MXNetError(f"operator random_crop: {name} must be two numbers in [0, 1] in ascending order, "
+                             f"got {bounds}")
 
 
 def _cropped_at_random(p: dict[str, Any], x: tuple) -> tuple:

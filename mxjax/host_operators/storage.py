@@ -35,7 +35,7 @@ def sparse_retain(data: RowSparseNDArray, indices: NDArray, *, _ctx: Context | N
 
 def _need_csr(operator: str, array: NDArray) -> None:
     if array.stype != "csr":
-        raise MXNetError(f"operator {operator} takes a csr matrix, got storage type {array.stype!r}")
+        raise MXNetError(f"operator {operator} expects a csr matrix, got storage type {array.stype!r}")
 
 
 @on_host("_contrib_getnnz", infer_type=gives("int64"))

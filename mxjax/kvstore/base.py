@@ -149,7 +149,7 @@ def _pairs(key: Keys, value: Values | None, out: Values | None) -> list[tuple[li
         return [[g] if isinstance(g, NDArray) else list(g) for g in given]
     values, outs = rows(value), rows(out)
     if len(values) != count or len(outs) != count:
-        raise Precondition(f"{count} keys, {len(values)} values, {len(outs)} outputs")
+        raise Precondition(f"expected one entry per key ({count}), got {len(values)} values and {len(outs)} outputs")
     return list(zip(values, outs, strict=True))
 
 

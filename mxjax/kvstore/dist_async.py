@@ -143,8 +143,8 @@ class DistAsyncKVStore(_Dist):
         for k, (values, _) in zip(keys, rows, strict=True):
             self._shards(k)
             if values[0].shape != self._shapes[k][0]:
-                raise MXNetError(f"push to key {k!r}: an array has shape {values[0].shape}, the stored one "
-                                 f"{self._shapes[k][0]}")
+                raise MXNetError(f"push to key {k!r}: an array has shape {values[0].shape}, but the stored array has "
+                                 f"shape {self._shapes[k][0]}")
         for k, total in zip(keys, super()._reduce(keys, [values for values, _ in rows]), strict=True):
             shards = self._shards(k)
             if isinstance(total, Reduced):
@@ -170,7 +170,7 @@ class DistAsyncKVStore(_Dist):
     def pull(self, key: Keys, out: Values | None = None, priority: int = 0, ignore_sparse: bool = True) -> None:
         """Copies the servers' current values to arrays; arguments as in `KVStore.pull`."""
         if out is None:
-            raise Precondition("pull needs out=")
+            raise Precondition("pull requires out=")
         keys, rows = self._rows(key, out)
         for k, (outs, _) in zip(keys, rows, strict=True):
             outs = [o for o in outs if not (isinstance(o, BaseSparseNDArray) and ignore_sparse)]
@@ -189,7 +189,7 @@ class DistAsyncKVStore(_Dist):
                         row_ids: Values | None = None) -> None:
         """Copies chosen rows of the servers' values; arguments as in `KVStore.row_sparse_pull`."""
         if out is None or row_ids is None:
-            raise Precondition("row_sparse_pull needs out= and row_ids=")
+            raise Precondition("row_sparse_pull requires out= and row_ids=")
         keys, rows = self._rows(key, out)
         _, ids = self._rows(key, row_ids)
         for k, (outs, _), (wanted, _) in zip(keys, rows, ids, strict=True):

@@ -100,7 +100,8 @@ class KVStore(KVStoreBase):
             stored = self._stored(k)
             bad = next((v for v in values if v.shape != stored.shape), None)
             if bad is not None:
-                raise MXNetError(f"push to key {k!r}: an array has shape {bad.shape}, the stored one {stored.shape}")
+                raise MXNetError(f"push to key {k!r}: an array has shape {bad.shape}, but the stored array has shape "
+                                 f"{stored.shape}")
         self._settle(keys, self._reduce(keys, [values for values, _ in rows]))
 
     def _reduce(self, keys: list[Any], rows: list[list[NDArray]]) -> list[Any]:
@@ -172,7 +173,7 @@ class KVStore(KVStoreBase):
             MXNetError: a key has no value.
         """
         if out is None:
-            raise Precondition("pull needs out=")
+            raise Precondition("pull requires out=")
         keys, rows = self._rows(key, out)
         for k, (outs, _) in zip(keys, rows, strict=True):
             stored = self._stored(k)
@@ -187,7 +188,8 @@ class KVStore(KVStoreBase):
             and target.shape == stored.shape
         if not same:
             if target.shape != stored.shape:
-                raise MXNetError(f"pull of key {key!r}: out has shape {target.shape}, the stored array {stored.shape}")
+                raise MXNetError(f"pull of key {key!r}: out has shape {target.shape}, but the stored array has shape "
+                                 f"{stored.shape}")
             stored.tostype(target.stype).astype(target.dtype, copy=False).copyto(target)
         elif total is not None:
             target._write(total.on(device))
@@ -220,7 +222,7 @@ class KVStore(KVStoreBase):
             MXNetError: an output is not row_sparse, or the arguments do not match.
         """
         if out is None or row_ids is None:
-            raise Precondition("row_sparse_pull needs out= and row_ids=")
+            raise Precondition("row_sparse_pull requires out= and row_ids=")
         keys, rows = self._rows(key, out)
         _, ids = self._rows(key, row_ids)
         for k, (outs, _), (wanted, _) in zip(keys, rows, ids, strict=True):
@@ -228,7 +230,8 @@ class KVStore(KVStoreBase):
             if len(wanted) == 1:
                 wanted = wanted * len(outs)
             if len(wanted) != len(outs):
-                raise MXNetError(f"row_sparse_pull of key {k!r}: {len(outs)} outputs, {len(wanted)} row_ids")
+                raise MXNetError(f"row_sparse_pull of key {k!r}: expected one row_ids per output ({len(outs)}), got "
+                                 f"{len(wanted)}")
             source = stored if stored.stype == "row_sparse" else stored.tostype("row_sparse")
             for target, chosen in zip(outs, wanted, strict=True):
                 if target.stype != "row_sparse":

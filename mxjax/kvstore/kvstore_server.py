@@ -33,7 +33,7 @@ class KVStoreServer:
         """Serves the workers."""
         place = cluster.find_place()
         if place is None:
-            raise MXNetError("a server needs DMLC_PS_ROOT_URI, DMLC_PS_ROOT_PORT and DMLC_NUM_WORKER to be set")
+            raise MXNetError("a server requires DMLC_PS_ROOT_URI, DMLC_PS_ROOT_PORT and DMLC_NUM_WORKER to be set")
         where = place.address[0]
         known = secret.find(door.is_local(where))
         timeout = settings.JOIN_TIMEOUT()
@@ -53,7 +53,7 @@ def _schedule() -> None:
     """Runs the scheduler until all workers have left."""
     missing = [n for n in ("DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT", "DMLC_NUM_WORKER") if n not in os.environ]
     if missing:
-        raise MXNetError(f"a scheduler needs {', '.join(missing)} in its environment")
+        raise MXNetError(f"a scheduler requires {', '.join(missing)} in its environment")
     where = os.environ["DMLC_PS_ROOT_URI"]
     Scheduler(int(os.environ["DMLC_NUM_WORKER"]), int(os.environ.get("DMLC_NUM_SERVER", 0)),
               secret=secret.find(door.is_local(where)), hosts=door.listening_addresses(where),

@@ -109,4 +109,4 @@ def _bring(channel: wire.Channel, sock: socket.socket) -> None:
 
 def _check(_: dict, specs: list[wire.Spec]) -> None:
     if len(specs) != 1 or wire.nbytes(specs) > _PIECE:
-        raise MXNetError("more than a piece")
+        raise MXNetError(f"expected one array of at most {_PIECE} bytes")

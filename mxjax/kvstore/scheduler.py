@@ -155,7 +155,7 @@ class Scheduler:
                 member.seen = time.monotonic()
                 self._hear(member, *message)
         except (OSError, MXNetError, MemoryError) as error:
-            reason = f"its connection has broken ({error})"
+            reason = f"its connection broke ({error})"
         self._gone(member, reason)
 
     def _hear(self, member: _Member, header: dict[str, Any], arrays: list[np.ndarray]) -> None:

@@ -139,8 +139,8 @@ class ParameterServer:
         shapes, kinds = [shape for _, shape in specs], "".join(dtype.kind for dtype, _ in specs)
         if header["form"] == "dense":
             if shapes != [stored.shape]:
-                raise MXNetError(f"push to key {key!r}: arrays of shapes {str(shapes)[:200]}, the stored one has "
-                                 f"{stored.shape}")
+                raise MXNetError(f"push to key {key!r}: expected one array of shape {stored.shape}, got arrays of "
+                                 f"shapes {str(shapes)[:200]}")
         elif header["form"] == "packed":
             self._agreed_compression(key)
             _expect("push", specs, kinds == "u" and len(shapes[0]) == 1 and wire.nbytes(specs) <= stored.size + 8)
@@ -152,7 +152,7 @@ class ParameterServer:
 
     def _agreed_compression(self, key: Key) -> Compression:
         if self._compression is None:
-            raise MXNetError(f"push to key {key!r}: packed values, but gradient compression has not been set")
+            raise MXNetError(f"push to key {key!r}: the values are packed, but gradient compression has not been set")
         return self._compression
 
     def _locked(self, key: Key) -> threading.RLock:
@@ -197,8 +197,8 @@ class ParameterServer:
             signs = compression.sum_signs(jnp.asarray(arrays[0])[None])
             return wrap(compression.values_of(signs, stored.shape, stored.dtype), stored.context)
         if arrays[0].shape != stored.shape:
-            raise MXNetError(f"push to key {header['key']!r}: an array has shape {arrays[0].shape}, the stored one "
-                             f"{stored.shape}")
+            raise MXNetError(f"push to key {header['key']!r}: an array has shape {arrays[0].shape}, but the stored "
+                             f"array has shape {stored.shape}")
         return array(arrays[0], dtype=arrays[0].dtype)
 
     def _do_pull(self, header: dict[str, Any], _: list[np.ndarray]) -> tuple[dict[str, Any], list[np.ndarray]]:
@@ -253,4 +253,5 @@ def _expect(op: str, specs: list[wire.Spec], right: Any) -> None:
 
 def _check_rows(indices: np.ndarray, shape: tuple[int, ...], key: Key) -> None:
     if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < shape[0]:
-        raise MXNetError(f"key {key!r}: rows {int(indices.min())} to {int(indices.max())} of a value of shape {shape}")
+        raise MXNetError(f"key {key!r}: rows {int(indices.min())} to {int(indices.max())} are out of range for a value "
+                         f"of shape {shape}")

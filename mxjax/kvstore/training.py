@@ -43,9 +43,9 @@ def _create_sparse_kvstore(kvstore: KVStore | str) -> tuple[Any, bool]:
     """The store for row-sparse parameters, which it must update itself."""
     store = create(kvstore) if isinstance(kvstore, str) else kvstore
     if not isinstance(kvstore, str | KVStore):
-        raise TypeError(f"row_sparse parameters need a KVStore or its name, got {kvstore!r}")
+        raise TypeError(f"row_sparse parameters require a KVStore or its name, got {kvstore!r}")
     if not store.is_capable(KVStoreBase.OPTIMIZER):
-        raise ValueError(f"row_sparse parameters need a store that can run the optimizer; {store.type} cannot")
+        raise ValueError(f"row_sparse parameters require a store that can run the optimizer; {store.type} cannot")
     return store, True
 
 

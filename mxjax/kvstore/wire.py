@@ -180,7 +180,7 @@ def encode(header: dict[str, Any], arrays: Sequence[np.ndarray] = ()) -> list[An
     arrays = [np.asarray(a, order="C") for a in arrays]
     text = json.dumps({**header, "arrays": [[a.dtype.name, list(a.shape)] for a in arrays]}).encode()
     if len(text) > ANSWER:
-        raise MXNetError(f"a message {header.get('op', '')!r} with a header of {len(text)} bytes: at most {ANSWER}")
+        raise MXNetError(f"the header of message {header.get('op', '')!r} has {len(text)} bytes; the limit is {ANSWER}")
     contents = [a.reshape(-1).view(np.uint8).data for a in arrays]
     return [_PREFIX.pack(_MAGIC, len(text), sum(map(len, contents))) + text, *contents]
 
@@ -226,7 +226,7 @@ def _parsed(raw: bytes, length: int) -> tuple[dict[str, Any], list[Spec]]:
         header = json.loads(raw)
         specs = [(_dtype(name), _shape(shape)) for name, shape in header.pop("arrays")]
         if nbytes(specs) != length:
-            raise ValueError(f"arrays of {nbytes(specs)} bytes, announced as {length}")
+            raise ValueError(f"arrays have {nbytes(specs)} bytes, but {length} were announced")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, MemoryError) as error:
         raise MXNetError(f"a corrupt message: {type(error).__name__}: {str(error)[:200]}") from None
     return header, specs
@@ -242,15 +242,15 @@ def _dtype(name: Any) -> np.dtype:
 def _shape(shape: Any) -> tuple[int, ...]:
     if len(shape) > 32 or not all(type(n) is int and 0 <= n < 1 << 48 for n in shape) or \
             math.prod(filter(None, shape)) >= 1 << 56:  # NumPy counts the others' product though one is 0
-        raise ValueError(f"shape {str(shape)[:100]}")
+        raise ValueError(f"invalid shape {str(shape)[:100]}")
     return tuple(shape)
 
 
 def check_amount(specs: Sequence[Spec], held: int = 0) -> None:
     """Raises MXNetError if arrays, together with the stored ones, exceed `most_bytes()`."""
     if held + nbytes(specs) > most_bytes():
-        raise MXNetError(f"arrays of {nbytes(specs)} bytes{f', with {held} that are there,' if held else ''} are more "
-                         f"than MXJAX_KVSTORE_MOST_BYTES allows ({most_bytes()})")
+        raise MXNetError(f"arrays of {nbytes(specs)} bytes{f', with {held} already stored,' if held else ''} exceed "
+                         f"the limit of MXJAX_KVSTORE_MOST_BYTES, {most_bytes()}")
 
 
 def check_fields(what: str, header: dict[str, Any], fields: dict[str, Any]) -> None:
@@ -258,7 +258,7 @@ def check_fields(what: str, header: dict[str, Any], fields: dict[str, Any]) -> N
     for name, kind in fields.items():
         value = header.get(name)
         if not isinstance(value, kind):
-            raise MXNetError(f"{what}: field {name!r} is {str(value)[:50]!r}, a {type(value).__name__}")
+            raise MXNetError(f"{what}: field {name!r} is {str(value)[:50]!r} of type {type(value).__name__}")
 
 
 def free_port() -> int:

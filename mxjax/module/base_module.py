@@ -232,7 +232,7 @@ class BaseModule:
             sparse_row_id_fn: for `prepare`.
         """
         if num_epoch is None:
-            raise ValueError("fit needs num_epoch, the number of epochs")
+            raise ValueError("fit requires num_epoch, the number of epochs")
         self.bind(data_shapes=train_data.provide_data, label_shapes=train_data.provide_label, for_training=True,
                   force_rebind=force_rebind)
         if monitor is not None:

@@ -55,7 +55,7 @@ class BucketingModule(BaseModule):
                  compression_params: dict[str, Any] | None = None) -> None:
         super().__init__(logger=logger)
         if default_bucket_key is None:
-            raise ValueError("BucketingModule needs default_bucket_key, the key of the largest network")
+            raise ValueError("BucketingModule requires default_bucket_key, the key of the largest network")
         self._default_bucket_key = default_bucket_key
         self._sym_gen = sym_gen
         self._options = {"logger": logger, "context": context, "work_load_list": work_load_list,
@@ -131,7 +131,7 @@ class BucketingModule(BaseModule):
                  "arg_params": arg_params, "aux_params": aux_params}
         if sym_dict is None or sym_gen is None or arg_params is None or aux_params is None or None in given.values():
             missing = next(name for name, value in given.items() if value is None)
-            raise ValueError(f"loading a BucketingModule needs {missing}")
+            raise ValueError(f"loading a BucketingModule requires {missing}")
         module = BucketingModule(sym_gen, default_bucket_key, **kwargs)
         for key, symbol in sym_dict.items():
             _, data_names, label_names = module._call_sym_gen(key)

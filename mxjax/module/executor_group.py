@@ -140,7 +140,8 @@ class DataParallelExecutorGroup:
         """Returns `grad_req` for each argument."""
         if isinstance(grad_req, list | tuple):
             if len(grad_req) != len(self.arg_names):
-                raise ValueError(f"grad_req has {len(grad_req)} entries, the network {len(self.arg_names)} arguments")
+                raise ValueError(f"grad_req has {len(grad_req)} entries, but the network has {len(self.arg_names)} "
+                                 f"arguments")
             return dict(zip(self.arg_names, grad_req, strict=True))
         if not isinstance(grad_req, str | dict):
             raise ValueError(f"grad_req must be a string, list or dict, got {grad_req!r}")

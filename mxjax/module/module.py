@@ -259,14 +259,15 @@ class Module(BaseModule):
             self.logger.warning("Already bound, ignoring bind()")
             return
         if inputs_need_grad and not for_training:
-            raise ValueError("inputs_need_grad=True needs for_training=True")
+            raise ValueError("inputs_need_grad=True requires for_training=True")
         shared_group = None
         if shared_module is not None:
             if not (isinstance(shared_module, Module) and shared_module.binded and shared_module.params_initialized):
                 raise ValueError("shared_module must be a bound Module with initialized parameters")
             shared_group = shared_module._exec_group
             if len(shared_group.execs) < len(self._context):
-                raise ValueError(f"shared_module has {len(shared_group.execs)} devices, this one {len(self._context)}")
+                raise ValueError(f"shared_module has {len(shared_group.execs)} devices, but this module has "
+                                 f"{len(self._context)}")
         self.for_training = for_training
         self.inputs_need_grad = inputs_need_grad
         self._grad_req = grad_req
@@ -368,11 +369,11 @@ class Module(BaseModule):
             self._require("binded", "params_initialized")
         batches = data_batch if isinstance(data_batch, list) else [data_batch]
         if not batches:
-            raise ValueError("forward was given an empty list of batches")
+            raise ValueError("forward got an empty list of batches")
         shapes = []
         data = batches[0].data
         if data is None:
-            raise ValueError("forward was given a batch without data")
+            raise ValueError("forward got a batch without data")
         for array in data:
             shapes.append(tuple(array.shape))
         for batch in batches[1:]:

@@ -131,7 +131,7 @@ class PythonLossModule(PythonModule):
                  grad_func: Callable[[NDArray, NDArray], Any] | None = None) -> None:
         super().__init__(data_names, label_names, [f"{name}_output"], logger=logger)
         if len(data_names) != 1 or len(label_names) != 1:
-            raise ValueError(f"a loss has one data and one label input, got {data_names} and {label_names}")
+            raise ValueError(f"a loss must have one data and one label input, got {data_names} and {label_names}")
         if grad_func is not None and not callable(grad_func):
             raise TypeError(f"grad_func must be a function, got {grad_func!r}")
         self._name = name
@@ -145,11 +145,11 @@ class PythonLossModule(PythonModule):
 
     def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
         if not data_batch.data:
-            raise ValueError(f"{type(self).__name__}.forward was given a batch without data")
+            raise ValueError(f"{type(self).__name__}.forward got a batch without data")
         self._scores = data_batch.data[0]
         if self.for_training if is_train is None else is_train:
             if not data_batch.label:
-                raise ValueError(f"{type(self).__name__}.forward was given a batch without a label")
+                raise ValueError(f"{type(self).__name__}.forward got a batch without a label")
             self._labels = data_batch.label[0]
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[NDArray]:

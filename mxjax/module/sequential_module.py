@@ -119,7 +119,7 @@ class SequentialModule(BaseModule):
         if not self._modules:
             raise ValueError("SequentialModule is empty; add modules first")
         if inputs_need_grad and not for_training:
-            raise ValueError("inputs_need_grad=True needs for_training=True")
+            raise ValueError("inputs_need_grad=True requires for_training=True")
         takers = [bool(meta.get(self.META_TAKE_LABELS)) for meta in self._metas]
         self._label_shapes = label_shapes if any(takers) else None
         self.for_training = for_training

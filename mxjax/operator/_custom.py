@@ -309,8 +309,8 @@ def _agreed(op_type: str, method: str, given: Sequence[Sequence[str]], inferred:
     """Raises MXNetError unless a method returned lists as long as it was given, with the same storage types."""
     for had, got in zip(given, inferred, strict=False):
         if len(had) != len(got) or any(a not in (b, "undefined") for a, b in zip(had, got, strict=True)):
-            raise MXNetError(f"{method} of custom operator {op_type}: the storage types are {list(had)}, but it "
-                             f"returned {list(got)}")
+            raise MXNetError(f"{method} of custom operator {op_type}: expected storage types {list(had)}, got "
+                             f"{list(got)}")
 
 
 def _output_stypes(prop: CustomOpProp, params: dict[str, Any], inputs: list[NDArray], count: int) -> list[str]:

@@ -176,8 +176,8 @@ class MultivariateNormalProp(CustomOpProp):
         """
         mean, cov = (tuple(s) for s in in_shape)
         if not mean or len(cov) < 2 or not cov[-1] == cov[-2] == mean[-1]:
-            raise ValueError(f"mean must be vectors and cov square matrices of that size, the shapes are {mean} and "
-                             f"{cov}")
+            raise ValueError(f"mean must contain vectors and cov square matrices of the same size, got shapes "
+                             f"{mean} and {cov}")
         size = () if self._size is None else (self._size,) if np.isscalar(self._size) else tuple(self._size)
         return in_shape, (size + np.broadcast_shapes(mean, cov[:-1]),), ()
 

@@ -194,7 +194,7 @@ class _Reader:
     def result(self) -> Any:
         """Returns the final object."""
         if self.outer or len(self.stack) != 1:
-            raise _Damaged("the end comes too early")
+            raise _Damaged("the data ends too early")
         return self.stack[0]
 
     def push(self, value: object) -> None:
@@ -370,7 +370,7 @@ def _named(module: str, name: str) -> _Named:
     value = getattr(sys.modules.get(module), name, None)
     if isinstance(value, type) and issubclass(value, Optimizer | lr_scheduler.LRScheduler):
         return _Named(told, kind=value)  # the user's own, from a module already there
-    raise _Damaged(f"{told} is not allowed in them")
+    raise _Damaged(f"{told} is not allowed in optimizer states")
 
 
 def _empty(kind: object, *_: object) -> _Unfinished:
@@ -383,11 +383,11 @@ def _empty(kind: object, *_: object) -> _Unfinished:
 
 def _object(kind: type[object], state: object) -> Any:
     if not isinstance(state, dict) or not all(isinstance(key, str) for key in state):
-        raise _Damaged(f"{kind.__name__}: its attributes are not a dict by name")
+        raise _Damaged(f"{kind.__name__}: its attributes are not a dict with names as keys")
     for name, example in _example(kind).items():
         if name not in state:
             if name != "param_dict" and kind.__module__.startswith("mxjax."):  # the user's own may leave something out
-                raise _Damaged(f"{kind.__name__} without its attribute {name!r}")
+                raise _Damaged(f"{kind.__name__} has no attribute {name!r}")
         elif not _alike(state[name], example, name):
             raise _Damaged(f"{kind.__name__}: attribute {name!r} is {_told(state[name])}, expected one of type "
                            f"{type(example).__name__}")
@@ -427,7 +427,7 @@ def _alike(value: object, example: object, name: str) -> bool:
 def _array(state: object) -> NDArray:
     handle = state.get("handle") if isinstance(state, dict) else None
     if not isinstance(handle, bytes | bytearray):
-        raise _Damaged("an array without content")
+        raise _Damaged("an array has no content")
     return file_format.loads(handle)
 
 
@@ -436,7 +436,7 @@ def _bytes(content: object = b"", encoding: str = "latin-1") -> bytes:
     if isinstance(content, str) and encoding in ("latin-1", "latin1"):
         return content.encode("latin-1")
     if not isinstance(content, bytes):
-        raise _Damaged(f"a bytearray of {type(content).__name__}")
+        raise _Damaged(f"a bytearray that is created from {type(content).__name__}")
     return content
 
 
@@ -451,12 +451,12 @@ def _dtype(name: object, align: object = False, copy: object = False) -> _Unfini
     code = name.removeprefix("<").removeprefix("|") if isinstance(name, str) else ""
     known = {code for number in _NUMBERS for code in (number, np.dtype(number).str[1:])}
     if code not in known:
-        raise _Damaged(f"a dtype {str(name)[:40]!r}, which is not that of plain numbers")
+        raise _Damaged(f"the dtype {str(name)[:40]!r} is not allowed: expected one of plain numbers")
 
     def finish(state: object) -> np.dtype:
         if not isinstance(state, tuple) or len(state) not in (8, 9) or state[1] not in ("<", "|", "=") or \
                 (*state[2:8], *(part for part in state[8:] if part)) != (None, None, None, -1, -1, 0):
-            raise _Damaged("a dtype that is not that of plain numbers, or not little-endian")
+            raise _Damaged("a dtype that is not little-endian or not one of plain numbers")
         return np.dtype(code)
     return _Unfinished("numpy.dtype", finish)
 
@@ -468,7 +468,7 @@ def _is_number(dtype: object) -> TypeGuard[np.dtype]:
 def _scalar(dtype: object, content: object) -> bool | int | float:
     content = content.encode("latin-1") if isinstance(content, str) else content
     if not _is_number(dtype) or not isinstance(content, bytes) or len(content) != dtype.itemsize:
-        raise _Damaged("a NumPy number whose bytes do not fit its dtype")
+        raise _Damaged("a NumPy number whose bytes do not match its dtype")
     return np.frombuffer(content, dtype)[0].item()
 
 
@@ -480,7 +480,7 @@ def _numpy_array(kind: object, shape: object, code: object) -> _Unfinished:
         _, shape, dtype, fortran, content = state
         content = content.encode("latin-1") if isinstance(content, str) else content
         if not _is_number(dtype) or not isinstance(content, bytes):
-            raise _Damaged("an array that is not of plain numbers")
+            raise _Damaged("an array that does not consist of plain numbers")
         return np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C").copy()
     return _Unfinished(kind.name, finish)
 
@@ -519,7 +519,7 @@ def _check(content: object) -> None:
         nonlocal objects
         objects += 1
         if isinstance(value, _Named | _Unfinished):
-            raise _Damaged(f"{value.name} stands for a value")
+            raise _Damaged(f"{value.name} is used in place of a value")
         if not isinstance(value, dict | list | tuple | Optimizer | lr_scheduler.LRScheduler):
             return 0, 1
         if id(value) in known:

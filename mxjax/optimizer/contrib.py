@@ -37,7 +37,7 @@ class GroupAdaGrad(_Stepwise):
 
     def create_state(self, index: Key, weight: NDArray) -> NDArray:
         if len(weight.shape) != 2:
-            raise Unfit(f"GroupAdaGrad needs weights of 2 dimensions; parameter {index} has shape "
+            raise Unfit(f"GroupAdaGrad requires weights of 2 dimensions; parameter {index} has shape "
                                f"{weight.shape}")
         return nd.zeros((weight.shape[0], 1), weight.context, dtype=weight.dtype, stype=weight.stype)
 

@@ -71,9 +71,9 @@ class _Momentum(ByStep):
 
     def _check(self, lazy_update: bool) -> None:
         if lazy_update and not self.use_fused_step:
-            raise AssertionError(f"{type(self).__name__}: lazy_update needs use_fused_step=True")
+            raise AssertionError(f"{type(self).__name__}: lazy_update requires use_fused_step=True")
         if lazy_update and self.multi_precision:
-            raise AssertionError(f"{type(self).__name__}: lazy_update needs multi_precision=False")
+            raise AssertionError(f"{type(self).__name__}: lazy_update requires multi_precision=False")
         self.lazy_update = lazy_update
 
 
@@ -304,7 +304,7 @@ class Adam(_TwoMoments):
                  lazy_update: bool = False, use_fused_step: bool = True, **kwargs: Any) -> None:
         super().__init__(learning_rate=learning_rate, use_fused_step=use_fused_step, **kwargs)
         if lazy_update and not self.use_fused_step:
-            raise AssertionError("Adam: lazy_update needs use_fused_step=True")
+            raise AssertionError("Adam: lazy_update requires use_fused_step=True")
         self.lazy_update = lazy_update
         self.beta1 = beta1
         self.beta2 = beta2
@@ -444,7 +444,7 @@ class GroupAdaGrad(AdaGrad):
 
     def create_state(self, index: Key, weight: NDArray) -> NDArray:
         if len(weight.shape) != 2:
-            raise AssertionError("GroupAdaGrad needs weights of 2 dimensions; parameter "
+            raise AssertionError("GroupAdaGrad requires weights of 2 dimensions; parameter "
                                  f"{index} has shape {weight.shape}")
         return nd.zeros((weight.shape[0], 1), weight.context, stype=weight.stype)
 

@@ -162,16 +162,17 @@ class Served:
         names = self.input_names
         missing, unknown = [n for n in names if n not in inputs], [n for n in inputs if names and n not in names]
         if missing or unknown:
-            raise ValueError(f"model {self.name} has the inputs {', '.join(names)}, got {', '.join(inputs) or 'none'}")
+            raise ValueError(f"model {self.name} expects the inputs {', '.join(names)}, got "
+                             f"{', '.join(inputs) or 'none'}")
         made = {}
         for name, value in inputs.items():
             shape, dtype = self.shapes.get(name), self.dtypes.get(name, np.dtype("float32"))
             if shape is not None and (value.ndim != len(shape) or any(
                     own != given for own, given in zip(shape[1:], value.shape[1:], strict=True))):
-                raise ValueError(f"input {name} of model {self.name} has the shape {[-1, *shape[1:]]}, got "
+                raise ValueError(f"input {name} of model {self.name} must have shape {[-1, *shape[1:]]}, got "
                                  f"{list(value.shape)}")
             if value.dtype.kind not in "biuf":
-                raise ValueError(f"input {name} of model {self.name} must be numbers, got {value.dtype}")
+                raise ValueError(f"input {name} of model {self.name} must have a numeric dtype, got {value.dtype}")
             made[name] = np.ascontiguousarray(value, dtype)
         return made
 

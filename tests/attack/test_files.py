@@ -55,13 +55,13 @@ _SCALAR = b"\x80\x02}K\x00cnumpy.core.multiarray\nscalar\n%sU\x08AAAAAAAA\x86Rs.
 
 STATES = [
     ("an object's address", _SCALAR % (_DTYPE % b"O8"), "dtype 'O8'"),
-    ("a dtype turned into objects", _SCALAR % (_DTYPE % b"f8" + _DTYPE_STATE % (b"|", 63)), "that of plain numbers"),
+    ("a dtype turned into objects", _SCALAR % (_DTYPE % b"f8" + _DTYPE_STATE % (b"|", 63)), "not one of plain numbers"),
     ("a dtype with fields", _SCALAR % (_DTYPE % b"V8" + _DTYPE_STATE % (b"|", 0)), "dtype 'V8'"),
     ("a number that is too short", _SCALAR.replace(b"U\x08AAAAAAAA", b"U\x01A") % (
         _DTYPE % b"f8" + _DTYPE_STATE % (b"<", 0)), "do not fit"),
     ("a big-endian number", _SCALAR % (_DTYPE % b"f8" + _DTYPE_STATE % (b">", 0)), "little-endian"),
     ("a memo of a billion places", b"\x80\x03}r\xff\xff\xff\x7fr\xff\xff\xff\xfe0.", ""),
-    ("a bytearray of a size", b"\x80\x03cbuiltins\nbytearray\nJ\xff\xff\xff\x7f\x85R.", "bytearray of int"),
+    ("a bytearray of a size", b"\x80\x03cbuiltins\nbytearray\nJ\xff\xff\xff\x7f\x85R.", "bytearray that is created from int"),
     ("a length beyond the end", b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7f.", ""),
     ("an integer of a megabyte", b"\x80\x03}K\x00\x8b" + struct.pack("<i", 1 << 20) + b"\x7f" * (1 << 20) + b"s.",
      "an integer of"),
@@ -72,9 +72,9 @@ STATES = [
     ("2^60 values by doubling", b"\x80\x03}K\x00N" + b"2\x86" * 60 + b"s.", "DUP is not allowed"),
     ("a list in itself", b"\x80\x03}K\x00]q\x00h\x00as.", "contains itself"),
     ("more than can be counted", b"\x80\x03}" + b"N0" * (3 << 20) + b".", "instructions"),
-    ("a class as a value", b"\x80\x03}K\x00cmxnet.optimizer.optimizer\nSGD\ns.", "stands for a value"),
+    ("a class as a value", b"\x80\x03}K\x00cmxnet.optimizer.optimizer\nSGD\ns.", "is used in place of a value"),
     ("an optimizer without attributes", b"\x80\x03}cmxnet.optimizer.optimizer\nSGD\n)\x81}b\x86.", "without its"),
-    ("an array without content", b"\x80\x03}K\x00cmxnet.ndarray.ndarray\nNDArray\nN\x85Rs.", "stands for a value"),
+    ("an array without content", b"\x80\x03}K\x00cmxnet.ndarray.ndarray\nNDArray\nN\x85Rs.", "is used in place of a value"),
     ("keys that collide", b"\x80\x03}(" + b"".join(
         b"\x8a\x0c" + ((2 ** 61 - 1) * k).to_bytes(12, "little") + b"N" for k in range(1, 9)) + b"u.",
      "neither a name"),

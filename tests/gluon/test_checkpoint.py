@@ -357,8 +357,9 @@ def test_what_does_not_fit_is_named_before_anything_changes(saved):
     refused(r"another network: it lacks net.4.bias, net.4.weight", more_layers)
     refused(r"'net.0.bias' has the shape \(8,\) in the checkpoint, expected \(9,\)", lambda: Made(width=9))
     refused("'net.0.bias' has the dtype float32 in the checkpoint, expected float64", lambda: Made(dtype="float64"))
-    refused("the optimizer is Adam there, expected SGD", begun)
-    refused("the scheduler is None there, expected MultiFactorScheduler", lambda: Made(options=schedule()))
+    refused("the optimizer is Adam in the checkpoint, expected SGD", begun)
+    refused("the scheduler is None in the checkpoint, expected MultiFactorScheduler",
+            lambda: Made(options=schedule()))
     one = Made()
     refused("no data position", lambda: one, data={"loader": one.loader})
     with pytest.raises(TypeError, match="list_iterator has no state_dict"):

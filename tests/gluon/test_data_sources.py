@@ -82,7 +82,7 @@ def test_a_stream_that_fails_has_not_ended(options):
 
 def test_what_a_stream_cannot_do():
     for wrong in ({"shuffle": True}, {"sampler": data.SequentialSampler(3)}):
-        with pytest.raises(ValueError, match="Numbers can only be iterated over and has its own order"):
+        with pytest.raises(ValueError, match="Numbers is an iterable data set, which defines its own order"):
             data.DataLoader(Numbers(3), 2, **wrong)
     with pytest.raises(ValueError, match="last_batch must be 'keep' or 'discard', got 'rollover'"):
         data.DataLoader(Numbers(3), 2, last_batch="rollover")
@@ -146,5 +146,5 @@ def test_missing_numbers_lists_and_names():
         mx.io.NDArrayIter(pandas.DataFrame([[1, 2]], columns=["a", "a"]))
     with pytest.raises(TypeError, match="collect"):
         data.ArrayDataset(polars.LazyFrame({"a": [1]}))
-    with pytest.raises(ValueError, match="frame without columns"):
+    with pytest.raises(ValueError, match="the frame has no columns"):
         data.ArrayDataset(pandas.DataFrame())

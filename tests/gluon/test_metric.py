@@ -130,7 +130,7 @@ def test_thresholds_and_one_hot():
 
 @pytest.mark.parametrize(("call", "error", "message"), [
     (lambda: M.predict_with_threshold(BITS[1], 1), ValueError, "float or an array"),
-    (lambda: M.predict_with_threshold(BITS[1], array([.1, .2, .3])), AssertionError, "(3,) thresholds for (2,)"),
+    (lambda: M.predict_with_threshold(BITS[1], array([.1, .2, .3])), AssertionError, "one threshold per class (2,), got (3,)"),
     (lambda: M.F1().update(array([0, 2]), array([.1, .2])), ValueError, "0 or 1, got 2"),
     (lambda: M.F1().update(BITS[0][:5], CLASSES[1]), ValueError, "(5, 3)"),
     (lambda: M.F1(class_type="three").update(*BITS), ValueError, "'three'"),
@@ -146,5 +146,5 @@ def test_errors(call, error, message):
 def test_number_of_classes_stays():
     metric = M.F1(class_type="multiclass")
     metric.update(*CLASSES)
-    with pytest.raises(AssertionError, match="2 classes after ones of 3"):
+    with pytest.raises(AssertionError, match="expected predictions of 3 classes, as before, got 2"):
         metric.update(*BITS)

@@ -212,5 +212,5 @@ def test_mistakes():
         run.backward(mx.nd.ones(2))
         run.grad_dict["data"].wait_to_read()
     loaded = gluon.SymbolBlock(mx.sym.tanh(mx.sym.var("data")), mx.sym.var("data"))
-    with pytest.raises(ValueError, match="remat needs a block with children"):
+    with pytest.raises(ValueError, match="remat requires a block with children"):
         loaded.hybridize(remat=True)

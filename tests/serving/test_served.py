@@ -85,11 +85,11 @@ def test_warming_compiles_each_size_once(saved):
 
 
 @pytest.mark.parametrize("inputs, message", [
-    ({}, "has the inputs data, got none"),
+    ({}, "expects the inputs data, got none"),
     ({"data": np.zeros((1, 4)), "extra": np.zeros(1)}, "got data, extra"),
     ({"data": np.zeros((1, 5))}, r"shape \[-1, 4\], got \[1, 5\]"),
     ({"data": np.zeros(4)}, r"shape \[-1, 4\], got \[4\]"),
-    ({"data": np.array([["a"] * 4])}, "must be numbers"),
+    ({"data": np.array([["a"] * 4])}, "must have a numeric dtype"),
 ])
 def test_inputs_that_do_not_fit(saved, inputs, message):
     with pytest.raises(ValueError, match=message):

@@ -401,8 +401,8 @@ def test_without_mxjax_it_says_what_is_missing(tmp_path):
     alias.install(tmp_path)
     done = call(sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = [{str(tmp_path)!r}]; import mxnet",
                 folder=tmp_path)
-    assert done.stderr.splitlines()[-1] == "ModuleNotFoundError: this mxnet stands for mxjax, which is not installed " \
-        "here: install it, or uninstall mxnet"
+    assert done.stderr.splitlines()[-1] == "ModuleNotFoundError: this mxnet is a stand-in for mxjax, which is not " \
+        "installed: install mxjax, or uninstall mxnet"
 
 
 def test_the_wheel_has_the_same_files_and_is_found(tmp_path):

@@ -94,7 +94,7 @@ class StreamBatches(Sampler):
             yield list(range(first, self._position))
 
     def __len__(self) -> int:
-        raise TypeError("a data set that can only be iterated over does not know its number of batches")
+        raise TypeError("the number of batches of an iterable data set is unknown")
 
     def finish(self) -> None:
         """Makes the next iteration start a new epoch."""

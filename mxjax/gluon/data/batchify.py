@@ -146,7 +146,7 @@ class Group:
 
     def __call__(self, data: Sequence[Any]) -> tuple[Any, ...]:
         if len(data[0]) != len(self._fn):
-            raise AssertionError(f"Group: samples of {len(data[0])} parts for {len(self._fn)} functions")
+            raise AssertionError(f"Group: samples have {len(data[0])} parts, but there are {len(self._fn)} functions")
         return tuple(fn([sample[i] for sample in data]) for i, fn in enumerate(self._fn))
 
 

@@ -379,13 +379,13 @@ def _stream_batches(dataset: Iterable[Any], batch_size: int | None, shuffle: boo
                     last_batch: str | None, batch_sampler: Sampler | None) -> StreamBatches:
     """The same for a data set that can only be iterated over."""
     if shuffle or sampler is not None or batch_sampler is not None:
-        raise ValueError(f"{type(dataset).__name__} can only be iterated over and has its own order: shuffle, sampler "
-                         "and batch_sampler must not be specified")
+        raise ValueError(f"{type(dataset).__name__} is an iterable data set, which defines its own order: shuffle, "
+                         "sampler and batch_sampler must not be specified")
     if batch_size is None or batch_size < 1:
         raise ValueError(f"batch_size must be specified, 1 or more; got {batch_size}")
     if last_batch not in (None, "keep", "discard"):
-        raise ValueError(f"{type(dataset).__name__} can only be iterated over: last_batch must be 'keep' or 'discard', "
-                         f"got {last_batch!r}")
+        raise ValueError(f"{type(dataset).__name__} is an iterable data set: last_batch must be 'keep' or "
+                         f"'discard', got {last_batch!r}")
     return StreamBatches(batch_size)
 
 

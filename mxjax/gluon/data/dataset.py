@@ -171,7 +171,7 @@ def _parts(data: object) -> list[Any]:
         values = column(data)
         return [data if values is None else values]
     if not frame:
-        raise ValueError("ArrayDataset: a frame without columns")
+        raise ValueError("ArrayDataset: the frame has no columns")
     return list(frame.values())
 
 

@@ -266,7 +266,7 @@ class Cat(Constraint):
         self._parts, self._axis = _constraints(constraint_seq), axis
         self._lengths = [1] * len(self._parts) if lengths is None else list(lengths)
         if len(self._lengths) != len(self._parts):
-            raise AssertionError(f"{len(self._lengths)} lengths for {len(self._parts)} constraints")
+            raise AssertionError(f"expected one length per constraint ({len(self._parts)}), got {len(self._lengths)}")
 
     def check(self, value: Value) -> Any:
         checked, start = [], 0
@@ -290,7 +290,7 @@ class Stack(Constraint):
 
     def check(self, value: Any) -> Any:
         if value.shape[self._axis] != len(self._parts):
-            raise ValueError(f"{value.shape[self._axis]} slices for {len(self._parts)} constraints")
+            raise ValueError(f"expected one slice per constraint ({len(self._parts)}), got {value.shape[self._axis]}")
         slices = [np.squeeze(part, axis=self._axis) for part in np.split(value, len(self._parts), axis=self._axis)]
         return np.stack([c.check(x) for c, x in zip(self._parts, slices, strict=True)], axis=self._axis)
 

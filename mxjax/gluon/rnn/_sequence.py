@@ -62,7 +62,7 @@ def format_sequence(length: int | None, inputs: Tensor | Sequence[Tensor], layou
         batch_size = 0 if isinstance(inputs[0], Symbol) else inputs[0].shape[0]
     F = _namespace(inputs if single else inputs[0])  # noqa: N806
     if length is not None and steps not in (None, length) and (merge is False or not single):
-        raise AssertionError(f"unroll of {length} steps got a sequence of {steps}")
+        raise AssertionError(f"unroll: expected a sequence of {length} steps, got {steps}")
     if merge is False and isinstance(inputs, tensor_types):
         inputs = _steps(F, inputs, steps or length or 0, axis)
     elif not single and merge is True:

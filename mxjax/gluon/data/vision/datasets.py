@@ -68,7 +68,7 @@ class MNIST(_DownloadedDataset):
         label = self._read(labels, 8).astype(np.int32)
         pixels = self._read(images, 16)
         if len(pixels) != 784 * len(label):
-            raise MXNetError(f"{self._root}: {len(pixels)} pixels cannot be {len(label)} images of 28 x 28")
+            raise MXNetError(f"{self._root}: expected {len(label)} images of 28 x 28 pixels, got {len(pixels)} pixels")
         self._data = _array(pixels.reshape(-1, 28, 28, 1))
         self._label = _array(label) if is_np_array() else label
 
@@ -259,7 +259,7 @@ class ImageListDataset(Dataset):
 
     def _item(self, index: int, row: Sequence[Any]) -> tuple[str, np.ndarray]:
         if len(row) < 2 or not isinstance(row[-1], str):
-            raise ValueError(f"imglist: entry {index} must be a label and then a path, got {row!r}")
+            raise ValueError(f"imglist: entry {index} must be a label followed by a path, got {row!r}")
         label = row[0] if len(row) == 2 and np.ndim(row[0]) else row[:-1]
         return os.path.join(self._root, row[-1]), np.asarray(label, np.float32)
 

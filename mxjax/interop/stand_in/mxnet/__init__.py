@@ -8,7 +8,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "mxjax":
         raise
-    raise ModuleNotFoundError("this mxnet stands for mxjax, which is not installed here: install it, "
+    raise ModuleNotFoundError("this mxnet is a stand-in for mxjax, which is not installed: install mxjax, "
                               "or uninstall mxnet", name="mxjax") from None
 mxjax.interop.install_mxnet_alias()
 import mxnet  # noqa: E402  # pyright: ignore[reportMissingImports]  whoever asked for it gets what has this name now

@@ -91,7 +91,7 @@ def create_image_augment(data_shape: Sequence[int], resize: int = 0, rand_crop: 
         AssertionError: rand_resize without rand_crop, or another mean or std.
     """
     if rand_resize and not rand_crop:
-        raise AssertionError("rand_resize needs rand_crop")
+        raise AssertionError("rand_resize requires rand_crop")
     method, size = _method(inter_method), (data_shape[2], data_shape[1])
     crop = RandomResizedCrop if rand_resize else RandomCrop if rand_crop else CenterCrop
     made = HybridSequential()
@@ -157,10 +157,10 @@ class BboxLabelTransform(Block):
         numbers = (label if isinstance(label, numpy.ndarray) else label.asnumpy()).flatten()
         header, width = int(numbers[0]), int(numbers[1])
         if width < 5:
-            raise ValueError(f"a label needs at least 5 numbers for each object, got {width}")
+            raise ValueError(f"a label must have at least 5 numbers per object, got {width}")
         if len(numbers) < header + 5 or (len(numbers) - header) % width:
-            raise ValueError(f"a label of {len(numbers)} numbers is not a header of {header} followed by rows of "
-                             f"{width}")
+            raise ValueError(f"a label must consist of a header of {header} numbers and rows of {width}, got "
+                             f"{len(numbers)} numbers")
         rows = numbers[header:].reshape(-1, width)
         rows[:, :5] = rows[:, [1, 2, 3, 4, 0]]
         if self._coord_normalized:

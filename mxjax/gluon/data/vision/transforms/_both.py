@@ -208,7 +208,7 @@ class RandomLighting(ImageOp):
 
 def _float32(x: NDArray) -> Any:
     if x.dtype != np.float32:
-        raise TypeError(f"rotations need float32 images, got {np.dtype(x.dtype)}: apply ToTensor first")
+        raise TypeError(f"rotations require float32 images, got {np.dtype(x.dtype)}: apply ToTensor first")
     return x
 
 
