@@ -588,7 +588,10 @@ def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None
         return csr_matrix((result.data, result.indices, result.indptr), result.shape, ctx, dtype or result.dtype)
     if isinstance(arg1, BaseSparseNDArray):
         raise ValueError(f"cannot convert a {arg1.stype} array to csr")
-    return cast(CSRNDArray, cast_storage(_dense(arg1, shape, ctx, dtype), "csr"))
+    value = _dense(arg1, shape, ctx, dtype)
+    if value.ndim != 2:
+        raise ValueError(f"a csr array must have two dimensions, got shape {value.shape}")
+    return cast(CSRNDArray, cast_storage(value, "csr"))
 
 
 def row_sparse_array(arg1: object, shape: tuple | None = None, ctx: Context | None = None,
@@ -603,6 +606,8 @@ def row_sparse_array(arg1: object, shape: tuple | None = None, ctx: Context | No
         ValueError: the parts do not match.
         MXNetError: row indices are out of range or repeated.
     """
+    if isinstance(arg1, tuple) and len(arg1) < 2:
+        raise ValueError(f"row_sparse_array expects (data, indices) or a shape of two or more dimensions, got {arg1}")
     if isinstance(arg1, tuple) and not (len(arg1) == 2 and not isinstance(arg1[0], (int, np.integer))):
         return cast(RowSparseNDArray, zeros("row_sparse", _agreed(arg1, shape), ctx, dtype))
     if isinstance(arg1, tuple):
@@ -625,7 +630,10 @@ def row_sparse_array(arg1: object, shape: tuple | None = None, ctx: Context | No
         return arg1._copied(arg1._on(chosen(ctx))).astype(dtype or arg1.dtype, copy=False)
     if isinstance(arg1, BaseSparseNDArray):
         raise ValueError(f"cannot convert a {arg1.stype} array to row_sparse")
-    return cast(RowSparseNDArray, cast_storage(_dense(arg1, shape, ctx, dtype), "row_sparse"))
+    value = _dense(arg1, shape, ctx, dtype)
+    if not value.ndim:
+        raise MXNetError("a row_sparse array must have at least one dimension, got a number")
+    return cast(RowSparseNDArray, cast_storage(value, "row_sparse"))
 
 
 def cast_storage(data: NDArray | None = None, stype: str | _NullType = _Null, out: NDArray | None = None,

@@ -12,6 +12,7 @@ from .._support.loop_values import flatten, regroup
 from ..array import functions
 from ..array.creation import array, full, zeros
 from ..array.dense import NDArray
+from ..base import MXNetError
 from ..context import Context, chosen
 from ..eager.dispatch import call
 from ..eager.modes import state
@@ -177,6 +178,8 @@ def rand_zipfian(true_classes: NDArray, num_sampled: int, range_max: int,
         (drawn classes, int64; expected counts of the true classes, float64; expected counts of the drawn classes,
         float64).
     """
+    if not isinstance(true_classes, NDArray):
+        raise MXNetError(f"rand_zipfian: true_classes must be an NDArray, got {type(true_classes).__name__}")
     ctx = chosen(ctx)
     log_range = np.log(range_max + 1)
     uniform = call(registry.get("_random_uniform"), [], {"low": 0, "high": log_range, "shape": (num_sampled,),

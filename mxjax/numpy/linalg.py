@@ -44,7 +44,7 @@ def slogdet(a: ArrayOrSymbol) -> Any:
         a: ndarray or symbol (..., n, n).
 
     Returns:
-        A tuple of the sign (...) and the logarithm (...).
+        A list of the sign (...) and the logarithm (...).
 
     Raises:
         MXNetError: the matrices are not square.
@@ -56,8 +56,7 @@ def slogdet(a: ArrayOrSymbol) -> Any:
         >>> mx.np.exp(logarithm).round(2)
         array(6.)
     """
-    result = call("_npi_slogdet", [a])
-    return tuple(result) if isinstance(result, list) else result
+    return call("_npi_slogdet", [a])
 
 
 def inv(a: ArrayOrSymbol) -> Any:

@@ -22,7 +22,7 @@ from .control_flow import *
 from .utils import *
 
 
-def reshape(a: _Any, newshape: _Any, reverse: bool = False, order: str = "C") -> _Any:
+def reshape(a: _Any, newshape: _Any, reverse: bool = False, order: str = "C", out: _Any = None) -> _Any:
     """Changes the shape of an array.
 
     Args:
@@ -31,6 +31,7 @@ def reshape(a: _Any, newshape: _Any, reverse: bool = False, order: str = "C") ->
             ones, -5 multiplies two, -6 splits one into the next two numbers.
         reverse: whether to read `newshape` from the right.
         order: "C".
+        out: ndarray to write to.
 
     Returns:
         An ndarray of the new shape.
@@ -45,7 +46,7 @@ def reshape(a: _Any, newshape: _Any, reverse: bool = False, order: str = "C") ->
         >>> mx.npx.reshape(a, (-6, 1, 2, -4)).shape
         (1, 2, 3, 4)
     """
-    return _call("_npx_reshape", [a], newshape=newshape, reverse=reverse, order=order)
+    return _call("_npx_reshape", [a], out, newshape=newshape, reverse=reverse, order=order)
 
 
 def nonzero(a: _Any) -> _Any:

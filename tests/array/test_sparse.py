@@ -654,3 +654,11 @@ def test_sparse_arrays_of_different_dtypes_are_refused():
 
 def test_a_length_of_numpys():
     assert mx.nd.sparse.zeros("row_sparse", np.int64(3)).shape == (3,)
+
+
+@pytest.mark.parametrize(("make", "value", "error"), [
+    (mx.nd.sparse.csr_matrix, 2, ValueError), (mx.nd.sparse.csr_matrix, [1, 2], ValueError),
+    (mx.nd.sparse.row_sparse_array, 0.5, mx.MXNetError), (mx.nd.sparse.row_sparse_array, (2,), ValueError)])
+def test_values_that_are_no_rows(make, value, error):
+    with pytest.raises(error, match="dimension"):
+        make(value)

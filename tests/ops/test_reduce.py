@@ -15,6 +15,7 @@ def test_reductions_agree_with_numpy(name):
     reference = getattr(np, name)
     np.testing.assert_allclose(call(name, F, axis=1), reference(F, 1), rtol=1e-6)
     for params, axes in [({}, (0, 1)), ({"axis": ()}, (0, 1)), ({"axis": (), "exclude": True}, (0, 1)),
+                         ({"exclude": True}, (0, 1)),
                          ({"axis": -1}, 1), ({"axis": 0, "exclude": True}, 1)]:
         for keepdims in (False, True):
             got = call(name, I, keepdims=keepdims, **params)

@@ -38,9 +38,9 @@ def total(x: Array, axis: int | tuple[int, ...], keepdims: bool = False) -> Any:
 def _axes(p: dict, x: Array) -> tuple[int, ...]:
     """The axes that are reduced, of classic operators: no axes are all of them."""
     axis = p["axis"]
-    if not axis:
+    if not axis:  # with `exclude`, too
         need(axis is None or not p.get("exclude"))
-        return () if p.get("exclude") else tuple(range(x.ndim))
+        return tuple(range(x.ndim))
     axes = {along(a, x) for a in axis}
     need(len(axes) == len(axis))
     return tuple([a for a in range(x.ndim) if (a in axes) != p.get("exclude", False)])
