@@ -58,10 +58,10 @@ STATES = [
     ("a dtype turned into objects", _SCALAR % (_DTYPE % b"f8" + _DTYPE_STATE % (b"|", 63)), "not one of plain numbers"),
     ("a dtype with fields", _SCALAR % (_DTYPE % b"V8" + _DTYPE_STATE % (b"|", 0)), "dtype 'V8'"),
     ("a number that is too short", _SCALAR.replace(b"U\x08AAAAAAAA", b"U\x01A") % (
-        _DTYPE % b"f8" + _DTYPE_STATE % (b"<", 0)), "do not fit"),
+        _DTYPE % b"f8" + _DTYPE_STATE % (b"<", 0)), "do not match its dtype"),
     ("a big-endian number", _SCALAR % (_DTYPE % b"f8" + _DTYPE_STATE % (b">", 0)), "little-endian"),
     ("a memo of a billion places", b"\x80\x03}r\xff\xff\xff\x7fr\xff\xff\xff\xfe0.", ""),
-    ("a bytearray of a size", b"\x80\x03cbuiltins\nbytearray\nJ\xff\xff\xff\x7f\x85R.", "bytearray that is created from int"),
+    ("a bytearray of a size", b"\x80\x03cbuiltins\nbytearray\nJ\xff\xff\xff\x7f\x85R.", "created from int"),
     ("a length beyond the end", b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7f.", ""),
     ("an integer of a megabyte", b"\x80\x03}K\x00\x8b" + struct.pack("<i", 1 << 20) + b"\x7f" * (1 << 20) + b"s.",
      "an integer of"),
@@ -73,8 +73,8 @@ STATES = [
     ("a list in itself", b"\x80\x03}K\x00]q\x00h\x00as.", "contains itself"),
     ("more than can be counted", b"\x80\x03}" + b"N0" * (3 << 20) + b".", "instructions"),
     ("a class as a value", b"\x80\x03}K\x00cmxnet.optimizer.optimizer\nSGD\ns.", "is used in place of a value"),
-    ("an optimizer without attributes", b"\x80\x03}cmxnet.optimizer.optimizer\nSGD\n)\x81}b\x86.", "without its"),
-    ("an array without content", b"\x80\x03}K\x00cmxnet.ndarray.ndarray\nNDArray\nN\x85Rs.", "is used in place of a value"),
+    ("an optimizer without attributes", b"\x80\x03}cmxnet.optimizer.optimizer\nSGD\n)\x81}b\x86.", "has no attribute"),
+    ("an array without content", b"\x80\x03}K\x00cmxnet.ndarray.ndarray\nNDArray\nN\x85Rs.", "in place of a value"),
     ("keys that collide", b"\x80\x03}(" + b"".join(
         b"\x8a\x0c" + ((2 ** 61 - 1) * k).to_bytes(12, "little") + b"N" for k in range(1, 9)) + b"u.",
      "neither a name"),

@@ -116,7 +116,7 @@ def test_the_state_of_random_numbers():
     random_streams.load_state_dict(state)
     assert drawn() == expected
     for damage in ({}, {**state, "source": {}}, {**state, "streams": [["cpu", 0, [1], 2]]}):
-        with pytest.raises(ValueError, match="damaged"):
+        with pytest.raises(ValueError, match="corrupt"):
             random_streams.load_state_dict(damage)
 
 

@@ -53,7 +53,7 @@ def test_streams(options):
     assert rounds(data.DataLoader(Numbers(5), 2, last_batch="discard", **options)) == [[0, 1], [2, 3]]
     assert rounds(data.DataLoader(Numbers(4), 2, auto_reload=True, **options)) == [[0, 1], [2, 3]]
     assert rounds(data.DataLoader(Numbers(0), 2, **options)) == []
-    with pytest.raises(TypeError, match="does not know its number of batches"):
+    with pytest.raises(TypeError, match="number of batches of an iterable data set is unknown"):
         len(loader)
 
 

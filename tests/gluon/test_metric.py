@@ -130,12 +130,14 @@ def test_thresholds_and_one_hot():
 
 @pytest.mark.parametrize(("call", "error", "message"), [
     (lambda: M.predict_with_threshold(BITS[1], 1), ValueError, "float or an array"),
-    (lambda: M.predict_with_threshold(BITS[1], array([.1, .2, .3])), AssertionError, "one threshold per class (2,), got (3,)"),
+    (lambda: M.predict_with_threshold(BITS[1], array([.1, .2, .3])), AssertionError,
+     "one threshold per class (2,), got (3,)"),
     (lambda: M.F1().update(array([0, 2]), array([.1, .2])), ValueError, "0 or 1, got 2"),
     (lambda: M.F1().update(BITS[0][:5], CLASSES[1]), ValueError, "(5, 3)"),
     (lambda: M.F1(class_type="three").update(*BITS), ValueError, "'three'"),
     (lambda: M.F1(class_type="multilabel").update(*BITS), AssertionError, "(6, 2)"),
-    (lambda: M.F1(class_type="multiclass").update(array([5]), array([[.1, .2]])), AssertionError, "a label is 5"),
+    (lambda: M.F1(class_type="multiclass").update(array([5]), array([[.1, .2]])), AssertionError,
+     "the largest label is 5"),
     (lambda: M.CrossEntropy().update([array([1, 2])], [CLASSES[1]]), AssertionError, "(5, 3)"),
 ])
 def test_errors(call, error, message):
