@@ -1,9 +1,9 @@
-"""Attention in a graph, written operator by operator, as the one thing for which devices have kernels.
+"""Recognizes attention that a graph expresses operator by operator, so that device-specific kernels can compute it.
 
-While a graph is traced, the product of queries and keys is put off: it is `Scores`, which remember what happens to them
-(a factor, something added, a mask, softmax), until they are multiplied with values: then all is given to `attend`
-(`ops/nn/flash.py`). Whatever else reads them computes them by the operators that were written. Only half precision is
-put off: other dtypes have no kernels.
+While a graph is traced, the product of queries and keys is deferred. `Scores` records the operations on it (a factor, a
+bias, a mask, softmax) until it is multiplied by values. Then `attend` (`ops/nn/flash.py`) computes everything. Any
+other reader computes it by the original operators. Only half precision is deferred, because other dtypes have no
+kernels.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .node import Node
 __all__ = ["Later", "forced", "step"]
 
 Run = Callable[[list[Any]], Sequence[Any]]
-_LOW = -1e3  # a score that nothing is left of after exp
+_LOW = -1e3  # a score whose exp is 0
 
 
 class Later(ABC):
-    """A value that is computed if somebody asks."""
+    """A value that is computed on demand."""
 
     @abstractmethod
     def value(self) -> Array:
@@ -35,7 +35,7 @@ class Later(ABC):
 
 @dataclass(frozen=True)
 class _Later(Later):
-    """A value that is computed by `run` of `inputs`."""
+    """A value that `run` computes from `inputs`."""
 
     run: Run
     inputs: list[Any]
@@ -46,18 +46,18 @@ class _Later(Later):
 
 @dataclass(frozen=True)
 class _Filled(_Later):
-    """One number everywhere."""
+    """A constant array."""
 
     number: float
 
 
 @dataclass(frozen=True)
 class Scores(_Later):
-    """Products of queries and keys on their way to be weights.
+    """Products of queries and keys that become attention weights.
 
-    query, key, scale, bias: see `Parts`; shape: as the graph has them; second: the operator that multiplies them with
-    values; mask: where it is 0, a score is no more; weights: they are after the softmax; emptied: what is masked in
-    full has weights of 0.
+    query, key, scale, bias: see `Parts`; shape: the shape in the graph; second: the operator that multiplies them by
+    values; mask: scores are excluded where it is 0; weights: the softmax has been applied; emptied: fully masked rows
+    have weights of 0.
     """
 
     query: Array
@@ -71,25 +71,25 @@ class Scores(_Later):
     emptied: bool = False
 
     def by(self, factor: float, **changed: object) -> Scores:
-        """Multiplied by a number."""
+        """Returns the scores multiplied by a number."""
         return replace(self, scale=self.scale * factor, bias=None if self.bias is None else self.bias * factor,
                        **changed)
 
 
 def forced(value: object) -> Any:
-    """The array that a value is."""
+    """Returns the array of a value."""
     return value.value() if isinstance(value, Later) else value
 
 
 @by_own_rules
 def step(node: Node, inputs: list[Any], run: Run, alone: bool, train: bool) -> Sequence[Any]:
-    """The results of a node: computed by `run`, or put off.
+    """Returns the results of a node, computed by `run` or deferred.
 
     Args:
         node: an operator.
-        inputs: its values, some of them put off.
+        inputs: its values, some of them deferred.
         run: function(arrays) -> results.
-        alone: whether one node alone reads the result.
+        alone: whether only one node reads the result.
         train: training mode.
     """
     rule = _RULES.get(node.op.name)
@@ -104,7 +104,7 @@ def step(node: Node, inputs: list[Any], run: Run, alone: bool, train: bool) -> S
 
 # ------------------------------------------------------------ the two products
 def _rows(array: Array) -> Array:
-    """(..., time, size) as (batch, time, heads, size): of two leading axes, the second counts heads."""
+    """Returns (..., time, size) as (batch, time, heads, size); the second of two leading axes is the heads."""
     return jnp.swapaxes(array if array.ndim == 4 else array.reshape(-1, 1, *array.shape[-2:]), 1, 2)
 
 
@@ -113,12 +113,12 @@ def _turned(array: Array, whether: object) -> Array:
 
 
 def _part(array: Array, node: Node, parts: int, which: int) -> Array:
-    """Of (time, batch, heads · parts · size): one of the parts, as (batch, time, heads, size)."""
+    """Returns one part of (time, batch, heads · parts · size) as (batch, time, heads, size)."""
     return jnp.swapaxes(array.reshape(*array.shape[:2], node.params["heads"], parts, -1)[..., which, :], 0, 1)
 
 
 def _product(node: Node, inputs: list[Any], train: bool) -> Any:
-    """A product of matrices: of queries and keys, or of weights and values."""
+    """A matrix product of queries and keys, or of weights and values."""
     left, right = inputs
     given, p = isinstance(left, Scores), node.params
     if isinstance(right, _Later) or isinstance(left, _Filled) or right.dtype not in HALVES or right.ndim < 3 or \
@@ -137,7 +137,7 @@ def _product(node: Node, inputs: list[Any], train: bool) -> Any:
 
 
 def _interleaved(of_query: int, of_key: int, second: str) -> Callable[..., Any]:
-    """A first product of interleaved projections; of how many parts the inputs with queries and with keys are."""
+    """The first product of interleaved projections, with the number of parts of the inputs for queries and for keys."""
     def rule(node: Node, inputs: list[Any], train: bool) -> Scores | None:
         if any(isinstance(x, _Later) or x.dtype not in HALVES for x in inputs):
             return None
@@ -181,7 +181,7 @@ def _laid(array: Any, scores: Scores) -> Array | None:
     shape = (1,) * (len(scores.shape) - array.ndim) + array.shape
     if len(shape) > len(scores.shape) or any(n not in (1, m) for n, m in zip(shape, scores.shape, strict=True)):
         return None
-    if len(shape) != 4:  # one leading axis is batch and heads together; several without heads are the batch
+    if len(shape) != 4:  # one leading axis combines batch and heads; several without heads are the batch
         leading = shape[:-2]
         if all(n == 1 for n in leading):
             shape = 1, 1, *shape[-2:]
@@ -224,7 +224,7 @@ def _softmax(node: Node, inputs: list[Any], train: bool) -> Scores | None:
 
 
 def _again(node: Node, inputs: list[Any], train: bool) -> Scores | None:
-    """Weights multiplied by the mask that scores had: where a query attends to nothing, there is nothing."""
+    """Weights multiplied by the mask of the scores: a query that attends to nothing has the result 0."""
     scores, other = inputs if isinstance(inputs[0], Scores) else inputs[::-1]
     again = isinstance(scores, Scores) and scores.weights and other is scores.mask
     return replace(scores, emptied=True) if again else None

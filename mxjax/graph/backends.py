@@ -1,7 +1,7 @@
-"""Graph backends: what chooses parts of a graph and puts something else in their place.
+"""Graph backends, which select parts of a graph and replace them.
 
-XLA compiles every graph as a whole, so a backend is not needed for speed; it is for rewriting: own operators for known
-patterns, parts to run elsewhere, parameters to be changed beforehand.
+XLA compiles every graph as a whole, so a backend is not needed for speed. It is for rewriting: custom operators for
+known patterns, parts that run elsewhere, parameters that are transformed in advance.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .rewriting import consumers, copied
 
 __all__ = ["Backend", "choose_operators", "find", "for_binding", "optimize", "partition", "register_backend"]
 
-_log = logging.getLogger(__name__)  # the root logger's first call configures it, which is the script's
+_log = logging.getLogger(__name__)  # the first call of the root logger would configure it, which is up to the script
 
 
 class Backend:
@@ -45,18 +45,18 @@ class Backend:
         """Returns the replacement of a connected part of selected operators.
 
         Args:
-            symbol: the part; variables are the model's own, or stand for outputs of the rest under those names.
-            args, aux: the model's parameters, as far as they are known; new ones can be added.
-            options: what the user gave `optimize_for`.
+            symbol: the part; its variables are those of the model, or represent outputs of the rest under their names.
+            args, aux: the known parameters of the model; new ones can be added.
+            options: the options that the user passed to `optimize_for`.
 
         Returns:
-            A symbol with as many outputs on the same variables (and new parameters), or None to leave the part alone.
-            By default the part as one node.
+            A symbol with the same number of outputs on the same variables (and new parameters), or None to keep the
+            part. By default, the part as one node.
         """
         return as_node(symbol)
 
     def transform(self, symbol: Any, args: dict[str, Any], aux: dict[str, Any], **options: Any) -> Any:
-        """The whole graph before it is partitioned; by default as it is."""
+        """Returns the whole graph before it is partitioned; by default unchanged."""
         return symbol
 
 
@@ -64,7 +64,8 @@ _BACKENDS: dict[str, Backend] = {}
 
 
 def register_backend(name: str) -> Callable[[type[Backend]], type[Backend]]:
-    """Registers the decorated class for `optimize_for(name)` and `hybridize(backend=name)`; a later one replaces it."""
+    """Registers the decorated class for `optimize_for(name)` and `hybridize(backend=name)`; a later registration
+    replaces it."""
     def decorate(kind: type[Backend]) -> type[Backend]:
         if not (isinstance(kind, type) and issubclass(kind, Backend)):
             raise TypeError(f"a backend must be a class derived from Backend, got {kind!r}")
@@ -74,7 +75,7 @@ def register_backend(name: str) -> Callable[[type[Backend]], type[Backend]]:
 
 
 class _Named(Backend):
-    """MXNet's own backends. XLA does what they do, so they take only operators whose names were chosen."""
+    """MXNet's backends. XLA performs their optimizations, so they select only operators that were requested by name."""
 
     def __init__(self) -> None:
         self.names: frozenset[str] = frozenset()
@@ -88,10 +89,10 @@ for _name in ("XLA", "default", "default_v2", "MKLDNN", "MKLDNN_QUANTIZE"):
 
 
 def choose_operators(name: str, operators: Collection[str]) -> None:
-    """Has one of MXNet's own backends take the operators of these names.
+    """Makes one of MXNet's backends select the operators with these names.
 
     Raises:
-        MXNetError: there is no such backend, or it chooses by itself.
+        MXNetError: there is no such backend, or it selects its operators itself.
     """
     backend = find(name)
     if not isinstance(backend, _Named):
@@ -100,13 +101,13 @@ def choose_operators(name: str, operators: Collection[str]) -> None:
 
 
 def for_binding(symbol: Any) -> Any:
-    """The graph as the backend that MXNET_SUBGRAPH_BACKEND names wants it, if there is that one."""
+    """Returns the graph, rewritten by the backend that MXNET_SUBGRAPH_BACKEND names, if it exists."""
     name = settings.SUBGRAPH_BACKEND()
     return symbol.optimize_for(name) if name in _BACKENDS else symbol
 
 
 def find(name: str) -> Backend:
-    """The backend of that name.
+    """Returns the backend of this name.
 
     Raises:
         MXNetError: there is none.
@@ -119,10 +120,11 @@ def find(name: str) -> Backend:
 
 def optimize(symbol: Any, name: str, args: dict[str, Any] | None, aux: dict[str, Any] | None,
              options: dict[str, Any]) -> Any:
-    """`Symbol.optimize_for`: a new symbol; `args` and `aux` lose what it does not need and get what it needs.
+    """Implements `Symbol.optimize_for`: returns a new symbol, and removes and adds entries of `args` and `aux` to match
+    it.
 
     Raises:
-        RuntimeError: the backend made parameters, and there is no dictionary for them.
+        RuntimeError: the backend created parameters, and there is no dictionary for them.
     """
     if name not in _BACKENDS:
         _log.error("Error optimizing for backend '%s' cannot be found", name)
@@ -145,7 +147,7 @@ def optimize(symbol: Any, name: str, args: dict[str, Any] | None, aux: dict[str,
 
 
 def as_node(symbol: Any, inputs: Sequence[Entry] | None = None, name: str | None = None) -> Any:
-    """The whole symbol as one node that holds it, on its own variables or on other inputs in their order."""
+    """Returns one node that contains the whole symbol, on its variables or on other inputs in their order."""
     if inputs is None:
         inputs = [(n, 0) for n in topological(symbol._outputs) if n.op is None]
     if len(inputs) != len(symbol.list_inputs()):
@@ -161,15 +163,15 @@ def as_node(symbol: Any, inputs: Sequence[Entry] | None = None, name: str | None
 
 
 def partition(symbol: Any, select: Callable[[Node], bool], replace: Callable[[Any], Any]) -> Any:
-    """The graph with every largest connected part of selected operators replaced.
+    """Returns the graph with each maximal connected part of selected operators replaced.
 
     Args:
         symbol: the graph.
         select: whether an operator belongs to a part.
-        replace: function(part) -> symbol with as many outputs, or None to leave it.
+        replace: function(part) -> symbol with the same number of outputs, or None to keep the part.
 
     Raises:
-        MXNetError: what stands for a part has another number of outputs.
+        MXNetError: the replacement of a part has another number of outputs.
     """
     nodes = topological(symbol._outputs)
     group = _groups(nodes, {id(n) for n in nodes if n.op is not None and select(n)})
@@ -190,7 +192,8 @@ def partition(symbol: Any, select: Callable[[Node], bool], replace: Callable[[An
 
 
 def _groups(nodes: Sequence[Node], chosen: Collection[int]) -> dict[int, int]:
-    """The number of each node's part; parts are joined along edges unless a path would leave and come back."""
+    """Returns the number of each node's part; parts are joined along edges unless a path would leave the part and
+    return."""
     group = {id(n): k for k, n in enumerate(nodes)}
     members = {k: [n] for k, n in enumerate(nodes)}
 
@@ -217,7 +220,7 @@ def _groups(nodes: Sequence[Node], chosen: Collection[int]) -> dict[int, int]:
 
 
 def _order(members: dict[int, list[Node]], group: dict[int, int]) -> list[int]:
-    """Parts, each after those it needs."""
+    """Returns the parts in topological order."""
     needs = {k: list(dict.fromkeys(group[id(s)] for n in part for s, _ in n.inputs if group[id(s)] != k))
              for k, part in members.items()}
     order: list[int] = []
@@ -239,10 +242,10 @@ def _order(members: dict[int, list[Node]], group: dict[int, int]) -> list[int]:
 
 def _replace(kind: type, part: list[Node], group: dict[int, int], readers: dict, found: dict[tuple[int, int], Entry],
              replace: Callable[[Any], Any]) -> None:
-    """Enters into `found` what stands for the outputs of a part."""
+    """Stores the replacements of the outputs of a part in `found`."""
     number = group[id(part[0])]
     inner: dict[tuple[int, int], Entry] = {}
-    outer: dict[str, Entry] = {}  # variables of the part, and what they stand for
+    outer: dict[str, Entry] = {}  # variables of the part, and the entries that they represent
     for node in part:
         for source, i in node.inputs:
             if group[id(source)] != number and (id(source), i) not in inner:

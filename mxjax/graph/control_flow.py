@@ -1,8 +1,8 @@
-"""Graphs in graphs: `_foreach`, `_while_loop`, `_cond` and `_CachedOp`, whose nodes hold the graphs that they run.
+"""Graphs in graphs: `_foreach`, `_while_loop`, `_cond` and `_CachedOp`, whose nodes contain the graphs that they run.
 
-An operator of this family is made anew for its graphs (`bind`); the registered ones only declare the parameters. The
-front ends are `mx.sym.contrib.foreach`, `while_loop` and `cond`. A graph with host code inside (a custom operator) is
-run by the imperative functions of the same names.
+An operator of this family is created for its graphs (`bind`); the registered ones only declare the parameters. The
+front ends are `mx.sym.contrib.foreach`, `while_loop` and `cond`. The imperative functions of the same names run graphs
+that contain host code (custom operators).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Call", "Graph", "GraphOp", "bind", "declare", "holds_graphs", "hoste
 
 
 class _Runners:
-    """Functions that run graphs on arrays, with host code inside; set by the layers that can.
+    """Functions that run graphs with host code on arrays; set by the layers that implement them.
 
     graph: function(graph) -> function of arrays that returns a list; foreach, while_loop: `mx.nd.contrib`'s; zeros:
     function(shape, context) -> array.
@@ -63,12 +63,12 @@ class Graph:
         return self.lowered.call([values[i] for i in self.args], [values[i] for i in self.changed], drawn, train)
 
     def shapes(self, ins: Sequence[Any], outs: Sequence[Any]) -> tuple[list, list]:
-        """Shapes of inputs and outputs, as far as these shapes of the inputs (and outputs) tell."""
+        """Returns the shapes of inputs and outputs that follow from these shapes of the inputs (and outputs)."""
         given = {n: s for n, s in zip(self.names, ins, strict=True) if s is not None}
         return self._found(self.lowered.inference.shapes(given, results=outs))
 
     def types(self, ins: Sequence[str | None], outs: Sequence[str | None]) -> tuple[list, list]:
-        """The same for dtypes' names."""
+        """Returns the same for the names of dtypes."""
         given = {n: t for n, t in zip(self.names, ins, strict=True) if t is not None}
         return self._found(self.lowered.inference.types(given, outs))
 
@@ -77,18 +77,18 @@ class Graph:
                 [entries[id(n), i] for n, i in self.lowered.outputs])
 
     def uneven(self, ins: Sequence[Any]) -> bool:
-        """`Lowered.uneven` for these shapes of the inputs."""
+        """Returns `Lowered.uneven` for these shapes of the inputs."""
         return self.lowered.uneven({n: s for n, s in zip(self.names, ins, strict=True) if s is not None})
 
     def on_host(self) -> Callable[..., list[Any]]:
-        """The graph as a function of NDArrays that returns a list."""
+        """Returns the graph as a function of NDArrays that returns a list."""
         return runners.graph(self.lowered)
 
 
 class GraphOp(Op):
-    """An operator bound to its graphs; subclasses say how the graphs are fed and run.
+    """An operator bound to its graphs; subclasses define the inputs of the graphs and how they run.
 
-    chooses: whether it runs one of several graphs, whose results may differ in shape.
+    chooses: whether it runs one of several graphs with results of possibly different shapes.
     """
 
     chooses = False
@@ -114,18 +114,18 @@ class GraphOp(Op):
 
     def _run_on_host(self) -> None:
         self.eager = True
-        self.set_attr("FUneven", None)  # then nothing has to be equal
+        self.set_attr("FUneven", None)  # then nothing needs to be equal
         self.set_attr("FHost", lambda p, arrays, ctx: self.host(p, arrays))
 
     def hosted(self) -> GraphOp:
-        """The operator for the same graphs, run by the imperative functions."""
+        """Returns the operator for the same graphs, run by the imperative functions."""
         twin = type(self)(self, [g.lowered for g in self.graphs])
         twin._run_on_host()
         return twin
 
     # ------------------------------------------------------------ what subclasses define
     def feeds(self, p: dict[str, Any]) -> list[Sequence[int]]:
-        """For each graph, which input of the operator each of its inputs is."""
+        """Returns, for each graph, the operator's input for each of its inputs."""
         raise NotImplementedError
 
     def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: object, train: bool) -> tuple[list, dict]:
@@ -137,17 +137,17 @@ class GraphOp(Op):
         raise NotImplementedError
 
     def given(self, p: dict[str, Any]) -> int:
-        """Returns how many outputs its last graph has to have."""
+        """Returns the required number of outputs of its last graph."""
         return self.num_outputs(p)
 
     def sliced(self, p: dict[str, Any]) -> int:
-        """Returns how many of the first inputs are passed slice by slice."""
+        """Returns the number of leading inputs that are passed slice by slice."""
         return 0
 
     def results(self, p: dict[str, Any], ins: list, graph_outs: list[list], length: object, fit: object) -> list:
-        """Shapes or dtypes of the outputs out of those of the graphs' outputs; may refine `ins`.
+        """Returns the shapes or dtypes of the outputs from those of the graphs' outputs; may refine `ins`.
 
-        `length` puts the number of iterations before a shape, `fit` unites two.
+        `length` prepends the number of iterations to a shape, and `fit` unifies two shapes or dtypes.
         """
         raise NotImplementedError
 
@@ -157,7 +157,7 @@ class GraphOp(Op):
 
     # ------------------------------------------------------------ what they share
     def changed(self, p: dict[str, Any]) -> list[int]:
-        """Inputs of the operator that are auxiliary states of a graph."""
+        """Returns the inputs of the operator that are auxiliary states of a graph."""
         return sorted({feed[i] for graph, feed in zip(self.graphs, self.feeds(p), strict=True) for i in graph.changed})
 
     def _compute(self, *arrays: Array, _train: bool = False, _key: object = None, **p: object) -> tuple[Array, ...]:
@@ -165,11 +165,11 @@ class GraphOp(Op):
         return (*outputs, *(new[i] for i in self.changed(p)))
 
     def _slice_of(self, p: dict[str, Any], ins: list, i: int) -> Any:
-        """The shape of an input as a graph gets it."""
+        """Returns the shape of an input as the graph receives it."""
         return ins[i] if i >= self.sliced(p) or ins[i] is None else ins[i][1:] or (1,)
 
     def uneven(self, p: dict[str, Any], ins: list) -> bool:
-        """Returns whether a condition inside chooses between results of different shapes."""
+        """Returns whether an inner condition selects between results of different shapes."""
         return any(graph.uneven([self._slice_of(p, ins, i) for i in feed])
                    for graph, feed in zip(self.graphs, self.feeds(p), strict=True))
 
@@ -203,12 +203,12 @@ class GraphOp(Op):
 
 
 def _after(place: dict[int, Array], graph: Graph, feed: Sequence[int], new: Sequence[Array]) -> dict[int, Array]:
-    """Changed inputs of the operator by position, with what one run of a graph made of them."""
+    """Returns the changed inputs of the operator by position, with their new values after one run of a graph."""
     return {**place, **{feed[i]: value for i, value in zip(graph.changed, new, strict=True)}}
 
 
 def _like(operator: str, what: str, new: Sequence[Array], old: Sequence[Array]) -> tuple[Array, ...]:
-    """New loop states in the dtypes of the old ones; raises MXNetError where a shape changes."""
+    """Returns the new loop states in the dtypes of the old ones; raises MXNetError if a shape changes."""
     for number, (n, o) in enumerate(zip(new, old, strict=True)):
         if n.shape != o.shape:
             raise MXNetError(f"{operator}: {what} {number} changes its shape from {o.shape} to {n.shape}")
@@ -245,7 +245,7 @@ class _Foreach(GraphOp):
         def step(carry: tuple, item: tuple) -> tuple:
             states, changed = carry
             number, slices = item
-            slices = [jnp.atleast_1d(s) for s in slices]  # as MXNet has no arrays without dimensions
+            slices = [jnp.atleast_1d(s) for s in slices]  # MXNet has no arrays without dimensions
             full = (*slices, *states, *(changed.get(i, r) for i, r in enumerate(rest, start)))
             outputs, new = graph([full[i] for i in feed], _folded(key, number), train)
             states = _like("foreach", "state", outputs[count:], states)
@@ -274,7 +274,7 @@ class _Foreach(GraphOp):
 
 
 class _WhileLoop(GraphOp):
-    """A scan over `max_iterations` that skips the work once the condition is false; so it can be differentiated."""
+    """A scan over `max_iterations` that does nothing once the condition is false, so that it can be differentiated."""
 
     def feeds(self, p: dict[str, Any]) -> list[Sequence[int]]:
         return [p["cond_input_locs"], p["func_input_locs"]]
@@ -401,7 +401,7 @@ class Call(GraphOp):
 
 
 def _folded(key: Any, *numbers: Any) -> Any:
-    """A random key of its own for each iteration and graph; None where nothing is drawn."""
+    """Returns a separate random key for each iteration and graph; None if nothing is drawn."""
     if key is None:
         return None
     for number in numbers:
@@ -410,7 +410,7 @@ def _folded(key: Any, *numbers: Any) -> Any:
 
 
 def _truth(operator: str, value: Array) -> Array:
-    """A condition's result as one boolean."""
+    """Returns the result of a condition as a boolean."""
     if value.size != 1:
         raise MXNetError(f"{operator}: the condition must be a single number, got shape {value.shape}")
     return value.reshape(()) != 0
@@ -453,7 +453,8 @@ _KINDS: dict[str, tuple[type[GraphOp], int]] = {}
 
 
 def declare(name: str, kind: type[GraphOp], params: type, graphs: int, doc: str) -> None:
-    """Registers an operator that holds so many graphs. params: a class whose annotations are its parameters."""
+    """Registers an operator that contains this number of graphs. params: a class whose annotations are its
+    parameters."""
     _KINDS[name] = kind, graphs
     op = define(name).describe(doc).set_attr_parser(params)
     if "num_args" in op.params:
@@ -469,12 +470,12 @@ for _name in ("foreach", "while_loop", "cond"):
 
 
 def holds_graphs(op: Op) -> bool:
-    """Returns whether an operator of this name holds graphs."""
+    """Returns whether the operator of this name contains graphs."""
     return op.name in _KINDS
 
 
 def hosted(outputs: Sequence[Entry]) -> list[Entry]:
-    """A graph whose conditions with unequal branches are run by the imperative functions."""
+    """Returns the graph with conditions of unequal branches run by the imperative functions."""
     def rule(node: Node, inputs: list[Entry]) -> list[Entry] | None:
         if node.op is None or node.op.get_attr("FUneven") is None:
             return None
@@ -485,10 +486,10 @@ def hosted(outputs: Sequence[Entry]) -> list[Entry]:
 
 
 def bind(op: Op, graphs: Sequence[Lowered]) -> Op:
-    """The control flow operator `op` for these graphs.
+    """Returns the control flow operator `op` for these graphs.
 
     Raises:
-        MXNetError: it holds no graphs, or another number of them.
+        MXNetError: it does not contain graphs, or contains another number of them.
     """
     kind, count = _KINDS.get(op.name, (GraphOp, 0))
     if count != len(graphs):

@@ -1,9 +1,9 @@
-"""Graphs that MXNet's oneDNN backend made one node: convolutions, full connections and attention (`_sg_mkldnn_*`).
+"""Nodes that MXNet's oneDNN backend fuses: convolutions, fully connected layers and attention (`_sg_mkldnn_*`).
 
-Nothing here makes such nodes, XLA fuses by itself; files of MXNet have them, above all those of models quantized for
-CPUs. A node in floats runs its graph. A quantized one gets some inputs as integers, and their ranges behind all inputs.
-It runs the same graph on the floats that the integers stand for, with weight and bias at the steps that oneDNN rounds
-them to, and rounds the result as its calibration says.
+mxjax does not create such nodes, because XLA fuses operators itself. Files of MXNet contain them, especially those of
+models that were quantized for CPUs. A float node runs its graph. A quantized node receives some inputs as integers, and
+their ranges after all inputs. It runs the same graph on the floats that the integers represent, with weight and bias
+rounded as by oneDNN, and rounds the result according to its calibration.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from .lowering import Lowered
 from .node import Entry, Node
 from .rewriting import copied, rewrite
 
-_MOST = 2**31 - 1  # of a bias in steps; oneDNN can take half of it
-_UNIT = {"int8": 127, "uint8": 255}  # the steps of a range where MXNet tells that of an int32 result
+_MOST = 2**31 - 1  # largest bias in steps; oneDNN accepts half of it
+_UNIT = {"int8": 127, "uint8": 255}  # the steps of the range that MXNet reports for an int32 result
 
 
 def _divided(number: float, by: Array, otherwise: float) -> Array:
-    """A quotient, where what it is divided by is not zero."""
+    """Returns a quotient where the divisor is not zero."""
     return jnp.where(by > 0, number / jnp.where(by > 0, by, 1), np.float32(otherwise))
 
 
 def _scales(dtype: object, edge: Array) -> Array:
-    """Steps for each unit up to the end of a range; very many for an empty one, as in MXNet."""
+    """Returns the steps per unit up to the end of a range; very many for an empty range, as in MXNet."""
     return _divided(steps(dtype), edge, _MOST)
 
 
@@ -46,7 +46,7 @@ class _Params:
 class _Fused(Call):
     """The common part of fused nodes, and of attention, which has no weights.
 
-    positive: (operators, their act_type or act_types) behind which results are uint8.
+    positive: (operators, their act_type or act_types) after which results are uint8.
     """
 
     outputs = ["output", "min_output", "max_output"]
@@ -64,24 +64,24 @@ class _Fused(Call):
 
     # ------------------------------------------------------------ what weights make different
     def integers(self, p: dict[str, Any]) -> list[int]:
-        """Inputs that come as integers, in the order in which their ranges follow."""
+        """Returns the inputs that are integers, in the order of their ranges."""
         return [*range(self.base)]
 
     def evaluated(self, p: dict[str, Any], values: list[Array], scales: list[Array],
                   units: list[Array], key: object) -> tuple[Array, Array, Array]:
-        """(The graph's result; as int32, its steps for each unit, and the end of the range that MXNet tells).
+        """Returns (the graph's result; as int32, its steps per unit, and the end of the range that MXNet reports).
 
-        values: the inputs as floats; scales, units: of those that are integers, steps for each unit, and what MXNet
-        takes for a step where it tells the range of an int32 result; key: for what the graph draws.
+        values: the inputs as floats; scales, units: for integer inputs, the steps per unit, and the step that MXNet
+        assumes in the range of an int32 result; key: random key of the graph.
         """
         return self.graph(values, key, False)[0][0], scales[0] * scales[-1], units[0] * units[-1] * 2.0**31
 
     # ------------------------------------------------------------ what they share
     def _only(self, operator: str, least: int = 1) -> Node | None:
-        """The graph's node of an operator, which it has once, or perhaps not where `least` is 0.
+        """Returns the graph's only node of an operator; with `least` 0 there may be none.
 
         Raises:
-            ValueError: it has another number of them.
+            ValueError: the graph has another number of such nodes.
         """
         results = [n for n in self.graph.lowered.steps if n.op.name == operator]
         if not least <= len(results) <= 1:
@@ -143,9 +143,9 @@ class _Fused(Call):
 
 def _rounded(weight: Array, bias: Array | None, data_scale: Array,
              by_channel: bool) -> tuple[Array, Array | None, Array]:
-    """(weight and bias as their nearest steps, the end of the weight's range).
+    """Returns (weight and bias rounded to steps, the end of the weight's range).
 
-    by_channel: the steps of each output channel are its own, and no finer than its bias can be told in.
+    by_channel: each output channel has its own steps, which are coarse enough to represent its bias.
     """
     ends = jnp.abs(weight.reshape(len(weight), -1)).max(1)
     edge = ends.max().reshape(1)
@@ -158,9 +158,9 @@ def _rounded(weight: Array, bias: Array | None, data_scale: Array,
 
 
 class _Convolution(_Fused):
-    """Convolution, batch normalization, activation, sum and activation, of which only the first has to be there.
+    """Convolution, then optionally batch normalization, activation, sum and activation.
 
-    The normalization becomes part of weight and bias before these are rounded.
+    The normalization is folded into weight and bias before these are rounded.
     """
 
     outputs = ["output", "output_min", "output_max"]
@@ -169,7 +169,7 @@ class _Convolution(_Fused):
     def __init__(self, kind: object, graphs: Sequence[Lowered]) -> None:
         super().__init__(kind, graphs)
         self.layer, self.norm = cast(Node, self._only("Convolution")), self._only("BatchNorm", 0)
-        self.summed = [self.base - 1] if self._only("elemwise_add", 0) else []  # oneDNN's backend puts it last
+        self.summed = [self.base - 1] if self._only("elemwise_add", 0) else []  # oneDNN's backend stores it last
         outputs = rewrite(self.graph.lowered.outputs, self._without_norm)
         self.plain = Graph(Lowered(outputs))
 
@@ -203,7 +203,7 @@ class _Convolution(_Fused):
 
 
 class _FullyConnected(_Fused):
-    """FullyConnected and a function of one array."""
+    """FullyConnected, followed by a function of one array."""
 
     positive = {"Activation": ("relu", "sigmoid", "softrelu"), "LeakyReLU": ("leaky",),
                 **dict.fromkeys(("clip", "square", "sqrt", "exp", "abs"))}
@@ -219,7 +219,7 @@ class _FullyConnected(_Fused):
             scale, unit = scales[0] * _scales("int8", edge), edge / _UNIT["int8"]
         else:
             scale, unit, factor = scales[0] * scales[1], units[1], 1
-            if bias is not None:  # in steps of the product; these, and the weight's, are wider where it would not fit
+            if bias is not None:  # in steps of the product; these, and the weight's, are wider if it would not fit
                 factor = jnp.minimum(1, _MOST / 2 / (units[2] * _UNIT["int8"] * scale))
                 weight = jnp.round(weight * scales[1] * factor) / (scales[1] * factor)
                 bias = jnp.round(bias * scale * factor) / (scale * factor)

@@ -1,4 +1,4 @@
-"""Shape and type inference of whole graphs, forwards and backwards until nothing new is learnt."""
+"""Shape and type inference of whole graphs, forwards and backwards until nothing changes."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ def infer_types(outputs: Sequence[Entry], given: dict[str, str], results: Sequen
 
 
 class _Step:
-    """A node with the numbers of the entries that it reads and makes."""
+    """A node with the numbers of its input and output entries."""
 
     __slots__ = ("node", "ins", "outs", "steady", "_kernel")
 
     def __init__(self, node: Node, ins: tuple[int, ...], outs: tuple[int, ...]) -> None:
         self.node, self.ins, self.outs = node, ins, outs
-        # its shapes follow from the shapes of its inputs alone, by rules that are the same in each call
+        # its shapes depend only on the shapes of its inputs, by the same rules in each call
         op = node.op
         self.steady = not (op.eager or node.subgraphs or op.get_attr("FUneven")) and op.get_attr("FCompute") is not None
         self._kernel: Kernel | None = None
 
     def kernel(self) -> Kernel:
-        """The operator with its parameters: equal ones share what is known of their shapes and dtypes."""
+        """The operator with its parameters; equal ones share inferred shapes and dtypes."""
         if self._kernel is None:
             self._kernel = prepare(self.node.op, self.node.params, len(self.ins), False)
         return self._kernel
 
 
 class _Form:
-    """Shapes some of whose sizes depend on one number: the different ones, and which of them each entry has."""
+    """Shapes whose sizes depend on one number: the distinct shapes, and the index of each entry's shape."""
 
     __slots__ = ("different", "order")
 
@@ -67,17 +67,17 @@ class _Form:
         self.different = list(numbers)
 
     def at(self, number: int) -> list[Shape]:
-        """The shapes for this number."""
+        """Returns the shapes for this number."""
         made = [s and tuple([n.at(number) if isinstance(n, Size) else n for n in s]) for s in self.different]
         return [made[i] for i in self.order]
 
 
 class Inference:
-    """A graph prepared for questions about its shapes and dtypes, of which the answers are kept.
+    """A graph prepared for inference, whose results are cached.
 
     Args:
-        outputs: the graph, which does not change but for the names and attributes of its variables.
-        nodes: all its nodes, each after its inputs, where they are at hand.
+        outputs: the graph, which must not change except for names and attributes of its variables.
+        nodes: all its nodes in topological order, if known.
     """
 
     def __init__(self, outputs: Sequence[Entry], nodes: Sequence[Node] | None = None) -> None:
@@ -106,12 +106,12 @@ class Inference:
     # ------------------------------------------------------------ shapes
     def shapes(self, given: Mapping[str, Shape], types: dict[str, str] | None = None,
                results: Sequence[Shape] = ()) -> dict[tuple[int, int], Shape]:
-        """Shapes of all entries, not to be changed; dimensions that nothing tells stay None.
+        """Returns the shapes of all entries, which must not be modified; unknown dimensions are None.
 
         Args:
             given: shapes of variables by name.
             types: dtypes of variables by name (default float32).
-            results: shapes of the outputs, as far as they are known.
+            results: known shapes of the outputs.
 
         Raises:
             MXNetError: shapes contradict each other; the message names the node.
@@ -136,15 +136,17 @@ class Inference:
 
     def _by_symbol(self, first: Sequence[Shape], given: Mapping[str, Shape], dtypes: list[str | None], np_shape: bool,
                    types: tuple) -> dict[tuple[int, int], Shape] | None:
-        """Returns the shapes for any batch, that of this call put in; None where they are no function of it alone.
+        """Returns the shapes for the batch of this call, derived for any batch; None if they depend on more than the
+        batch.
 
-        The batch is the first size of the first input whose shape is given, and of all others that have the same.
+        The batch is the first size of the first input with a known shape, and of all other inputs with the same first
+        size.
         """
         told_of = [bool(node.name in given and s and s[0]) for (node, _), s in zip(self._variables, first, strict=True)]
         number = next((s[0] for s, said in zip(first, told_of, strict=True) if said and s), None)
         if number is None:
             return None
-        for least in range(1, 1 + min(number, 2)):  # arrays of one element are treated by other rules, at times
+        for least in range(1, 1 + min(number, 2)):  # some rules treat arrays of one element differently
             general = tuple([(Size(least=least), *s[1:]) if said and s and s[0] == number else s
                              for s, said in zip(first, told_of, strict=True)])
             key = np_shape, general, types
@@ -156,7 +158,7 @@ class Inference:
         return None
 
     def _form(self, first: Sequence[tuple[Any, ...] | None], dtypes: list[str | None], np_shape: bool) -> _Form:
-        """The shapes for these of variables, some of whose sizes are symbols; an empty form where there is no answer.
+        """Returns the shapes for variables with symbolic sizes; an empty form if there is no result.
         """
         shapes: list[Shape] = [None] * len(self._owners)
         for (_, place), shape in zip(self._variables, first, strict=True):
@@ -164,11 +166,11 @@ class Inference:
         try:
             self._settle(shapes, dtypes, np_shape)
             return _Form(shapes)
-        except Exception:  # the number is asked for, or there is a mistake, which numbers tell better
+        except Exception:  # the number is needed, or there is an error, which is reported better with numbers
             return _Form([])
 
     def _settle(self, shapes: list[Shape], dtypes: list[str | None], np_shape: bool) -> None:
-        """Completes the shapes: forwards and backwards, until nothing new is learnt."""
+        """Completes the shapes, forwards and backwards, until nothing changes."""
         changed, forward, open_steps = True, True, self._steps
         while changed and open_steps:
             changed, left = False, []
@@ -186,9 +188,9 @@ class Inference:
     # ------------------------------------------------------------ dtypes
     def types(self, given: dict[str, str], results: Sequence[str | None] = (),
               hints: bool = True) -> dict[tuple[int, int], str | None]:
-        """dtypes (names) of all entries; None where nothing tells.
+        """Returns the dtypes (names) of all entries; None if unknown.
 
-        results: those known of the outputs. hints: whether the dtypes in variables' attributes count.
+        results: known dtypes of the outputs. hints: whether to use the dtypes in the attributes of variables.
 
         Raises:
             MXNetError: dtypes contradict each other.
@@ -219,7 +221,7 @@ class Inference:
 
 
 def _type_visit(step: _Step, types: list[str | None]) -> bool:
-    """Applies one node's rule of dtypes; returns whether all of its are known."""
+    """Applies one node's rule of dtypes; returns whether all its dtypes are known."""
     ins, outs = [types[k] for k in step.ins], [types[k] for k in step.outs]
     memory = step.kernel().rules if step.steady else {}
     key = tuple(ins), tuple(outs)
@@ -239,7 +241,7 @@ def _hint(node: Node, np_shape: bool) -> Shape:
 
 @bounded_cache(1024)
 def _written(text: str, np_shape: bool) -> Shape:
-    """The shape that an attribute's text says."""
+    """Returns the shape in the text of an attribute."""
     value = literal(text)
     shape = tuple(value) if isinstance(value, (tuple, list)) else (int(value),)
     unknown = 0 if np_shape else 1
@@ -255,7 +257,7 @@ def _unify(node: Node, a: Shape, b: Shape) -> Shape:
 
 
 def _visit(step: _Step, shapes: list[Shape], dtypes: list[str | None], np_shape: bool) -> tuple[bool, bool]:
-    """Applies one node's rules; returns whether something was learnt, and whether there is nothing more to learn."""
+    """Applies one node's rules; returns whether something changed, and whether everything is known."""
     before = tuple([shapes[k] for k in step.ins]), tuple([shapes[k] for k in step.outs])
     if not step.steady:
         ins, outs, _, done = _learn(step, list(before[0]), list(before[1]), dtypes)
@@ -279,8 +281,8 @@ def _visit(step: _Step, shapes: list[Shape], dtypes: list[str | None], np_shape:
 
 def _learn(step: _Step, ins: list[Shape], outs: list[Shape],
            types: Sequence[str | None]) -> tuple[list[Shape], list[Shape], bool, bool]:
-    """Returns what one node says of its inputs' and outputs' shapes, whether that is so for whatever dtypes, and
-    whether there is nothing more to learn."""
+    """Returns the shapes of one node's inputs and outputs, whether they are independent of dtypes, and whether
+    everything is known."""
     node, by_rules, done = step.node, True, False
     _apply(node, "FInferShape", ins, outs)
     uneven = node.op.get_attr("FUneven")
@@ -307,7 +309,7 @@ def _learn(step: _Step, ins: list[Shape], outs: list[Shape],
 
 
 def _partial(node: Node, ins: list[Shape], dtypes: Sequence[str | None]) -> list[Shape]:
-    """Returns what is certain about the outputs where inputs are not known in full."""
+    """Returns the known parts of the outputs if inputs are only partly known."""
     formula = partial_formula(node.op)
     if formula is not None:
         try:
@@ -331,40 +333,40 @@ _SCOPE = export.SymbolicScope()
 
 @functools.cache
 def _symbols(count: int) -> tuple:
-    """Sizes of which nothing is known but that they are positive. Always the same ones: JAX keeps what it traced."""
+    """Symbols for positive sizes. They are always the same, because JAX caches traces."""
     return tuple(export.symbolic_shape(",".join(f"n{i}" for i in range(count)), scope=_SCOPE))
 
 
 def _constants(kernel: Kernel, node: Node, ins: list[tuple[int | None, ...]],
                types: Sequence[str | None]) -> list[Shape]:
-    """The outputs evaluated with a symbol for each unknown dimension: those that no symbol is in are known."""
+    """Evaluates the outputs with a symbol for each unknown dimension; sizes without symbols are known."""
     def evaluated(sizes: Iterator[Any]) -> list[tuple]:
         args = _arguments(kernel, node, [tuple([next(sizes) if n is None else n for n in s]) for s in ins], types)
         with jax.enable_x64(kernel.wide or any(is_wide(a.dtype) for a in args if hasattr(a, "dtype"))):
             return [o.shape for o in jax.eval_shape(kernel.fn, *args)[:node.num_outputs]]
     try:
         traced = evaluated(iter(_symbols(sum(s.count(None) for s in ins))))
-    except Exception:  # the operator asks for numbers, or the sizes fit for some numbers only
+    except Exception:  # the operator needs numbers, or the sizes are valid only for some numbers
         return [None] * node.num_outputs
     results: list[Shape] = [tuple([n if isinstance(n, int) else None for n in s]) for s in traced]
-    # whether two sizes are equal is false to JAX where it depends: so what is found has to be true of equal ones too
+    # JAX treats undecided equality as false, so the result must also hold for equal sizes
     for size in {1, *(n for s in ins for n in s if n is not None), *[0] * is_np_shape()}:
         try:
             results = [_common(a, b) for a, b in zip(results, evaluated(itertools.repeat(size)), strict=True)]
-        except Exception:  # it is none that fits
+        except Exception:  # no valid combination
             continue
     return results
 
 
 def _common(a: Shape, b: tuple[int, ...]) -> Shape:
-    """Returns the part that two answers agree about."""
+    """Returns the parts that agree in both results."""
     if a is None or len(a) != len(b):
         return None
     return tuple([x if x == y else None for x, y in zip(a, b, strict=True)])
 
 
 def _can_evaluate(node: Node) -> bool:
-    """Operators that make arrays need their shape in the parameters."""
+    """Operators that create arrays need the shape as a parameter."""
     check = node.op.get_attr("FShapeKnown")
     return check is None or check(node.params)
 
@@ -382,7 +384,7 @@ def _refine(node: Node, rule: Callable[..., None], *args: object) -> None:
         rule(*args)
     except MXNetError as error:
         raise _mistake(node, error) from None
-    except Exception as error:  # parameters that contradict each other, of a file for one, or a rule that is wrong
+    except Exception as error:  # inconsistent parameters, for example of a file, or a faulty rule
         raise _mistake(node, error) from error
 
 
@@ -394,7 +396,7 @@ def _mistake(node: Node, error: Exception) -> MXNetError:
 
 def node_specs(node: Node, shapes: Sequence[Shape], dtypes: Sequence[str | None],
                train: bool = False) -> tuple[tuple[tuple[int, ...], np.dtype], ...]:
-    """Shapes and dtypes of a node's outputs (and mutated inputs) for known inputs."""
+    """Returns shapes and dtypes of a node's outputs (and mutated inputs) for known inputs."""
     kernel = prepare(node.op, node.params, len(node.inputs), train)
     return kernel.specs(_arguments(kernel, node, shapes, dtypes))
 
@@ -415,5 +417,5 @@ def _code_name(text: str) -> str:
 def node_types(node: Node, ins: list[str | None], outs: list[str | None]) -> None:
     """Completes the dtypes of a node's inputs and outputs, in place."""
     _refine(node, op_types, node.op, node.params, ins, outs, node.input_names())
-    # not any input that is known: a rule may have set the second one, e.g. lengths, before the data is known
+    # not just any known input: a rule may have set the second one, e.g. lengths, before the data is known
     outs[:] = [t or next(iter(ins), None) for t in outs]

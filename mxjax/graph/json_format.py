@@ -1,4 +1,4 @@
-"""Symbols as JSON: every age of MXNet's format is read; what is written, the level's MXNet reads (1.9.1 or 2.0)."""
+"""Symbols as JSON: reads every version of MXNet's format, and writes that of the API level (1.9.1 or 2.0)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .node import HIDDEN, MOST, Entry, Node, check_counts, hidden, set_input_att
 __all__ = ["dumps", "loads"]
 
 VERSIONS = {1: 10901, 2: 20000}
-# outputs that MXNet counts in files where it has more than ours: masks, means, workspaces that only its backward reads
+# numbers of outputs in files where MXNet has more: masks, means, workspaces for its backward pass
 _SAVED_OUTPUTS = {
     "BatchNorm": 3, "BatchNorm_v1": 3, "_contrib_SyncBatchNorm": 3, "_contrib_BatchNormWithReLU": 4, "LayerNorm": 3,
     "GroupNorm": 3, "InstanceNorm": 3, "L2Normalization": 2, "LRN": 2, "Dropout": 2, "CTCLoss": 2, "ROIPooling": 2,
@@ -32,11 +32,11 @@ _DEEPEST = 32
 
 
 def dumps(outputs: Sequence[Entry], remove_amp_cast: bool = True) -> str:
-    """The JSON text of a graph.
+    """Returns the JSON text of a graph.
 
     Args:
         outputs: the graph's outputs.
-        remove_amp_cast: leave out the casts that automatic mixed precision put in between operators.
+        remove_amp_cast: omit the casts that automatic mixed precision inserted between operators.
     """
     graph = _rows(outputs, remove_amp_cast)
     graph["attrs"] = {**({"is_np_shape": ["int", 1]} if is_np_shape() else {}),
@@ -44,12 +44,12 @@ def dumps(outputs: Sequence[Entry], remove_amp_cast: bool = True) -> str:
     return _text(graph)
 
 
-_ONE_LINE = 10  # more values than this come one a line
+_ONE_LINE = 10  # longer lists have one value per line
 _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
 def _text(value: object, indent: str = "") -> str:
-    """Returns JSON laid out byte for byte as MXNet writes it, since some converters of its files read them by lines."""
+    """Returns JSON formatted byte for byte as by MXNet, because some converters read the files by lines."""
     if isinstance(value, str):
         return f'"{value.translate(_ESCAPES)}"'
     if not isinstance(value, (dict, list)):
@@ -69,7 +69,7 @@ def _text(value: object, indent: str = "") -> str:
 
 
 def _saved_outputs(node: Node) -> int:
-    """Returns how many outputs a node has in MXNet's files."""
+    """Returns the number of outputs of a node in MXNet's files."""
     if node.op is None:
         return 1
     if node.op.name == "Pooling":
@@ -78,7 +78,7 @@ def _saved_outputs(node: Node) -> int:
 
 
 def _rows(outputs: Sequence[Entry], remove_amp_cast: bool, with_versions: bool = True) -> dict[str, Any]:
-    """Returns a graph as JSON values, without the attributes that only the outermost one has."""
+    """Returns a graph as JSON values, without the attributes that only the outermost graph has."""
     replaced: dict[tuple[int, int], Entry] = {}
 
     def final(entry: Entry) -> Entry:
@@ -90,12 +90,12 @@ def _rows(outputs: Sequence[Entry], remove_amp_cast: bool, with_versions: bool =
         for node in nodes:
             if node.op is not None and node.op.name in ("amp_cast", "amp_multicast"):
                 replaced.update({(id(node), i): entry for i, entry in enumerate(node.inputs)})
-        heads = {id(n) for n, _ in outputs}  # a cast that nothing reads stays: it is the graph's result
+        heads = {id(n) for n, _ in outputs}  # a cast without readers remains: it is a result of the graph
         nodes = [n for n in nodes if (id(n), 0) not in replaced or id(n) in heads]
     number = {id(n): i for i, n in enumerate(nodes)}
     rows, pointers = [], [0]
     renamed = WRITTEN if level.current() == 2 else {}
-    counted: Counter[int] = Counter()  # by number of a variable: how often operators up to here change it
+    counted: Counter[int] = Counter()  # by number of a variable: how often previous operators change it
     for node in nodes:
         name: str = "null" if node.op is None else node.op.name
         row: dict[str, Any] = {"op": renamed.get(name, name), "name": node.name}
@@ -115,7 +115,7 @@ def _rows(outputs: Sequence[Entry], remove_amp_cast: bool, with_versions: bool =
             versions = node.versions
         row["inputs"] = [[n, i, version] for (n, i), version in zip(inputs, versions, strict=True)]
         if node.subgraphs:
-            fused = name.startswith("_sg_")  # MXNet's fusion makes its graphs anew, without versions
+            fused = name.startswith("_sg_")  # MXNet's fusion creates its graphs without versions
             row["subgraphs"] = [_rows(s.outputs, remove_amp_cast, not fused) for s in node.subgraphs]
         rows.append(row)
         pointers.append(pointers[-1] + _saved_outputs(node))
@@ -124,20 +124,20 @@ def _rows(outputs: Sequence[Entry], remove_amp_cast: bool, with_versions: bool =
 
 
 def loads(text: str, source: str = "JSON") -> list[Entry]:
-    """The outputs of the graph that a JSON text holds.
+    """Returns the outputs of the graph in a JSON text.
 
     Raises:
-        MXNetError: it holds no graph; the message says which node is wrong.
+        MXNetError: the text is not a valid graph; the message names the node.
     """
     try:
-        graph = json.loads(text, strict=False)  # MXNet leaves control characters in strings
+        graph = json.loads(text, strict=False)  # MXNet does not escape control characters in strings
     except Exception as error:
         raise MXNetError(f"{source}: not a symbol: {error}") from error
     return _graph(graph, source, _Room(len(text)))
 
 
 class _Room:
-    """The limit of outputs of all nodes of a file together: a file must be as long as what it describes."""
+    """Limits the number of outputs of all nodes by the length of the file."""
 
     def __init__(self, size: int) -> None:
         self.left = size + MOST
@@ -162,7 +162,7 @@ def _graph(graph: object, source: str, room: _Room, depth: int = 0) -> list[Entr
         try:
             nodes.append(_node(row, nodes, version, source, graph.get("attrs"), room, depth))
             room.take(nodes[-1])
-            if legacy_shapes and "__shape__" in nodes[-1].attrs:  # there, 0 meant unknown; here -1 does
+            if legacy_shapes and "__shape__" in nodes[-1].attrs:  # 0 meant unknown in the file; here -1 does
                 shape = literal(nodes[-1].attrs["__shape__"])
                 nodes[-1].attrs["__shape__"] = str(tuple(-1 if n == 0 else n for n in shape))
         except MXNetError as error:
@@ -195,7 +195,7 @@ def _entry(reference: object, nodes: list[Node]) -> Entry:
             or not 0 <= node < len(nodes):
         raise ValueError(f"reference {str(reference)[:60]} to a node that does not precede it")
     if output >= nodes[node].num_outputs and nodes[node].op is not None:
-        shown = nodes[node].op.get_attr("FHiddenOutputs")  # the text of the attributes stays the file's
+        shown = nodes[node].op.get_attr("FHiddenOutputs")  # the text of the attributes remains that of the file
         nodes[node].params |= {shown: True} if shown else {}
     if not 0 <= output < nodes[node].num_outputs:
         raise ValueError(f"reference {reference}: node {nodes[node].name} has {nodes[node].num_outputs} outputs")
@@ -225,7 +225,7 @@ def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: 
         subgraphs = [Lowered(_graph({**g, "attrs": graph_attrs}, f"{source}: node {name}", room, depth + 1))
                      for g in row.get("subgraphs") or ()]
         op = bind(op, subgraphs)
-    own = None if op.name == "Custom" else {*op.params, op.variadic}  # a custom operator takes what it is given
+    own = None if op.name == "Custom" else {*op.params, op.variadic}  # a custom operator accepts any inputs
     params = op.parse({k: v for k, v in attrs.items() if own is None and not k.startswith("__") or k in (own or ())})
     check_counts(op, params)
     names = op.inputs(params, len(inputs))
@@ -254,7 +254,7 @@ def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: 
 
 
 def _version(reference: list) -> int:
-    """Returns the third number of a reference to a node: how often operators had changed the variable before."""
+    """Returns the third number of a reference to a node: how often operators have changed the variable before."""
     version = reference[2] if len(reference) > 2 else 0
     if isinstance(version, bool) or not isinstance(version, int) or version < 0:
         raise ValueError(f"reference {str(reference)[:60]}: the version must be a number from 0")
@@ -262,7 +262,8 @@ def _version(reference: list) -> int:
 
 
 def _check_graphs(op: Any, params: dict[str, Any], count: int) -> None:
-    """Raises ValueError where an operator of graphs gives them other inputs than they have, or has other outputs."""
+    """Raises ValueError if a control flow operator passes its graphs other inputs than they have, or has other
+    outputs."""
     for graph, feed in zip(op.graphs, op.feeds(params), strict=True):
         if len(feed) != len(graph.names) or any(not 0 <= i < count for i in feed):
             raise ValueError(f"a subgraph of it has {len(graph.names)} inputs and gets {str(list(feed))[:60]} of "
@@ -273,7 +274,7 @@ def _check_graphs(op: Any, params: dict[str, Any], count: int) -> None:
 
 
 def _upgraded(attrs: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Old files: hidden keys get their underscores; `weight_lr_mult` and the like belong to an input."""
+    """Converts old files: hidden keys get underscores, and keys such as `weight_lr_mult` are moved to an input."""
     own, others = {}, {}
     for key, value in attrs.items():
         if any(key != h and key.endswith("_" + h) and not key.startswith("__") for h in HIDDEN):

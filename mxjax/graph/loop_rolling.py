@@ -1,7 +1,7 @@
-"""Unrolled recurrences as loops: a graph that repeats itself step after step is traced and compiled for one step.
+"""Converts unrolled recurrences to loops: a graph of repeated steps is traced and compiled for one step.
 
-MXNet users unroll recurrent cells, for each of their buckets anew. XLA takes a quarter of a second for each step and
-layer of that, and for a loop as much as for one step.
+MXNet users unroll recurrent cells for each bucket. XLA takes a quarter of a second for each step and layer, and for a
+loop as long as for one step.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from .node import Entry, Node
 
 __all__ = ["Loop", "Row", "as_rows", "find_loops", "joined", "run_loop"]
 
-_TIMES, _LEAST, _MOST = 5, 4, 1024  # repetitions at least; nodes of one, at least and at most
-_ALONE = 20  # nodes in all, where nothing is carried on
-_EFFORT = 32  # nodes that are looked at in all, for each that there is
-_FEW_PARTS = 4  # runs of rows, and values beside them, that are put together as such
-_MADE, _BEFORE, _SAME, _EACH = range(4)  # where an input is from
+_TIMES, _LEAST, _MOST = 5, 4, 1024  # minimum number of repetitions; minimum and maximum number of nodes in one
+_ALONE = 20  # total number of nodes if nothing is carried
+_EFFORT = 32  # number of nodes examined per node of the graph
+_FEW_PARTS = 4  # runs of rows, and other values, that are concatenated
+_MADE, _BEFORE, _SAME, _EACH = range(4)  # sources of an input
 
 _WEIGHTS = ("weight", "bias", "gamma", "beta")
-Place = tuple[int, int]  # a node of a repetition and the number of its output
+Place = tuple[int, int]  # a node of a repetition, and the number of its output
 
 
 class Loop(NamedTuple):
-    """Nodes that repeat themselves.
+    """Repeated nodes.
 
     Args:
-        start: the number of the first one among all operators.
+        start: number of the first one among all operators.
         period: nodes of a repetition.
         times: repetitions.
-        links: for each node of one where its inputs are from: (_MADE, a place of this repetition), (_BEFORE, number of
-            what the last repetition carries over), (_SAME, number in `fixed`), (_EACH, number in `each`).
-        carried: the places whose values the next repetition reads.
-        initial: what the first one reads in their place.
+        links: for each node of one, the sources of its inputs: (_MADE, a place of this repetition), (_BEFORE, number of
+            a value carried from the previous repetition), (_SAME, number in `fixed`), (_EACH, number in `each`).
+        carried: places whose values the next repetition reads.
+        initial: entries that the first repetition reads instead.
         fixed: entries that all repetitions read.
-        each: entries that one repetition reads each.
-        gives: the places that something else reads: place and repetitions.
+        each: entries of which each repetition reads one.
+        gives: places that other nodes read, with the repetitions.
     """
 
     start: int
@@ -57,19 +57,20 @@ class Loop(NamedTuple):
 
 
 class _Rows:
-    """Arrays of one shape that are, or may be, parts of one."""
+    """Arrays of the same shape that are, or may be, rows of one array."""
 
     def __init__(self, count: int, whole: Callable[[], Any], parts: Callable[[], Sequence[Any]]) -> None:
         self.count, self._whole, self._parts = count, whole, parts
         self._known: Sequence[Any] | None = None
 
     def span(self, begin: int, end: int) -> Any:
-        """Some that follow each other, stacked along a new first axis."""
+        """Returns consecutive ones, stacked along a new first axis."""
         whole = self._whole()
         return whole if end - begin == self.count else whole[begin:end]
 
     def part(self, number: int) -> Any:
-        """One of them; made with all others: the gradient of each by itself would be as large as the whole."""
+        """Returns one of them, computed together with all others: a separate gradient of each would be as large as the
+        whole."""
         if self._known is None:
             self._known = self._parts()
         return self._known[number]
@@ -86,7 +87,7 @@ class Row(Later):
 
 
 def as_rows(node: Node, inputs: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
-    """The results of a node that takes an array apart, so that a loop can have it as a whole."""
+    """The results of a node that splits an array, so that a loop can use the whole array."""
     count = len(results)
     if node.op.name != "SliceChannel" or count < _TIMES:
         return results
@@ -109,7 +110,7 @@ def rows_of(whole: Any, count: int) -> list[Any]:
 
 
 def joined(node: Node, inputs: Sequence[Any]) -> Any | None:
-    """The result of a node that puts together what a loop has as a whole; None where it is something else."""
+    """Returns the result of a node that concatenates rows which a loop has as one array; None for other nodes."""
     axis = _JOINED.get(node.op.name)
     if axis is None or sum(isinstance(x, Row) for x in inputs) < _TIMES:
         return None
@@ -129,11 +130,11 @@ def joined(node: Node, inputs: Sequence[Any]) -> Any | None:
 
 
 _STACKED = ("stack", "_npi_stack")
-_JOINED = {"Concat": "dim", **dict.fromkeys(_STACKED, "axis")}  # the parameter that says along which axis
+_JOINED = {"Concat": "dim", **dict.fromkeys(_STACKED, "axis")}  # the name of the parameter for the axis
 
 
 def _span(values: Sequence[Any], steps: Sequence[int] = (1, -1)) -> tuple[_Rows, int, int] | None:
-    """(rows, number of the first one, 1 or -1) where these values are rows that follow each other, or the other way."""
+    """Returns (rows, number of the first one, 1 or -1) if these values are consecutive rows, in either direction."""
     if not values or not isinstance(values[0], Row):
         return None
     rows, first = values[0].rows, values[0].number
@@ -143,11 +144,11 @@ def _span(values: Sequence[Any], steps: Sequence[int] = (1, -1)) -> tuple[_Rows,
 
 
 def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
-    """The loops in a graph's operators, in their order.
+    """Returns the loops among a graph's operators in order.
 
     Args:
-        steps: the operators, each behind those that it reads.
-        outputs: the entries that are read in the end.
+        steps: the operators in topological order.
+        outputs: the entries of the results.
     """
     if len(steps) < _TIMES * _LEAST:
         return []
@@ -157,7 +158,7 @@ def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
     free = np.ones(len(steps), bool)
     results = []
     effort, most = _EFFORT * len(steps), min(len(steps) // _TIMES, _MOST) + 1
-    # short periods first: else several of them would be one repetition of a longer one
+    # short periods first; otherwise several repetitions would form one of a longer period
     for periods, follows in ((range(1, _LEAST), False), (range(_LEAST, most), True), (range(_LEAST, most), False)):
         for period in periods:
             alike = (kinds[period:] == kinds[:-period]) & free[period:] & free[:-period]
@@ -176,9 +177,9 @@ def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
 
 
 def _kind(node: Node) -> Any:
-    """Returns the common part of nodes that may be one node of a loop: their variables, too, but for data.
+    """Returns the common properties of nodes that may be one node of a loop, including their variables, except data.
 
-    Layers with weights of their own would have to be stacked in each step, which takes longer than compiling them.
+    Layers with different weights would have to be stacked in each step, which takes longer than compiling them.
     """
     if node.subgraphs or node.mutated() or node.op.eager or node.op.get_attr("FHost"):
         return id(node)
@@ -188,7 +189,7 @@ def _kind(node: Node) -> Any:
 
 
 def _runs(alike: np.ndarray, least: int) -> Iterator[tuple[int, int]]:
-    """(begin, end) of all places in a row that are true, at least so many."""
+    """Returns (begin, end) of all runs of true values with at least this length."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], alike, [False]]).astype(np.int8)))
     for begin, end in edges.reshape(-1, 2).tolist():
         if end - begin >= least:
@@ -196,9 +197,10 @@ def _runs(alike: np.ndarray, least: int) -> Iterator[tuple[int, int]]:
 
 
 def _loop(steps: Sequence[Node], place: dict[int, int], start: int, period: int, most: int) -> Loop | None:
-    """The loop whose first repetition begins at `start`; None where nodes are alike, but not what they read."""
+    """Returns the loop whose first repetition begins at `start`; None if the nodes match, but not their inputs."""
     def sources(turn: int) -> list[list[tuple[int, Any]]]:
-        """Returns where the inputs of a repetition are from; what is made before all of them is told by its entry."""
+        """Returns the sources of the inputs of a repetition; values from before all repetitions are identified by their
+        entries."""
         begin = start + turn * period
         rows = []
         for node in steps[begin:begin + period]:
@@ -232,7 +234,7 @@ def _loop(steps: Sequence[Node], place: dict[int, int], start: int, period: int,
                 fixed.setdefault(keys[0], entries[0])
                 links[j].append((_SAME, list(fixed).index(keys[0])))
             elif steps[start + j].input_names()[k] in _WEIGHTS:
-                return None  # of its own, which operators make of variables
+                return None  # separate values, which operators compute from variables
             elif kind == _MADE:
                 links[j].append((_MADE, value))
             elif kind == _BEFORE:
@@ -248,7 +250,7 @@ def _loop(steps: Sequence[Node], place: dict[int, int], start: int, period: int,
 
 
 def _follows(loop: Loop) -> bool:
-    """Returns whether what is carried follows from what was carried; else the repetitions could begin at another node.
+    """Returns whether carried values depend on carried values; otherwise the repetitions could begin at another node.
     """
     late: set[int] = set()
     for j, row in enumerate(loop.links):
@@ -258,8 +260,8 @@ def _follows(loop: Loop) -> bool:
 
 
 def _agree(pattern: list, other: list, place: dict[int, int], start: int) -> bool:
-    """Returns whether another repetition reads what the pattern does; the first one reads other entries for what is
-    carried.
+    """Returns whether another repetition reads according to the pattern; the first one reads other entries for carried
+    values.
     """
     for row, result in zip(pattern, other, strict=True):
         for (kind, value), (its, entry) in zip(row, result, strict=True):
@@ -272,7 +274,7 @@ def _agree(pattern: list, other: list, place: dict[int, int], start: int) -> boo
 
 
 def _note_readers(loop: Loop, steps: Sequence[Node], place: dict[int, int], outputs: Sequence[Entry]) -> None:
-    """Notes what of a loop's values is read outside."""
+    """Records which values of a loop are read outside."""
     inside = range(loop.start, loop.start + loop.period * loop.times)
     read = [e for i, node in enumerate(steps) if i not in inside for e in node.inputs]
     value = {(place[id(source)], i) for source, i in [*read, *outputs] if place.get(id(source), -1) in inside}
@@ -284,18 +286,18 @@ def _note_readers(loop: Loop, steps: Sequence[Node], place: dict[int, int], outp
 def run_loop(loop: Loop, numbers: Sequence[int], values: dict[tuple[int, int], Any], steps: Sequence[Node],
              kernels: Sequence[Any], extras: Sequence[list[Any]],
              compute: Callable[[int, list[Any], list[Any]], Sequence[Any]]) -> bool:
-    """Computes a loop's nodes; what others read of them is among `values` then.
+    """Computes a loop's nodes, and stores the values that other nodes read in `values`.
 
     Args:
         loop: the loop.
-        numbers: those of its nodes.
+        numbers: numbers of its nodes.
         values: by node and number of the output.
-        steps, kernels, extras: of all operators by number; extras: what a kernel takes beside arrays, the last of which
-            may be a random key, or numbers drawn.
+        steps, kernels, extras: of all operators by number; extras: arguments of a kernel after the arrays, of which the
+            last may be a random key or drawn numbers.
         compute: function(number, inputs, extras) -> a node's results.
 
     Returns:
-        False: nothing was done, because repetitions differ in shapes after all.
+        False if nothing was computed, because the shapes of repetitions differ.
     """
     def given(entries: Sequence[Entry]) -> list[Any]:
         return [forced(values[id(source), i]) for source, i in entries]
@@ -322,7 +324,7 @@ def run_loop(loop: Loop, numbers: Sequence[int], values: dict[tuple[int, int], A
     after, _ = jax.eval_shape(body, initial, jax.tree.map(lambda x: x[0], rows))
     if not all(map(_like, after, initial)):
         return False
-    if loop.period < _LEAST and not loop.carried:  # more would need the memory of all repetitions at once
+    if loop.period < _LEAST and not loop.carried:  # more would need memory for all repetitions at once
         last, results = [], jax.vmap(lambda row: body([], row)[1])(rows)
     else:
         last, results = jax.lax.scan(body, initial, rows, length=loop.times)

@@ -1,4 +1,4 @@
-"""Passes over programs before XLA compiles them, and which of them a program goes through. See README.md."""
+"""Passes over programs before XLA compiles them, and their selection for a program. See README.md."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Pass = Callable[[ClosedJaxpr], ClosedJaxpr]
 
 
 def passes_for(kind: str | None, single: bool = False, keeps: bool = False, divided: bool = False) -> list[Pass]:
-    """Returns the passes of a program, in their order.
+    """Returns the passes of a program in order.
 
     Args:
         kind: of the device: "cpu", "onednn" (a CPU where oneDNN may be called), None for accelerators.
         single: the program is one operator.
-        keeps: what it computes of weights alone may be cached.
+        keeps: values that depend only on weights may be cached.
         divided: it runs on several devices.
     """
     results: list[Pass] = [functools.partial(with_quotients, on_cpu=kind is not None)]

@@ -1,4 +1,4 @@
-"""Arguments that lie in parts on the devices of a mesh, and are put together where they are used."""
+"""Arguments that are sharded over the devices of a mesh, and gathered where they are used."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from jax.sharding import NamedSharding, PartitionSpec
 __all__ = ["gathered"]
 
 _CALLS = ("jit", "pjit")
-_KEEPING = ("convert_element_type", "copy", "transpose")  # what is done to parts before they are put together
+_KEEPING = ("convert_element_type", "copy", "transpose")  # operations that apply to shards before the gather
 
 
 class _Parts:
-    """A value in parts. `users`: how many have put the argument together that it is made of."""
+    """A sharded value. `users`: how often the argument that it is computed from has been gathered."""
 
     def __init__(self, value: Any, lies: NamedSharding, whole: NamedSharding, users: list[int]) -> None:
         self.value, self.lies, self.whole, self.users = value, lies, whole, users
@@ -26,25 +26,25 @@ class _Parts:
     def together(self, beside: Any) -> Any:
         """The whole value.
 
-        Each use has its own, so that it lives no longer: the backward pass puts parts together once more instead of
-        keeping what the forward pass had. XLA would make one of both, did the later one not wait for what it is used
-        with.
+        Each use gathers the value itself, so that its memory is freed early: the backward pass gathers again instead of
+        keeping the value of the forward pass. XLA would merge both gathers if the later one did not depend on the
+        values that it is used with.
         """
         value = self.value
         if self.users[0] and beside is not None:
             value, _ = lax.optimization_barrier((value, beside))
-            value = lax.with_sharding_constraint(value, self.lies)  # else it might wait when it is together
+            value = lax.with_sharding_constraint(value, self.lies)  # else it might wait after the gather
         self.users[0] += 1
         return lax.with_sharding_constraint(value, self.whole)
 
 
 def gathered(function: Callable[..., Any],
              ways: Sequence[tuple[NamedSharding, NamedSharding] | None]) -> Callable[..., Any]:
-    """A function that takes arguments in parts.
+    """Returns a function of sharded arguments.
 
     Args:
         function: of arrays; returns a tuple of arrays.
-        ways: how each argument lies, and how where it is used; None: as it comes.
+        ways: the sharding of each argument, and its sharding where it is used; None: unchanged.
     """
     def call(*args: Any) -> tuple:
         closed = jax.make_jaxpr(function)(*args)
@@ -74,14 +74,15 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
 
 
 def _waiting(values: Sequence[Any]) -> list[Any]:
-    """Values for what the backward pass computes again, not before all are there; parts stay parts."""
+    """Returns values for recomputation in the backward pass, available only when all of them are; shards stay
+    shards."""
     held = lax.optimization_barrier([v.value if isinstance(v, _Parts) else v for v in values])
     return [_Parts(lax.with_sharding_constraint(now, v.lies), v.lies, v.whole, v.users)
             if isinstance(v, _Parts) else now for v, now in zip(values, held, strict=True)]
 
 
 def _turned(lies: NamedSharding, eqn: JaxprEqn) -> NamedSharding:
-    """Returns how the result of one of `_KEEPING` lies."""
+    """Returns the sharding of the result of an operation in `_KEEPING`."""
     order = eqn.params.get("permutation")
     if order is None:
         return lies

@@ -1,8 +1,8 @@
-"""Barriers where XLA's fusion on a CPU would compute long chains of cheap operators again for each of their readers.
+"""Barriers that prevent XLA's fusion on a CPU from recomputing long chains of cheap operators for each reader.
 
-Cell states of recurrent networks are such chains: sums and products only, each read by the next step and by its own
-gates. Fused as they are, every step computes all steps before it once more, so that time and code grow with the square
-of the number of steps (docs/design/0011).
+Cell states of recurrent networks are such chains of sums and products: each is read by the next step and by its own
+gates. Without barriers, every fused step recomputes all previous steps, so time and code grow with the square of the
+number of steps (docs/design/0011).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .rewriting import CALLS, called
 
 __all__ = ["BARRIER_OPTIONS", "with_barriers"]
 
-# jaxlib < 0.12 drops barriers before it fuses; and a loop of few numbers, as one kernel, could not have any
+# jaxlib < 0.12 drops barriers before fusion; and a small loop, compiled as one kernel, could not contain any
 BARRIER_OPTIONS = {"xla_disable_hlo_passes": "cse_barrier_expander,small-while-loop-hoisting"}
 
 _LONGEST = 12  # cheap operators in a row that several readers may each compute
@@ -27,17 +27,17 @@ _CHEAP = frozenset("""
     abs add add_any and broadcast_in_dim ceil clamp concatenate convert_element_type copy dynamic_slice eq expand_dims
     floor gather ge gt imag integer_pow iota is_finite le lt max min mul ne neg not or pad real reduce_precision reshape
     rev round select_n sign slice split square squeeze stop_gradient sub transpose xor
-""".split())  # what XLA's fusion takes as not expensive
-_Path = tuple[int, ...]  # positions of an equation: in the program, in the function called there ...
+""".split())  # operations that XLA's fusion considers cheap
+_Path = tuple[int, ...]  # position of an equation in the program, in the function called there, and so on
 
 
 def with_barriers(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """A program with barriers in long chains of cheap operators, for CPUs."""
+    """Returns a program for CPUs with barriers in long chains of cheap operators."""
     return _with_barriers(closed, (), _places(closed.jaxpr))
 
 
 def _flat(jaxpr: Jaxpr, ids: dict[Any, Any], path: _Path) -> Iterator[tuple[JaxprEqn, _Path, list, list]]:
-    """All equations, those of called functions in their place, with what they read and write under common names."""
+    """Returns all equations, with called functions inlined, and their variables under common names."""
     for i, eqn in enumerate(jaxpr.eqns):
         read = [None if isinstance(v, Literal) else ids[v] for v in eqn.invars]
         inner = called(eqn)
@@ -53,7 +53,7 @@ def _flat(jaxpr: Jaxpr, ids: dict[Any, Any], path: _Path) -> Iterator[tuple[Jaxp
 
 
 def _places(jaxpr: Jaxpr) -> set[_Path]:
-    """The equations after which there has to be a barrier, and the calls that they are in."""
+    """Returns the equations that need a barrier after them, and the calls that contain them."""
     ids: dict[Any, Any] = dict.fromkeys((*jaxpr.invars, *jaxpr.constvars))
     equations = list(_flat(jaxpr, ids, ()))
     readers = Counter(name for _, _, read, _ in equations for name in set(read))

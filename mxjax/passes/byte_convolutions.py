@@ -1,7 +1,7 @@
-"""Convolutions of 8-bit integers by oneDNN, which multiplies them as they are and adds up in int32.
+"""Convolutions of 8-bit integers by oneDNN, which multiplies them directly and accumulates in int32.
 
-The operator writes such a convolution as a function of its own, of integers that are made int32 first. That is right as
-it is, whoever compiles it; here it becomes oneDNN's, of the 8-bit integers themselves.
+The operator expresses such a convolution as a separate function, which converts the integers to int32 first. That is
+correct with any compiler. This pass replaces it by a call of oneDNN on the 8-bit integers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["with_byte_convolutions"]
 
 
 def with_byte_convolutions(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """A program whose convolutions of 8-bit integers are oneDNN's."""
+    """Returns a program whose convolutions of 8-bit integers call oneDNN."""
     return each_equation(closed, _fast)
 
 
@@ -37,7 +37,7 @@ def _fast(eqn: JaxprEqn) -> JaxprEqn | None:
 
 
 def _of_bytes(jaxpr: Jaxpr, *args: jax.Array) -> jax.Array:
-    """The results of the function, whose integers stay as they are on the way to the convolution."""
+    """Returns the results of the function, without the conversion of its integers before the convolution."""
     values: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
     for eqn in jaxpr.eqns:
         read = [v.val if isinstance(v, Literal) else values[v] for v in eqn.invars]
@@ -47,7 +47,7 @@ def _of_bytes(jaxpr: Jaxpr, *args: jax.Array) -> jax.Array:
             made = by_onednn(data, weight, out.shape, eqn.params, dtype=np.int32)
         elif eqn.primitive is lax.convert_element_type_p:
             made = read[0]
-        else:  # they are turned
+        else:  # they are transposed
             made = eqn.primitive.bind(*read, **eqn.params)
         values[eqn.outvars[0]] = made
     return values[jaxpr.outvars[0]]

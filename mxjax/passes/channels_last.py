@@ -1,9 +1,9 @@
-"""Programs of convolutions with channels last inside: turned where images come in and where results leave.
+"""Programs of convolutions with channels last inside: images are transposed on entry, and results on exit.
 
-MXNet's images are (batch, channel, space), which a program's arguments and results stay. CPUs' convolutions want
-channels last. XLA turns data around each of them, and lays what is in between, row by row, one way or the other; a
-loop over both is several times slower than one over rows. So the program is written anew, from the convolutions on
-(docs/design/0028).
+MXNet's images are (batch, channel, space), and so are a program's arguments and results. Convolutions on CPUs are
+fastest with channels last. XLA transposes data around each of them, and stores the values in between in either order. A
+loop over both orders is several times slower than one over rows. So this pass rewrites the program, starting at the
+convolutions (docs/design/0028).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ Rule = Callable[["_Rewriting", JaxprEqn], bool]
 
 
 def with_channels_last(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """A program that computes the same, with channels last from convolutions on.
+    """Returns an equivalent program with channels last, starting at the convolutions.
 
-    It stays where it has none, and where it has the sums of many products over space that gradients of channel-wise
-    convolutions are: with channels last those take three times as long.
+    A program without convolutions is unchanged. So is one with gradients of channel-wise convolutions: these are sums
+    of many products over space, which take three times as long with channels last.
     """
     known: dict[Any, Any] = {}
     if not _has(closed.jaxpr, "conv_general_dilated", known) or _has(closed.jaxpr, "reduce", known):
@@ -47,12 +47,12 @@ def with_channels_last(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _has(jaxpr: Jaxpr, name: str, known: dict[Any, Any]) -> bool:
-    """Returns whether there is an operation in a function, or in one that it calls."""
+    """Returns whether a function, or one that it calls, contains an operation."""
     key = id(jaxpr), name
     if key not in known:
         result = any(eqn.primitive.name == name or (inner := called(eqn)) is not None and _has(inner.jaxpr, name, known)
                      for eqn in jaxpr.eqns)
-        known[key] = result, jaxpr  # which lives as long as its id is known
+        known[key] = result, jaxpr  # keeps the object alive as long as its id is in use
     return known[key][0]
 
 
@@ -61,7 +61,7 @@ def _order(dims: int) -> tuple[int, ...]:
 
 
 def _at(axis: int, dims: int) -> int:
-    """Returns where an axis is in what has been turned."""
+    """Returns the position of an axis in the transposed value."""
     return axis if axis == 0 else dims - 1 if axis == 1 else axis - 1
 
 
@@ -71,7 +71,7 @@ def _turn(values: Sequence[Any]) -> tuple:
 
 @functools.lru_cache(maxsize=4096)
 def _turning(shape: tuple[int, ...], dtype: Any, back: bool) -> JaxprEqn | None:
-    """The equation that turns values of a shape, or turns them back to it; None where they are the same."""
+    """Returns the equation that transposes values of a shape, or transposes them back; None if both are the same."""
     dims = len(shape)
     order, (given, made) = _order(dims), (shape, _turn(shape))
     long = [axis for axis in order if shape[axis] != 1]
@@ -79,15 +79,15 @@ def _turning(shape: tuple[int, ...], dtype: Any, back: bool) -> JaxprEqn | None:
         order, given, made = tuple([_at(axis, dims) for axis in range(dims)]), made, given
 
     def turn(x: jax.Array) -> jax.Array:
-        return lax.reshape(x, made) if long == sorted(long) else lax.transpose(x, order)  # if values have to be moved
+        return lax.reshape(x, made) if long == sorted(long) else lax.transpose(x, order)  # the latter moves values
     eqns = jax.make_jaxpr(turn)(jax.ShapeDtypeStruct(given, dtype)).eqns
     return eqns[0] if eqns else None
 
 
 class _Value:
-    """A value of a program, as it was (`plain`) and with channels last (`turned`), as far as they have been made.
+    """A value of a program in its original order (`plain`) and with channels last (`turned`), as far as they exist.
 
-    made: the broadcasting that makes it either way, where it has not been made yet.
+    made: the broadcast that computes it in either order, if it does not exist yet.
     """
 
     __slots__ = ("plain", "turned", "made")
@@ -97,7 +97,7 @@ class _Value:
 
 
 class _Rewriting:
-    """One function's equations while they are written anew."""
+    """The equations of a function while it is rewritten."""
 
     def __init__(self, known: dict) -> None:
         self.known, self.eqns = known, []
@@ -105,12 +105,12 @@ class _Rewriting:
 
     # ------------------------------------------------------------ what equations read
     def is_turned(self, atom: Atom) -> bool:
-        """Returns whether a value was made with channels last."""
+        """Returns whether a value was computed with channels last."""
         value = None if isinstance(atom, Literal) else self.values[atom]
         return value is not None and value.turned is not None
 
     def is_plain(self, atom: Atom) -> bool:
-        """Returns whether it is there as it was, whatever else it is."""
+        """Returns whether the value exists in its original order."""
         return isinstance(atom, Literal) or self.values[atom].plain is not None
 
     def plain(self, atom: Atom) -> Atom:
@@ -132,7 +132,7 @@ class _Rewriting:
         return value.turned
 
     def _made(self, eqn: JaxprEqn | None, source: Var | None, aval: Any) -> Var:
-        """Returns the value that an equation makes of the source, or of what it reads already.
+        """Returns the result of an equation of the source, or of the values that it already reads.
 
         None stands for the source itself.
         """
@@ -164,9 +164,10 @@ class _Rewriting:
 
 
 def _rewritten(jaxpr: Jaxpr, given: tuple[bool, ...], known: dict, plain: bool = False) -> tuple[Jaxpr, tuple]:
-    """A function anew, and which of its results have channels last.
+    """Returns the rewritten function, and which of its results have channels last.
 
-    given: which of its arguments have; known: what became of functions so far; plain: no result shall.
+    given: which of its arguments have channels last; known: the functions rewritten so far; plain: no result may have
+    channels last.
     """
     now = _Rewriting(known)
     invars = []
@@ -197,11 +198,11 @@ def _call(now: _Rewriting, eqn: JaxprEqn) -> bool:
 
 
 def _convolution(now: _Rewriting, eqn: JaxprEqn) -> bool:
-    """Axes are parameters of a convolution; one that makes images has them turned, gradients by a weight stay."""
+    """Rewrites a convolution, whose axes are parameters; gradients by a weight keep their order."""
     numbers, dims = eqn.params["dimension_numbers"], aval_of(eqn.outvars[0]).ndim
     images = numbers.lhs_spec[:2] == numbers.out_spec[:2] == (0, 1) and not now.is_turned(eqn.invars[1])
     given = [images or now.is_turned(eqn.invars[0]), now.is_turned(eqn.invars[1])]
-    if eqn.params["batch_group_count"] > 1:  # its products are over space, which is best last
+    if eqn.params["batch_group_count"] > 1:  # its products are over space, so space should be the last axes
         given = [turn and not now.is_plain(v) for turn, v in zip(given, eqn.invars, strict=True)]
 
     def turned(axes: tuple[int, ...], turned: bool) -> tuple[int, ...]:
@@ -223,7 +224,7 @@ def _barrier(now: _Rewriting, eqn: JaxprEqn) -> bool:
 
 
 def _broadcast(now: _Rewriting, eqn: JaxprEqn) -> bool:
-    """Makes what is broadcast when it is read, the way that it is read."""
+    """Defers a broadcast until its result is read, and computes it in the order of the reader."""
     (source, *sizes), dims = eqn.invars, aval_of(eqn.outvars[0]).ndim
     if sizes or dims < 3:
         return False
@@ -234,7 +235,7 @@ def _broadcast(now: _Rewriting, eqn: JaxprEqn) -> bool:
 
 
 def _broadcast_turned(eqn: JaxprEqn) -> JaxprEqn | None:
-    """A broadcasting with channels last; None where that would move axes."""
+    """Returns a broadcast with channels last; None if that would move axes."""
     shape = eqn.params["shape"]
     axes = tuple([_at(axis, len(shape)) for axis in eqn.params["broadcast_dimensions"]])
     if list(axes) != sorted(axes):
@@ -265,7 +266,7 @@ def _of_axes(now: _Rewriting, eqn: JaxprEqn) -> bool:
 def _transpose(now: _Rewriting, eqn: JaxprEqn) -> bool:
     (source,), order = eqn.invars, eqn.params["permutation"]
     dims = len(order)
-    moved = tuple([_at(axis, dims) for axis in order])  # of what has channels last
+    moved = tuple([_at(axis, dims) for axis in order])  # of a value with channels last
     if now.is_turned(source):
         if moved == tuple(range(dims)):
             now.values[eqn.outvars[0]] = _Value(now.turned(source))
@@ -273,11 +274,11 @@ def _transpose(now: _Rewriting, eqn: JaxprEqn) -> bool:
         return now.emit(eqn, [now.turned(source)], [False], permutation=moved)
     if dims < 3 or order != tuple([_at(axis, dims) for axis in range(dims)]):
         return False
-    now.values[eqn.outvars[0]] = _Value(None, now.plain(source))  # somebody has turned it back: it is turned
+    now.values[eqn.outvars[0]] = _Value(None, now.plain(source))  # the program transposes it already
     return True
 
 
-_BEGINNINGS: dict[str, Rule] = {  # where channels may be last though nothing that is read has them there
+_BEGINNINGS: dict[str, Rule] = {  # channels may be last even if no input has them there
     **dict.fromkeys(CALLS, _call), "broadcast_in_dim": _broadcast, "conv_general_dilated": _convolution,
     "transpose": _transpose}
 _RULES: dict[str, Rule] = {

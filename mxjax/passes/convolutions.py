@@ -1,11 +1,11 @@
-"""Convolutions in the forms that CPUs compute fastest, chosen after differentiation for each of a layer's three.
+"""Selects the fastest form of each convolution on CPUs, after differentiation.
 
-XLA takes the gradient by the weight for a convolution with a kernel as large as the picture. It is a sum of matrix
-products: where oneDNN computes them one for each element of the kernel, or one for all if there are few places; else
-sample by sample where pictures are large, whose windows then stay in the processor's cache, and always where channels
-are in groups, which XLA takes hundreds of times as long for. Where a convolution moves by several places, its gradient
-by the data has zeros in between, which XLA multiplies, too: it is several convolutions without zeros. All others oneDNN
-computes, where jaxlib has it (docs/design/0005, 0028).
+XLA computes the gradient by the weight as a convolution with a kernel as large as the image. Here it is a sum of matrix
+products. oneDNN computes one product per element of the kernel, or a single one if there are few positions. Otherwise,
+large images are computed sample by sample, so that their windows stay in the processor's cache. Grouped convolutions
+always are, because XLA takes hundreds of times as long. The gradient by the data of a strided convolution contains
+inserted zeros, which XLA multiplies, too. It becomes several convolutions without zeros. oneDNN computes all others, if
+jaxlib contains it (docs/design/0005, 0028).
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from .rewriting import each_equation
 
 __all__ = ["TOLD", "computed_by_library", "with_fast_convolutions"]
 
-_LEAST = 20_000_000  # products of two numbers for each sample: below, a loop's steps are too short for two threads
-_LEAST_SPACE, _MOST_KERNEL = 400, 64  # of fewer places the loop is no faster; of more elements the windows are many
-_FULL_VECTORS = 16  # channels: with fewer, products over them are short
-_PRODUCTS = 1_000_000  # of two numbers: from so many on oneDNN is faster
-_MOST_PHASES = 9  # of more, one convolution for all
-_MOST_WINDOWS = 1 << 26  # numbers: the windows of one sample
-_FEW_ROWS = 2  # times as many as filters: all windows of so few take about as much memory as what they give
+_LEAST = 20_000_000  # multiplications per sample; below that, the steps of a loop are too short for two threads
+_LEAST_SPACE, _MOST_KERNEL = 400, 64  # fewer positions: the loop is not faster; more elements: too many windows
+_FULL_VECTORS = 16  # channels; with fewer, products over them are too short
+_PRODUCTS = 1_000_000  # multiplications from which on oneDNN is faster
+_MOST_PHASES = 9  # with more, one convolution computes all phases
+_MOST_WINDOWS = 1 << 26  # elements of the windows of one sample
+_FEW_ROWS = 2  # rows per filter up to which all windows take about as much memory as the result
 TOLD = ("dimension_numbers", "window_strides", "padding", "lhs_dilation", "rhs_dilation", "feature_group_count",
         "batch_group_count")
 Numbers = tuple[int, ...]
 
 
 def with_fast_convolutions(closed: ClosedJaxpr, library: bool) -> ClosedJaxpr:
-    """A program for CPUs with convolutions in their fastest forms; `library`: oneDNN's among them."""
+    """Returns a program for CPUs with convolutions in their fastest forms; `library`: oneDNN may be called."""
     return each_equation(closed, functools.partial(_fast, library=library))
 
 
 def computed_by_library(eqn: JaxprEqn) -> bool:
-    """Returns whether it is a convolution that oneDNN computes, where it is there."""
+    """Returns whether this is a convolution that oneDNN computes if it is available."""
     return _are_numbers(eqn) and _form(eqn, True) is by_onednn
 
 
 def _are_numbers(eqn: JaxprEqn) -> bool:
-    """Returns whether all arrays are float32 and not empty; their sizes are not those of a batch of any size
-    (`jax.export`).
+    """Returns whether all arrays are float32, not empty, and of known size (`jax.export` can leave the batch size
+    open).
     """
     return _is_sized(eqn) and all(aval_of(v).dtype == np.float32 for v in (*eqn.invars, *eqn.outvars))
 
@@ -73,19 +73,19 @@ def _fast(eqn: JaxprEqn, library: bool) -> JaxprEqn | None:
 
 
 def _form(eqn: JaxprEqn, library: bool) -> Callable | None:
-    """The function that computes a convolution faster than XLA's; None: there is none."""
+    """Returns the function that computes a convolution faster than XLA; None: there is none."""
     p = eqn.params
     if not 3 <= len(aval_of(eqn.outvars[0]).shape) <= 5:
         return None
     if max(p["lhs_dilation"]) > 1:
         return _form_of_phases(eqn) if library else None
     by_weight = p["feature_group_count"] == p["batch_group_count"] == 1 and p["dimension_numbers"].lhs_spec[1] == 0
-    form = _form_by_weight(eqn, library) if by_weight else None  # what counts as its channels is the batch
+    form = _form_by_weight(eqn, library) if by_weight else None  # its channels are the batch
     return by_onednn if form is None and library and may_compute(eqn) else form
 
 
 def _is_by_group(eqn: JaxprEqn) -> bool:
-    """Returns whether it is a gradient by the weight of a convolution in groups, whose windows are not too many."""
+    """Returns whether this is the gradient by the weight of a grouped convolution without too many windows."""
     p, numbers = eqn.params, eqn.params["dimension_numbers"]
     dtype, *others = {aval_of(v).dtype for v in (*eqn.invars, *eqn.outvars)}
     if p["batch_group_count"] == 1 or max(p["lhs_dilation"], default=1) > 1 or numbers.lhs_spec[1] != 0 or others or \
@@ -124,7 +124,7 @@ def _full(channels: int) -> bool:
 
 
 def _size(shape: Numbers, spec: Sequence[int]) -> int:
-    """The elements of what is space in a shape."""
+    """Returns the number of elements of the spatial axes."""
     return math.prod(shape[axis] for axis in spec[2:])
 
 
@@ -138,15 +138,16 @@ def _call(form: Callable, data: Numbers, other: Numbers, made: Numbers, dtype: A
 
 def _images(data: jax.Array, head: jax.Array, made: Numbers,
             p: dict[str, Any]) -> tuple[jax.Array, jax.Array, Numbers, Numbers]:
-    """Of a gradient by the weight both images with channels last, the kernel's size, and places of the result."""
+    """Returns both images of a gradient by the weight with channels last, the size of the kernel, and the positions of
+    the result."""
     numbers = p["dimension_numbers"]
     data, head = [last(image, (spec[1], spec[0], *spec[2:])) for image, spec in (
-        (data, numbers.lhs_spec), (head, numbers.rhs_spec))]  # what counts as channels was the batch
+        (data, numbers.lhs_spec), (head, numbers.rhs_spec))]  # its channels were the batch
     return data, head, tuple([made[axis] for axis in numbers.out_spec[2:]]), head.shape[1:-1]
 
 
 def _windows(image: jax.Array, kernel: Numbers, places: Numbers, p: dict[str, Any]) -> list[jax.Array]:
-    """Returns the parts that each element of a kernel reads of an image whose space begins at axis 1."""
+    """Returns the parts of an image, whose spatial axes begin at 1, that each element of a kernel reads."""
     seen = [image]
     for axis, size in enumerate(kernel, 1):
         seen = [part for one in seen for part in _along(one, axis, size, axis, places, p)]
@@ -154,29 +155,28 @@ def _windows(image: jax.Array, kernel: Numbers, places: Numbers, p: dict[str, An
 
 
 def _stacked(image: jax.Array, kernel: Numbers, places: Numbers, p: dict[str, Any]) -> jax.Array:
-    """The same in one array, the kernel's axes before those of space, made axis by axis: 14 slices are compiled for a
-    kernel of 7 x 7, not 49."""
+    """Returns the same as one array, with the axes of the kernel before the spatial axes. It is computed axis by axis:
+    a kernel of 7 x 7 needs 14 slices, not 49."""
     for axis, size in enumerate(kernel, 1):
         image = jnp.stack(_along(image, 2 * axis - 1, size, axis, places, p), axis)
     return image
 
 
 def _along(image: jax.Array, at: int, size: int, axis: int, places: Numbers, p: dict[str, Any]) -> list[jax.Array]:
-    """Returns the parts that each row of a kernel reads of an image along an axis of space, which is here the image's
-    axis `at`.
+    """Returns the parts of an image that each row of a kernel reads along a spatial axis, the axis `at` of the image.
     """
     step, wide, reach = p["window_strides"][axis - 1], p["rhs_dilation"][axis - 1], places[axis - 1] - 1
     return [lax.slice_in_dim(image, i * step, i * step + wide * reach + 1, wide, at) for i in range(size)]
 
 
 def _padded(image: jax.Array, p: dict[str, Any]) -> jax.Array:
-    """An image whose space begins at axis 1, with zeros around."""
+    """Returns an image, whose spatial axes begin at 1, with zero padding."""
     around = [(0, 0, 0), *((before, behind, 0) for before, behind in p["padding"])]
     return lax.pad(image, np.zeros((), image.dtype), around + [(0, 0, 0)] * (image.ndim - len(around)))
 
 
 def _sum_of_products(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
-    """The gradient by the weight of the data and of the gradient of the result, sample by sample."""
+    """Computes the gradient by the weight from the data and the gradient of the result, sample by sample."""
     data, head, kernel, places = _images(data, head, made, p)
     channels, filters, dims = data.shape[-1], head.shape[-1], data.ndim
 
@@ -189,7 +189,7 @@ def _sum_of_products(data: jax.Array, head: jax.Array, made: Numbers, p: dict[st
 
 
 def _by_group(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
-    """The gradient by the weight of a convolution in groups, sample by sample, a product for each group."""
+    """Computes the gradient by the weight of a grouped convolution, sample by sample, with one product per group."""
     numbers, groups = p["dimension_numbers"], p["batch_group_count"]
     kernel, places = (tuple([shape[axis] for axis in spec[2:]]) for shape, spec in (
         (made, numbers.out_spec), (head.shape, numbers.rhs_spec)))
@@ -210,14 +210,16 @@ def _by_group(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]
 
 
 def _samples(image: jax.Array, spec: Sequence[int]) -> tuple[jax.Array, Numbers]:
-    """Images, whose channels count as the batch, one by one as they lie; and how one's axes become channels, space."""
+    """Returns images, whose channels are the batch, one by one in their order in memory, and the permutation of their
+    axes to channels, space."""
     batch = spec[1]
     rest = [axis - (axis > batch) for axis in (spec[0], *spec[2:])]
     return jnp.moveaxis(image, batch, 0), tuple(rest)
 
 
 def _by_element(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
-    """The gradient by the weight of the data and of the gradient of the result, for each element of the kernel."""
+    """Computes the gradient by the weight from the data and the gradient of the result, one product per element of the
+    kernel."""
     data, head, kernel, places = _images(data, head, made, p)
     slopes = head.reshape(-1, head.shape[-1])
     parts = [product_of_rows(slopes, seen.reshape(-1, seen.shape[-1]))
@@ -227,7 +229,8 @@ def _by_element(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, An
 
 
 def _at_once(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
-    """The gradient by the weight of the data and of the gradient of the result, for all elements of the kernel."""
+    """Computes the gradient by the weight from the data and the gradient of the result, one product for all
+    elements."""
     data, head, kernel, places = _images(data, head, made, p)
     channels, filters, dims = data.shape[-1], head.shape[-1], data.ndim
     slopes, seen = head.reshape(-1, filters), jnp.concatenate(_windows(_padded(data, p), kernel, places, p), -1)
@@ -236,15 +239,15 @@ def _at_once(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any])
 
 
 def _by_phase(data: jax.Array, weight: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
-    """A convolution of data with zeros in between: results as far apart as data see the same elements of the kernel,
-    so each such phase is a convolution without zeros."""
+    """Computes a convolution of data with inserted zeros. Results at the distance of the data use the same elements of
+    the kernel, so each such phase is a convolution without zeros."""
     numbers, apart, sizes = p["dimension_numbers"], p["lhs_dilation"], _sizes(made, p)
     image, phases = last(data, numbers.lhs_spec), []
     counts = [-(-size // step) for size, step in zip(sizes, apart, strict=True)]
     for phase in np.ndindex(*apart):
         kernel, begins = weight, []
         for axis, begin, step, (before, _) in zip(numbers.rhs_spec[2:], phase, apart, p["padding"], strict=True):
-            first = (before - begin) % step  # of the kernel's elements, the first one that meets data
+            first = (before - begin) % step  # the first element of the kernel that is multiplied with data
             kernel = lax.slice_in_dim(kernel, min(first, kernel.shape[axis]), None, step, axis)
             begins.append((begin - before + first) // step)
         phases.append(_without_zeros(image, kernel, numbers.rhs_spec, begins, counts, p["feature_group_count"]))
@@ -252,13 +255,13 @@ def _by_phase(data: jax.Array, weight: jax.Array, made: Numbers, p: dict[str, An
 
 
 def _phases_at_once(data: jax.Array, weight: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
-    """The same by one convolution, whose filters are those of all phases: as many elements of the kernel as there are
-    phases see one place of data."""
+    """Computes the same by one convolution with the filters of all phases: each position of the data meets as many
+    elements of the kernel as there are phases."""
     numbers, apart, sizes = p["dimension_numbers"], p["lhs_dilation"], _sizes(made, p)
     skipped, begins, counts, around, split = [], [], [], [], []
     for step, size, (before, _), taps in zip(apart, sizes, p["padding"], [weight.shape[axis] for axis in
                                                                          numbers.rhs_spec[2:]], strict=True):
-        skipped.append((-1 - before) % step)  # results, without which all phases begin to see data at one place
+        skipped.append((-1 - before) % step)  # drops results so that all phases begin at the same position
         begins.append(1 - (before + skipped[-1] + 1) // step)
         counts.append(-(-(size + skipped[-1]) // step))
         around.append((0, -taps % step, 0))
@@ -278,8 +281,8 @@ def _sizes(made: Numbers, p: dict[str, Any]) -> list[int]:
 
 def _without_zeros(image: jax.Array, kernel: jax.Array, spec: Sequence[int], begins: Sequence[int],
                    counts: Sequence[int], groups: int) -> jax.Array:
-    """A convolution of an image with channels last, whose first results see what begins at `begins`; spec: where the
-    kernel's filters, channels and space are."""
+    """Computes a convolution of an image with channels last, whose first results read from `begins` on; spec: the axes
+    of the kernel's filters, channels and space."""
     made, taps = (len(image), *counts, kernel.shape[spec[0]]), [kernel.shape[axis] for axis in spec[2:]]
     if not all(taps):
         return jnp.zeros(made, np.float32)
@@ -294,7 +297,8 @@ def _without_zeros(image: jax.Array, kernel: jax.Array, spec: Sequence[int], beg
 
 
 def _woven(phases: jax.Array, begins: Sequence[int], sizes: Sequence[int], p: dict[str, Any]) -> jax.Array:
-    """Results out of (batch, places, phases, channels): the phases of a place side by side."""
+    """Returns the results from (batch, positions, phases, channels), with the phases of a position next to each
+    other."""
     apart, (batch, *places, _, channels) = p["lhs_dilation"], phases.shape
     dims = len(places)
     image = phases.reshape(batch, *places, *apart, channels)

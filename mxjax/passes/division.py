@@ -1,7 +1,7 @@
-"""Quotients as IEEE 754 rounds them: XLA would multiply with the reciprocal of what is constant or broadcast.
+"""Division rounded as in IEEE 754: XLA would multiply with the reciprocal of a constant or broadcast divisor.
 
-That makes 41 / 41 less than 1, and its floor 0; and of two divisions it would make one. XLA does not see that
-max(y, min(x, y)) is y, so a division by that stays what it is (docs/design/0020).
+That makes 41 / 41 less than 1, and its floor 0. XLA would also merge two divisions. XLA does not recognize that max(y,
+min(x, y)) is y, so a division by this expression is unchanged (docs/design/0020).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _exact_quotient(x: jax.Array, y: jax.Array, apart: bool = False, on_cpu: boo
     def plain(x: jax.Array, y: jax.Array) -> jax.Array:
         x, y = jnp.broadcast_arrays(x, y)
         least = lax.min(x, y)
-        return lax.div(lax.max(x, least), lax.max(y, least))  # where either is NaN, so is the quotient
+        return lax.div(lax.max(x, least), lax.max(y, least))  # if either is NaN, so is the quotient
     if on_cpu or x.dtype != jnp.float32:
         return plain(x, y)
     return lax.platform_dependent(x, y, cuda=_by_doubles, default=plain)
@@ -37,23 +37,23 @@ def _exact_quotient(x: jax.Array, y: jax.Array, apart: bool = False, on_cpu: boo
 def _by_doubles(x: jax.Array, y: jax.Array) -> jax.Array:
     """XLA divides floats with errors of up to two units on GPUs (`div.full.f32`); it does not with doubles.
 
-    A quotient of floats is one, or 2^-49 of itself from where rounding changes; this is within 2^-51 of the quotient.
-    Of a single division of doubles LLVM would make one of floats.
+    A quotient of floats is a float, or at least 2^-49 (relative) from the point where rounding changes, and this result
+    is within 2^-51 of the quotient. LLVM would convert a single division of doubles to one of floats.
     """
     with jax.enable_x64(True):
         return (x.astype(jnp.float64) * lax.reciprocal(y.astype(jnp.float64))).astype(jnp.float32)
 
 
 def is_quotient(eqn: JaxprEqn) -> bool:
-    """Returns whether an equation calls the function that divides exactly."""
+    """Returns whether an equation calls the function for exact division."""
     name = _exact_quotient.__name__  # pyright: ignore[reportAttributeAccessIssue]  JAX's stubs omit it
     return eqn.params.get("name") == name
 
 
 def with_quotients(closed: ClosedJaxpr, on_cpu: bool = False) -> ClosedJaxpr:
-    """A program in which all divisions of floats are exact, those in loops and branches among them.
+    """Returns a program in which all divisions of floats are exact, including those in loops and branches.
 
-    On CPUs divisors that are broadcast are computed first: XLA would write the sums of rows as often as they are read.
+    On CPUs, broadcast divisors are computed first; XLA would store the sums of rows once per read.
     """
     return each_equation(closed, functools.partial(_exact, on_cpu=on_cpu))
 
@@ -75,5 +75,5 @@ def _exact(eqn: JaxprEqn, on_cpu: bool) -> JaxprEqn | None:
 @functools.lru_cache(maxsize=4096)
 def _call(x: tuple[int, ...], y: tuple[int, ...], dtype: Any, apart: bool, on_cpu: bool) -> JaxprEqn:
     call = functools.partial(_exact_quotient, apart=apart, on_cpu=on_cpu)
-    with jax.disable_jit(False):  # the one equation that is kept is the call, also where a user looks into functions
+    with jax.disable_jit(False):  # the only equation that remains is the call, also when a user inspects functions
         return jax.make_jaxpr(call)(jax.ShapeDtypeStruct(x, dtype), jax.ShapeDtypeStruct(y, dtype)).eqns[0]

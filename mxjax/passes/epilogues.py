@@ -1,9 +1,10 @@
-"""Predictions on CPUs: what follows a convolution is done by oneDNN with it, and what is made of weights is kept.
+"""Predictions on CPUs: oneDNN computes a convolution together with the operations after it, and values that depend only
+on weights are cached.
 
-Normalization by moving averages, a bias, a shortcut and a `relu` behind a convolution cost a pass over the image each.
-oneDNN adds vectors and images and clips while a result is still in registers; factors go into the weights. That, and
-turning weights the way oneDNN reads them fastest, is work on weights alone: it is a program of its own, whose results
-are used again as long as the same arrays are given (docs/design/0029).
+Normalization by moving averages, a bias, a shortcut and a `relu` after a convolution each cost a pass over the image.
+oneDNN adds vectors and images and clips while a result is still in registers; factors are multiplied into the weights.
+This, and the transposition of weights to the order that oneDNN reads fastest, depends only on weights. It is a separate
+program, whose results are reused as long as the same arrays are passed (docs/design/0029).
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ from .rewriting import called
 
 __all__ = ["WeightCache", "Split", "SplitProgram", "split", "with_epilogues"]
 
-_MOST = 6  # operators that are looked at behind a convolution
+_MOST = 6  # operators after a convolution that are examined
 Atom = Any  # a variable or a literal
 
 
 # ------------------------------------------------------------ convolutions with what follows them
 def with_epilogues(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """A program whose convolutions do what is done with each of their results alone; training's stay as they are."""
+    """Returns a program whose convolutions include the element-wise operations after them; programs of training are
+    unchanged."""
     known: dict[int, Any] = {}
     convolves, trains = _convolves(closed.jaxpr, known)
     if not convolves or trains:
@@ -62,7 +64,7 @@ def with_epilogues(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _convolves(jaxpr: Jaxpr, known: dict[int, Any]) -> tuple[bool, bool]:
-    """Returns whether there are convolutions, and whether one is a gradient."""
+    """Returns whether the program contains convolutions, and whether one is a gradient."""
     if id(jaxpr) not in known:
         some, trains = False, False
         for eqn in jaxpr.eqns:
@@ -72,12 +74,13 @@ def _convolves(jaxpr: Jaxpr, known: dict[int, Any]) -> tuple[bool, bool]:
             elif inner is not None:
                 more = _convolves(inner.jaxpr, known)
                 some, trains = some or more[0], trains or more[1]
-        known[id(jaxpr)] = some, trains, jaxpr  # which lives as long as its id is known
+        known[id(jaxpr)] = some, trains, jaxpr  # keeps the object alive as long as its id is in use
     return known[id(jaxpr)][:2]
 
 
 def _inlined(closed: ClosedJaxpr, chosen: Callable[[JaxprEqn], bool], deeply: bool) -> ClosedJaxpr:
-    """A program with the functions that these equations call in their places; `deeply`: and all that those call."""
+    """Returns a program with the functions that these equations call inlined; `deeply`: and all functions that those
+    call."""
     eqns: list[JaxprEqn] = []
     constants = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
 
@@ -103,7 +106,7 @@ def _inlined(closed: ClosedJaxpr, chosen: Callable[[JaxprEqn], bool], deeply: bo
 
 
 def _read(jaxpr: Jaxpr) -> tuple[dict[Var, list[int]], dict[Var, JaxprEqn]]:
-    """By which equations each value is read, -1 for the program's results, and which one makes it."""
+    """Returns which equations read each value, -1 for the results of the program, and which one computes it."""
     users: dict[Var, list[int]] = {}
     for place, atoms in [*enumerate([eqn.invars for eqn in jaxpr.eqns]), (-1, jaxpr.outvars)]:
         for atom in atoms:
@@ -113,7 +116,7 @@ def _read(jaxpr: Jaxpr) -> tuple[dict[Var, list[int]], dict[Var, JaxprEqn]]:
 
 
 def _following(eqn: JaxprEqn, jaxpr: Jaxpr, users: dict[Var, list[int]]) -> list[JaxprEqn]:
-    """The equations behind a convolution, each the only reader of the one before, as far as they are loops."""
+    """Returns the element-wise equations after a convolution, each the only reader of the previous one."""
     results: list[JaxprEqn] = []
     while len(results) < _MOST:
         readers = users.get(eqn.outvars[0], ())
@@ -125,13 +128,13 @@ def _following(eqn: JaxprEqn, jaxpr: Jaxpr, users: dict[Var, list[int]]) -> list
 
 
 def _loops(eqn: JaxprEqn) -> bool:
-    """Returns whether an equation, or the function that it calls, makes each number by itself."""
+    """Returns whether an equation, or the function that it calls, is element-wise."""
     inner = called(eqn)
     return eqn.primitive.name in LOOPS if inner is None else all(map(_loops, inner.jaxpr.eqns))
 
 
 def _takes_more(eqn: JaxprEqn) -> bool:
-    """Returns whether it is a convolution that oneDNN computes, with channels last."""
+    """Returns whether this is a convolution with channels last that oneDNN computes."""
     if eqn.primitive is not lax.conv_general_dilated_p or not computed_by_library(eqn):
         return False
     numbers, dims = eqn.params["dimension_numbers"], aval_of(eqn.outvars[0]).ndim
@@ -141,9 +144,9 @@ def _takes_more(eqn: JaxprEqn) -> bool:
 class _Chain(NamedTuple):
     """An operation on a convolution's result.
 
-    steps: (name, place of the vector among `given`, or a number) one after the other: "mul", "add", "sub".
-    given: vectors, a number for each channel or one for all, of any shape; image: what is added behind, or None.
-    clips: whether what is negative becomes 0; places: of the equations that do all that; made: the last result.
+    steps: (name, position of the vector in `given`, or a number) in order: "mul", "add", "sub". given: vectors of any
+    shape, with one number per channel or a single one; image: the image that is added afterwards, or None. clips:
+    whether negative values become 0; places: positions of the equations; made: the last result.
     """
 
     steps: list[tuple[str, Any]]
@@ -154,7 +157,7 @@ class _Chain(NamedTuple):
     made: Var
 
     def equations(self, eqn: JaxprEqn) -> list[JaxprEqn]:
-        """The convolution with it all."""
+        """Returns the convolution with these operations."""
         data, weight = eqn.invars
         images = [] if self.image is None else [self.image]
         told = tuple((name, eqn.params[name]) for name in TOLD)
@@ -173,9 +176,9 @@ class _Chain(NamedTuple):
 
 def _chain(eqn: JaxprEqn, eqns: Sequence[JaxprEqn], users: dict[Var, list[int]],
            makers: dict[Var, JaxprEqn], gone: set[int]) -> _Chain:
-    """Returns the operations that a convolution can do, of the equations that follow.
+    """Returns the operations that a convolution can include, from the equations after it.
 
-    Each of them is the only reader of the one before.
+    Each of them is the only reader of the previous one.
     """
     steps: list[tuple[str, Any]] = []
     given: list[Var] = []
@@ -211,9 +214,7 @@ def _chain(eqn: JaxprEqn, eqns: Sequence[JaxprEqn], users: dict[Var, list[int]],
 
 
 def _by_channel(atom: Atom, makers: dict[Var, JaxprEqn]) -> Atom | float | None:
-    """Returns the vector that has been broadcast along all axes but the last, or a number.
-
-    None: it is an image of its own.
+    """Returns the vector that was broadcast along all axes except the last, or a number. None: it is a different image.
     """
     if isinstance(atom, Literal):
         return atom.val if np.ndim(atom.val) == 0 else None
@@ -232,7 +233,7 @@ def _by_channel(atom: Atom, makers: dict[Var, JaxprEqn]) -> Atom | float | None:
 @functools.lru_cache(maxsize=1024)
 def _fused(steps: tuple, adds: bool, clips: bool, data: tuple, weight: tuple, given: tuple, made: tuple,
            told: tuple) -> Jaxpr:
-    """The convolution as a program of data, weight, vectors, and the image that is added."""
+    """Returns the convolution as a function of data, weight, vectors and the image that is added."""
     p = dict(told)
     numbers, dims = p["dimension_numbers"], len(data)
     turn = p["feature_group_count"] == 1
@@ -257,7 +258,7 @@ def _fused(steps: tuple, adds: bool, clips: bool, data: tuple, weight: tuple, gi
         spec = numbers.rhs_spec
         if factor is not None:
             weight = lax.mul(weight, lax.broadcast_in_dim(factor, weight.shape, spec[:1]))
-        if turn:  # oneDNN's own order has the filters last, too
+        if turn:  # oneDNN stores the filters last, too
             weight = lax.transpose(weight, (*spec[2:], spec[1], spec[0]))
             spec = (dims - 1, dims - 2, *range(dims - 2))
         operations = ["BIAS"] * (bias is not None) + ["BINARY_ADD"] * adds + ["RELU"] * clips
@@ -269,7 +270,8 @@ def _fused(steps: tuple, adds: bool, clips: bool, data: tuple, weight: tuple, gi
 
 # ------------------------------------------------------------ what is made of weights alone
 class Split(NamedTuple):
-    """A program in two: `before`, of the arguments at `places`; `rest`, of those at `others` and its results."""
+    """A program in two parts: `before`, of the arguments at `places`; `rest`, of those at `others` and the results of
+    `before`."""
 
     places: tuple[int, ...]
     before: ClosedJaxpr
@@ -278,9 +280,11 @@ class Split(NamedTuple):
 
 
 def split(closed: ClosedJaxpr) -> Split | None:
-    """The program in what is made of convolutions' weights and no image, and the rest; None: nothing is made of them.
+    """Splits a program into the part that depends only on the weights of convolutions, and the rest; None if the first
+    is empty.
 
-    Weights are the arguments that come to a convolution by its weight, and not by its data, with no other one between.
+    Weights are the arguments that reach a convolution as its weight, not as its data, without another convolution in
+    between.
     """
     jaxpr = closed.jaxpr
     makers = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
@@ -309,7 +313,7 @@ def split(closed: ClosedJaxpr) -> Split | None:
 
 
 def _sources(atoms: Iterable[Atom], makers: dict[Var, JaxprEqn]) -> set[Var]:
-    """Returns the values that these are made of, back to arguments and to results of convolutions."""
+    """Returns the values that these depend on, back to arguments and to results of convolutions."""
     members: set[Var] = set()
     todo = [v for v in atoms if isinstance(v, Var)]
     while todo:
@@ -323,12 +327,12 @@ def _sources(atoms: Iterable[Atom], makers: dict[Var, JaxprEqn]) -> set[Var]:
 
 
 class WeightCache:
-    """The arrays that a program makes of weights, used again as long as the same arrays are given.
+    """A cache of the arrays that a program computes from weights, valid as long as the same arrays are passed.
 
-    Nobody is kept from writing over a weight's memory: what was made of it goes when the array goes.
+    It does not prevent donation of a weight: the entry is dropped together with the array.
 
     Args:
-        places: of the weights among the arguments.
+        places: positions of the weights among the arguments.
         before: the program, jitted.
     """
 
@@ -337,7 +341,7 @@ class WeightCache:
         self._kept: tuple[list[weakref.ref], Sequence[jax.Array]] | None = None
 
     def __call__(self, args: Sequence[Any]) -> Sequence[jax.Array]:
-        weights, kept = [args[i] for i in self._places], self._kept  # which other threads may change
+        weights, kept = [args[i] for i in self._places], self._kept  # other threads may change it
         if kept is not None and all([ref() is array for ref, array in zip(kept[0], weights, strict=True)]):
             return kept[1]
         made = self.before(*weights)
@@ -355,7 +359,7 @@ def _forget(derived: weakref.ref, gone: weakref.ref) -> None:
 
 
 class SplitProgram:
-    """A program in two parts, of which the first depends on weights alone.
+    """A program in two parts, of which the first depends only on weights.
 
     Args:
         derived: the first part.

@@ -1,8 +1,8 @@
-"""Programs that choose how what they write over lies in memory.
+"""Programs that choose the memory layouts of the arrays that they overwrite.
 
-XLA takes what a program is given as it lies, and copies what it wants otherwise. A training step is given parameters
-and optimizer states, writes over them, and is given them again: where it chooses their layouts itself, nothing is
-copied (docs/design/0027).
+XLA accepts arguments in their current layout, and copies those that it needs in another one. A training step overwrites
+parameters and optimizer states, and receives them again in the next step. If it chooses their layouts itself, nothing
+is copied (docs/design/0027).
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from .._support.bounded import Bounded, bounded_cache
 
 __all__ = ["CHOOSE", "AutoLayout", "compile_laid", "replaced"]
 
-CHOOSE = frozenset({"tpu"})  # platforms where that was found to save copies
+CHOOSE = frozenset({"tpu"})  # platforms on which this was measured to save copies
 
 
 def preferred(shape: tuple[int, ...]) -> Any:
-    """The layout of what is written over and has this shape: XLA chooses."""
+    """Returns the layout of overwritten arrays of this shape: XLA chooses."""
     return Layout.AUTO
 
 
 def replaced(donated: Iterable[int], given: Sequence[Any], made: Sequence[Any]) -> dict[int, int]:
-    """Returns which result gets the memory of each argument that is given away, as JAX decides it: the first of its
-    shape and dtype that has none yet."""
+    """Returns which result reuses the memory of each donated argument, by JAX's rule: the first with its shape and
+    dtype that has no memory yet."""
     free, result = list(range(len(made))), {}
     for i in sorted(donated):
         for k in free:
@@ -39,14 +39,14 @@ def replaced(donated: Iterable[int], given: Sequence[Any], made: Sequence[Any]) 
 
 
 class AutoLayout:
-    """A function compiled so that what it writes over lies as XLA wants it; it is brought there where it does not.
+    """A function whose overwritten arguments have the layouts that XLA chooses; others are converted.
 
     Args:
-        function: of arrays; gives a tuple of arrays.
+        function: function of arrays that returns a tuple of arrays.
         follows: for each argument whose memory a result takes, which one.
-        made: how many results there are.
+        made: number of results.
         compile: function(lowered program) -> compiled program.
-        results: shardings of the results; by default all are on the one device.
+        results: shardings of the results; by default, all are on a single device.
     """
 
     def __init__(self, function: Callable[..., tuple], follows: dict[int, int], made: int,
@@ -63,14 +63,14 @@ class AutoLayout:
             return known[0](*_brought(args, known[1]))
         try:
             return known[0](*args)
-        except ValueError:  # somebody has written values that lie otherwise; nothing has run
+        except ValueError:  # values with other layouts were written meanwhile; nothing has run
             brought = _brought(args, known[1])
             if brought is args:
                 raise
         return known[0](*brought)
 
     def _compiled(self, args: Sequence[Any]) -> tuple[Callable[..., tuple], dict[int, Format]]:
-        """The program for these arguments' devices, and how it has what it writes over."""
+        """Returns the program for the devices of these arguments, and the formats of the arrays that it overwrites."""
         given = [a.sharding if isinstance(a, jax.Array) else None for a in args]
         told = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) if i in self._follows else a
                 for i, a in enumerate(args)]
@@ -82,7 +82,7 @@ class AutoLayout:
 
 def compile_laid(follows: Mapping[int, int], given: Sequence[Any], made: Sequence[Any], layout: Callable[[int], Any],
                  compile: Callable[[tuple, tuple], Any]) -> tuple[Any, dict[int, Format]]:
-    """A program in which each value and the one that replaces it lie alike.
+    """Compiles a program in which each value and its replacement have the same layout.
 
     Args:
         follows: for each argument whose memory a result takes, which one.
@@ -91,7 +91,7 @@ def compile_laid(follows: Mapping[int, int], given: Sequence[Any], made: Sequenc
         compile: function(arguments' shardings and formats, those of results) -> compiled program.
 
     Returns:
-        The program, and the formats of what is written over, but for what it does not read.
+        The program, and the formats of the overwritten arrays, except those that it does not read.
     """
     def program(layout: Callable[[int], Any]) -> Any:
         before, after = list(given), list(made)
@@ -102,18 +102,18 @@ def compile_laid(follows: Mapping[int, int], given: Sequence[Any], made: Sequenc
     formats, results = (jax.tree.leaves(f) for f in (result.input_formats, result.output_formats))
     read = {i: k for i, k in follows.items() if formats[i].layout is not None}
     if any(results[k].layout != formats[i].layout for i, k in read.items()):
-        result = program(lambda i: formats[i].layout)  # the next call takes what this one gives
+        result = program(lambda i: formats[i].layout)  # the results of this call are arguments of the next one
     return result, {i: formats[i] for i in read}
 
 
 @bounded_cache(64)
 def _bringing(formats: tuple[Format, ...]) -> Callable[..., tuple]:
-    """A program that gives its arguments in these formats."""
+    """Returns a program that converts its arguments to these formats."""
     return jax.jit(lambda *a: a, donate_argnums=tuple(range(len(formats))), out_shardings=formats)
 
 
 def _brought(args: Sequence[Any], formats: dict[int, Format]) -> Sequence[Any]:
-    """The arguments in these layouts; what is not is given away for that."""
+    """Returns the arguments in these layouts; those in other layouts are donated to the conversion."""
     wrong = [i for i, form in formats.items() if args[i].format.layout != form.layout]
     if not wrong:
         return args

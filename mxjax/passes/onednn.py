@@ -1,10 +1,9 @@
-"""Convolutions and some products by oneDNN, the library that computes them in MXNet, out of jaxlib.
+"""Convolutions and some products by oneDNN, which MXNet uses, too, and which jaxlib contains.
 
-jaxlib has it within, for a pass of XLA's that is not switched on; the operations which that pass would write into a
-program can be written by others, too. It is nobody's documented interface: what it says of axes is counted differently
-in older releases, and what it is not told rightly ends the process. So it is used only with releases of jaxlib that it
-was tried with, one by one, on the one system that has it, for numbers and shapes that oneDNN always has an
-implementation for. Everybody else has XLA's own convolution (docs/design/0028).
+jaxlib contains it for a pass of XLA that is disabled, and this module writes the operations of that pass into programs.
+The interface is not documented: older releases number axes differently, and a wrong description ends the process. So it
+is used only with releases of jaxlib that were tested one by one, on the only system that contains it, for dtypes and
+shapes for which oneDNN always has an implementation. Otherwise XLA computes the convolution (docs/design/0028).
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ __all__ = ["available", "by_onednn", "in_no_file", "is_convolution", "laid", "la
 
 _TRIED = frozenset(("0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", "0.11.2", "0.12.0", "0.12.0.1"))
 _TARGET = "__onednn$"
-_STATUS_RETURNING = 2  # the version of XLA's interface for custom calls in which the pass writes it
+_STATUS_RETURNING = 2  # the version of XLA's interface for custom calls that the pass uses
 
 
 @functools.cache
 def available() -> bool:
-    """Returns whether convolutions of CPUs' programs may be oneDNN's; MXNET_MKLDNN_ENABLED=0 says no, as in MXNet."""
+    """Returns whether programs for CPUs may call oneDNN; MXNET_MKLDNN_ENABLED=0 disables it, as in MXNet."""
     version = jaxlib.__version__  # pyright: ignore[reportAttributeAccessIssue, reportPrivateImportUsage]  public
     return version in _TRIED and sys.platform == "linux" and platform.machine() == "x86_64" and \
         settings.MKLDNN_ENABLED()
 
 
 def may_compute(eqn: JaxprEqn) -> bool:
-    """Returns whether oneDNN has a fast implementation for a convolution of float32 over one to three axes, none empty.
+    """Returns whether oneDNN has a fast implementation of a float32 convolution over one to three non-empty axes.
     """
     p, weight = eqn.params, aval_of(eqn.invars[1]).shape
     return p["batch_group_count"] == max(p["lhs_dilation"]) == 1 and \
@@ -53,16 +52,17 @@ def may_compute(eqn: JaxprEqn) -> bool:
 
 
 def is_convolution(eqn: JaxprEqn) -> bool:
-    """Returns whether it is a convolution by oneDNN."""
+    """Returns whether this equation is a convolution by oneDNN."""
     return eqn.primitive.name == "ffi_call" and eqn.params["target_name"] == _TARGET + "convolution"
 
 
 def by_onednn(data: jax.Array, weight: jax.Array, made: Sequence[int], p: dict[str, Any],
               operations: Sequence[str] = (), operands: Sequence[jax.Array] = (), dtype: Any = np.float32) -> jax.Array:
-    """A convolution; data and result have channels last, where oneDNN is fastest, and weights it turns by itself.
+    """Computes a convolution. Data and result have channels last, for which oneDNN is fastest; it transposes weights
+    itself.
 
-    made: the result's shape; p: the parameters of JAX's operation; operations: what is done with the result, of "BIAS",
-    which adds a vector, "BINARY_ADD", an image with channels last, and "RELU", with these operands; dtype: the
+    made: the result's shape; p: the parameters of JAX's operation; operations: operations on the result with these
+    operands: "BIAS" adds a vector, "BINARY_ADD" an image with channels last, "RELU" clips; dtype: the
     result's, float32, or int32 of 8-bit integers.
     """
     numbers, dims = p["dimension_numbers"], data.ndim
@@ -83,13 +83,13 @@ def by_onednn(data: jax.Array, weight: jax.Array, made: Sequence[int], p: dict[s
 
 
 def in_no_file(program: Callable[..., Any], called: Iterable[str]) -> Callable[..., Any]:
-    """A program that JAX's compilation cache does not keep, where it calls oneDNN; else itself.
+    """Returns a program that JAX's compilation cache ignores if it calls oneDNN; otherwise the program itself.
 
-    XLA has no form in files for such a call: it takes it for another kind of call, and reads that one's fields out of
-    memory that is not there. JAX compiles a program again in a later call, too, where arrays are bound to a device.
+    XLA cannot serialize such a call: it mistakes it for another kind of call, and reads fields that do not exist. JAX
+    compiles a program again in a later call if arrays are committed to a device.
 
     Args:
-        program: a jitted function, or one that compiles.
+        program: a jitted function, or a function that compiles one.
         called: the targets of the calls in it.
     """
     if not any(target.startswith(_TARGET) for target in called):
@@ -102,7 +102,7 @@ def in_no_file(program: Callable[..., Any], called: Iterable[str]) -> Callable[.
 
 
 def product_of_rows(left: jax.Array, right: jax.Array) -> jax.Array:
-    """left.T @ right: the sum of all rows' products; faster than XLA's where rows are many."""
+    """Computes left.T @ right, the sum of the products of all rows; faster than XLA for many rows."""
     made = left.shape[1], right.shape[1]
     return _call("matmul", made, {"onednn_matmul_config": {"transpose_a": True}}, left, right)
 
@@ -114,10 +114,10 @@ def _call(name: str, made: Sequence[int], told: dict[str, Any], *given: jax.Arra
 
 
 def last(image: jax.Array, spec: Sequence[int]) -> jax.Array:
-    """An image with channels last; spec: where its batch, its channels and its space are."""
+    """Returns an image with channels last; spec: the axes of batch, channels and space."""
     return lax.transpose(image, (spec[0], *spec[2:], spec[1]))
 
 
 def laid(result: jax.Array, axes: Sequence[int], numbers: lax.ConvDimensionNumbers) -> jax.Array:
-    """A result as a convolution gives it; axes: where what is its batch, its channels and its space are now."""
+    """Returns the result in the order of the convolution; axes: the current axes of batch, channels and space."""
     return lax.transpose(result, [axes[numbers.out_spec.index(axis)] for axis in range(result.ndim)])

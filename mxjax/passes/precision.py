@@ -1,8 +1,8 @@
-"""float32 products in float32 on accelerators, as MXNet has them, unless somebody asks for less.
+"""float32 products in float32 on accelerators, as in MXNet, unless lower precision is requested.
 
-XLA would give GPUs' matrix units TF32 (10 bits of a number's 23) and TPUs' one bfloat16 (7 bits), and say nothing. What
-is asked for otherwise counts: MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION=1, which lets MXNet do the same, JAX's
-`jax_default_matmul_precision`, and a precision that an operator sets itself (docs/design/0023).
+By default, XLA uses TF32 (10 of 23 bits) on GPUs and bfloat16 (7 bits) on TPUs. These settings take precedence:
+MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION=1, which allows the same in MXNet, JAX's `jax_default_matmul_precision`, and
+a precision that an operator sets (docs/design/0023).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _PRODUCTS = (lax.dot_general_p, lax.conv_general_dilated_p)
 
 
 def allows_conversion() -> bool:
-    """Returns whether float32 products may be computed of shorter numbers."""
+    """Returns whether float32 products may use lower precision."""
     return settings.TENSOR_OP_CONVERSION()
 
 
 def with_precision(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """A program for accelerators whose float32 products are computed in float32; those with a precision keep it."""
+    """Returns a program for accelerators whose float32 products use float32; an explicit precision is kept."""
     return closed if allows_conversion() else each_equation(closed, _in_full)
 
 

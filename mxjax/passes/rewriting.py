@@ -1,4 +1,4 @@
-"""Functions whose programs are rewritten before XLA has them."""
+"""Functions whose programs are rewritten before XLA compiles them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..ops.by_device import traced_for
 __all__ = ["CALLS", "called", "each_equation", "rewritten", "without_kernels"]
 
 CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr",
-         "custom_vjp_call": "call_jaxpr"}  # equations that call a function, and the parameter that holds it
+         "custom_vjp_call": "call_jaxpr"}  # equations that call a function, and the parameter that contains it
 
 
 _NOT_ENTERED = ("pallas_call", "custom_partitioning")  # programs of another kind
@@ -24,14 +24,14 @@ Rule = Callable[[JaxprEqn], "JaxprEqn | None"]
 
 
 def rewritten(function: Callable, *passes: Callable[[ClosedJaxpr], ClosedJaxpr], kind: str | None = None) -> Callable:
-    """The function, whose program goes through the passes whenever it is traced; it is for being compiled.
+    """Returns the function with passes applied to its program whenever it is traced for compilation.
 
-    kind: of the devices that it is for alone, "cpu"; None: whatever it is lowered for.
+    kind: the only kind of device that it is for, "cpu"; None: any.
     """
     @functools.wraps(function)
     def traced(*args: Any) -> Any:
         with traced_for(kind):
-            # as a call of one compiled function, which is not evaluated equation by equation once more
+            # as a call of one compiled function, so that it is not evaluated equation by equation again
             closed, shapes = jax.make_jaxpr(jax.jit(function), return_shape=True)(*args)
         for each in passes:
             closed = each(closed)
@@ -39,7 +39,7 @@ def rewritten(function: Callable, *passes: Callable[[ClosedJaxpr], ClosedJaxpr],
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:
-        if settings.jax_disable_jit:  # a user looks into own functions: JAX calls this in place of its program
+        if settings.jax_disable_jit:  # a user inspects functions: JAX calls this instead of its program
             with jax.disable_jit(False):
                 return jax.jit(traced)(*args)
         return traced(*args)
@@ -47,23 +47,23 @@ def rewritten(function: Callable, *passes: Callable[[ClosedJaxpr], ClosedJaxpr],
 
 
 def called(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """The function that an equation calls, where XLA puts it in its place."""
+    """Returns the function that an equation calls, if XLA inlines it."""
     inner = eqn.params.get(CALLS.get(eqn.primitive.name, ""))
     return inner if isinstance(inner, ClosedJaxpr) else None
 
 
 def each_equation(closed: ClosedJaxpr, rule: Rule) -> ClosedJaxpr:
-    """A program whose equations went through a rule, those of functions, loops and branches in it among them.
+    """Returns a program with a rule applied to its equations, including those of functions, loops and branches.
 
     Args:
-        closed: the program; given back as it is where nothing changes.
-        rule: function(equation) -> what stands in its place, or None: it stays, and so the rule sees what it holds.
+        closed: the program; returned unchanged if nothing changes.
+        rule: function(equation) -> its replacement, or None to keep it; the rule then also visits its inner programs.
     """
     return _closed(closed, rule, {})
 
 
 def _closed(closed: ClosedJaxpr, rule: Rule, known: dict[int, Any]) -> ClosedJaxpr:
-    """`known`: what became of functions so far, by identity: one that is called often stays one."""
+    """`known`: the functions rewritten so far, by identity, so that a function called several times stays one."""
     if id(closed) not in known:
         jaxpr = _rewritten(closed.jaxpr, rule, known)
         known[id(closed)] = closed if jaxpr is closed.jaxpr else ClosedJaxpr(jaxpr, closed.consts)
@@ -71,7 +71,7 @@ def _closed(closed: ClosedJaxpr, rule: Rule, known: dict[int, Any]) -> ClosedJax
 
 
 def without_kernels(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """A program for several devices: where a kind of device has a kernel, which XLA cannot divide, it has operators."""
+    """Returns a program for several devices: operators replace device-specific kernels, which XLA cannot partition."""
     return each_equation(closed, _divisible)
 
 
@@ -109,7 +109,7 @@ def _equation(eqn: JaxprEqn, rule: Rule, known: dict[int, Any]) -> JaxprEqn:
 
 
 def _inner(value: Any, rule: Rule, known: dict[int, Any]) -> Any:
-    """A parameter of an equation, with the programs that it holds rewritten."""
+    """Returns a parameter of an equation with its inner programs rewritten."""
     if isinstance(value, ClosedJaxpr):
         return _closed(value, rule, known)
     if isinstance(value, Jaxpr):
