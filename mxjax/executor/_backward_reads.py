@@ -9,7 +9,7 @@ from ..graph.node import Node
 
 __all__ = ["reads"]
 
-# g: the gradient of an output, x: an input, y: an output, by number; inputs that are not there are left out
+# g: gradient of an output, x: input, y: output, by number; absent inputs are omitted
 _READS = {
     **dict.fromkeys(("FullyConnected", "Deconvolution", "elemwise_mul", "elemwise_div", "broadcast_mul",
                      "broadcast_div", "broadcast_maximum", "broadcast_minimum", "broadcast_power", "dot", "batch_dot"),
@@ -22,7 +22,7 @@ _READS = {
     **dict.fromkeys(("Flatten", "Reshape", "transpose", "expand_dims", "sum", "elemwise_add", "elemwise_sub",
                      "negative", "_mul_scalar", "_div_scalar", "_plus_scalar", "_minus_scalar", "_copy"), "g0"),
 }
-_OF_TWO = ("exp", "square", "abs", "cos", "smooth_l1", "sin", "log")  # products of the gradient and something
+_OF_TWO = ("exp", "square", "abs", "cos", "smooth_l1", "sin", "log")  # products of the gradient and a value
 
 
 def reads(node: Node, heads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator[tuple]:

@@ -76,7 +76,7 @@ class CachedOp:
 
     def _set(self, graph: Lowered, numpy_semantics: bool, flags: Sequence[tuple[str, Any]]) -> None:
         self._graph, self._np, self._flags = graph, numpy_semantics, dict(flags)
-        self.drawing: list[Callable | None] | None = None  # what drew for the last run, and what it drew
+        self.drawing: list[Callable | None] | None = None  # the drawing of the last run, and its numbers
         self.drawn: tuple = ()
         self._forms = graph.forms()
         self._names = [n.name for n in graph.nodes if n.op is None]
@@ -84,12 +84,12 @@ class CachedOp:
         self._monitor_all = False
         checks = [n.op.get_attr("FCheck") for n in graph.steps]
         stored = [n.op.get_attr("FStored") for n in graph.steps]
-        self.by_steps = graph.cut or len(checks) == 1 or any(  # one operator is compiled as such already
+        self.by_steps = graph.cut or len(checks) == 1 or any(  # a single operator is already compiled as such
             rule is not None and rule(n.params) for rules in (checks, stored)
             for rule, n in zip(rules, graph.steps, strict=True))
         self._looks_up = any(n.op.by_rows(n.params) for n in graph.steps)
         self._parts: dict[Any, Parts | None] = Bounded(16)
-        self._cuts = 0  # how many graphs this is a part of
+        self._cuts = 0  # number of graphs that contain this one
         self._uneven: dict[Any, bool] = Bounded(64)
         self._hosted: CachedOp | None = None
         self.kept: Kept = {} if self._flags.get("static_alloc") in (True, "True", "1") else None  # as in `step`
@@ -221,7 +221,7 @@ class CachedOp:
         train = state.training and self._graph.modes
         if bound and self._graph.touches:
             _fix(arrays, self._graph.touched([a._entry is not None for a in arrays]).fixed)
-        without = self._graph.updated_in_backward() if train and on_host(ctx) else ()  # no backward pass will come by
+        without = self._graph.updated_in_backward() if train and on_host(ctx) else ()  # there will be no backward pass
         results = invoke(self._kernel(train, without), arrays, self.next_key(ctx, arrays, train), None, ctx)
         results = results if isinstance(results, list) else [results]
         kind = self._kind()
@@ -312,7 +312,8 @@ class CachedOp:
 
     def _begin(self, values: list[Any], parents: Sequence[Any], train: bool,
                ctx: Context) -> tuple[DeferredCall, Plan] | None:
-        """The run of these values; None where it cannot be one program: JAX passes integers by in the backward."""
+        """Returns the run of these values; None if it cannot be one program, because JAX ignores integers in the
+        backward pass."""
         wanted = tuple(map(is_not, parents, repeat(None)))
         signature: list[Any] = [train, wanted]
         for value in values:
@@ -334,7 +335,7 @@ class CachedOp:
         return Plan(self.derivative(wanted, train), specs, specs[:kernel.num_outputs], wide)
 
     def _inferred(self, values: Sequence[Any], kernel: Kernel) -> tuple | None:
-        """Returns shapes and dtypes of the kernel's results by the operators' rules; None where these do not tell all.
+        """Returns shapes and dtypes of the kernel's results by the operators' rules; None if these are incomplete.
         """
         graph, forms = self._graph, self._forms
         if any(n.subgraphs for n in graph.steps):
@@ -344,7 +345,7 @@ class CachedOp:
         try:
             shapes = graph.inference.shapes({name: tuple(v.shape) for name, v in variables.items()})
             types = graph.inference.types({name: np.dtype(v.dtype).name for name, v in variables.items()})
-        except MXNetError:  # a trace tells what is wrong
+        except MXNetError:  # a trace raises the error
             return None
         specs = []
         for node, i in graph.outputs:
@@ -383,8 +384,7 @@ class CachedOp:
         return [r if type(r) is kind or not r._plain else r._alias(kind) for r in results]
 
     def _parts_for(self, arrays: Sequence[NDArray]) -> Parts | None:
-        """Returns how the graph is cut for arrays like these; None: there is nothing that two of its operators could
-        share.
+        """Returns how the graph is split for arrays like these; None: no two operators could share a program.
         """
         graph, places = self._graph, (self._forms.arg_places, self._forms.aux_places)
         sparse = tuple([not a._plain for a in arrays])
@@ -411,11 +411,12 @@ class CachedOp:
 
     # ------------------------------------------------------------ call by call
     def _register_op_hook(self, callback: Callable[[Any, Any, NDArray], None], monitor_all: bool = False) -> None:
-        """Has `callback(name, operator, array)` called with every operator's outputs (`monitor_all`: inputs too)."""
+        """Makes every run call `callback(name, operator, array)` for the outputs of each operator (`monitor_all`:
+        inputs, too)."""
         self._callback, self._monitor_all = callback, monitor_all
 
     def _step_by_step(self, arrays: Sequence[NDArray], ctx: Any) -> list[NDArray]:
-        """Runs the operators one by one: somebody wants to see them all, or they have nothing in common."""
+        """Runs the operators one by one, for a monitor or if they cannot share a program."""
         return run_steps(self._graph, arrays, state.training, lambda node: ctx, self._observer(),
                          kept=self.kept)
 
@@ -424,7 +425,7 @@ class CachedOp:
         if callback is None:
             return None
 
-        in_bytes = level.current() == 1  # MXNet 1.9.1 passes on what C gives it, MXNet 2 decodes it
+        in_bytes = level.current() == 1  # MXNet 1.9.1 passes the bytes of C, MXNet 2 decodes them
 
         def show(node: GraphNode, names: Sequence[str], arrays: Sequence[NDArray]) -> None:
             for name, array in zip(names, arrays, strict=False):
@@ -439,12 +440,12 @@ class CachedOp:
         return observe
 
 
-_MOST_CUTS = 8  # an operator that takes what another gives, which is sparse, and so on: the rest goes step by step
+_MOST_CUTS = 8  # an operator on a sparse result of another one, and so on: the rest runs step by step
 _UNTOUCHED = Touched({}, [])
 
 
 def _fix(arrays: Sequence[NDArray], fixed: list[tuple[int, float]]) -> None:
-    """Sets inputs, by place, to the numbers that operators want there."""
+    """Sets inputs, by place, to the constants that operators require."""
     for place, number in fixed:
         set_to(arrays[place], number)
 

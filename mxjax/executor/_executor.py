@@ -40,7 +40,7 @@ from ._steps import run_steps
 __all__ = ["Executor", "GradReq"]
 
 _REQS = ("null", "write", "add")
-GradReq: TypeAlias = str | Sequence[str] | Mapping[str, str]  # one for all arguments, one for each, or some by name
+GradReq: TypeAlias = str | Sequence[str] | Mapping[str, str]  # one for all arguments, one per argument, or some by name
 
 
 class Executor:
@@ -71,7 +71,7 @@ class Executor:
         self._results: list[NDArray] | None = None
         self._failed = False
         self._marked: list[NDArray] | None = None
-        self._whole: bool | None = None  # whether the graph is one program; None: to be seen
+        self._whole: bool | None = None  # whether the graph is one program; None: not known yet
         self._check_devices()
         self.outputs: list[NDArray] = self._new_outputs()
 
@@ -131,7 +131,7 @@ class Executor:
         return cls((arrays, grads, aux, reqs), symbol, ctx, grad_req, group2ctx)
 
     def _check_devices(self) -> None:
-        """Raises MXNetError where an array lies elsewhere than the executor (without group2ctx)."""
+        """Raises MXNetError if an array is on another context than the executor (without group2ctx)."""
         if self._group2ctx:
             return
         for name, array in zip(self._graph.args, self.arg_arrays, strict=True):
@@ -139,7 +139,7 @@ class Executor:
                 raise MXNetError(f"bind: argument {name} is on {array.context}, the executor on {self._ctx}")
 
     def _new_outputs(self) -> list[NDArray]:
-        """Output arrays of the right shapes where these can be worked out without running."""
+        """Returns output arrays if their shapes can be inferred without running the graph."""
         shapes = {n: a.shape for n, a in zip(self._graph.args + self._graph.aux, self.arg_arrays + self.aux_arrays,
                                              strict=True)}
         types = {n: np_dtype(a.dtype).name for n, a in zip(self._graph.args + self._graph.aux,
@@ -155,7 +155,7 @@ class Executor:
         return outputs
 
     def _as_output(self, array: NDArray) -> NDArray:
-        """The array in the class of outputs: MXNet 2 has `mx.np.ndarray`s for symbols with NumPy's semantics."""
+        """Returns the array in the class of outputs: in MXNet 2, `mx.np.ndarray` for symbols with NumPy semantics."""
         return array.as_np_ndarray() if level.current() == 2 and self._symbol.numpy_semantics else array
 
     # ------------------------------------------------------------ arrays by name
@@ -200,7 +200,7 @@ class Executor:
         if kwargs:
             self._load(kwargs)
         self._train, self._key, self._failed = is_train, None, False
-        # else a backward does the forward again, as MXNet's would
+        # otherwise a backward pass would repeat the forward pass, as in MXNet
         if self._whole is None:
             self._whole = self._one_program
         results = self._forward((is_train or self._graph.random) and self._trains)
@@ -223,13 +223,13 @@ class Executor:
 
     @property
     def _one_program(self) -> bool:
-        """Returns whether the whole graph is one XLA program; a single operator is one as a call."""
+        """Returns whether the whole graph is one XLA program; a single operator is called directly."""
         return not (self._op.by_steps or self._graph.checks or self._callback is not None or self._group2ctx or
                     self._sparse or self._graph.draws_by_value and on_host(self._ctx) or
                     self._op.uneven(self._handles()))
 
     def _forward(self, recording: bool, states: bool = True) -> list[NDArray]:
-        """Runs the graph; where it is recorded, `_results` are what a backward begins with."""
+        """Runs the graph; if it is recorded, a backward pass starts at `_results`."""
         handles, results, train = self._marked, None, bool(self._train)
         if handles is None or self._sparse:
             handles = self._handles()
@@ -251,9 +251,9 @@ class Executor:
         return results
 
     def _handles(self) -> list[NDArray]:
-        """The variables' arrays, in the graph's order, marked as what gradients are wanted of.
+        """Returns the arrays of the variables in the graph's order, marked for gradients.
 
-        They are made again where an array is sparse: its memory is replaced when it changes.
+        They are created again if an array is sparse, because its memory is replaced when it changes.
         """
         places = {}
         for i, node in enumerate(self._graph.arg_nodes):
@@ -266,7 +266,7 @@ class Executor:
         return self._marked
 
     def _forward_by_steps(self, handles: Sequence[NDArray], states: bool) -> list[NDArray]:
-        """The graph in parts, or call by call where it is on several devices or somebody looks at each call."""
+        """Runs the graph in parts, or call by call with several devices or a monitor."""
         try:
             if self._callback is None and not self._group2ctx:
                 return self._op.in_parts(handles, self._ctx, states, bound=True)
@@ -282,7 +282,7 @@ class Executor:
         return self._ctx if group is None else self._group2ctx.get(group, self._ctx)
 
     def _fail(self, failure: Exception) -> list[NDArray]:
-        """The outputs of a run that is known to fail: the error comes where one is looked at."""
+        """Returns the outputs of a run that is known to fail: reading one raises the error."""
         def work(_: list) -> Sequence[Any]:
             raise failure
         self._failed = True
@@ -296,7 +296,7 @@ class Executor:
             return None
 
         def tell(name: str, array: NDArray) -> None:
-            callback(name.encode(), array)  # MXNet's callbacks are called by C, whose strings are bytes
+            callback(name.encode(), array)  # C calls MXNet's callbacks, with strings as bytes
 
         def observe(node: Node, inputs: Sequence[NDArray], outputs: Sequence[NDArray] | None) -> None:
             if outputs is None:
@@ -313,7 +313,7 @@ class Executor:
 
     def _watcher(self, node: Node, inputs: Sequence[NDArray], outputs: Sequence[NDArray],
                  tell: Callable[[str, NDArray], Any]) -> Callable[..., None]:
-        """Shows the monitor a node's gradients, as outputs of its backward; zeros where none is wanted."""
+        """Shows the monitor a node's gradients as outputs of its backward pass; zeros if none is requested."""
         monitor_all, ctx = self._monitor_all, self._place(node)
         states = set(node.mutated())
         given, arrays = [a.detach() for a in outputs], [a.detach() for a in inputs]
@@ -375,7 +375,7 @@ class Executor:
             if result._entry is None:
                 continue
             head = None
-            if heads is not None and i < len(heads):  # further ones are ignored, as in MXNet
+            if heads is not None and i < len(heads):  # additional ones are ignored, as in MXNet
                 head = heads[i].as_in_context(result._chunk.ctx)
             elif heads is not None and is_read(*result._entry):
                 raise MXNetError(f"backward: {len(heads)} head gradients for {len(self.outputs)} outputs")
@@ -505,7 +505,7 @@ def _variable_contexts(symbol: Any, ctx: Context, group2ctx: dict[str, Context] 
 
 
 def _stype(variable: Any, stypes: dict[str, str]) -> str | None:
-    """Returns the storage type that a variable was given, for this binding or when it was made."""
+    """Returns the storage type of a variable, from this binding or from its creation."""
     return stypes.get(variable.name) or {"1": "row_sparse", "2": "csr"}.get(variable.attrs.get("__storage_type__"))
 
 
@@ -523,7 +523,8 @@ def _gradients_by_rows(graph: Lowered, stypes: dict[str, str]) -> set[int]:
 
 
 def _gives_rows(node: Node, stypes: dict[str, str]) -> bool:
-    """Returns whether the gradient of a node's second input has few rows: a sparse lookup's table, or b in csr·b."""
+    """Returns whether the gradient of a node's second input has few rows: the table of a sparse lookup, or b in
+    csr·b."""
     if node.op.name != "dot":
         return node.op.by_rows(node.params)
     left = node.inputs[0][0]

@@ -31,7 +31,7 @@ def alone(node: Node) -> bool:
 
 
 class _Part(NamedTuple):
-    """Steps that run together; reads, gives: entries that come from elsewhere, and that are wanted elsewhere."""
+    """Steps that run together; reads, gives: entries from other parts, and for other parts."""
 
     run: Runner
     reads: list[Entry]
@@ -97,9 +97,9 @@ class _Single:
 
 
 def _groups(graph: Lowered, apart: Collection[int]) -> list[list[Node]]:
-    """The steps by level: even ones have operators that are alone, odd ones those of one program.
+    """Returns the steps by level: even levels contain individually called operators, odd ones those of a program.
 
-    What draws, or shares auxiliary states, keeps its order.
+    Random operators, and those that share auxiliary states, keep their order.
     """
     readers = Counter([id(source) for node in graph.steps for source, _ in node.inputs])
     in_order = graph.random or any(readers[id(node)] > 1 for node in graph.aux_nodes)
@@ -116,7 +116,7 @@ def _groups(graph: Lowered, apart: Collection[int]) -> list[list[Node]]:
 
 
 def _cut_out(nodes: Mapping[int, Node], gives: Sequence[Entry]) -> tuple[list[Entry], Lowered]:
-    """Nodes, by id of those that they stand for, as a graph of its own; the entries that its variables stand for."""
+    """Returns nodes, by the ids of the originals, as a separate graph, and the entries that its variables represent."""
     inside: dict[tuple[int, int], Entry] = {}
     outside: dict[int, Entry] = {}
 

@@ -62,7 +62,7 @@ def step(node: Node, kernel: Kernel, inputs: Sequence[NDArray], ctx: Context, ke
         kernel: its kernel.
         inputs: its inputs.
         ctx: where it runs.
-        kept: what nodes keep from call to call, by their ids; None where each call begins anew.
+        kept: state of nodes between calls, by their ids; None if each call starts without state.
 
     Raises:
         MXNetError: the operator fails; the message names the node.

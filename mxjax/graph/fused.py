@@ -101,7 +101,7 @@ class _Fused(Call):
         return 1
 
     def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: object, train: bool) -> tuple[list, dict]:
-        changed = {i: arrays[i] for i in self.changed(p)}  # averages stay: the backend is for prediction
+        changed = {i: arrays[i] for i in self.changed(p)}  # averages do not change: the backend is for prediction
         if not p["quantized"]:
             return self.graph(arrays, key, False)[0], changed
         values, scales, units = list(arrays[:self.base]), [], []

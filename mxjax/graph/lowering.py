@@ -1,4 +1,4 @@
-"""The one lowering: a graph as a pure JAX function.
+"""The only lowering of graphs to pure JAX functions.
 
 `Lowered.call(args, aux, key, train)` computes the outputs and the new auxiliary states. Executor, Gluon's cached
 graphs, export and the JAX interop all use it.
@@ -29,16 +29,16 @@ from .node import Entry, Node, auxiliary, topological
 
 __all__ = ["POLICIES", "Forms", "Lowered", "Touched"]
 
-# what backward passes may keep of what they compute again: names of jax.checkpoint_policies
+# policies for values to keep when backward passes recompute: names of jax.checkpoint_policies
 POLICIES = ("nothing_saveable", "dots_saveable", "dots_with_no_batch_dims_saveable", "everything_saveable")
 
 
 class Touched(NamedTuple):
-    """The changes that a backward pass through a graph makes to variables, beside gradients.
+    """The changes of a backward pass through a graph to variables, besides gradients.
 
-    states: the auxiliary states, by number, that change then in training on CPUs, each with the part of its old value
-    in the new; fixed: the variables, by place, that operators which it passes set to a number in the forward (FFixed):
-    MXNet's executors do it there only.
+    states: auxiliary states, by number, that change in the backward pass of training on CPUs, each with the weight of
+    its old value; fixed: variables, by place, that operators on the path set to a number in the forward pass (FFixed):
+    MXNet's executors set them only in the backward pass.
     """
 
     states: dict[int, float]
@@ -52,9 +52,9 @@ def _none(_: object) -> dict:
 class _Stretch(NamedTuple):
     """Consecutive steps.
 
-    steps: their numbers; again: what backward passes keep of them, by the name of a policy, computing the rest once
-    more, or None: whatever they need; reads: the entries that come from before; gives: those that are wanted after;
-    loop: they repeat themselves.
+    steps: their numbers; again: name of the policy for values to keep, while backward passes recompute the others, or
+    None: everything needed is kept; reads: input entries; gives: entries that are used afterwards; loop: the loop that
+    the steps form.
     """
 
     steps: list[int]
@@ -68,11 +68,12 @@ class Lowered:
     """A graph prepared for execution.
 
     args, aux: names of the arguments and auxiliary states, in MXNet's order; cut: whether some operator runs on the
-    host (a custom operator, or one whose output shape depends on data), so that the graph is no single XLA program;
+    host (a custom operator, or one whose output shape depends on data), so that the graph cannot be a single XLA
+    program;
     checks: whether an operator checks its inputs or outputs, which it cannot do inside a compiled program;
-    random: whether an operator draws random numbers; draws_by_value: whether one needs values for that, on CPUs;
-    modes: whether training is another computation; unsized: whether some node's shape is told by its surroundings
-    alone; branches: whether `uneven` may say something; touches: whether `touched` may.
+    random: whether an operator draws random numbers; draws_by_value: whether one needs values to draw, on CPUs; modes:
+    whether training is a different computation; unsized: whether the shape of some node depends on its surroundings;
+    branches: whether `uneven` may be true; touches: whether `touched` may be nonempty.
     """
 
     def __init__(self, outputs: Sequence[Entry]) -> None:
@@ -101,7 +102,7 @@ class Lowered:
         self._last: list[list[tuple[int, int]]] | None = None
         self._parts: list[_Stretch] | None = None
         self._looped: list[_Stretch] | None = None
-        self._rolls = False  # whether some of those are loops
+        self._rolls = False  # whether some of these are loops
         self._grouped: list[list[int]] | None = None
         self.touches = any(n.op.get_attr("FDecay") or n.op.get_attr("FFixed") for n in self.steps)
         self._updated: dict[int, list[Node]] | None = None
@@ -115,7 +116,8 @@ class Lowered:
         return self._inference
 
     def updated_in_backward(self) -> dict[int, list[Node]]:
-        """The auxiliary states that change in backward passes on CPUs, by number, and what changes them."""
+        """Returns the auxiliary states that change in backward passes on CPUs, by number, and the nodes that change
+        them."""
         if self._updated is None:
             result: dict[int, list[Node]] = {id(n): [] for n in self.aux_nodes}
             other = set()
@@ -129,13 +131,13 @@ class Lowered:
         return self._updated
 
     def touched(self, wanted: Sequence[bool]) -> Touched:
-        """Returns the changes that a backward pass makes to variables, for gradients of those `wanted`."""
+        """Returns the changes of a backward pass to variables, for gradients of the `wanted` ones."""
         key = tuple(wanted)
         if key not in self._touched:
             variables = [n for n in self.nodes if n.op is None]
             places = {id(n): i for i, n in enumerate(variables)}
             depends = {id(n) for n, w in zip(variables, wanted, strict=False) if w}
-            passed = []  # outputs depend on all steps, and these on variables whose gradients are asked for
+            passed = []  # outputs depend on all steps, and these on variables whose gradients are requested
             for node in self.steps:
                 if any(id(source) in depends for source, _ in node.inputs):
                     depends.add(id(node))
@@ -156,9 +158,9 @@ class Lowered:
         return self._touched[key]
 
     def uneven(self, shapes: dict[str, tuple]) -> bool:
-        """Returns whether a condition chooses between results of different shapes, where variables have these shapes.
+        """Returns whether a condition selects between results of different shapes, for these shapes of the variables.
 
-        Such a graph is no single program.
+        Such a graph cannot be a single program.
         """
         if not self.branches:
             return False
@@ -173,7 +175,8 @@ class Lowered:
         return self._kernels[train]
 
     def kernels_for(self, args: Sequence[Any], aux: Sequence[Any], train: bool) -> list[Kernel]:
-        """As `kernels`, for values of known shapes: made arrays get the shape that their surroundings ask for."""
+        """Returns `kernels` for values of known shapes: created arrays get the shape that their surroundings
+        require."""
         if not self.unsized:
             return self.kernels(train)
         key = train, *[(tuple(v.shape), np.dtype(v.dtype)) for v in (*args, *aux)]
@@ -187,7 +190,7 @@ class Lowered:
         return self._kernels[key]
 
     def shapes_for(self, args: Sequence[Any], aux: Sequence[Any]) -> dict[int, tuple[int, ...]]:
-        """The shapes, by id, of the nodes whose own parameters do not tell them: what their surroundings ask for."""
+        """Returns the shapes, by id, of the nodes whose shape depends on their surroundings."""
         if not self.unsized:
             return {}
         values = dict(zip(self.args + self.aux, [*args, *aux], strict=True))
@@ -213,10 +216,10 @@ class Lowered:
 
         Args:
             args, aux: JAX values.
-            key: (key data, counter) for random operators, each of which draws with a counter of its own; or what
-                `drawing` has drawn for them, with a key and counter of its own for each that has drawn nothing.
+            key: (key data, counter) for random operators, each of which uses a separate counter; or the numbers that
+                `drawing` has drawn, with a separate key and counter for each operator without them.
             train: training mode.
-            forward: no gradients will be asked for.
+            forward: no gradients will be requested.
         """
         if interpreting():
             return self.pullback(args, aux, key, train, ())[:2]
@@ -242,7 +245,7 @@ class Lowered:
 
     def _prepared(self, args: Sequence[Any], aux: Sequence[Any], key: tuple,
                   train: bool) -> tuple[dict[tuple[int, int], Any], list[Kernel], list[list[Any]]]:
-        """(The variables' values, the kernel of each step, its further arguments.)"""
+        """Returns (the values of the variables, the kernel of each step, its further arguments)."""
         values: dict[tuple[int, int], Any] = {}
         for node, value in zip([*self.arg_nodes, *self.aux_nodes], [*args, *aux], strict=True):
             values[id(node), 0] = value
@@ -258,18 +261,18 @@ class Lowered:
     def pullback(self, args: Sequence[Any], aux: Sequence[Any], key: tuple, train: bool,
                  wanted: Sequence[bool], once: bool = False,
                  ) -> tuple[list[Any], list[Any], Callable[[Sequence[Any]], list[Any]]]:
-        """Computes the graph step by step, of NumPy arrays.
+        """Computes the graph step by step with NumPy arrays.
 
         Args:
             args, aux, key, train: as in `call`.
-            wanted: for each argument whether its gradient will be asked for; empty: none.
-            once: the gradients are asked for once, so each step's arrays are freed when they have been read.
+            wanted: for each argument, whether its gradient will be requested; empty: none.
+            once: the gradients are requested only once, so the arrays of each step are freed after their use.
 
         Returns:
-            The outputs, the new auxiliary states, and function(gradients of the outputs) -> those of the
-            arguments; None: zero, or there is none.
+            The outputs, the new auxiliary states, and function(gradients of the outputs) -> gradients of the arguments;
+            None: zero, or no gradient.
         """
-        self._stretches()  # which refuses unknown policies
+        self._stretches()  # it rejects unknown policies
         values, kernels, extras = self._prepared(args, aux, key, train)
         live = {(id(n), 0) for n, w in zip(self.arg_nodes, wanted, strict=False) if w}
         tape = []
@@ -290,7 +293,7 @@ class Lowered:
                                  if results[i].dtype.kind not in "biu"])
             for entry in last:
                 values.pop(entry, None)
-            inputs = results = kept = None  # they would live until the next step's are made
+            inputs = results = kept = None  # otherwise they would live until those of the next step exist
         outputs = [(id(n), i) for n, i in self.outputs]
 
         def pull(heads: Sequence[Any]) -> list[Any]:
@@ -316,7 +319,7 @@ class Lowered:
 
     def _step(self, node: Node, kernel: Kernel, extras: list[Any], values: dict[tuple[int, int], Any],
               train: bool) -> None:
-        """Computes a node; its results are `values`, too, then."""
+        """Computes a node, and adds its results to `values`."""
         results = self._results(node, kernel, extras, [values[id(n), i] for n, i in node.inputs], train)
         for i in range(kernel.num_outputs):
             values[id(node), i] = results[i]
@@ -336,7 +339,8 @@ class Lowered:
         return as_rows(node, inputs, results) if self._rolls else results
 
     def _stretches(self) -> list[_Stretch]:
-        """All steps, those that backward passes compute again (MXNet's attribute `force_mirroring`) stage by stage."""
+        """Returns all steps; those that backward passes recompute (MXNet's attribute `force_mirroring`) stage by
+        stage."""
         if self._parts is None:
             wanted = {(id(n), i) for n, i in [*self.outputs, *((n, 0) for n in self.aux_nodes)]}
             results = []
@@ -354,7 +358,7 @@ class Lowered:
         return self._parts
 
     def _rolled(self) -> list[_Stretch]:
-        """The stretches as they are computed: what repeats itself in loops."""
+        """Returns the stretches, with repetitions as loops."""
         if self._looped is None:
             parts = self._stretches()
             self._looped = self._with_loops() if len(parts) == 1 and parts[0].again is None and not self.cut else parts
@@ -362,7 +366,7 @@ class Lowered:
         return self._looped
 
     def _with_loops(self) -> list[_Stretch]:
-        """All steps, those that repeat themselves as loops."""
+        """Returns all steps, with repetitions as loops."""
         numbers = range(len(self.steps))
         order = sorted(numbers, key=lambda i: bool(self.steps[i].inputs))  # first states are made amid the first step
         result, done = [], 0
@@ -373,8 +377,8 @@ class Lowered:
         return [*result, _Stretch(order[done:])]
 
     def _stages(self) -> list[tuple[tuple, list[int]]]:
-        """(`_mirrored`, the numbers of steps that follow each other), in an order that keeps stages together: what is
-        done in between, and needs nothing of the stage (a mask that its first reader makes), comes before."""
+        """Returns (`_mirrored`, the numbers of consecutive steps) in an order that keeps stages together: steps in
+        between that do not depend on the stage (such as a mask that its first reader creates) come before it."""
         states, last = set(map(id, self.aux_nodes)), set()
         results: list[tuple[tuple, list[int]]] = []
         for number, node in enumerate(self.steps):
@@ -392,7 +396,7 @@ class Lowered:
         return results
 
     def _last_reads(self) -> list[list[tuple[int, int]]]:
-        """Returns for each step the entries that nobody needs after it: neither a later step nor the caller."""
+        """Returns for each step the entries that neither a later step nor the caller uses afterwards."""
         if self._last is None:
             needed = {(id(n), i) for n, i in self.outputs} | {(id(n), 0) for n in self.aux_nodes}
             results = []
@@ -404,7 +408,7 @@ class Lowered:
         return self._last
 
     def _read_once(self) -> frozenset[tuple[int, int]]:
-        """The entries that only one node reads, once, and nobody else."""
+        """Returns the entries that exactly one node reads, once."""
         if self._alone is None:
             readers = Counter((id(n), i) for reader in self.steps for n, i in reader.inputs)
             self._alone = frozenset(entry for entry, count in readers.items() if count == 1) - \
@@ -446,7 +450,7 @@ class Lowered:
     def packed(self, drawn: Sequence[Any]) -> tuple:
         """Returns the draws of `drawing` as `call` takes them.
 
-        Those of a loop's repetitions are the rows of one array, or a program would have an argument for each.
+        Those of a loop's repetitions are the rows of one array; otherwise the program would have an argument for each.
         """
         groups = self._drawn_in_loops()
         if not groups or len(drawn) != sum(n.op.uses_key for n in self.steps) or not all(
@@ -462,7 +466,7 @@ class Lowered:
         return tuple([values for values in whole if values is not None])
 
     def _unpacked(self, key: Sequence[Any]) -> list[Any]:
-        """Returns the draws that `packed` was given."""
+        """Returns the draws that were passed to `packed`."""
         places: dict[int, Sequence[int]] = {group[0]: group for group in self._drawn_in_loops()}
         others = {i for group in places.values() for i in group[1:]}
         given, result = iter(key), {}
@@ -474,7 +478,8 @@ class Lowered:
         return [result[i] for i in sorted(result)]
 
     def _drawn_in_loops(self) -> list[list[int]]:
-        """For each operator of a loop that draws the places of its repetitions among all that draw, in their order."""
+        """Returns, for each random operator of a loop, the places of its repetitions among all random operators, in
+        order."""
         if self._grouped is None:
             drawing = [number for number, node in enumerate(self.steps) if node.op.uses_key]
             order = {number: i for i, number in enumerate(drawing)}
@@ -498,7 +503,7 @@ class Lowered:
 
     # ------------------------------------------------------------ compiled forms
     def forward(self, train: bool) -> Callable[..., tuple]:
-        """Compiled fn(args, aux, key) -> (outputs, new aux)."""
+        """Returns the compiled fn(args, aux, key) -> (outputs, new aux)."""
         train = train and self.modes
         return self._compiled(("forward", train),
                               lambda graph, args, aux, key: graph.call(args, aux, key, train, forward=True))
@@ -510,7 +515,7 @@ class Lowered:
         return forms.programs[key]
 
     def forms(self) -> Forms:
-        """The compiled forms, which all graphs of one structure share."""
+        """Returns the compiled forms, which all graphs of the same structure share."""
         forms = self._forms
         if forms is None:
             structure = self._structure()
@@ -523,7 +528,7 @@ class Lowered:
         return forms
 
     def _structure(self) -> Any:
-        """Returns the structure of a graph without names; None where something in it is more than a plain value."""
+        """Returns the structure of a graph without names; None if it contains more than plain values."""
         if self.cut or any(n.subgraphs for n in self.steps):
             return None
         place = {id(n): i for i, n in enumerate(self.nodes)}
@@ -538,11 +543,11 @@ class Lowered:
 
 
 class Forms:
-    """The compiled functions of graphs of one structure.
+    """The compiled functions of graphs with the same structure.
 
-    graph: the one in use, whose names mistakes and profiles bear; arg_places, aux_places: where the arguments and the
-    auxiliary states are among the `count` variables; programs: compiled functions; plans: what a recorded run is, by
-    the signature of its values.
+    graph: the graph in use, whose names appear in errors and profiles; arg_places, aux_places: positions of the
+    arguments and the auxiliary states among the `count` variables; programs: compiled functions; plans: descriptions of
+    recorded runs by the signature of their values.
     """
 
     __slots__ = ("graph", "arg_places", "aux_places", "count", "programs", "plans")
@@ -556,12 +561,13 @@ class Forms:
         self.plans: dict[tuple, Any] = Bounded(256)
 
     def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], tuple]:
-        """Arguments, auxiliary states, random key out of values in the order of the variables."""
+        """Returns arguments, auxiliary states and random key from values in the order of the variables."""
         return ([values[i] for i in self.arg_places], [values[i] for i in self.aux_places], tuple(values[self.count:]))
 
 
 def _mirrored(node: Node) -> tuple[str | None, str | None]:
-    """(what a backward pass keeps of a node, a policy's name, or None: whatever it needs; the node's stage)."""
+    """Returns (name of the policy for a node's values in a backward pass, or None: all needed ones; the node's
+    stage)."""
     if node.attrs.get("__force_mirroring__", "").lower() not in ("1", "true"):
         return None, None
     policy = node.attrs.get("__mirror_policy__", "nothing_saveable")
@@ -571,7 +577,7 @@ def _mirrored(node: Node) -> tuple[str | None, str | None]:
 
 
 def _again(stretch: _Stretch, values: dict[Any, Any], do: Callable) -> Iterator[tuple[Any, Any]]:
-    """Returns the results of a stretch, of which a backward pass keeps only what its policy says."""
+    """Returns the results of a stretch, of which a backward pass keeps only the values of its policy."""
     def function(*given: object) -> list[Any]:
         inside = dict(zip(stretch.reads, given, strict=True))
         do(stretch.steps, inside)
@@ -582,7 +588,7 @@ def _again(stretch: _Stretch, values: dict[Any, Any], do: Callable) -> Iterator[
 
 
 def _is_key(key: Sequence[Any]) -> bool:
-    """Returns whether it is JAX's key and counter; drawn numbers are never uint32."""
+    """Returns whether this is JAX's key and counter; drawn numbers are never uint32."""
     return len(key) == 2 and key[0].dtype == np.uint32
 
 

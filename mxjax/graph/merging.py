@@ -1,4 +1,4 @@
-"""Graph passes that show in `Executor.get_optimized_symbol`. XLA does the same, and more, in the compiled program."""
+"""Graph passes for `Executor.get_optimized_symbol`. XLA does the same and more in the compiled program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["eliminate_common"]
 
 
 def eliminate_common(outputs: Sequence[Entry]) -> list[Entry]:
-    """The graph with equal operators on equal inputs merged; random and state-changing ones are kept apart."""
+    """Returns the graph with equal operators on equal inputs merged, except random and state-changing ones."""
     replaced: dict[int, Node] = {}
     known: dict[tuple, Node] = {}
     for node in topological(outputs):

@@ -13,7 +13,7 @@ __all__ = ["HIDDEN", "MOST", "Entry", "Node", "check_counts", "complete", "hidde
 
 Entry = tuple["Node", int]
 
-# attributes with a meaning for the library; they are kept under __name__ and also found without the underscores
+# attributes that the library uses; they are stored as __name__ and also found without the underscores
 HIDDEN = ("ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage")
 
 # operators of one input that MXNet registers a name for
@@ -22,31 +22,30 @@ space_to_depth split_v2 squeeze tile _contrib_quantize_v2 _contrib_quadratic _im
 _image_to_tensor""".split())
 
 
-# parameters that say how many inputs, outputs or layers there are, all of which are listed sooner or later
+# parameters for numbers of inputs, outputs or layers, all of which are listed eventually
 MOST = 1 << 16
 _COUNTS = frozenset(["num_args", "num_arrays", "num_layers", "num_out_data", "num_outputs", "num_tensors",
                      "num_weights", "sections"])
 
 
 def check_counts(op: Op, params: dict[str, Any]) -> None:
-    """Raises MXNetError where a parameter asks for absurdly many inputs or outputs."""
+    """Raises MXNetError if a parameter specifies an unreasonable number of inputs or outputs."""
     for name in _COUNTS & params.keys():
         if isinstance(params[name], int) and params[name] > MOST:
             raise MXNetError(f"operator {op.name}: {name} must be at most {MOST}, got {params[name]}")
 
 
 def hidden(key: str) -> str:
-    """The key under which an attribute is kept."""
+    """Returns the key under which an attribute is stored."""
     return f"__{key}__" if key in HIDDEN else key
 
 
 class Node:
     """A variable (op None) or an operator applied to entries (node, output number) of others.
 
-    attrs: attributes as text, the operator's parameters as the user gave them included; params: the parameters,
-    canonical; subgraphs: symbols inside (control flow); changes: of a variable, how often an operator that changes it
-    was applied to it; versions: that number of each input as it was when the operator was applied, or as the file says,
-    None where neither is known.
+    attrs: attributes as text, including the operator's parameters as passed by the user; params: canonical parameters;
+    subgraphs: inner symbols (control flow); changes: for a variable, how often an operator that changes it was applied
+    to it; versions: this number for each input when the operator was applied, or from the file; None if unknown.
     """
 
     __slots__ = ("op", "name", "attrs", "params", "inputs", "subgraphs", "changes", "versions")
@@ -55,7 +54,7 @@ class Node:
                  inputs: Iterable[Entry] = (), subgraphs: list[Any] | None = None) -> None:
         if params and op is not None:
             check_counts(op, params)
-        self.op: Any = op  # who looks at an operator's attributes knows that the node is none of the variables
+        self.op: Any = op  # callers that read an operator's attributes know that the node is not a variable
         self.name, self.attrs = name, attrs
         self.params, self.inputs, self.subgraphs = params or {}, list(inputs), subgraphs or []
         self.changes: int = 0
@@ -68,32 +67,32 @@ class Node:
         return made
 
     def applied(self) -> None:
-        """Notes the versions of the variables that it reads; it makes new ones of those that it changes."""
+        """Records the versions of the variables that it reads, and increments those that it changes."""
         for i in self.mutated():
             self.inputs[i][0].changes += 1
         self.versions = [n.changes for n, _ in self.inputs]
 
     @property
     def num_outputs(self) -> int:
-        """Returns how many outputs there are, internal ones included."""
+        """Returns the number of outputs, including internal ones."""
         return 1 if self.op is None else self.op.num_outputs(self.params)
 
     @property
     def num_visible(self) -> int:
-        """Returns how many outputs `Symbol` shows."""
+        """Returns the number of outputs that `Symbol` shows."""
         return 1 if self.op is None else self.op.num_visible(self.params)
 
     def input_names(self) -> list[str]:
-        """Names of the inputs, in order."""
+        """Returns the names of the inputs in order."""
         return self.op.inputs(self.params, len(self.inputs))[:len(self.inputs)]
 
     def seen_names(self) -> list[str]:
-        """Names under which monitors see the inputs: MXNet names the one input of most operators just "input0"."""
+        """Returns the names of the inputs for monitors: MXNet calls the single input of most operators "input0"."""
         names = self.input_names()
         return ["input0"] if names == ["data"] and self.op.name not in _NAMED_DATA else names
 
     def mutated(self) -> list[int]:
-        """Positions of the inputs that are states, which the operator changes."""
+        """Returns the positions of the inputs that are states, which the operator changes."""
         changed = () if self.op is None else self.op.mutates(self.params)
         if self.op is None or not changed:
             return []
@@ -109,7 +108,7 @@ class Node:
 
 
 def topological(entries: Iterable[Entry]) -> list[Node]:
-    """All nodes behind the entries, each after its inputs, in the order of a depth-first walk."""
+    """Returns all nodes that the entries depend on, in the order of a depth-first walk, each after its inputs."""
     order: list[Node] = []
     seen: set[int] = set()
     for root, _ in entries:
@@ -134,13 +133,13 @@ def auxiliary(nodes: Iterable[Node]) -> set[int]:
 
 
 def complete(shape: tuple | None) -> bool:
-    """Returns whether a shape, as users write them, has no unknown length: 0, or under NumPy semantics -1."""
+    """Returns whether a shape in the user's notation has no unknown length: 0, or -1 under NumPy semantics."""
     if is_np_shape():
         return shape is not None and -1 not in shape
     return shape is not None and shape != () and 0 not in shape
 
 
 def set_input_attributes(variable: Node, op: Op, name: str) -> None:
-    """Gives a variable the attributes that an operator asks of its input `name`, such as how it is initialized."""
+    """Adds the attributes to a variable that an operator requires of its input `name`, such as its initializer."""
     for key, value in op.get_attr("FSetInputVarAttrOnCompose", {}).get(name, {}).items():
         variable.attrs.setdefault(key, value)

@@ -1,6 +1,6 @@
-"""The quantization pass: layers on 8-bit integers, and where floats become integers and integers floats again.
+"""The quantization pass: layers of 8-bit integers, and conversions between floats and integers.
 
-Every integer array travels as three entries: the integers, and the minimum and maximum they stand for.
+Every integer array consists of three entries: the integers, and the minimum and maximum that they represent.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Params = dict[str, Any]
 class _Form(NamedTuple):
     """The quantized form of an operator.
 
-    op: the operator on integers; must: quantized even where no quantized layer is on both sides (quantize_mode
-    "smart"); requantize: its results have 32 bits, and become 8-bit ones where integers are asked for; floats: whether
-    an input stays as it is; when: for which parameters; asym: the data become uint8 with scale and shift, and the
+    op: the operator on integers; must: quantized even if it is not between quantized layers (quantize_mode "smart");
+    requantize: its results have 32 bits, and are converted to 8 bits where integers are needed; floats: whether an
+    input remains a float; when: condition on the parameters; asym: the data become uint8 with scale and shift, and the
     results are floats.
     """
 
@@ -55,31 +55,31 @@ _FORMS = {
     "elemwise_add": _Form("_contrib_quantized_elemwise_add", requantize=True),
     "elemwise_mul": _Form("_contrib_quantized_elemwise_mul", requantize=True),
 }
-_ON_INPUT = ("_contrib_quantize_v2", "_contrib_quantize_asym", "_contrib_requantize")  # calibrated by what comes in
-_ON_OUTPUT = ("_contrib_quantized_batch_norm",)  # calibrated by what comes out
+_ON_INPUT = ("_contrib_quantize_v2", "_contrib_quantize_asym", "_contrib_requantize")  # calibrated by their inputs
+_ON_OUTPUT = ("_contrib_quantized_batch_norm",)  # calibrated by their outputs
 _LAYERS = ("Convolution", "FullyConnected")
-# on floats these stay floats, which loses nothing: XLA computes them in one pass with the conversions around them
+# on floats these remain floats without loss: XLA fuses them with the conversions around them
 _ELEMENTWISE = ("BatchNorm", "Activation", "LeakyReLU", "clip", "abs", "elemwise_add", "elemwise_mul")
 _SAME_STEPS = ("_contrib_quantized_act", "_contrib_quantized_pooling", "_contrib_quantized_flatten")
 _HALF_STEPS = ("_contrib_quantize_v2", "_contrib_quantized_concat", "_contrib_quantized_batch_norm")  # see `exact`
 _STEP = 2.0**-31  # of the range of 32-bit integers
-_BLOCK = 1 << 15  # elements of a weight whose error is computed at a time: they stay in a core's cache
+_BLOCK = 1 << 15  # elements of a weight whose error is computed at a time, so that they stay in the processor's cache
 _MODES, _DTYPES = ("full", "smart"), ("int8", "uint8", "auto")
 
 
 def quantize(outputs: Sequence[Entry], *, excluded_names: Collection[str] = (), excluded_ops: Collection[str] = (),
              offline: Collection[str] = (), dtype: str = "int8", mode: str = "smart") -> tuple[list[Entry], list[str]]:
-    """A float32 graph as one of 8-bit integers, as far as there are operators for it.
+    """Converts a float32 graph to 8-bit integers where operators support it.
 
     Args:
         outputs: the graph's outputs.
-        excluded_names, excluded_ops: nodes and operators that stay as they are.
-        offline: variables that are quantized beforehand: `w` becomes `w_quantize`, `w_quantize_min`, `w_quantize_max`.
+        excluded_names, excluded_ops: nodes and operators that are not quantized.
+        offline: variables that are quantized in advance: `w` becomes `w_quantize`, `w_quantize_min`, `w_quantize_max`.
         dtype: of quantized data: "int8", "uint8" or "auto" (uint8 where calibration finds nothing negative).
-        mode: "full": every operator that can be; "smart": those between layers that gain from it.
+        mode: "full": every supported operator; "smart": those between layers that benefit.
 
     Returns:
-        (outputs, names of the float graph's outputs whose range is to be calibrated).
+        (outputs, names of the float graph's outputs whose ranges need calibration).
 
     Raises:
         MXNetError: unknown mode or dtype.
@@ -97,17 +97,17 @@ class _Quantization:
     """The quantization of one graph: see `quantize`.
 
     Attributes:
-        names: outputs of the float graph whose range is to be calibrated.
+        names: outputs of the float graph whose ranges need calibration.
     """
 
     def __init__(self, chosen: dict[int, _Form], offline: Collection[str], dtype: str) -> None:
         self._chosen, self._offline, self._dtype = chosen, offline, dtype
         self._integers: dict[tuple[int, int, str], tuple[Entry, ...]] = {}  # for float entries of the new graph
-        self._wide: dict[tuple[int, int, str], tuple[Entry, ...]] = {}  # with 32 bits, of which floats are made
+        self._wide: dict[tuple[int, int, str], tuple[Entry, ...]] = {}  # with 32 bits, which are converted to floats
         self.names: list[str] = []
 
     def rule(self, node: Node, inputs: list[Entry]) -> list[Entry] | None:
-        """Returns the new entries for the outputs of a node with these inputs; None: the node stays."""
+        """Returns the new entries for the outputs of a node with these inputs; None: the node is unchanged."""
         form = self._chosen.get(id(node))
         if form is None or node.op.name in _ELEMENTWISE and not all(
                 form.floats(i) or (id(entry[0]), entry[1], "symmetric") in self._integers
@@ -137,7 +137,7 @@ class _Quantization:
         return [(back, 0)] * node.num_outputs
 
     def _as_integers(self, entry: Entry, old: Entry, kind: str) -> tuple[Entry, ...]:
-        """Returns (integers, minimum, maximum) of a float entry, whose old form was `old`."""
+        """Returns (integers, minimum, maximum) of a float entry that replaces `old`."""
         node, key = entry[0], (id(entry[0]), entry[1], kind)
         if key in self._integers:
             return self._integers[key]
@@ -158,7 +158,7 @@ class _Quantization:
 
 
 def _from_wide(name: str, data: Entry, low: Entry, high: Entry) -> Node:
-    """The floats that 32-bit integers stand for; MXNet's operator for that takes 8 bits only."""
+    """Returns the floats that 32-bit integers represent; MXNet's operator for this accepts only 8 bits."""
     floats = made("Cast", f"{name}_cast", [data], dtype="float32")
     ranged = made("broadcast_mul", f"{name}_range", [(floats, 0), high])
     alike = made("_identity_with_attr_like_rhs", f"{name}_alike", [(ranged, 0), (floats, 0)])  # lets shapes back
@@ -166,7 +166,7 @@ def _from_wide(name: str, data: Entry, low: Entry, high: Entry) -> Node:
 
 
 def _chosen(outputs: Sequence[Entry], excluded_names: set[str], excluded_ops: set[str], mode: str) -> dict[int, _Form]:
-    """The form of each node that is to be quantized."""
+    """Returns the form of each node to quantize."""
     able = {id(n): n for n in topological(outputs) if n.op is not None and n.op.name in _FORMS
             and _FORMS[n.op.name].when(n.params) and n.name not in excluded_names and n.op.name not in excluded_ops}
     forms = {key: _FORMS[node.op.name] for key, node in able.items()}
@@ -181,7 +181,7 @@ def _chosen(outputs: Sequence[Entry], excluded_names: set[str], excluded_ops: se
 
 
 def _reached(start: list[Node], able: Mapping[int, Node], step: Callable[[Node], list[Node]]) -> set[int]:
-    """The nodes among `able` that steps from `start` lead to without leaving `able`."""
+    """Returns the nodes in `able` that are reachable from `start` without leaving `able`."""
     reached: set[int] = set()
     waiting = list(start)
     while waiting:
@@ -193,10 +193,10 @@ def _reached(start: list[Node], able: Mapping[int, Node], step: Callable[[Node],
 
 
 def calibrate(outputs: Sequence[Entry], table: Mapping[str, tuple[float, float]]) -> list[Entry]:
-    """The quantized graph with calibrated ranges.
+    """Returns the quantized graph with calibrated ranges.
 
     Args:
-        outputs: outputs of a graph that `quantize` made.
+        outputs: outputs of a graph from `quantize`.
         table: (minimum, maximum) by the name of the float graph's output.
     """
     def rule(node: Node, inputs: list[Entry]) -> list[Entry] | None:
@@ -213,28 +213,28 @@ def calibrate(outputs: Sequence[Entry], table: Mapping[str, tuple[float, float]]
 
 
 def exact(outputs: Sequence[Entry]) -> list[Entry]:
-    """The quantized graph, calibrated if it will be, with the layers' float results at the scale of their inputs.
+    """Returns the quantized graph with the layers' float results at the scale of their inputs.
 
-    The range that MXNet's integer layers tell takes a step of 8-bit data for 1/127 (1/255) of its range, where
-    `quantize_v2` makes 127.5 (255.5) steps of it. The number in the conversion to floats makes up for it.
+    The range that MXNet's integer layers report assumes steps of 1/127 (1/255) of the range of 8-bit data, but
+    `quantize_v2` divides it into 127.5 (255.5) steps. The factor in the conversion to floats compensates for this.
     """
     types = infer_types(outputs, {})
 
     def stretched(entry: Entry) -> float:
-        """Returns the ratio of the step that the layer assumes to the step that there is."""
+        """Returns the ratio of the step that the layer assumes to the actual step."""
         node, dtype = entry[0], types[id(entry[0]), entry[1]]
         while node.op is not None and node.op.name in _SAME_STEPS:
             node = node.inputs[0][0]
         if node.op is None or node.op.name not in _HALF_STEPS:
             return 1.0
-        steps = STEPS[cast(str, dtype)]  # a quantized layer's is known
+        steps = STEPS[cast(str, dtype)]  # the ratio of a quantized layer is known
         return int(steps) / steps
 
     def rule(node: Node, inputs: list[Entry]) -> list[Entry] | None:
         if node.op is None or node.op.name != "_mul_scalar" or node.inputs[0][0].name != f"{node.name}_alike":
             return None
         alike = node.inputs[0][0]
-        layer = alike.inputs[0][0].inputs[1][0]  # what told the range
+        layer = alike.inputs[0][0].inputs[1][0]  # the source of the range
         if layer.op.name not in [_FORMS[name].op for name in _LAYERS]:
             return None
         factor = stretched(layer.inputs[0]) * stretched(layer.inputs[1])
@@ -244,17 +244,17 @@ def exact(outputs: Sequence[Entry]) -> list[Entry]:
 
 def by_channel(outputs: Sequence[Entry], params: dict[str, np.ndarray], excluded_names: Collection[str] = (),
                excluded_ops: Collection[str] = ()) -> tuple[list[Entry], dict[str, np.ndarray], list[str]]:
-    """The float graph in a form that loses less when it is quantized, for inference.
+    """Returns the float graph for inference in a form that loses less precision in quantization.
 
-    Each channel of a convolution or dense layer is brought to one range: its weight is divided by the end of its own,
-    and the results are multiplied by it. Bias and batch normalization become part of that multiplication and an
-    addition, which stay in floats.
+    Each channel of a convolution or dense layer is scaled to the same range: its weight is divided by the end of its
+    range, and the results are multiplied by it. Bias and batch normalization are folded into this multiplication and an
+    addition, which remain in floats.
 
     Args:
         outputs: the graph's outputs.
         params: all parameters and auxiliary states, NumPy arrays by name.
-        excluded_names, excluded_ops: nodes and operators that will not be quantized. Where this excludes what belongs
-            to a layer, the layer is excluded.
+        excluded_names, excluded_ops: nodes and operators that will not be quantized. A layer is excluded together with
+            any of its parts.
 
     Returns:
         (outputs, the parameters of this graph, names of nodes that will not be quantized).
@@ -311,10 +311,10 @@ def by_channel(outputs: Sequence[Entry], params: dict[str, np.ndarray], excluded
 
 
 def _ends(weight: np.ndarray) -> np.ndarray:
-    """The end of each row's range, (rows,): that of its values, or up to half as much more where it rounds better.
+    """Returns the end of each row's range, (rows,): that of its values, or up to 1.5 times as much if it rounds better.
 
-    One row keeps its own, so that all of them divided have one range. What counts is the error of products with data
-    that may have a mean: squares of errors, and the square of their sum.
+    One row keeps its range, so that all divided rows have the same range. The criterion is the error of products with
+    data that may have a mean: squares of errors, and the square of their sum.
     """
     own = np.abs(weight).max(axis=1)
     own[own == 0] = 1
@@ -327,7 +327,7 @@ def _ends(weight: np.ndarray) -> np.ndarray:
 
 
 def _least_error(weight: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The best end of each row's range, not below its own, and by how much less is lost than with its own."""
+    """Returns the best end of each row's range, at least the largest value, and the reduction of the error."""
     whole, rest = np.empty_like(weight), np.empty_like(weight)
 
     def lost(ends: np.ndarray) -> np.ndarray:
@@ -350,7 +350,7 @@ def _least_error(weight: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _behind(layer: Node, readers: Mapping[tuple[int, int], list[Node | None]]) -> list[Node]:
-    """The layer, and what works on its results element by element and is the only one that reads them."""
+    """Returns the layer, and the element-wise operators after it that are the only readers of its results."""
     group = [layer]
     while True:
         reading = readers.get((id(group[-1]), 0), ())
@@ -364,7 +364,7 @@ def _known(entries: Sequence[Entry], params: dict[str, Any]) -> bool:
 
 
 def _foldable(layer: Node, norm: Node, params: dict[str, Any]) -> bool:
-    """Returns whether a node behind a layer is a batch normalization of its channels."""
+    """Returns whether a node after a layer is a batch normalization of its channels."""
     if norm.op.name != "BatchNorm" or norm.params["output_mean_var"] or not _known(norm.inputs[1:], params):
         return False
     axis = norm.params["axis"]

@@ -1,4 +1,4 @@
-"""Rewriting graphs: one walk that mixed precision, quantization and graph backends share."""
+"""Graph rewriting, which mixed precision, quantization and graph backends share."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ Rule = Callable[[Node, list[Entry]], "list[Entry] | None"]
 
 
 def made(op_name: str, name: str, inputs: Iterable[Entry], **params: object) -> Node:
-    """A new node of an operator with these parameters."""
+    """Returns a new node of an operator with these parameters."""
     op = registry.get(op_name)
     given = {k: v for k, v in params.items() if v is not None}
     return Node(op, name, {k: str(v) for k, v in given.items()}, op.parse(dict(given)), inputs)
 
 
 def copied(node: Node, inputs: Iterable[Entry], **params: object) -> Node:
-    """The node on other inputs, with these parameters changed."""
+    """Returns the node with other inputs and with these parameters changed."""
     attrs = {**node.attrs, **{k: str(v) for k, v in params.items()}}
     parsed = {k: node.op.params[k].parse(v) for k, v in params.items()}
     return Node(node.op, node.name, attrs, {**node.params, **parsed}, inputs, node.subgraphs)
 
 
 def rewrite(outputs: Sequence[Entry], rule: Rule) -> list[Entry]:
-    """A new graph in which `rule` decides what stands for each node.
+    """Returns a new graph in which `rule` replaces nodes.
 
-    What a rule makes and nothing uses is not in the result: a rule may offer more than is needed.
+    Entries that nothing uses are not part of the result, so a rule may create more than needed.
 
     Args:
-        outputs: the graph's outputs; the graph itself stays as it is.
-        rule: function(node, its inputs in the new graph) -> entries that stand for the node's outputs, or None for
-            a copy of the node. Variables are passed too.
+        outputs: the graph's outputs; the graph is not changed.
+        rule: function(node, its inputs in the new graph) -> entries that replace the node's outputs, or None for a copy
+            of the node. Variables are passed too.
 
     Returns:
         The outputs of the new graph.
@@ -51,7 +51,7 @@ def rewrite(outputs: Sequence[Entry], rule: Rule) -> list[Entry]:
 
 
 def consumers(outputs: Sequence[Entry]) -> dict[tuple[int, int], list[Node | None]]:
-    """For each entry the nodes that read it; None stands for the graph's outputs."""
+    """Returns the nodes that read each entry; None represents the graph's outputs."""
     readers: dict[tuple[int, int], list[Node | None]] = {}
     for node in topological(outputs):
         for source, i in node.inputs:
