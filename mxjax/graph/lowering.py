@@ -599,7 +599,7 @@ def _next(drawn: Iterator[Any]) -> list[Any]:
 
 
 _MOST_FORMS = 64
-_recent: OrderedDict[Any, Forms] = OrderedDict()  # models are often made again: for other data, in a search, in tests
+_recent: OrderedDict[Any, Forms] = OrderedDict()  # models are often created again: in a search, in tests
 
 
 def _is_plain(value: object) -> bool:

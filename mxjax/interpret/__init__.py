@@ -1,1 +1,1 @@
-"""Programs as NumPy computes them, without a compiler. See README.md."""
+"""Programs executed by NumPy, without a compiler. See README.md."""

@@ -1,4 +1,4 @@
-"""Forms of primitives along axes: sums, orders, products of matrices, windows, convolutions, factorizations."""
+"""Forms of primitives along axes: sums, sorting, matrix products, windows, convolutions, factorizations."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["AXES", "MATRICES"]
 
 
 def _limit(which: str, dtype: np.dtype) -> Any:
-    """The smallest ("min") or largest ("max") value of a dtype."""
+    """Returns the smallest ("min") or largest ("max") value of a dtype."""
     if dtype.kind == "b":
         return which == "max"
     return getattr(np.iinfo(dtype), which) if dtype.kind in "iu" else np.inf if which == "max" else -np.inf
 
 
 def _reduced(ufunc: np.ufunc, start: str = "") -> Callable:
-    """start: what there is without elements, the smallest ("min") or largest ("max") value; else the identity."""
+    """start: the result without elements: the smallest ("min") or largest ("max") value, otherwise the identity."""
     def make(params: dict, ins: list, out: Aval) -> Callable:
         axes, first = tuple(params["axes"]), _limit(start, out.dtype) if start else ufunc.identity
         return lambda x: ufunc.reduce(x, axes, x.dtype) if x.size else ufunc.reduce(x, axes, x.dtype, initial=first)
@@ -80,7 +80,8 @@ def _dot(params: dict, ins: list, out: Aval) -> Callable:
 # ------------------------------------------------------------ windows
 def _spread(x: Array, axes: Sequence[int], pads: Sequence[Sequence[int]], between: Sequence[int],
             fill: Array | float) -> Any:
-    """The array with `between - 1` places after each of its own along axes, and edges; negative ones cut it."""
+    """Returns the array with `between - 1` positions inserted after each element along axes, and edges; negative edges
+    crop it."""
     shape, into, kept = list(x.shape), [slice(None)] * x.ndim, [slice(None)] * x.ndim
     for axis, (low, high), step in zip(axes, pads, between, strict=True):
         own = max(0, (x.shape[axis] - 1) * step + 1)
@@ -96,7 +97,7 @@ def _spread(x: Array, axes: Sequence[int], pads: Sequence[Sequence[int]], betwee
 
 def _windows(x: Array, axes: Sequence[int], sizes: Sequence[int], strides: Sequence[int],
              apart: Sequence[int]) -> Any:
-    """A view of all windows: their places along the axes, what is in them along further axes at the end."""
+    """Returns a view of all windows: their positions along the axes, their contents along further axes at the end."""
     whole = [(n - 1) * step + 1 for n, step in zip(sizes, apart, strict=True)]
     view = sliding_window_view(x, whole, tuple(axes))
     steps: list[Any] = [slice(None)] * x.ndim
@@ -153,7 +154,7 @@ def _convolution(params: dict, ins: list, out: Aval) -> Callable:
 
 # ------------------------------------------------------------ factorizations
 def _matrices(function: Callable[..., Sequence[Any]]) -> Callable:
-    """A function of matrices for stacks of them; those without an answer have NaN, as XLA has it."""
+    """Returns a function of matrices for stacks of them; matrices without a solution have NaN, as in XLA."""
     def one(*xs: Array) -> Sequence[Any]:
         try:
             return function(*xs)

@@ -1,7 +1,7 @@
-"""One thread for small products of NumPy's BLAS.
+"""A single thread for small products of NumPy's BLAS.
 
-OpenBLAS gives several threads to products of some microseconds, and waits for them by spinning: beside XLA's threads,
-or on processors that others use as well, such a product takes two to ten times as long as by one thread.
+OpenBLAS uses several threads even for products of a few microseconds, and waits for them by spinning. Beside XLA's
+threads, or on processors with other work, such a product takes two to ten times as long as with one thread.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .._xla.process import when_forked
 __all__ = ["single_thread"]
 
 
-_installed = importlib.util.find_spec("threadpoolctl") is not None  # else products are as right, but slower
+_installed = importlib.util.find_spec("threadpoolctl") is not None  # otherwise products are correct, but slower
 
 
 @functools.cache
@@ -31,22 +31,22 @@ def _libraries() -> list[Any]:
 
 
 class _SingleThread:
-    """A block in which the thread's products use one thread; after it, as many as before.
+    """A block in which products of this thread use one thread; afterwards, as many as before.
 
-    With some versions of OpenBLAS the number is that of all threads: where several are in such a block, the first one
-    that leaves it gives the others all threads again, which makes them slower, not wrong.
+    With some versions of OpenBLAS the number applies to all threads. If several are in such a block, the first one that
+    leaves it restores the number for the others, too, which makes them slower, not wrong.
     """
 
     def __init__(self) -> None:
         self.begin_in_child()
 
     def begin_in_child(self) -> None:
-        """Forgets the blocks of the other threads, which a forked child does not have."""
+        """Resets the blocks of other threads, which do not exist in a forked child."""
         self._lock, self._blocks, self._before = threading.Lock(), 0, getattr(self, "_before", [])
 
     def __enter__(self) -> None:
         with self._lock:
-            if not self._blocks:  # else it may be another block's
+            if not self._blocks:  # otherwise another block may have set it
                 self._before = [library.num_threads for library in _libraries()]
             self._blocks += 1
         for library in _libraries():

@@ -1,4 +1,4 @@
-"""Programs that NumPy computes, as functions of buffers, and as parts of larger programs."""
+"""Programs executed by NumPy, as functions of buffers and as parts of larger programs."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from .program import ByLeaves
 __all__ = ["Interpreted", "TooMuch", "as_buffers", "interpreting", "meter", "of_buffers"]
 
 _DOUBLE = 8  # bytes of a number beyond which JAX needs its 64-bit mode
-_LONG = 2000.0  # microseconds of a call's products, from which on several threads are worth waiting for
-_PATIENCE = 1e6  # microseconds that a program of many calls may take beyond what compiling it would
+_LONG = 2000.0  # microseconds of a call's products from which on several threads are faster
+_PATIENCE = 1e6  # microseconds by which a program of many calls may exceed its compilation
 
 
 class TooMuch(Exception):
-    """A program takes NumPy so long that it is better compiled at once."""
+    """A program takes so long with NumPy that it should be compiled immediately."""
 
 
 class Meter(threading.local):
-    """The estimated work of what a thread has computed by NumPy, in microseconds.
+    """The estimated NumPy work of a thread, in microseconds.
 
-    inside: whether a program of several kernels is being computed; cost: of the calls; worth: of compiling their
-    programs.
+    inside: whether a program of several kernels is being computed; cost: work of the calls; worth: work to compile
+    their programs.
     """
 
     inside = False
@@ -43,7 +43,7 @@ class Meter(threading.local):
         """Counts a call.
 
         Raises:
-            TooMuch: the program that it is part of takes too long.
+            TooMuch: the surrounding program takes too long.
         """
         self.cost += cost.call
         self.worth += cost.within
@@ -52,7 +52,7 @@ class Meter(threading.local):
 
     @contextlib.contextmanager
     def program(self) -> Iterator[None]:
-        """A block that computes a program of several kernels, which its calls are parts of."""
+        """A block whose calls form a program of several kernels."""
         before = self.inside, self.most
         if not self.inside:
             self.inside, self.most = True, self.cost - self.worth + _PATIENCE
@@ -66,20 +66,20 @@ meter = Meter()
 
 
 def interpreting() -> bool:
-    """Returns whether NumPy computes the program that the thread is in, whose values are NumPy arrays."""
+    """Returns whether the thread computes a program with NumPy, so that values are NumPy arrays."""
     return meter.inside and find_top_trace(None) is EVALUATES
 
 
 class Interpreted:
-    """A function as NumPy computes it for arguments of one signature.
+    """A NumPy function for arguments of one signature.
 
     Args:
-        function: function(leaves of the arguments) -> the leaves of the results, or None for numbers that it refuses.
-        tree: the structure of the results; None: the function's results are what it gives.
-        cost: of a call; None: its parts count for themselves.
+        function: function(leaves of the arguments) -> the leaves of the results, or None for unsupported numbers.
+        tree: the structure of the results; None: the results are returned unchanged.
+        cost: cost of a call; None: its parts are counted separately.
 
     Attributes:
-        calls: how many calls take as long as compiling; None: that is known after the first one.
+        calls: number of calls that take as long as compilation; None: known after the first one.
     """
 
     __slots__ = ("function", "tree", "cost", "calls")
@@ -89,7 +89,7 @@ class Interpreted:
         self.calls = None if cost is None else cost.calls
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
-        """Returns the results as NumPy arrays; None for numbers that it refuses."""
+        """Returns the results as NumPy arrays; None for unsupported numbers."""
         if self.cost is None:
             cost, worth = meter.cost, meter.worth
             results = self.function(leaves)
@@ -106,13 +106,13 @@ class Interpreted:
 
 def of_buffers(interpreted: Interpreted, goes_on: Callable[[Sequence[Any]], bool], then: Callable[..., Any],
                last: Callable[[], None]) -> Callable[..., Any]:
-    """Returns a function of buffers that NumPy computes at first.
+    """Returns a function of buffers whose first calls NumPy computes.
 
     Args:
-        interpreted: what NumPy computes.
+        interpreted: the NumPy function.
         goes_on: function(arguments) -> whether NumPy computes this call.
         then: the function that XLA computes.
-        last: called when NumPy computes no more.
+        last: called when NumPy stops computing.
     """
     wide = settings.jax_enable_x64
 
@@ -120,8 +120,8 @@ def of_buffers(interpreted: Interpreted, goes_on: Callable[[Sequence[Any]], bool
         leaves = jax.tree.leaves(args)
         placed = [a.sharding for a in leaves if isinstance(a, jax.Array) and a.committed]
         plain = wide == settings.jax_enable_x64 and all(len(p.device_set) == 1 and p == placed[0] for p in placed)
-        if plain and goes_on(args):  # else JAX distributes, or complains
-            with contextlib.suppress(TooMuch, MemoryError):  # XLA says what there is no room for
+        if plain and goes_on(args):  # otherwise JAX distributes the call, or raises an error
+            with contextlib.suppress(TooMuch, MemoryError):  # XLA reports the missing memory
                 results = interpreted(leaves)
                 if results is not None:
                     return as_buffers(results, next(iter(placed[0].device_set)) if placed else None)
@@ -131,15 +131,15 @@ def of_buffers(interpreted: Interpreted, goes_on: Callable[[Sequence[Any]], bool
 
 
 def as_buffers(results: Any, device: JaxDevice | None = None) -> Any:
-    """Returns a structure of NumPy arrays as buffers; what is no array stays as it is."""
+    """Returns a structure of NumPy arrays as buffers; other values are unchanged."""
     leaves, tree = jax.tree.flatten(results)
     seen: set[int] = set()
     for place, leaf in enumerate(leaves):
         if id(leaf) in seen and isinstance(leaf, np.ndarray):
-            leaves[place] = leaf.copy()  # a program may be given one of the two to write over
+            leaves[place] = leaf.copy()  # one of the two may be donated to a program
         seen.add(id(leaf))
     if any([isinstance(r, np.ndarray | np.generic) and r.itemsize >= _DOUBLE for r in leaves]):
-        with jax.enable_x64(True):  # or it makes integers of 64 bits narrow
+        with jax.enable_x64(True):  # otherwise it converts 64-bit integers to 32 bits
             return jax.tree.unflatten(tree, [_buffer(r, device) for r in leaves])
     return jax.tree.unflatten(tree, [_buffer(r, device) for r in leaves])
 
@@ -148,5 +148,5 @@ def _buffer(value: object, device: JaxDevice | None) -> Any:
     if not isinstance(value, np.ndarray | np.generic):
         return value
     if type(value) is not np.ndarray or value.base is not None or not value.flags.c_contiguous:
-        value = np.array(value, order="C")  # no views: JAX takes their memory over
+        value = np.array(value, order="C")  # no views, because JAX takes over their memory
     return to_device(value, device)

@@ -1,7 +1,7 @@
-"""The cost of a program by NumPy, and of compiling it: estimates from its operations and sizes, never from a clock.
+"""Estimates of the cost of a program with NumPy and of its compilation, from its operations and sizes, without a clock.
 
 The figures were measured on two processors of a shared machine, with small and large arrays. They decide when a program
-is worth its compilation, so a factor of two does no harm.
+is compiled, so a factor of two is acceptable.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ..passes.rewriting import called
 __all__ = ["Cost", "cost_of", "cost_of_work"]
 
 _OPERATION = 5.0  # microseconds of an operation on few numbers
-_CALL = 50.0  # and of a call of an operator's own form, which is several of them, with what is around it
-_ELEMENT = 1.5e-3  # of an element that is made
-_PRODUCT = 1e-4  # of a multiplication and addition in a product of matrices, by BLAS
-_BLAS = 2e-5  # the same where nothing is copied before
-_WINDOW = 5e-4  # and in a convolution, whose windows are copied first
-_LOOP = 16  # times that a loop is supposed to run where its program does not tell
-_PROGRAM, _COMPILED = 30_000.0, 3_000.0  # microseconds of compiling a program, and for each operation in it
+_CALL = 50.0  # and of a call of an operator's form, which consists of several operations
+_ELEMENT = 1.5e-3  # of a computed element
+_PRODUCT = 1e-4  # of a multiplication and addition in a matrix product by BLAS
+_BLAS = 2e-5  # the same without a copy before
+_WINDOW = 5e-4  # the same in a convolution, whose windows are copied first
+_LOOP = 16  # assumed number of iterations of a loop if unknown
+_PROGRAM, _COMPILED = 30_000.0, 3_000.0  # microseconds to compile a program, and per operation in it
 
 
 class Cost(NamedTuple):
-    """Estimated microseconds: of a call by NumPy, of compiling the program, and of the products in the call."""
+    """Estimated microseconds: of a call with NumPy, of the compilation, and of the products in the call."""
 
     call: float
     compilation: float
@@ -36,23 +36,23 @@ class Cost(NamedTuple):
 
     @property
     def within(self) -> float:
-        """The microseconds that its operations add to the compilation of a larger program."""
+        """Returns the microseconds that its operations add to the compilation of a larger program."""
         return self.compilation - _PROGRAM
 
     @property
     def calls(self) -> int:
-        """The number of calls by NumPy that take as long as compiling does."""
+        """Returns the number of calls with NumPy that take as long as the compilation."""
         return int(self.compilation / self.call)
 
 
 def cost_of(closed: ClosedJaxpr, number: Callable[[Any], Any]) -> Cost:
-    """Returns the cost of a closed jaxpr; number: function(size) -> the number that it is, where sizes are symbols."""
+    """Returns the cost of a closed jaxpr; number: function(symbolic size) -> its value."""
     call, operations, products = _cost(closed.jaxpr, number)
     return Cost(call, _PROGRAM + _COMPILED * operations, products)
 
 
 def cost_of_work(work: Any, times: float = 1.0) -> Cost:
-    """Returns the cost of an operator by its own form, from its `Work`; times: as much as that of its gradients is."""
+    """Returns the cost of an operator's form from its `Work`; times: factor for its gradients."""
     products = times * _BLAS * work.products
     return Cost(_CALL + times * _ELEMENT * work.elements + products, _PROGRAM + 3 * times * _COMPILED, products)
 
@@ -77,7 +77,7 @@ def _cost(jaxpr: Jaxpr, number: Callable[[Any], Any]) -> tuple[float, int, float
 
 
 def _multiplied(eqn: JaxprEqn, made: int, number: Callable[[Any], Any]) -> float:
-    """Returns the cost of the multiplications of a product or a convolution that makes so many numbers."""
+    """Returns the cost of the multiplications of a product or a convolution with this number of results."""
     if eqn.primitive.name == "dot_general":
         (axes, _), _ = eqn.params["dimension_numbers"]
         shape = aval_of(eqn.invars[0]).shape

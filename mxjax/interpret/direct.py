@@ -1,8 +1,8 @@
-"""Operators as NumPy computes them, forward and backward, without a trace: the first calls of what networks consist of.
+"""NumPy forms of operators, forward and backward, which need no trace: for first calls of common operators.
 
-Tracing an operator takes some milliseconds, and its backward more; most of these functions take microseconds. They
-stand beside the operators' own formulas, which they equal but for the last bits (`tests/interpret/test_forms_of_*.py`
-compare all of them).
+Tracing an operator takes some milliseconds, and its gradients more; most of these functions take microseconds. Their
+results equal those of the operators' formulas except for the last bits (`tests/interpret/test_forms_of_*.py` compare
+all of them).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FLOATS = frozenset(map(np.dtype, ("f4", "f8")))
 
 
 class Work(NamedTuple):
-    """The work of a call: elements that are read or made one by one, and multiplications in products of matrices."""
+    """The work of a call: elements read or written, and multiplications in matrix products."""
 
     elements: float
     products: float = 0.0
@@ -34,21 +34,21 @@ def _all(p: dict[str, Any], wanted: Sequence[bool]) -> Sequence[bool]:
 
 
 class Form(NamedTuple):
-    """An operator by NumPy.
+    """The NumPy form of an operator.
 
     Attributes:
         forward: function(parameters, *arrays) -> the output, or a tuple of outputs and new values of changed inputs. An
-            optional array that is absent is None. Among the parameters are `_train` where the operator asks for the
-            mode, and `_key` where it draws: (numbers drawn on the host,), or JAX's key and a counter.
+            optional array that is absent is None. The parameters include `_train` if the operator depends on the mode,
+            and `_key` if it draws: (numbers drawn on the host,), or JAX's key and a counter.
         backward: function(parameters, heads, wanted, *arrays) -> for each array its gradient, or None. `heads` are the
-            gradients of the outputs (None: zero), `wanted` says for each array whether its gradient is asked for. None:
-            there is no form of the gradients.
-        reads: function(parameters, wanted) -> for each array whether `backward` reads its numbers; by default all. The
-            arrays that it does not read are zeros of their shape. None: the operator's own formula tells.
-        work: function(parameters, *shapes of the arrays) -> `Work` of a forward call; by default that of one pass over
-            the inputs.
+            gradients of the outputs (None: zero), and `wanted` tells which gradients are requested. None: the gradients
+            have no NumPy form.
+        reads: function(parameters, wanted) -> for each array whether `backward` reads its values; by default all.
+            Arrays that it does not read are zeros of their shape. None: derived from the operator's formula.
+        work: function(parameters, *shapes of the arrays) -> `Work` of a forward call; by default one pass over the
+            inputs.
         mixed: the arrays may have any dtypes.
-        dtypes: else they have one dtype, out of these.
+        dtypes: otherwise, they have the same dtype, one of these.
     """
 
     forward: Callable[..., Any]
@@ -59,7 +59,7 @@ class Form(NamedTuple):
     dtypes: frozenset[np.dtype] = _FLOATS
 
     def accepts(self, arrays: Sequence[Any]) -> bool:
-        """Returns whether the arrays have dtypes that it is written for."""
+        """Returns whether the form supports the dtypes of the arrays."""
         if self.mixed:
             return True
         dtypes = {a.dtype for a in arrays if a is not None}
@@ -79,7 +79,7 @@ _FAMILIES = ("elementwise", "arithmetic", "activations", "products", "convolutio
 
 
 def numpy_form(*names: str, **fields: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers a function as the NumPy form of operators; `fields`: those of `Form` but for `forward`.
+    """Registers a function as the NumPy form of operators; `fields`: fields of `Form` except `forward`.
 
     Example:
         >>> @numpy_form("square", backward=lambda p, heads, wanted, x: [2 * x * heads[0]])
@@ -95,7 +95,7 @@ def numpy_form(*names: str, **fields: Any) -> Callable[[Callable[..., Any]], Cal
 
 @functools.cache
 def form_of(name: str) -> Form | None:
-    """Returns the NumPy form of an operator; None where it has none."""
+    """Returns the NumPy form of an operator; None if it has none."""
     _load()
     return _forms.get(name)
 
@@ -107,10 +107,10 @@ def _load() -> None:
 
 
 def to_dtype(value: Array | float, dtype: np.dtype) -> Any:
-    """Returns an array or a number as an array of a dtype.
+    """Converts an array or a number to an array of a dtype.
 
     Raises:
-        Unknown: a float, or a number of Python's, is beyond the integers that it would become.
+        Unknown: a float or a Python number is outside the range of the integer dtype.
     """
     array = np.asarray(value)
     if array.dtype == dtype:

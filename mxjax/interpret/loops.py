@@ -16,7 +16,8 @@ __all__ = ["LOOPS", "while_loop"]
 
 def _scan(params: dict, within: Callable, eqn: JaxprEqn) -> Callable:
     body, length, inner = within(params["jaxpr"]), params["length"], params["jaxpr"].jaxpr
-    # releases of JAX tell by other parameters what is carried: what has as many axes within as outside
+    # releases of JAX differ in the parameters for the carry: carried values have the same number of axes inside and
+    # outside
     carried = _alike(inner.outvars, eqn.outvars)
     consts = _alike(inner.invars, eqn.invars) - carried
     need(not (not length))
@@ -39,7 +40,7 @@ def _alike(inner: Sequence[Any], outer: Sequence[Any]) -> int:
 
 
 def while_loop(params: dict, within: Callable, eqn: JaxprEqn, most: int | None = None) -> Callable:
-    """`lax.while_loop`, of at most so many steps (None: any)."""
+    """`lax.while_loop` with at most this number of steps (None: any)."""
     goes_on, body = within(params["cond_jaxpr"]), within(params["body_jaxpr"])
     first, second = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
 
@@ -50,10 +51,10 @@ def while_loop(params: dict, within: Callable, eqn: JaxprEqn, most: int | None =
             if not going.any():
                 return values
             made = body([*xs[first:second], *values])
-            values = made if going.all() else [  # several loops at once: those that have ended stay as they are
+            values = made if going.all() else [  # several loops at once: finished ones do not change
                 np.where(going.reshape(going.shape + (1,) * (new.ndim - going.ndim)), new, old)
                 for new, old in zip(made, values, strict=True)]
-        raise Unknown  # XLA is faster where it goes on for long
+        raise Unknown  # XLA is faster for long loops
     return loop
 
 
@@ -63,7 +64,7 @@ def _cond(params: dict, within: Callable, eqn: JaxprEqn) -> Callable:
 
 
 def _reduce(params: dict, within: Callable, eqn: JaxprEqn) -> Callable:
-    """By a function of two elements each."""
+    """Reduces by a function of two elements."""
     body, axes = within(params["jaxpr"]), tuple(params["dimensions"])
 
     def reduce(*xs: Array) -> list[Any]:

@@ -15,14 +15,14 @@ from .program import Array, Aval, need
 __all__ = ["FUNCTIONS", "NUMBERS", "as_c"]
 
 
-_FEW = 4096  # elements up to which digits count for more than a microsecond
+_FEW = 4096  # elements up to which exact digits are worth a microsecond
 
 
 def as_c(function: np.ufunc) -> Callable[[Any], Any]:
-    """Returns a function of NumPy's whose float32 results are rounded correctly where there are few.
+    """Returns a NumPy function whose float32 results are rounded correctly for small arrays.
 
-    NumPy's own are up to four units of the last digit off, as its vector instructions have it; those of the C library,
-    which MXNet prints, nearly always are the nearest numbers.
+    NumPy's results differ by up to four units in the last place, because of vector instructions. Those of the C
+    library, which MXNet uses, are nearly always the nearest numbers.
     """
     def call(x: Array) -> Any:
         if x.dtype != np.float32 or x.size > _FEW:
@@ -33,7 +33,8 @@ def as_c(function: np.ufunc) -> Callable[[Any], Any]:
 
 # ------------------------------------------------------------ arithmetic
 def _quotient(x: Array, y: Array) -> Any:
-    """Of integers towards zero; by 0 all bits are set, and by -1 the least one stays what it is."""
+    """Divides integers towards zero; division by 0 sets all bits, and the smallest integer divided by -1 is
+    unchanged."""
     if x.dtype.kind not in "iu":
         return np.divide(x, y)
     plain = (y != 0) & ((y != -1) if y.dtype.kind == "i" else True)
@@ -49,7 +50,7 @@ def _rest(x: Array, y: Array) -> Any:
 
 
 def _polynomial(x: Array, *coefficients: Array) -> Any:
-    """The coefficient of x ** 0 comes first."""
+    """The first coefficient is that of x ** 0."""
     total = coefficients[-1]
     for coefficient in coefficients[-2::-1]:
         total = total * x + coefficient
@@ -88,7 +89,7 @@ def _convert(params: dict, ins: list, out: Aval) -> Callable:
         return lambda x: x.astype(new)
     least, most = np.iinfo(new).min, np.iinfo(new).max
 
-    def to_integers(x: Array) -> Any:  # those beyond become the last ones, as XLA has it
+    def to_integers(x: Array) -> Any:  # values out of range saturate, as in XLA
         inside = (x > float(least) - 1) & (x < float(most) + 1)
         return np.where(inside, np.where(inside, x, 0).astype(new), np.where(x > 0, most, least * (x < 0)).astype(new))
     return to_integers
@@ -122,7 +123,8 @@ def _chosen(params: dict, ins: list, out: Aval) -> Callable:
 
 # ------------------------------------------------------------ random numbers
 def _threefry(key: Array, high: Array, low: Array) -> tuple[Any, Any]:
-    """Threefry-2x32 with 20 rounds (Salmon et al., SC 2011), of JAX's random keys: two words out of a key and two."""
+    """Threefry-2x32 with 20 rounds (Salmon et al., SC 2011), for JAX's random keys: two words from a key and two
+    words."""
     first, second = (key >> 32).astype(np.uint32), key.astype(np.uint32)
     keys = first, second, first ^ second ^ np.uint32(0x1BD11BDA)
     x, y = high + first, low + second
@@ -139,7 +141,7 @@ def _as_key(high: Array, low: Array) -> Any:
 
 
 def _counted(keys: Array, shape: Sequence[int]) -> tuple[Any, Any]:
-    """Two words for each key and each place of a shape."""
+    """Returns two words for each key and each position of a shape."""
     places = np.arange(math.prod(shape), dtype=np.uint64).reshape(shape)
     keys = keys.reshape(keys.shape + (1,) * len(shape))
     return _threefry(keys, (places >> np.uint64(32)).astype(np.uint32), places.astype(np.uint32))
@@ -183,7 +185,7 @@ FUNCTIONS: dict[str, Callable] = {
     "add": np.add, "add_any": np.add, "sub": np.subtract, "mul": np.multiply, "sqrt": np.sqrt,
     "square": np.square, "neg": np.negative, "abs": np.absolute, "max": np.maximum, "min": np.minimum,
     "clamp": lambda low, x, high: np.minimum(np.maximum(x, low), high),
-    "sign": lambda x: np.where(x == 0, x, np.sign(x)),  # of -0.0 it is -0.0
+    "sign": lambda x: np.where(x == 0, x, np.sign(x)),  # -0.0 has the result -0.0
     "floor": np.floor, "ceil": np.ceil, "is_finite": np.isfinite, "not": np.invert, "and": np.bitwise_and,
     "or": np.bitwise_or, "xor": np.bitwise_xor, "shift_left": np.left_shift, "eq": np.equal, "ne": np.not_equal,
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,

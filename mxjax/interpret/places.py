@@ -20,7 +20,7 @@ def _reshape(params: dict, ins: list, out: Aval) -> Callable:
 
 
 def _column(rank: int, sizes: dict[int, int]) -> list[int]:
-    """A shape of ones, but for these sizes."""
+    """Returns a shape of ones except for these sizes."""
     return [sizes.get(i, 1) for i in range(rank)]
 
 
@@ -42,7 +42,7 @@ def _slice(params: dict, ins: list, out: Aval) -> Callable:
 
 
 def _pad(params: dict, ins: list, out: Aval) -> Callable:
-    whole, into, kept = [], [], []  # sizes before edges are cut; where the array goes; what is kept
+    whole, into, kept = [], [], []  # sizes before cropping; position of the array; kept part
     for (low, high, between), size in zip(params["padding_config"], ins[0].shape, strict=True):
         spread = size + max(size - 1, 0) * between
         whole.append(spread + max(low, 0) + max(high, 0))
@@ -65,25 +65,25 @@ def _dynamic_update_slice(params: dict, ins: list, out: Aval) -> Callable:
 
 
 def _window(shape: Sequence[int], starts: Sequence[Any], sizes: Sequence[int]) -> tuple[slice, ...]:
-    """A window, moved until it lies inside."""
+    """Returns a window, moved so that it is inside the array."""
     begins = [min(max(int(s), 0), size - part) for s, size, part in zip(starts, shape, sizes, strict=True)]
     return tuple(slice(b, b + part) for b, part in zip(begins, sizes, strict=True))
 
 
 def _windows(shape: Sequence[int], sizes: Sequence[int], rank: int, along: Sequence[int], flat: Sequence[int],
              moved: Sequence[int], shared: dict[int, int]) -> Callable[[Any], tuple[tuple, Any]]:
-    """Places of windows of an array, for gathering and scattering.
+    """Positions of windows of an array, for gather and scatter.
 
     Args:
-        shape: the array's.
-        sizes: the windows'.
-        rank: of the values at those places: axes of the windows (`along`), the others those of the indices.
-        flat: the array's axes along which windows have no axis.
-        moved: the array's axes that the last axis of the indices is about.
+        shape: shape of the array.
+        sizes: sizes of the windows.
+        rank: number of axes of the gathered values: axes of the windows (`along`) and of the indices.
+        flat: axes of the array that windows do not have.
+        moved: axes of the array that the last axis of the indices refers to.
         shared: axes of the array that are axes of the indices.
 
     Returns:
-        function of the indices: (an index of the array, what lies inside), laid out as the values are
+        function of the indices: (an index of the array, a mask of positions inside), in the order of the values
     """
     batch = [i for i in range(rank) if i not in along]
     windows = iter(along)
@@ -124,7 +124,7 @@ def _gather(params: dict, ins: list, out: Aval) -> Callable:
 
 
 def _scattering(combine: Callable[[Any, tuple, Any], None]) -> Callable:
-    """The form of a scatter whose function(array, index, new values) changes the array."""
+    """Returns the form of a scatter whose function(array, index, new values) changes the array."""
     def make(params: dict, ins: list, out: Aval) -> Callable:
         numbers, shape, new = params["dimension_numbers"], ins[0].shape, ins[2].shape
         need(math.prod(shape) > 0 and math.prod(new) > 0)

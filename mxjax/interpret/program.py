@@ -1,4 +1,4 @@
-"""A jaxpr as a function of NumPy arrays, by rules for its primitives."""
+"""Conversion of a jaxpr to a function of NumPy arrays, by rules for its primitives."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ _SINGLE, _KEY = np.dtype("f4"), np.dtype("u8")
 _AS_THEY_ARE = frozenset("""
     bitcast_convert_type broadcast_in_dim concatenate copy dim_as_value dynamic_slice expand_dims optimization_barrier
     reshape rev slice split squeeze stack stop_gradient tile transpose unstack
-""".split())  # primitives that do not round half floats
+""".split())  # primitives that do not round half-precision floats
 
 
 class Unknown(Exception):
-    """A primitive, a form of it, or numbers that are not for NumPy."""
+    """A primitive, a form of it, or numbers that NumPy does not support here."""
 
 
 def need(holds: object) -> None:
-    """Leaves a program to XLA where a condition does not hold.
+    """Leaves a program to XLA if a condition is false.
 
     Raises:
-        Unknown: it does not.
+        Unknown: the condition is false.
     """
     if not holds:
         raise Unknown
 
 
 class Rules(NamedTuple):
-    """The primitives that NumPy computes: functions of arrays by the name of a primitive.
+    """The primitives that NumPy supports: functions of arrays by the name of a primitive.
 
     Args:
-        functions: those that need no more.
+        functions: functions of arrays alone.
         forms: function(parameters, avals of the inputs, aval of the first output) -> the function of arrays.
         programs: function(parameters, function(closed jaxpr) -> its function of a list of arrays, the equation) -> the
-            function of arrays, which gives several: loops and branches.
+            function of arrays with several results: loops and branches.
     """
 
     functions: dict[str, Callable]
@@ -61,24 +61,23 @@ class Rules(NamedTuple):
 
 
 def as_it_is(size: object) -> Any:
-    """The size of an array, which is a number."""
+    """Returns the size of an array as a number."""
     return size
 
 
 def by_numpy(closed: ClosedJaxpr, rules: Rules, known: Callable[[Any], Any] = as_it_is) -> ByLeaves | None:
-    """Returns a closed jaxpr as a function of a list of arrays; None where XLA has to compile it.
+    """Returns a closed jaxpr as a function of a list of arrays; None if XLA must compile it.
 
-    The function returns None where XLA has to compute after all.
+    The function returns None if XLA must compute the result.
 
     Args:
         closed: the jaxpr.
-        rules: what NumPy computes.
-        known: function(size) -> the number it is, for a jaxpr of arrays whose sizes are symbols; what is none, it gives
-            back.
+        rules: the primitives that NumPy supports.
+        known: function(size) -> its value, for a jaxpr with symbolic sizes; other arguments are returned unchanged.
     """
     try:
         run = _program(closed.jaxpr, closed.consts, known, rules)
-    except Exception:  # what a rule was not written for
+    except Exception:  # a case that a rule does not support
         return None
     dtypes = [v.aval.dtype for v in closed.jaxpr.invars]
 
@@ -86,13 +85,13 @@ def by_numpy(closed: ClosedJaxpr, rules: Rules, known: Callable[[Any], Any] = as
         try:
             with np.errstate(all="ignore"):
                 return run([np.asarray(x, d) for x, d in zip(arrays, dtypes, strict=True)])
-        except Exception:  # XLA decides whether it is a mistake
+        except Exception:  # XLA decides whether this is an error
             return None
     return call
 
 
 class Aval(NamedTuple):
-    """The type of an array in a program whose sizes are known."""
+    """Returns the type of an array in a program with known sizes."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -151,7 +150,7 @@ def _program(jaxpr: Jaxpr, consts: Sequence[Any], known: Callable[[Any], Any],
 
 def _step(eqn: JaxprEqn, known: Callable[[Any], Any], rules: Rules,
           within: Callable[[Any], Callable]) -> tuple[Callable[..., Any], bool]:
-    """(An equation as a function of arrays, whether it gives several.)"""
+    """Returns (an equation as a function of arrays, whether it has several results)."""
     quotient = is_quotient(eqn)
     inner = None if quotient else called(eqn)
     if inner is not None:
@@ -174,7 +173,7 @@ def _step(eqn: JaxprEqn, known: Callable[[Any], Any], rules: Rules,
 
 
 def _dtype(variable: Any) -> Any:
-    """The dtype of a value; random keys are numbers of 64 bits."""
+    """Returns the dtype of a value; random keys are 64-bit numbers."""
     dtype = getattr(variable.aval, "dtype", None)
     if isinstance(dtype, np.dtype):
         return dtype
@@ -182,7 +181,7 @@ def _dtype(variable: Any) -> Any:
 
 
 def _used(jaxpr: Jaxpr) -> list[Any]:
-    """The equations that results depend on."""
+    """Returns the equations that the results depend on."""
     live, result = {v for v in jaxpr.outvars if not hasattr(v, "val")}, []
     for eqn in reversed(jaxpr.eqns):
         if not live.isdisjoint(eqn.outvars):
@@ -192,5 +191,5 @@ def _used(jaxpr: Jaxpr) -> list[Any]:
 
 
 def _each(known: Callable[[Any], Any], value: Any) -> Any:
-    """A parameter of an equation, whose sizes are known."""
+    """Returns a parameter of an equation with known sizes."""
     return tuple([_each(known, v) for v in value]) if type(value) is tuple else known(value)

@@ -1,4 +1,4 @@
-"""The primitives that NumPy computes: all that the library's programs have."""
+"""The primitives that NumPy supports: all that the library's programs use."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .program import Rules, by_numpy
 
 __all__ = ["RULES", "RULES_IN_FORKS", "Eager", "unknown"]
 
-_STEPS = 1024  # of a loop whose number of steps is not known before: each is some operations of NumPy's
+_STEPS = 1024  # of a loop with an unknown number of steps, each of which is several NumPy operations
 
 RULES_IN_FORKS = Rules(FUNCTIONS, {**NUMBERS, **PLACES, **AXES, **MATRICES}, LOOPS)
-# vectors of other signs would be as right as XLA's, but no last bits
+# vectors with other signs are equally correct, but differ from XLA's in more than the last bits
 _AMBIGUOUS = ("eig", "eigh", "qr", "svd")
 RULES = RULES_IN_FORKS._replace(
     forms={name: form for name, form in RULES_IN_FORKS.forms.items() if name not in _AMBIGUOUS},
@@ -33,12 +33,12 @@ RULES = RULES_IN_FORKS._replace(
 
 
 class Eager:
-    """A function of arrays that is never compiled: what it does depends on their values.
+    """A function of arrays that is never compiled, because it depends on their values.
 
     Args:
         function: the function; its results may be NumPy arrays.
-        by_numpy: function(arguments) -> (its form for NumPy, the cost), or None. On CPUs it computes all calls: their
-            results have ever new sizes.
+        by_numpy: function(arguments) -> (its NumPy form, the cost), or None. On CPUs it computes all calls, because
+            their results keep changing sizes.
     """
 
     def __init__(self, function: Callable[..., Any], by_numpy: Callable[[Any], Any] | None = None) -> None:
@@ -47,7 +47,7 @@ class Eager:
     def __call__(self, *args: Any) -> Any:
         if self._by_numpy is not None and find_top_trace(None) is EVALUATES and all(map(_is_of_cpu, args)):
             own = self._by_numpy(args)
-            with contextlib.suppress(Exception):  # the function says what is wrong
+            with contextlib.suppress(Exception):  # the function reports the error
                 if own is not None:
                     return as_buffers(own[0](*map(np.asarray, args)), _device(args))
         if not forked():
@@ -65,12 +65,12 @@ class Eager:
         return as_buffers(jax.tree.unflatten(jax.tree.structure(shapes), values))
 
     def within(self, *args: Any) -> tuple:
-        """Its results within a program that NumPy computes."""
+        """Returns the results within a program that NumPy computes."""
         return tuple(map(np.asarray, self(*args)))
 
 
 def _device(args: Sequence[Any]) -> Any:
-    """Returns the device that the arguments are bound to; None where none is, or several are."""
+    """Returns the device that the arguments are committed to; None if there is none, or several."""
     devices = set().union(*[a.devices() for a in args if isinstance(a, jax.Array) and a.committed])
     return devices.pop() if len(devices) == 1 else None
 
@@ -80,5 +80,5 @@ def _is_of_cpu(arg: object) -> bool:
 
 
 def unknown(*_: object) -> NoReturn:
-    """Says that NumPy has no form of a program."""
+    """Raises the error that NumPy has no form of a program."""
     raise not_in_fork("it cannot be computed")
