@@ -368,7 +368,7 @@ class Lowered:
     def _with_loops(self) -> list[_Stretch]:
         """Returns all steps, with repetitions as loops."""
         numbers = range(len(self.steps))
-        order = sorted(numbers, key=lambda i: bool(self.steps[i].inputs))  # first states are made amid the first step
+        order = sorted(numbers, key=lambda i: bool(self.steps[i].inputs))  # initial states belong to the first step
         result, done = [], 0
         for loop in find_loops([self.steps[i] for i in order], self.outputs):
             end = loop.start + loop.period * loop.times

@@ -161,7 +161,7 @@ def _from_wide(name: str, data: Entry, low: Entry, high: Entry) -> Node:
     """Returns the floats that 32-bit integers represent; MXNet's operator for this accepts only 8 bits."""
     floats = made("Cast", f"{name}_cast", [data], dtype="float32")
     ranged = made("broadcast_mul", f"{name}_range", [(floats, 0), high])
-    alike = made("_identity_with_attr_like_rhs", f"{name}_alike", [(ranged, 0), (floats, 0)])  # lets shapes back
+    alike = made("_identity_with_attr_like_rhs", f"{name}_alike", [(ranged, 0), (floats, 0)])  # passes shapes back
     return made("_mul_scalar", name, [(alike, 0)], scalar=_STEP)
 
 

@@ -26,7 +26,7 @@ def _libraries() -> list[Any]:
         return []
     import threadpoolctl
     libraries = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
-    own = [library for library in libraries if "numpy" in library.filepath]  # its wheels have one, and SciPy's another
+    own = [library for library in libraries if "numpy" in library.filepath]  # SciPy's wheels contain another copy
     return own or libraries
 
 

@@ -83,7 +83,7 @@ def _windows(shape: Sequence[int], sizes: Sequence[int], rank: int, along: Seque
         shared: axes of the array that are axes of the indices.
 
     Returns:
-        function of the indices: (an index of the array, a mask of positions inside), in the order of the values
+        function of the indices: (an index of the array, a mask of windows inside it), in the order of the values
     """
     batch = [i for i in range(rank) if i not in along]
     windows = iter(along)

@@ -56,7 +56,7 @@ class Eager:
         try:
             with traced_for("cpu"):
                 closed, shapes = jax.make_jaxpr(lambda: self.function(*args), return_shape=True)()
-        except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError):  # of what it has made
+        except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError):  # of its own values
             unknown()
         result = by_numpy(closed, rules=RULES_IN_FORKS)
         values = unknown() if result is None else result([])

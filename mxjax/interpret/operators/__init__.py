@@ -1,1 +1,1 @@
-"""Operators by NumPy, a file for each family (see `interpret.direct`)."""
+"""NumPy forms of operators, one file per family (see `interpret.direct`)."""

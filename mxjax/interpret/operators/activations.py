@@ -15,7 +15,8 @@ from .elementwise import sigmoid, summed_to, tanh
 __all__: list[str] = []
 
 def _where(holds: Array, x: Array) -> Any:
-    """Returns x where something holds, else 0: by bits, as np.where takes ten times as long for what is irregular."""
+    """Returns x where the condition is true, else 0. It uses bits, because np.where takes ten times as long for
+    irregular conditions."""
     out = np.empty(x.shape, x.dtype)
     bits = out.view(f"i{x.itemsize}")
     np.copyto(bits, holds)
@@ -33,7 +34,7 @@ def _mish_slope(g: Array, x: Array) -> Any:
     return g * (gate + x * (1 - np.square(gate)) * sigmoid(x))
 
 
-_ACTIVATIONS = {  # functions of x, and of the head gradient and x
+_ACTIVATIONS = {  # function of x; function of the head gradient and x
     "relu": (lambda x: np.maximum(x, 0), lambda g, x: _where(x > 0, g)),
     "tanh": (tanh, lambda g, x: g * (1 - np.square(tanh(x)))),
     "sigmoid": (sigmoid, lambda g, x: g * ((s := sigmoid(x)) * (1 - s))),
@@ -59,20 +60,20 @@ def _slope(p: dict[str, Any], x: Array) -> Any:
 
 
 def _exponential(x: Array, factor: Array | float) -> Any:
-    """Returns factor·(exp(x) - 1), of 0 where x is positive."""
+    """Returns factor·(exp(x) - 1), with x replaced by 0 where it is positive."""
     out = np.expm1(np.minimum(x, 0))
     out *= factor
     return out
 
 
 def _joined(positive: Array, negative: Array) -> Any:
-    """Returns the sum of what is 0 for negative numbers and what is 0 for positive ones."""
+    """Returns the sum of a part that is 0 for negative numbers and a part that is 0 for positive ones."""
     negative += positive
     return negative
 
 
 def _slopes(x: Array, negative: Array) -> Any:
-    """Returns 1 where x is positive, else the numbers, which are written over."""
+    """Returns 1 where x is positive, else the given numbers, which are overwritten."""
     positive = (x > 0).astype(x.dtype)
     negative *= 1 - positive
     negative += positive
@@ -89,14 +90,14 @@ def _selu(p: dict[str, Any], x: Array) -> Any:
 
 
 def _selu_slope(p: dict[str, Any], x: Array) -> Any:
-    """Returns MXNet's slope: of negative numbers scale·(alpha + y), y the output."""
+    """Returns MXNet's slope: scale·(alpha + y) for negative numbers, with the output y."""
     scale, alpha = x.dtype.type(_SCALE), x.dtype.type(_ALPHA)
     return scale * _slopes(x, alpha + _exponential(x, scale * alpha))
 
 
 def _distribution(x: Array) -> Any:
     """Returns the normal distribution function."""
-    from scipy.special import erf  # of what NumPy does not have, and not all networks need
+    from scipy.special import erf  # imported late: NumPy lacks it, and few networks need it
     out = erf(x * x.dtype.type(math.sqrt(0.5)))
     out += 1
     out *= x.dtype.type(0.5)
@@ -121,7 +122,7 @@ _LEAKY: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {  # function
 
 
 def _aligned(x: Array, gamma: Array) -> Any:
-    """Returns the learnt slopes, in line with the channels."""
+    """Returns the learned slopes, broadcast along the channels."""
     need(x.ndim > 1 and gamma.shape in (x.shape[1:2], (1,)))
     return gamma.reshape(-1, *(1,) * (x.ndim - 2))
 
@@ -154,7 +155,7 @@ def _leaky(p: dict[str, Any], x: Array, gamma: Array | None = None) -> Any:
 
 # ------------------------------------------------------------ dropout
 def _kept(p: dict[str, Any], x: Array) -> Any:
-    """Returns the factors of dropout, (0 or 1) / (1 - p); None where it is not active."""
+    """Returns the factors of dropout, (0 or 1) / (1 - p); None if it is not active."""
     if p["p"] == 0 or not (p["_train"] or p["mode"] == "always"):
         return None
     key = p.get("_key", ())

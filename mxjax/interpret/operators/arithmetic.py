@@ -1,4 +1,4 @@
-"""Functions of two arrays' numbers, of an array and a number, and of several arrays."""
+"""Element-wise functions of two arrays, of an array and a number, and of several arrays."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .elementwise import NUMBERS, chosen, flat, floats, passed, reads_none, summ
 
 __all__: list[str] = []
 
-_LARGEST = 1 << 24  # whole numbers that float32 holds
+_LARGEST = 1 << 24  # integers that float32 represents exactly
 
 
 class _Binary(NamedTuple):
     """A function of two arrays x, y.
 
     Attributes:
-        function: of both; of integers, too, where `integers` is set.
+        function: function of both; also of integers if `integers` is set.
         slopes: function(head, x, y) -> gradient before it is summed, of each array; None: zero.
-        reads: which arrays' numbers each of them reads, "", "x", "y" or "xy".
+        reads: the arrays whose values each of them reads, "", "x", "y" or "xy".
     """
 
     function: Callable[[Any, Any], Any]
@@ -36,7 +36,7 @@ def _quotient_slope(g: Array, x: Array, y: Array) -> Any:
 
 
 def _mod(x: Array, y: Array) -> Any:
-    """The remainder with the sign of y; 0 where y is 0."""
+    """Returns the remainder with the sign of y; 0 where y is 0."""
     return chosen(np.broadcast_to(y != 0, np.broadcast_shapes(x.shape, y.shape)), np.mod(x, y))
 
 
@@ -44,7 +44,7 @@ _WHOLE: dict[float, Any] = {1: passed, 2: np.square, 3: lambda x: x * x * x, -1:
 
 
 def _power(x: Array, y: Array) -> Any:
-    """x to the power of y; of negative x NumPy's function is slow."""
+    """Returns x to the power of y; NumPy's function is slow for negative x."""
     whole = None if y.ndim else _WHOLE.get(float(y))
     return np.power(x, y) if whole is None else whole(x)
 
@@ -69,7 +69,7 @@ _TABLE = {
     "hypot": _Binary(np.hypot, (lambda g, x, y: g * x / np.hypot(x, y), lambda g, x, y: g * y / np.hypot(x, y)),
                      ("xy", "xy"), False),
 }
-_TESTS = {  # those of mx.np have other names for two of them, and booleans as results
+_TESTS = {  # in mx.np, two of them have other names, and the results are booleans
     "equal": np.equal, "not_equal": np.not_equal, "greater": np.greater, "greater_equal": np.greater_equal,
     "lesser": np.less, "lesser_equal": np.less_equal, "logical_and": np.logical_and, "logical_or": np.logical_or,
     "logical_xor": np.logical_xor,
@@ -93,7 +93,7 @@ def _broadcasts(x: tuple[int, ...], y: tuple[int, ...]) -> bool:
 
 
 def _of_two(names: Sequence[str], form: _Binary, stretches: bool) -> None:
-    """Operators of two arrays, which have one shape, or where one `stretches` are broadcast."""
+    """Registers operators of two arrays of the same shape, or with broadcasting if `stretches`."""
     def forward(p: dict, x: Array, y: Array) -> Any:
         if x.shape != y.shape:
             need(stretches and _broadcasts(x.shape, y.shape))
@@ -120,7 +120,7 @@ def _numpy_name(key: str) -> str:
 
 _ELEMWISE = {"add": ["elemwise_add", "_grad_add"], "sub": ["elemwise_sub"], "mul": ["elemwise_mul"],
              "div": ["elemwise_div"]}
-_OWN = {"add", "sub", "mul", "div", "mod", "power"}  # that mx.np has apart from the others
+_OWN = {"add", "sub", "mul", "div", "mod", "power"}  # mx.np has a separate one
 for _key, _form in _TABLE.items():
     _of_two(_ELEMWISE.get(_key, [f"_{_key}"]), _form, False)
     _of_two([f"broadcast_{_key}", *[_numpy_name(_key)] * (_key in _OWN or _key == "hypot")], _form, True)
@@ -133,7 +133,7 @@ for _key, _test in _TESTS.items():
 
 # ------------------------------------------------------------ of an array and a number
 def _number(p: dict, x: Array) -> Any:
-    """The number in the dtype of the array."""
+    """Returns the number in the dtype of the array."""
     dtype, value = x.dtype, float(p["scalar"])
     if dtype.kind != "f":
         need(p.get("is_int", True) and value.is_integer() and abs(value) <= _LARGEST)
@@ -143,7 +143,7 @@ def _number(p: dict, x: Array) -> Any:
 
 
 def _with_number(names: Sequence[str], form: _Binary, swapped: bool = False) -> None:
-    """Operators of an array and a number, which is the first of both where they are `swapped`."""
+    """Registers operators of an array and a number; the number comes first if they are `swapped`."""
     def forward(p: dict, x: Array) -> Any:
         number = _number(p, x)
         return form.function(number, x) if swapped else form.function(x, number)

@@ -1,8 +1,8 @@
 """Convolutions and their transposes, over any number of spatial axes, as products of matrices.
 
-Windows of the data are laid out as the columns of a matrix, which one product takes: those of some rows of one image,
-so that they stay in the processor's cache, or where images are small those of several. The transpose adds columns to
-where they came from. Arrays are (batch, channel, *space) here, weights (filter, channel / groups, *kernel).
+Windows of the data become the columns of a matrix for one product: those of some rows of one image, so that they stay
+in the processor's cache, or of several small images. The transpose adds the columns to their original
+positions. Arrays are (batch, channel, *space) here, weights (filter, channel / groups, *kernel).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ..program import Array
 
 __all__: list[str] = []
 
-_CACHE = 1 << 21  # bytes of columns that are made at a time
-_MOST = 1 << 24  # and at most, where they are for the gradient of the weight, to which each time all of it is added
-_FEW = 160  # places of an image below which the columns of several ones are together, the image as the last axis
-_COLUMNS = 512  # so many then
-_LEAST = 128  # columns that a product needs to be fast
+_CACHE = 1 << 21  # bytes of columns that are computed at a time
+_MOST = 1 << 24  # the maximum for the gradient of the weight, because each block adds to the whole gradient
+_FEW = 160  # positions of an image below which several images share columns, with the image as the last axis
+_COLUMNS = 512  # number of images in this case
+_LEAST = 128  # columns from which a product is fast
 
 Sizes = tuple[int, ...]
 
 
 class _Steps(NamedTuple):
-    """The windows of a convolution: strides, padding and dilation along each axis, and the number of groups."""
+    """The windows of a convolution: strides, padding and dilation along each axis, and number of groups."""
 
     stride: Sizes
     dilate: Sizes
@@ -49,7 +49,7 @@ def _image_first(x: Array) -> Any:
 
 
 def _padded(x: Array, pad: Sizes) -> Any:
-    """Returns images with zeros around them as (channel, *space, image)."""
+    """Returns images with zero padding as (channel, *space, image)."""
     if not any(pad):
         return np.ascontiguousarray(_image_last(x)) if len(x) > 1 else _image_last(x)
     out = np.zeros((x.shape[1], *[n + 2 * p for n, p in zip(x.shape[2:], pad, strict=True)], len(x)), x.dtype)
@@ -73,7 +73,7 @@ def _windows(x: Array, kernel: Sizes, places: Sizes, steps: _Steps) -> Any:
 
 
 def _blocks(batch: int, places: Sizes, height: int, itemsize: int, room: int) -> Iterator[tuple[slice, list[slice]]]:
-    """Returns images and the rows of places in them, whose columns of this height have room for so many bytes."""
+    """Returns slices of images and of rows whose columns of this height fit in this number of bytes."""
     count, column = math.prod(places), height * itemsize
     row = count // places[0]
     images, rows = 1, min(places[0], max(room // (row * column), -(-_LEAST // row)))
@@ -153,13 +153,13 @@ def _spread(head: Array, w: Array, space: Sizes, steps: _Steps) -> Any:
 
 
 def _is_plain(kernel: Sizes, steps: _Steps) -> bool:
-    """Returns whether each window is one place and each place one window."""
+    """Returns whether windows and positions correspond one to one."""
     return math.prod(kernel) == math.prod(steps.stride) == 1 and not any(steps.pad)
 
 
 def _turns(w: Array, places: Sizes, steps: _Steps) -> bool:
-    """Returns whether the transpose is best a convolution with the kernel turned around: laying columns out takes less
-    than adding them up, if the weight is small beside them.
+    """Returns whether the transpose is faster as a convolution with the flipped kernel: creating columns takes less
+    time than adding them up, if the weight is small.
     """
     small = steps.groups > 1 or math.prod(places) >= _FEW
     return small and len(w) <= 2 * w.shape[1] * steps.groups and not _is_plain(w.shape[2:], steps) and max(
@@ -218,7 +218,7 @@ def _places(space: Sizes, kernel: Sizes, steps: _Steps) -> Sizes:
 
 
 def _biased(out: Array, bias: Array | None) -> Any:
-    """Returns the output, to which the bias is added."""
+    """Returns the output with the bias added in place."""
     if bias is not None:
         need(bias.shape == (out.shape[1],))
         out += bias.reshape(-1, *(1,) * (out.ndim - 2))
@@ -234,7 +234,7 @@ def _convolution(p: dict[str, Any], x: Array, w: Array, bias: Array | None = Non
 
 
 def _transposed_steps(p: dict[str, Any], x: Array, w: Array) -> tuple[_Steps, Sizes]:
-    """Returns what a transposed convolution is the transpose of, and the size of its output."""
+    """Returns the convolution whose transpose this is, and the size of the output."""
     steps = _steps(p, x, w)
     need(w.shape[:2] == (x.shape[1], p["num_filter"] // steps.groups))
     adj, reach = p["adj"] or (0,) * len(steps.pad), [
@@ -257,7 +257,7 @@ def _transposed(p: dict[str, Any], x: Array, w: Array, bias: Array | None = None
 
 
 def _gradients(by_data: Callable[..., Any], by_weight: Callable[..., Any]) -> Callable[..., list[Any]]:
-    """Returns the gradients of either operator, from functions(parameters, head, x, w)."""
+    """Returns the gradients of an operator, from functions(parameters, head, x, w)."""
     def backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Array, w: Array,
                  bias: Array | None = None) -> list[Any]:
         head, x, w = _first(p, heads[0]), _first(p, x), _first(p, w)

@@ -1,4 +1,4 @@
-"""Arrays out of nothing, or in the form of another array."""
+"""Creation of arrays, also with the shape of another array."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .shapes import FLOATS, constant
 
 __all__: list[str] = []
 
-_MOST = 1 << 22  # elements: beyond, the formula's program is asked whether there is room for them
+_MOST = 1 << 22  # elements above which the program of the formula checks the memory
 
 
 def _progression(start: float, step: float, repeat: int, count: int, dtype: np.dtype) -> Any:
-    """Returns start, start + step, ..., each `repeat` times; for integers the two are cut to whole numbers first."""
+    """Returns start, start + step, ..., each `repeat` times; for integers, both are truncated first."""
     need(repeat > 0 and count <= _MOST and (dtype in FLOATS or dtype.kind in "iu" or dtype == np.float16))
     wide = np.float64 if dtype == np.float64 else np.float32
     if dtype.kind in "iu":
@@ -56,7 +56,7 @@ def _linspace(p: dict) -> Any:
 
 
 def _filled(name: str, value: float | None = None) -> None:
-    """An array of one value, by default that in the parameters."""
+    """Registers arrays of one value, by default that in the parameters."""
     @numpy_form(name, mixed=True)
     def full(p: dict) -> Any:
         need(all([n is not None and n >= 0 for n in p["shape"] or ()]) and math.prod(p["shape"] or ()) <= _MOST)

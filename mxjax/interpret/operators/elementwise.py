@@ -1,4 +1,4 @@
-"""Functions of each number of one array."""
+"""Element-wise functions of one array."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _CAST = NUMBERS | {np.dtype(bool)}
 
 # ------------------------------------------------------------ what forms share
 def floats(*arrays: Array) -> None:
-    """Leaves out the gradients of arrays of integers."""
+    """Omits the gradients of integer arrays."""
     need(all([a.dtype.kind == "f" for a in arrays]))
 
 
 def passed(x: Array) -> Any:
-    """The array itself as a result: a view, whose memory nobody takes for the result's own."""
+    """Returns the array itself as a view, so that its memory is not mistaken for that of the result."""
     return x[...]
 
 
@@ -37,12 +37,13 @@ def flat(*arrays: Array) -> list[Any]:
 
 
 def reads_none(p: dict, wanted: Sequence[bool]) -> list[bool]:
-    """The gradients depend on those of the outputs alone."""
+    """Declares that the gradients depend only on those of the outputs."""
     return [False] * len(wanted)
 
 
 def chosen(mask: Array, x: Array) -> Any:
-    """x where the mask is true, else 0, broadcast: by the bits, many times as fast as a choice."""
+    """Returns x where the mask is true, else 0, with broadcasting. It uses bits, which is many times as fast as
+    np.where."""
     bits = np.asarray(mask).view("i1").astype(f"i{x.dtype.itemsize}")
     np.negative(bits, out=bits)
     kept = np.bitwise_and(bits, x.view(bits.dtype), out=bits if bits.shape == x.shape else None)
@@ -50,7 +51,7 @@ def chosen(mask: Array, x: Array) -> Any:
 
 
 def summed_to(grad: Array, shape: tuple[int, ...]) -> Any:
-    """Returns the gradient of an array of this shape that was broadcast to the gradient's."""
+    """Returns the gradient of an array of this shape that was broadcast to the shape of the gradient."""
     if grad.shape == shape:
         return grad
     more = grad.ndim - len(shape)
@@ -61,14 +62,14 @@ def summed_to(grad: Array, shape: tuple[int, ...]) -> Any:
 # ------------------------------------------------------------ functions and their slopes
 def _unary(names: str | Sequence[str], function: Callable[[Any], Any], slope: Callable[[Any], Any] | None = None, *,
            integers: bool = False, work: float = 0.0) -> None:
-    """A function of each number.
+    """Registers an element-wise function.
 
     Args:
-        names: its names.
-        function: of an array that has axes.
+        names: names of the operators.
+        function: function of an array with at least one axis.
         slope: the derivative, a new array; None: 0.
-        integers: it takes integers, too.
-        work: of each number, in elements, where that is much.
+        integers: it accepts integers, too.
+        work: work per element, if it is large.
     """
     def forward(p: dict, x: Array) -> Any:
         return function(x) if x.ndim else function(x.reshape(1)).reshape(())
@@ -111,13 +112,13 @@ def _tanh_slope(x: Array) -> Any:
 
 
 def erf(x: Array) -> Any:
-    """Returns the error function of float32."""
+    """Returns the error function in float32."""
     need(x.dtype == np.float32)
     return c_function("erff")(x)
 
 
 def _relu_slope(x: Array) -> Any:
-    need(not x.size or x.max() == x.max())  # NaN has a slope of its own
+    need(not x.size or x.max() == x.max())  # the slope at NaN
     return (x > 0).astype(x.dtype)
 
 
@@ -132,13 +133,13 @@ def _sign(x: Array) -> Any:
 
 
 def _nearest(x: Array) -> Any:
-    """The nearest whole number, of halves the lower one."""
+    """Rounds to the nearest integer, halves down."""
     low = np.floor(x)
     return low + (x - low > np.ceil(x) - x)
 
 
 def _rounded(x: Array) -> Any:
-    """The nearest whole number, of halves the one away from zero."""
+    """Rounds to the nearest integer, halves away from zero."""
     whole = np.trunc(x)
     return whole + np.copysign(np.abs(x - whole) >= 0.5, x)
 
@@ -183,7 +184,7 @@ _LIGHT = {  # a function and its derivative
     "fix": (np.trunc, None),
     "rint": (_nearest, None),
 }
-_EXACT = {  # the same of those that take integers as they are
+_EXACT = {  # the same for functions that accept integers unchanged
     "relu": (lambda x: np.maximum(x, 0), _relu_slope),
     "negative": (np.negative, _constant(-1)),
     "square": (np.square, lambda x: 2 * x),
@@ -206,7 +207,7 @@ for _name, _function in {"logical_not": np.logical_not, "isnan": np.isnan, "isin
 
 # ------------------------------------------------------------ with parameters
 def _by_number(x: Array, value: float) -> Any:
-    """A parameter in the dtype of an array of floats."""
+    """Returns a parameter in the dtype of a float array."""
     return x.dtype.type(value)
 
 
@@ -216,7 +217,7 @@ def _limits(p: dict, x: Array) -> tuple[Any, Any]:
 
 def _clip_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
     low, high = _limits(p, x)
-    return [chosen(~((x < low) | (x > high)), heads[0])]  # NaN passes its gradient
+    return [chosen(~((x < low) | (x > high)), heads[0])]  # NaN passes the gradient
 
 
 @numpy_form("clip", backward=_clip_backward)
@@ -242,7 +243,7 @@ def _hard_sigmoid(p: dict, x: Array) -> Any:
 
 
 def _bend(p: dict, x: Array) -> tuple[Any, Any]:
-    """The square of the scale, and where its parabola becomes a line."""
+    """Returns the square of the scale, and the point where the parabola becomes a line."""
     squared = np.square(_by_number(x, p["scalar"]))
     return squared, 1 / squared
 
@@ -261,7 +262,7 @@ def _smooth_l1(p: dict, x: Array) -> Any:
     need(squared > 0)
     far = np.abs(x)
     near = np.minimum(far, end)
-    # beyond the end of the parabola the line goes on
+    # the line continues beyond the parabola
     return (0.5 * squared) * near * near + (far - near)
 
 

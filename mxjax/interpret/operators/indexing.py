@@ -1,4 +1,4 @@
-"""Places: look-ups and writes at index arrays, choices, batches of sequences."""
+"""Indexing: reads and writes at index arrays, selection, batches of sequences."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .shapes import FLOATS, constant
 __all__ = ["added"]
 
 Shape = tuple[int, ...]
-_MOST = 2.0 ** 31  # what an index that is a float has to be less than
+_MOST = 2.0 ** 31  # upper bound of a float index
 
 
 def _whole(index: Array) -> Any:
-    """Returns positions in any dtype as integers; a float's fraction is dropped."""
+    """Returns positions of any dtype as integers; fractions are truncated."""
     if index.dtype.kind == "f":
-        need((np.abs(index) < _MOST).all())  # not where there is a NaN
+        need((np.abs(index) < _MOST).all())  # false for NaN
     need(index.dtype.kind in "iuf")
     return index.astype(np.intp)
 
 
 def _inside(index: Array, size: int) -> Any:
-    """Returns positions without negative ones, which count from the end; leaves those that are out of range."""
+    """Returns positions with negative ones counted from the end; raises Unknown if one is out of range."""
     if index.size:
         low, high = index.min(), index.max()
         need(low >= -size and high < size)
@@ -40,11 +40,11 @@ def _inside(index: Array, size: int) -> Any:
 
 
 def added(shape: Shape, values: Array, index: Array) -> Any:
-    """Returns zeros of this shape to whose rows those of values are added.
+    """Returns zeros of this shape with the rows of values added to its rows.
 
     Args:
-        shape: its rows are as long as those of values, whatever their axes are.
-        values: (n, numbers of a row).
+        shape: its rows have as many elements as those of values.
+        values: (n, elements of a row).
         index: (n,) integers in the range.
     """
     need(values.size)
@@ -56,7 +56,7 @@ def added(shape: Shape, values: Array, index: Array) -> Any:
     order = np.argsort(index, kind="stable")
     places = index[order]
     first = np.concatenate([[True], places[1:] != places[:-1]])
-    if first.all():  # each place once
+    if first.all():  # no duplicates
         rows[index] = values
     else:
         rows[places[first]] = np.add.reduceat(values[order], np.flatnonzero(first), 0)
@@ -68,13 +68,13 @@ def _reads_second(p: dict, wanted: Sequence[bool]) -> list[bool]:
 
 
 def _nothing(a: Array | None, wanted: bool) -> Any:
-    """The gradient of positions and conditions."""
+    """Returns the gradient of positions and conditions."""
     return np.zeros(a.shape, a.dtype) if wanted and a is not None else None
 
 
 # ------------------------------------------------------------ along one axis
 def _positions(p: dict, index: Array, size: int) -> Any:
-    """Returns positions along an axis of this size, those out of range limited to it or counted modulo the size."""
+    """Returns positions along an axis of this size; those out of range are clipped or wrapped."""
     need(size and index.size)
     index = _whole(index)
     return np.clip(index, 0, size - 1) if p["mode"] == "clip" else index % size
@@ -125,7 +125,7 @@ def _embedding(p: dict, index: Array, table: Array) -> Any:
 
 
 def _one_of_each(a: Array, index: Array, axis: int, p: dict) -> Any:
-    """Returns positions along an axis that stays with size 1."""
+    """Returns positions along an axis that is kept with size 1."""
     shape = (*a.shape[:axis], 1, *a.shape[axis + 1:])
     need(index.size == math.prod(shape))
     return _positions(p, index, a.shape[axis]).reshape(shape)
@@ -237,7 +237,7 @@ def _copy_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], old: A
                    new: Array) -> list[Any]:
     need(heads[0].dtype in FLOATS and old.dtype in FLOATS)
     places, kept = _inside(_whole(index), len(old)), None
-    need(len(np.unique(places)) == places.size)  # else only the last row of each place has a gradient
+    need(len(np.unique(places)) == places.size)  # otherwise, only the last row of each position has a gradient
     if wanted[0]:
         kept = heads[0].copy()
         kept[places] = 0
@@ -266,24 +266,25 @@ def _reads_first(p: dict, wanted: Sequence[bool]) -> list[bool]:
 
 
 def _select(holds: Array, x: Array, y: Array) -> Any:
-    """Returns x where the condition, an array of booleans, holds, and y elsewhere, broadcast."""
+    """Returns x where the boolean condition is true, and y elsewhere, with broadcasting."""
     shape = np.broadcast_shapes(holds.shape, x.shape, y.shape)
     if x.dtype not in FLOATS:
         return np.where(holds, x, y)
-    made, bits = np.empty(shape, x.dtype), np.dtype(f"i{x.itemsize}")  # by their bits: no branch for each number
+    made, bits = np.empty(shape, x.dtype), np.dtype(f"i{x.itemsize}")  # by their bits, without a branch per element
     chosen = -(holds.view(np.int8).astype(bits))
     np.bitwise_xor((x.view(bits) ^ y.view(bits)) & chosen, y.view(bits), out=made.view(bits))
     return made
 
 
 def _rowwise(condition: Array, x: Array) -> Any:
-    """Returns where a condition holds, which is of the full shape or has one number for each row."""
+    """Returns the boolean condition, which has the full shape or one number per row."""
     need(condition.shape in (x.shape, x.shape[:1]))
     return (condition != 0).reshape(condition.shape + (1,) * (x.ndim - condition.ndim))
 
 
 def _where_backward(holds: Callable[..., Any], positive: Sequence[bool]) -> Callable[..., list[Any]]:
-    """Gradients of a choice; `positive`: for each array after the condition whether it is taken where that holds."""
+    """Returns the gradients of a selection; `positive`: for each array after the condition, whether it is selected
+    where the condition is true."""
     def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], condition: Array, *arrays: Array) -> list[Any]:
         head = heads[0]
         need(head.dtype in FLOATS and arrays[0].dtype in FLOATS)
@@ -343,7 +344,7 @@ def _assigned_where(p: dict, x: Array, mask: Array) -> Any:
 
 # ------------------------------------------------------------ sequences
 def _lengths(p: dict, x: Array, lengths: Array | None) -> Any:
-    """Returns the lengths of sequences; leaves those that are longer than the batch."""
+    """Returns the lengths of sequences; raises Unknown if one exceeds the time axis."""
     need(p["axis"] in (0, 1) and x.ndim > 1)
     if not p["use_sequence_length"]:
         return None
@@ -410,7 +411,7 @@ def _reversed_places(x: Shape, lengths: Array) -> tuple:
 
 
 def _reversed(p: dict, x: Array, shape: Shape, lengths: Array | None) -> Any:
-    """A permutation that undoes itself, and so is its own transpose."""
+    """Registers a permutation that is its own inverse and transpose."""
     need(p["axis"] == 0)
     return x[::-1] if lengths is None else x[_reversed_places(shape, lengths)]
 

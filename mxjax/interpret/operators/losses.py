@@ -15,7 +15,7 @@ from .reductions import along, total
 
 __all__ = ["softmax"]
 
-_LEAST = 1e-8  # the least probability that MXNet's cross-entropy takes the logarithm of
+_LEAST = 1e-8  # the smallest probability in the logarithm of MXNet's cross-entropy
 
 
 # ------------------------------------------------------------ softmax along an axis
@@ -54,7 +54,7 @@ def _scaled(p: dict, x: Array) -> Any:
 
 def _along_axis(name: str, axis_of: Callable[[dict, Any], int], function: Callable[[Any, int], Any],
                 slope: Callable[[Any, int, Any], Any], sign: int = 1) -> None:
-    """An operator that is a function of sign·data / temperature along an axis."""
+    """Registers an operator that is a function of sign·data / temperature along an axis."""
     def forward(p: dict, x: Array) -> Any:
         need(x.size and x.ndim and p.get("dtype") in (None, x.dtype.name))
         return function(_scaled(p, x if sign > 0 else -x), axis_of(p, x))
@@ -83,8 +83,8 @@ _along_axis("SoftmaxActivation", _axis_of_mode, softmax, _softmax_slope)
 
 # ------------------------------------------------------------ cross-entropy
 def _positions(label: Array) -> Any:
-    """Labels as integers."""
-    need(label.size and np.abs(label).max() < 1 << 31)  # neither NaN
+    """Returns labels as integers."""
+    need(label.size and np.abs(label).max() < 1 << 31)  # false for NaN, too
     return label.astype(np.intp)
 
 
@@ -124,7 +124,7 @@ def _fits(p: dict, x: Array, label: Array) -> None:
 
 
 def _softmax_of_all(p: dict, x: Array) -> Any:
-    by_library = not p["_train"] and x.ndim == 4 and x.dtype == np.float32  # as MXNet predicts, by oneDNN
+    by_library = not p["_train"] and x.ndim == 4 and x.dtype == np.float32  # as MXNet's prediction by oneDNN
     if p["multi_output"] or p["preserve_shape"] or by_library:
         return softmax(x, 1 if p["multi_output"] else x.ndim - 1)
     return softmax(x.reshape(len(x), -1), 1).reshape(x.shape)
@@ -138,7 +138,7 @@ def _softmax_output(p: dict, x: Array, label: Array) -> Any:
 
 
 def _softmax_output_slope(p: dict, x: Array, label: Array) -> Any:
-    """The gradient: (batch, classes, places) probabilities, 1 less at the label."""
+    """Returns the gradient: the probabilities (batch, classes, positions), minus 1 at the label."""
     _fits(p, x, label)
     need(not p["out_grad"])
     grad, scale = np.ascontiguousarray(_softmax_of_all(p, x)), x.dtype.type(p["grad_scale"])
@@ -170,7 +170,8 @@ def _softmax_output_slope(p: dict, x: Array, label: Array) -> Any:
 
 # ------------------------------------------------------------ regression
 def _regression(name: str, function: Callable[[Any], Any], slope: Callable[[Any], Any]) -> None:
-    """An output layer: function(data), whose gradient is slope(output - label) over the values of each instance."""
+    """Registers an output layer: function(data), whose gradient is slope(output - label) divided by the number of
+    values per instance."""
     def forward(p: dict, x: Array, label: Array) -> Any:
         need(x.ndim and x.size == label.size and len(x))
         return function(x)

@@ -1,6 +1,6 @@
-"""Normalization: by batch, layer, group, instance, by the sum of squares, by neighbouring channels.
+"""Normalization by batch, layer, group, instance, sum of squares, and neighbouring channels.
 
-The first four have one arithmetic: arrays of three axes, of which the first and the last are averaged over.
+The first four share their arithmetic: arrays with three axes, of which the first and the last are averaged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Sizes = tuple[int, ...]
 
 # ------------------------------------------------------------ the arithmetic that they share
 def _sum(x: Array) -> Any:
-    """Returns the sums over the first and the last of three axes, which are kept."""
+    """Returns the sums over the first and the last of three axes, with these axes kept."""
     return x.sum(2, keepdims=True).sum(0, keepdims=True) if x.shape[2] > 1 else x.sum(0, keepdims=True)
 
 
@@ -45,7 +45,7 @@ def _scale(var: Array, eps: float) -> Any:
 
 def _standardized(x: Array, gamma: Array, beta: Array, eps: float, shape: Sizes) -> tuple[Any, Any, Any, Any]:
     """Returns gamma·(x - mean) / sqrt(var + eps) + beta in this shape, mean, variance and 1 / sqrt(var + eps)."""
-    whole = np.empty(shape, x.dtype)  # no view of something, which would be copied
+    whole = np.empty(shape, x.dtype)  # not a view, which would be copied
     out, mean, var = _centred(x, whole.reshape(x.shape))
     scale = _scale(var, eps)
     if gamma.shape[2] == 1:
@@ -63,7 +63,7 @@ def _gradients(head: Array, x: Array, gamma: Array, eps: float, by_x: bool, shap
     unit, _, var = _centred(x, whole.reshape(x.shape))
     scale = _scale(var, eps)
     unit *= scale
-    inside = gamma.shape[2] > 1  # it changes along what is averaged over
+    inside = gamma.shape[2] > 1  # it varies along the averaged axes
     by_gamma = np.einsum("abc,abc->c", head, unit)[None, None] if inside else _sum_of_products(head, unit)
     by_beta = head.sum((0, 1), keepdims=True) if inside else _sum(head)
     if not by_x:
@@ -82,7 +82,7 @@ def _gradients(head: Array, x: Array, gamma: Array, eps: float, by_x: bool, shap
 
 # ------------------------------------------------------------ batch normalization
 def _by_channel(p: dict[str, Any], x: Array) -> tuple[Any, int]:
-    """Returns a view (before, channel, behind), and the number of channels."""
+    """Returns a view (before, channel, after), and the number of channels."""
     axis = p.get("axis", 1)
     axis += x.ndim * (axis < 0)
     need(x.size and 0 <= axis < x.ndim)
@@ -152,7 +152,7 @@ def _batch_reads(p: dict[str, Any], wanted: Sequence[bool]) -> list[bool]:
 
 
 def _passes(count: int) -> Callable[..., Work]:
-    """Returns the work of so many passes over the data."""
+    """Returns the work of this number of passes over the data."""
     return lambda p, x, *rest: Work(count * math.prod(x))
 
 
@@ -190,7 +190,7 @@ def _normalized(name: str, rows: Rows, moments: Callable[[dict[str, Any], Any, A
         moments: function(parameters, data, numbers of rows) -> these as outputs.
     """
     def shape(p: dict[str, Any], x: Array) -> Sizes:
-        """The shape of the data with the axis behind the others."""
+        """Returns the shape of the data with the axis moved to the end."""
         return np.moveaxis(x, p.get("axis", -1), -1).shape
 
     def forward(p: dict[str, Any], x: Array, gamma: Array, beta: Array) -> Any:
@@ -249,8 +249,8 @@ def _l2_normalized(p: dict[str, Any], x: Array) -> Any:
 
 
 def _neighbours(x: Array, size: int) -> Any:
-    """Returns sums of so many channels around each."""
-    half = min((size - 1) // 2, x.shape[1] - 1)  # as many before as behind, also where the number is even
+    """Returns sums of this number of channels around each channel."""
+    half = min((size - 1) // 2, x.shape[1] - 1)  # as many before as after, also for even numbers
     out = x.copy()
     for step in range(1, half + 1):
         out[:, step:] += x[:, :-step]

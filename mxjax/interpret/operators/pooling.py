@@ -1,4 +1,4 @@
-"""Pooling, axis after axis, and images made larger."""
+"""Pooling, axis by axis, and upsampling of images."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..program import Array
 
 __all__: list[str] = []
 
-_CACHE = 1 << 19  # bytes of data that all axes are reduced of at a time
+_CACHE = 1 << 19  # bytes of data whose axes are all reduced at a time
 
 Sizes = tuple[int, ...]
 
 
 # ------------------------------------------------------------ windows along one axis
 class _Axis(NamedTuple):
-    """Windows along an axis: their size, stride and number, and how much padding is before and behind the data."""
+    """Windows along an axis: their size, stride and number, and the padding before and after the data."""
 
     size: int
     kernel: int
@@ -36,11 +36,11 @@ class _Axis(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Returns whether there is one window, of all data."""
+        """Returns whether a single window covers all data."""
         return self.places == 1 and self.kernel == self.size and not self.pad
 
     def part(self, x: Array, axis: int, place: int) -> Any:
-        """Returns the elements at one place of all windows."""
+        """Returns the elements at one position of all windows."""
         return x[(slice(None),) * axis + (slice(place, place + (self.places - 1) * self.stride + 1, self.stride),)]
 
     def shares(self, include: bool) -> Any:
@@ -70,7 +70,7 @@ def _axes_of(space: Sizes, kernel: Sizes, stride: Sizes, pad: Sizes, convention:
         room = size + 2 * q - k
         need(room >= 0 or convention == "same")
         count = -(-size // s) if convention == "same" else (-(-room // s) if convention == "full" else room // s) + 1
-        need((count - 1) * s - q < size)  # else there are windows of padding alone
+        need((count - 1) * s - q < size)  # otherwise some windows contain only padding
         axes.append(_Axis(size, k, s, q, count))
     return axes
 
@@ -88,7 +88,7 @@ def _reduced(x: Array, axis: int, windows: _Axis, function: Any) -> Any:
 
 
 def _spread(head: Array, axis: int, windows: _Axis) -> Any:
-    """Returns the gradient of padded data, of the sums of their windows along an axis."""
+    """Returns the gradient of padded data for the sums of windows along an axis."""
     size = windows.pad + windows.size + windows.behind
     shape = head.shape[:axis] + (size,) + head.shape[axis + 1:]
     if windows.is_whole:
@@ -100,8 +100,7 @@ def _spread(head: Array, axis: int, windows: _Axis) -> Any:
 
 
 def _first_maxima(x: Array, axes: Sequence[_Axis]) -> Any:
-    """Returns which element of each window of (image, *space) is the maximum, counted row by row; of equal ones the
-    first.
+    """Returns the index of the (first) maximum of each window of (image, *space), counted row by row.
     """
     code, width = np.zeros(x.shape, np.min_scalar_type(math.prod([axis.kernel for axis in axes]))), 1
     for axis, windows in reversed(list(enumerate(axes, 1))):
@@ -115,7 +114,7 @@ def _first_maxima(x: Array, axes: Sequence[_Axis]) -> Any:
                 value = windows.part(x, axis, place)
                 change = windows.part(code, axis, place) + code.dtype.type(place * width)
                 change ^= first
-                change &= np.negative((value > best).astype(code.dtype))  # a choice by bits takes a tenth of np.where
+                change &= np.negative((value > best).astype(code.dtype))  # a tenth of the time of np.where
                 first ^= change
                 best = np.maximum(best, value)
             x, code = best, first
@@ -125,7 +124,7 @@ def _first_maxima(x: Array, axes: Sequence[_Axis]) -> Any:
 
 
 def _least(dtype: np.dtype) -> Any:
-    return np.finfo(dtype).min  # neither NaN nor -inf are a maximum
+    return np.finfo(dtype).min  # neither NaN nor -inf is a maximum
 
 
 # ------------------------------------------------------------ all axes
@@ -134,7 +133,7 @@ def _is_last(p: dict[str, Any]) -> bool:
 
 
 def _geometry(p: dict[str, Any], x: Array) -> tuple[Any, Sequence[_Axis], Sequence[_Axis]]:
-    """Returns the images, (batch, channel, *space), their axes, and the same where all of an image is one axis."""
+    """Returns the images (batch, channel, *space) and their axes, with the whole image as one axis if possible."""
     if _is_last(p):
         x = np.moveaxis(x, -1, 1)
     need(x.size)
@@ -146,14 +145,14 @@ def _geometry(p: dict[str, Any], x: Array) -> tuple[Any, Sequence[_Axis], Sequen
 
 
 def _blocks(x: Array) -> Iterator[slice]:
-    """Returns parts of the images that stay in the processor's cache."""
+    """Returns parts of the images that fit in the processor's cache."""
     rows = max(1, _CACHE // (x[0].size * x.itemsize))
     for start in range(0, len(x), rows):
         yield slice(start, start + rows)
 
 
 def _padded(x: Array, axes: Sequence[_Axis], value: float) -> Any:
-    """Returns images (image, *space) with a value around them, for all windows."""
+    """Returns images (image, *space) padded with a value for all windows."""
     around = [(axis.pad, axis.behind) for axis in axes]
     return np.pad(x, [(0, 0), *around], constant_values=value) if any(map(any, around)) else x
 
@@ -173,7 +172,7 @@ def _result(p: dict[str, Any], out: Array) -> Any:
 
 
 def _divided(p: dict[str, Any], x: Array, axes: Sequence[_Axis]) -> Any:
-    """Returns an array of places, divided by how many elements each averages over."""
+    """Returns an array of positions, divided by the number of elements of each average."""
     return x / _shares(tuple(axes), p["count_include_pad"] is not False, x.dtype)
 
 
@@ -218,7 +217,7 @@ def _pool_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[boo
 
 
 def _to_maxima(x: Array, head: Array, axes: Sequence[_Axis]) -> Any:
-    """Returns the gradient of images, of the maxima of their windows."""
+    """Returns the gradient of images for the maxima of their windows."""
     weights = [math.prod([a.size for a in axes[i + 1:]]) for i in range(len(axes))]
     within = functools.reduce(np.add.outer, [w * np.arange(a.kernel) for w, a in zip(weights, axes, strict=True)])
     place = within.ravel().take(_first_maxima(_padded(x, axes, -np.inf), axes))
@@ -261,7 +260,7 @@ def _pooling(p: dict[str, Any], x: Array) -> Any:
 
 # ------------------------------------------------------------ larger images
 def _enlargements(p: dict[str, Any], arrays: Sequence[Any]) -> list[tuple[int, int]]:
-    """Returns how often each array's pixels are repeated along height and width."""
+    """Returns the repetitions of each array's pixels along height and width."""
     need(p["sample_type"] == "nearest" and all(a.ndim == 4 and a.size for a in arrays))
     height, width = [n * p["scale"] for n in arrays[0].shape[2:]]
     need(all(height % a.shape[2] == width % a.shape[3] == 0 and len(a) == len(arrays[0]) for a in arrays))
@@ -284,7 +283,7 @@ def _enlarge_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[
 
 
 def _summed(x: Array, axis: int, count: int) -> Any:
-    """Returns sums of so many neighbours along an axis."""
+    """Returns sums of this number of neighbours along an axis."""
     return _reduced(x, axis, _Axis(x.shape[axis], count, count, 0, x.shape[axis] // count), np.add)
 
 

@@ -30,7 +30,7 @@ def _dense_reads(p: dict, wanted: Sequence[bool]) -> list[bool]:
 
 
 def _product(a: Array, b: Array, shape: Sequence[int]) -> Any:
-    """Returns the product of two matrices in this shape: an array of its own, as views would be copied."""
+    """Returns the product of two matrices in this shape, as a new array, because views would be copied."""
     out = np.empty(shape, a.dtype)
     np.matmul(a, b, out=out.reshape(len(a), b.shape[1]))
     return out
@@ -60,7 +60,7 @@ Axes = tuple[Sequence[int], Sequence[int]]
 
 
 def _as_matrices(axes: Axes, a: Array, b: Array) -> tuple[Any, Any, list[int], list[int]]:
-    """Returns matrices whose product is the sum over these axes, and the order of axes that makes them."""
+    """Returns matrices whose product is the sum over these axes, and the order of axes for them."""
     first, second = [[axis + x.ndim * (axis < 0) for axis in own] for own, x in zip(axes, (a, b), strict=True)]
     need(all(0 <= axis < x.ndim for own, x in ((first, a), (second, b)) for axis in own))
     need(len(set(first)) == len(first) == len(set(second)) == len(second) and a.size and b.size)
@@ -75,9 +75,9 @@ def _contraction(*names: str, axes: Callable[[dict[str, Any], int, int], Axes], 
     """Registers sums of products over pairs of axes.
 
     Args:
-        names: of the operator.
-        axes: function(parameters, dimensions of each array) -> the axes of each that are summed over.
-        one: a single number has the shape (1,).
+        names: names of the operator.
+        axes: function(parameters, dimensions of each array) -> the summed axes of each.
+        one: a scalar result has the shape (1,).
     """
     def forward(p: dict[str, Any], a: Array, b: Array) -> Any:
         summed = axes(p, a.ndim, b.ndim)
@@ -100,7 +100,7 @@ def _contraction(*names: str, axes: Callable[[dict[str, Any], int, int], Axes], 
 
 
 def _ordered(matrix: Array, like: Array, order: Sequence[int]) -> Any:
-    """Returns a matrix in the shape of the array that `_as_matrices` made such a one of."""
+    """Returns a matrix in the shape of the array from which `_as_matrices` created it."""
     return matrix.reshape([like.shape[axis] for axis in order]).transpose(np.argsort(order))
 
 
@@ -122,7 +122,7 @@ def _turned(x: Array, turned: bool = True) -> Any:
 
 
 def _factors(p: dict[str, Any], a: Array, b: Array) -> tuple[Any, Any]:
-    """Returns two arrays of matrices that can be multiplied."""
+    """Returns two arrays as stacks of matrices that can be multiplied."""
     need(min(a.ndim, b.ndim) > 1 and a.size and b.size and p.get("axis", -2) == -2)
     a, b = _turned(a, p.get("transpose_a", False)), _turned(b, p.get("transpose_b", False))
     need(a.shape[-1] == b.shape[-2])
@@ -138,7 +138,7 @@ def _matrix_gradients(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[
     grads, head = [None, None], heads[0]
     if (alpha := _alpha(p, head)) != 1:
         head = head * alpha
-    if wanted[0]:  # the transpose of a product is that of the factors, in the other order
+    if wanted[0]:  # the transpose of a product is the product of the transposes in reverse order
         grads[0] = right @ _turned(head) if p.get("transpose_a") else head @ _turned(right)
     if wanted[1]:
         grads[1] = _turned(head) @ left if p.get("transpose_b") else _turned(left) @ head
@@ -152,7 +152,7 @@ def _matrix_work(p: dict[str, Any], a: tuple[int, ...], b: tuple[int, ...], *res
 
 
 def _many(*names: str, fits: Callable[[Any, Any], bool]) -> None:
-    """Registers products of the matrices of two arrays; fits: function(arrays) -> whether there are as many."""
+    """Registers products of stacked matrices; fits: function(arrays) -> whether the stacks have the same size."""
     @numpy_form(*names, backward=_matrix_gradients, reads=_other, work=_matrix_work)
     def forward(p: dict[str, Any], a: Array, b: Array) -> Any:
         need(fits(a, b))
@@ -204,7 +204,7 @@ def _root(queries: Array) -> Any:
 def _score_gradients(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], *arrays: Array) -> list[Any]:
     queries, keys = _queries_and_keys(p, *arrays)
     head = heads[0].reshape(*queries.shape[:2], -1, heads[0].shape[2])
-    grads = [np.zeros(x.shape, x.dtype) for x in arrays]  # in C order, so that views of them are what is written to
+    grads = [np.zeros(x.shape, x.dtype) for x in arrays]  # in C order, so that writes go to views of them
     by_queries, by_keys = _queries_and_keys(p, *grads)
     if wanted[0]:
         np.matmul(head, keys, out=by_queries)
@@ -229,7 +229,7 @@ def _attention_work(x: tuple[int, ...], times: int) -> Work:
 
 
 def _weighing(name: str, parts: int) -> None:
-    """Registers values, of so many interleaved projections the last, weighted by attention."""
+    """Registers values weighted by attention; the values are the last of this number of interleaved projections."""
     def given(p: dict[str, Any], x: Array, attention: Array) -> tuple[Any, Any]:
         values = _heads(p, x, parts)[-1]
         need(attention.ndim == 3 and attention.size)

@@ -1,8 +1,9 @@
-"""Recurrent layers: products with the inputs of all steps at once, and a loop over the steps for those with the state.
+"""Recurrent layers: products with the inputs of all steps at once, and a loop over the steps for products with the
+state.
 
-The gradients are computed from a second forward pass, which keeps the gates; what does not depend on later steps is
-computed for all of them together. Sigmoids are (1 + tanh(x / 2)) / 2, so that one call does all gates of a step: the
-halves are in the weights.
+The gradients are computed from a second forward pass, which keeps the gates. Values that do not depend on later steps
+are computed for all steps together. Sigmoids are (1 + tanh(x / 2)) / 2, so that one call computes all gates of a step;
+the factor 1/2 is in the weights.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _HALVED = {"lstm": (0, 1, 3), "gru": (0, 1)}  # gates that are sigmoids
 
 # ------------------------------------------------------------ weights
 class _Weights(NamedTuple):
-    """The weights of a layer in one direction: of the inputs, of the state, and the biases of both."""
+    """The weights of a layer in one direction: for the inputs, for the state, and both biases."""
 
     inputs: Any
     state: Any
@@ -34,7 +35,7 @@ class _Weights(NamedTuple):
 
 
 def _unpacked(p: dict[str, Any], width: int, parameters: Array) -> list[_Weights]:
-    """Returns views of the packed parameters, for each layer and each direction in it."""
+    """Returns views of the packed parameters for each layer and each of its directions."""
     directions = 1 + p["bidirectional"]
     results: list[list[Any]] = [[] for _ in range(p["num_layers"] * directions)]
     start = 0
@@ -60,11 +61,11 @@ def _halved(mode: str, weights: Array) -> Any:
 # ------------------------------------------------------------ one layer in one direction
 def _forward(mode: str, data: Array, weights: _Weights, state: Sequence[Any], out: Array, back: bool,
              keeps: bool) -> tuple[list[Any], tuple]:
-    """Runs a layer; `out` (time, batch, size) gets its outputs.
+    """Runs a layer and writes its outputs to `out` (time, batch, size).
 
     Returns:
-        The last state, and what the gradients need: gates after their functions, and by mode the cells or what comes
-        from the state for the candidates.
+        The last state, and the values for the gradients: activated gates and, depending on the mode, the cells or the
+        candidates' part from the state.
     """
     inputs, hidden, input_bias, state_bias = [_halved(mode, w) for w in weights]
     steps, batch, size = out.shape
@@ -123,10 +124,10 @@ def _backward(mode: str, weights: _Weights, state: Sequence[Any], out: Array, ke
     """Runs a layer's gradients from its last step to the first.
 
     Args:
-        state: before the first step.
-        out, kept: what `_forward` has made.
-        head: the gradients of the outputs.
-        last: those of the last state.
+        state: state before the first step.
+        out, kept: results of `_forward`.
+        head: gradients of the outputs.
+        last: gradients of the last state.
 
     Returns:
         The gradients of the gates' parts from the inputs and from the state, (time, batch, gates · size), the states
@@ -262,7 +263,7 @@ def _rnn_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool
 def _rnn_work(p: dict[str, Any], data: Sizes, parameters: Sizes, *states: tuple[int, ...]) -> Work:
     steps, batch = data[:2]
     outputs = steps * batch * p["state_size"] * p["num_layers"] * (1 + p["bidirectional"])
-    calls = 3000.0 * steps * p["num_layers"] * (1 + p["bidirectional"])  # each step costs some, whatever its size
+    calls = 3000.0 * steps * p["num_layers"] * (1 + p["bidirectional"])  # each step has a constant cost
     return Work(math.prod(data) + 10 * outputs + calls, steps * batch * parameters[0])
 
 

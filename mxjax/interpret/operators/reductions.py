@@ -1,4 +1,4 @@
-"""Sums and the like along axes, positions of extremes, order."""
+"""Reductions along axes, positions of extremes, sorting."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .elementwise import NUMBERS, chosen, flat, floats, reads_none
 
 __all__ = ["along", "total"]
 
-_PART = 4  # of up to this part of the numbers the first ones are chosen, of more all are sorted
-_SHORT = 512  # rows up to which a product with ones is the fastest sum
+_PART = 4  # up to this share of the numbers, the first ones are partitioned; above it, all are sorted
+_SHORT = 512  # rows up to which a product with ones is the fastest way to sum
 
 
 def along(axis: int, x: Array) -> int:
@@ -26,7 +26,7 @@ def along(axis: int, x: Array) -> int:
 
 
 def total(x: Array, axis: int | tuple[int, ...], keepdims: bool = False) -> Any:
-    """Returns the sum over axes: of many short rows by BLAS."""
+    """Returns the sum over axes, for many short rows by BLAS."""
     last = axis if isinstance(axis, int) else axis[0] if len(axis) == 1 else None
     if last == x.ndim - 1 and 0 < x.shape[-1] <= _SHORT and x.dtype.kind == "f" and x.flags.c_contiguous:
         sums = x.reshape(-1, x.shape[-1]) @ np.ones(x.shape[-1], x.dtype)
@@ -36,7 +36,7 @@ def total(x: Array, axis: int | tuple[int, ...], keepdims: bool = False) -> Any:
 
 # ------------------------------------------------------------ axes
 def _axes(p: dict, x: Array) -> tuple[int, ...]:
-    """The axes that are reduced, of classic operators: no axes are all of them."""
+    """Returns the reduced axes of classic operators; no axes mean all axes."""
     axis = p["axis"]
     if not axis:  # with `exclude`, too
         need(axis is None or not p.get("exclude"))
@@ -47,7 +47,7 @@ def _axes(p: dict, x: Array) -> tuple[int, ...]:
 
 
 def _numpy_axes(p: dict, x: Array) -> tuple[int, ...]:
-    """The same of mx.np, whose results may have no axes."""
+    """Returns the same for mx.np, whose results may have no axes."""
     need(p["axis"] != () and p.get("initial") is None and p.get("dtype") in (None, x.dtype.name))
     return _axes(p, x)
 
@@ -57,7 +57,7 @@ def _at_least_1d(x: Array) -> Any:
 
 
 def _back(head: Array, x: Array, axes: tuple[int, ...]) -> Any:
-    """The head with the axes that were reduced, of size 1."""
+    """Returns the head gradient with the reduced axes as size 1."""
     return head.reshape([1 if i in axes else n for i, n in enumerate(x.shape)])
 
 
@@ -84,7 +84,7 @@ def _product_slope(p: dict, head: Array, x: Array, axes: tuple[int, ...]) -> Any
 
 
 def _extreme(function: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Maximum or minimum, and its gradient: all that are equal to it take the whole of it."""
+    """Registers maximum or minimum; all elements that are equal to it receive the whole gradient."""
     def reduced(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
         need(x.size)
         return function(x, axes, keepdims=keepdims)
@@ -101,14 +101,14 @@ def _without_nan(x: Array) -> Any:
 
 def _reduction(names: tuple[str, str | None], function: Callable[..., Any], slope: Callable[..., Any], *,
                reads: bool, integers: bool = False) -> None:
-    """A reduction, `function`(array, axes, keepdims).
+    """Registers a reduction, `function`(array, axes, keepdims).
 
     Args:
-        names: of the classic operator, and that of mx.np.
-        function: the result, in a dtype that is converted to the array's.
+        names: names of the classic operator and of that in mx.np.
+        function: returns the result, which is converted to the dtype of the array.
         slope: function(parameters, head, array, axes) -> gradient of the array.
         reads: the slope reads the array.
-        integers: it takes integers, too.
+        integers: it accepts integers, too.
     """
     fields = {**({} if reads else {"reads": reads_none}), **({"dtypes": NUMBERS} if integers else {})}
     for name, axes, shaped in zip(names, (_axes, _numpy_axes), (_at_least_1d, np.asarray), strict=True):
@@ -188,7 +188,7 @@ def _sums(p: dict, x: Array) -> Any:
 
 
 def _deviation(name: str, function: Callable[..., Any]) -> None:
-    """The variance or the standard deviation of mx.np, which have no gradient."""
+    """Registers the variance or standard deviation of mx.np, without gradients."""
     def forward(p: dict, x: Array) -> Any:
         axes = _numpy_axes(p, x)
         need(p["ddof"] < _count(x, axes))
@@ -202,7 +202,7 @@ _deviation("_npi_std", np.std)
 
 # ------------------------------------------------------------ positions and order
 def _position(name: str, function: Callable[..., Any], classic: bool) -> None:
-    """Positions of extremes: NaN is one; classic ones have the dtype of the array."""
+    """Registers positions of extremes: NaN is an extreme; classic results have the dtype of the array."""
     def forward(p: dict, x: Array) -> Any:
         need(x.size and x.ndim)
         result = np.asarray(function(x, None if p["axis"] is None else along(p["axis"], x), keepdims=p["keepdims"]))
@@ -231,17 +231,17 @@ def _sorting_work(p: dict, x: tuple[int, ...]) -> Work:
 
 
 def _first(x: Array, count: int, ascending: bool) -> Any:
-    """The positions of the first numbers in order along the last axis."""
-    need(x.max() == x.max())  # NaN is the largest number, and not the least one of -x
+    """Returns the positions of the first numbers in sorted order along the last axis."""
+    need(x.max() == x.max())  # NaN is the largest number, but not the smallest of -x
     keys = x if ascending else -x
     places = np.argpartition(keys, count - 1, -1)[..., :count]
     return np.take_along_axis(places, np.argsort(np.take_along_axis(keys, places, -1), -1), -1)
 
 
 def _order(p: dict, x: Array, count: int = 0) -> tuple[Any, Any, int]:
-    """The numbers in order along the axis at the end, their positions, and the axis.
+    """Returns the sorted numbers along the axis, moved to the end, their positions, and the axis.
 
-    Equal numbers have rules of their own, which need not be followed where none of the first `count` has an equal.
+    The order of equal numbers has special rules, which do not matter if the first `count` numbers are unique.
     """
     need(x.size and x.ndim)
     axis = 0 if p["axis"] is None else along(p["axis"], x)
@@ -258,7 +258,7 @@ def _order(p: dict, x: Array, count: int = 0) -> tuple[Any, Any, int]:
 
 
 def _put_back(head: Array, places: Array, axis: int, x: Array, flattened: bool) -> Any:
-    """The gradients of chosen numbers at their places, elsewhere 0."""
+    """Returns the gradients of selected numbers at their positions, elsewhere 0."""
     moved = x.ravel() if flattened else np.moveaxis(x, axis, -1)
     grad = np.zeros(moved.shape, x.dtype)
     np.put_along_axis(grad, places, head if flattened else np.moveaxis(head, axis, -1), -1)
@@ -283,7 +283,7 @@ def _argsort(p: dict, x: Array) -> Any:
 
 
 def _count_of(p: dict, x: Array) -> int:
-    """The number of values that are chosen."""
+    """Returns the number of selected values."""
     size = x.size if p["axis"] is None else x.shape[along(p["axis"], x)]
     need(p["k"] <= size and p["ret_typ"] != "mask")
     return p["k"] if p["k"] > 0 else size

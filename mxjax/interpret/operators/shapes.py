@@ -1,6 +1,6 @@
-"""Shapes: other shapes and orders of axes, slices, pieces, joins, repetition, padding, diagonals.
+"""Reshaping, transposition, slicing, splitting, joining, repetition, padding, diagonals.
 
-All of these functions are linear in their first array, so their gradients read no array, only shapes.
+All of these functions are linear in their first array, so their gradients need only shapes.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ Forward = Callable[..., Any]
 
 
 def reads_nothing(p: dict, wanted: Sequence[bool]) -> list[bool]:
-    """Returns that the gradients need no array's numbers."""
+    """Declares that the gradients do not read the values of arrays."""
     return [False] * len(wanted)
 
 
 def linear(*names: str, back: Callable[..., Any], **fields: Any) -> Callable[[Forward], Forward]:
-    """Registers a function that is linear in its first array; the others give their shapes alone.
+    """Registers a function that is linear in its first array; only the shapes of the others are used.
 
     Args:
-        names: of the operators.
+        names: names of the operators.
         back: function(parameters, gradient of the output, shape of the first array, other shapes ...) -> its gradient.
-        fields: further ones of `Form`.
+        fields: further fields of `Form`.
     """
     def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], *arrays: Array) -> list[Any]:
         need(heads[0].dtype in FLOATS and arrays[0].dtype in FLOATS)
@@ -56,7 +56,7 @@ def constant(name: str, **fields: Any) -> Callable[[Callable[..., Any]], Callabl
 
 # ------------------------------------------------------------ other shapes
 def _shaped(name: str, target: Callable[..., Any]) -> None:
-    """The same numbers in the shape that `target` makes of the parameters and the arrays' shapes."""
+    """Registers a reshape to the shape that `target` computes from the parameters and the arrays' shapes."""
     linear(name, back=lambda p, head, x, *others: head.reshape(x))(
         lambda p, x, *others: x.reshape(target(p, x.shape, *[a.shape for a in others])))
 
@@ -98,7 +98,7 @@ _shaped("_np_squeeze", _without_ones)
 
 # ------------------------------------------------------------ orders
 def _ordered(name: str, order: Callable[[dict, int], Sequence[int]]) -> None:
-    """The axes in another order."""
+    """Registers a permutation of axes."""
     linear(name, back=lambda p, head, x: head.transpose(np.argsort(order(p, len(x)))))(
         lambda p, x: x.transpose(order(p, x.ndim)))
 
@@ -133,7 +133,7 @@ _ordered("_np_moveaxis", _moved)
 
 
 def _involution(name: str, function: Callable[[dict, Any], Any]) -> None:
-    """A function that undoes itself, and is its own transpose."""
+    """Registers a function that is its own inverse and transpose."""
     linear(name, back=lambda p, head, x: function(p, head))(function)
 
 
@@ -178,14 +178,14 @@ linear("space_to_depth", back=lambda p, head, x: _to_space(p, head))(_to_depth)
 
 # ------------------------------------------------------------ slices
 def _within(part: tuple, head: Array, shape: Shape) -> Any:
-    """Returns zeros of this shape with the gradient in a part of them."""
+    """Returns zeros of this shape with the gradient in a part."""
     grad = np.zeros(shape, head.dtype)
     grad[part] = head
     return grad
 
 
 def _part(name: str, part: Callable[..., tuple]) -> None:
-    """The part of the first array that `part` makes of the parameters and the arrays' shapes."""
+    """Registers a slice of the first array that `part` computes from the parameters and the arrays' shapes."""
     linear(name, back=lambda p, head, *shapes: _within(part(p, *shapes), head, shapes[0]))(
         lambda p, x, *others: x[part(p, x.shape, *[a.shape for a in others])])
 
@@ -246,7 +246,8 @@ def _slice_assign_scalar(p: dict, x: Array) -> Any:
 
 # ------------------------------------------------------------ pieces
 def _pieces(name: str, axis_of: Callable[[dict, int], int], limits: Callable[[dict, int], Sequence[int]]) -> None:
-    """The pieces of an axis; `limits`: where they begin and the last one ends, of the parameters and the size."""
+    """Registers a split of an axis; `limits`: computes the boundaries of the pieces from the parameters and the
+    size."""
     def parts(p: dict, shape: Shape) -> tuple[int, list[tuple[slice, ...]]]:
         axis = normalized(axis_of(p, len(shape)), len(shape))
         ends = list(limits(p, shape[axis]))
@@ -293,12 +294,12 @@ _pieces("_npi_dsplit", lambda p, ndim: 2, _np_limits)
 
 # ------------------------------------------------------------ joins
 def _joined(name: str, axis_of: Callable[[dict, int], int], lift: Callable[[dict, Shape], Shape] | None = None) -> None:
-    """Arrays side by side along an axis.
+    """Registers a concatenation of arrays along an axis.
 
     Args:
-        name: of the operator.
+        name: name of the operator.
         axis_of: function(parameters, number of dimensions) -> the axis.
-        lift: function(parameters, shape of an array) -> the shape that it is joined with; by default its own.
+        lift: function(parameters, shape of an array) -> the shape for the concatenation; by default its shape.
     """
     def lifted(p: dict, arrays: Sequence[Any]) -> tuple[list[Shape], int]:
         shapes = [a.shape if lift is None else lift(p, a.shape) for a in arrays]
@@ -341,10 +342,10 @@ _joined("_npi_column_stack", lambda p, ndim: 1, lambda p, x: x if len(x) > 1 els
 
 # ------------------------------------------------------------ repetition
 def _repeated(name: str, layout: Callable[..., tuple[Shape, Shape, Shape]]) -> None:
-    """An array repeated along axes.
+    """Registers a repetition of an array along axes.
 
-    `layout` makes of the parameters and the arrays' shapes three shapes: that of the first array with axes of size 1,
-    the same with these repeated, and that of the result.
+    `layout` computes three shapes from the parameters and the arrays' shapes: that of the first array with axes of size
+    1, the same with these repeated, and that of the result.
     """
     def back(p: dict, head: Array, x: Shape, *others: Shape) -> Any:
         ones, full, _ = layout(p, x, *others)
@@ -420,7 +421,7 @@ def _inner(x: Shape, widths: Widths) -> tuple[slice, ...]:
 
 
 def _padded(p: dict, x: Array, widths: Widths) -> Any:
-    """Returns the array with more numbers before and after each axis."""
+    """Returns the array with padding before and after each axis."""
     mode = p["mode"]
     if mode != "constant":
         _need_source(mode, x.shape, widths)
@@ -433,7 +434,7 @@ def _padded(p: dict, x: Array, widths: Widths) -> Any:
 
 
 def _need_source(mode: str, x: Shape, widths: Widths) -> None:
-    """Leaves modes that are not linear, and padding that is wider than the numbers it comes from."""
+    """Raises Unknown for modes that are not linear, and for padding that is wider than its source."""
     need(mode in ("edge", "symmetric", "reflect") and all(x))
     need(mode == "edge" or all([max(pair) <= n - (mode == "reflect") for n, pair in zip(x, widths, strict=True)]))
 
@@ -451,7 +452,7 @@ def _unpadded(p: dict, head: Array, x: Shape, widths: Widths) -> Any:
 
 
 def _folded(mode: str, head: Array, n: int, before: int) -> Any:
-    """Adds what was padded along the first axis to where it came from."""
+    """Adds the padding along the first axis to its source."""
     grad, first, last = head[before:before + n].copy(), head[:before], head[before + n:]
     after = len(last)
     if mode == "edge":
@@ -486,7 +487,7 @@ _padding("_npi_pad", _np_pairs)
 
 # ------------------------------------------------------------ diagonals and triangles
 def _diagonal(x: Array, k: int, axes: tuple[int, int]) -> Any:
-    """Returns the k-th diagonals of two axes, as the last axis: a view."""
+    """Returns a view of the k-th diagonals of two axes as the last axis."""
     one, other = (normalized(a, x.ndim) for a in axes)
     need(one != other)
     return np.diagonal(x, k, one, other)
@@ -508,7 +509,8 @@ def _matrix(x: Array, k: int) -> Any:
 
 
 def _diagonals(name: str, of: Callable[[dict], tuple[int, tuple[int, int]]]) -> None:
-    """The diagonals of matrices, or the matrix of a vector; `of`: which one, and which axes."""
+    """Registers the diagonals of matrices, or the matrix of a vector; `of`: selects between them and determines the
+    axes."""
     def back(p: dict, head: Array, x: Shape) -> Any:
         k, axes = of(p)
         return np.diagonal(head, k) if len(x) == 1 else _on_diagonal(head, x, k, axes)

@@ -1,7 +1,7 @@
-"""Updates of weights by optimizers: the new weight, and the new states.
+"""Optimizer updates: the new weight and the new states.
 
 A rule is a function(numbers, weight, grad, *states) -> (new weight, *new states), as in the operators' own formulas;
-the operators on a 16-bit weight with its float32 copy and on many weights at once are made from it. Large arrays are
+the operators on a 16-bit weight with its float32 copy and on many weights at once use the same rule. Large arrays are
 computed in blocks, whose temporaries stay in the processor's cache.
 """
 
@@ -23,7 +23,7 @@ from .shapes import FLOATS
 __all__: list[str] = []
 
 Rule = Callable[..., Sequence[Any]]
-_BLOCK = 1 << 17  # numbers of each array that are computed at a time: for fewer, calls of NumPy cost too much
+_BLOCK = 1 << 17  # elements of each array that are computed at a time; with fewer, calls of NumPy cost too much
 
 
 # ------------------------------------------------------------ how operators are made from a rule
@@ -32,13 +32,13 @@ def _work(p: dict, *shapes: tuple[int, ...]) -> Work:
 
 
 def _numbers(p: dict, dtype: np.dtype) -> SimpleNamespace:
-    """Returns the parameters, numbers among them in the dtype of the weight."""
+    """Returns the parameters, with numbers in the dtype of the weight."""
     return SimpleNamespace(**{name: value if isinstance(value, bool | tuple | str) else dtype.type(value)
                               for name, value in p.items()})
 
 
 def _updated(rule: Rule, numbers: SimpleNamespace, arrays: Sequence[Any], mixed: bool) -> tuple:
-    """Returns a rule's results; `mixed`: it is for the last array, the float32 copy of the first."""
+    """Returns a rule's results; `mixed`: it applies to the last array, the float32 copy of the first."""
     step = functools.partial(_of_copy if mixed else rule, *[rule] * mixed, numbers)
     need(len({a.shape for a in arrays}) == 1)
     size = arrays[0].size
@@ -62,12 +62,12 @@ def _of_copy(rule: Rule, numbers: SimpleNamespace, weight: Array, grad: Array, *
 
 
 def _need_copies(arrays: Sequence[Any]) -> None:
-    """Leaves what is not a weight and its gradient of one dtype, and states of float32."""
+    """Raises Unknown unless weight and gradient have the same dtype, and the states float32."""
     need(arrays[0].dtype == arrays[1].dtype and all([a.dtype == np.float32 for a in arrays[2:]]))
 
 
 def _single(name: str, rule: Rule, mixed: bool = False, tail: int = 0) -> None:
-    """An update of one weight; the last `tail` arrays are no states, but come first in the rule."""
+    """Registers an update of one weight; the last `tail` arrays are not states, and come first in the rule."""
     @numpy_form(name, mixed=mixed, work=_work)
     def update(p: dict, *arrays: Array) -> tuple:
         own = arrays[:len(arrays) - tail]
@@ -83,17 +83,17 @@ def _with_tail(rule: Rule, tail: Sequence[Any], numbers: SimpleNamespace, *array
 
 def _multi(name: str, rule: Rule, each: dict[str, str], width: int, mixed: bool = False, preloaded: bool = False,
            tail: int = 0, count: str = "num_weights") -> None:
-    """An update of many weights.
+    """Registers an update of many weights.
 
     Args:
         name: of the operator.
-        rule: of one of them.
-        each: numbers that each weight has its own of, and the name of all of them together.
-        width: arrays of a weight.
+        rule: rule for one weight.
+        each: numbers that differ between weights, and the name of their list.
+        width: number of arrays per weight.
         mixed: one of these is the float32 copy.
-        preloaded: those numbers are arrays, the last ones.
-        tail: arrays that all weights share, the last ones, which come first in the rule.
-        count: the parameter that counts the weights.
+        preloaded: these numbers are the last arrays.
+        tail: number of last arrays that all weights share, which come first in the rule.
+        count: parameter for the number of weights.
     """
     @numpy_form(name, mixed=mixed, work=_work)
     def update(p: dict, *arrays: Array) -> tuple:
@@ -116,7 +116,7 @@ def _multi(name: str, rule: Rule, each: dict[str, str], width: int, mixed: bool 
 
 
 def _clipped(x: Array, limit: float) -> Any:
-    """Returns a temporary limited to [-limit, limit]; a negative limit is none."""
+    """Clips a temporary to [-limit, limit]; a negative limit means no clipping."""
     return np.clip(x, -limit, limit, out=x) if limit >= 0 else x
 
 
@@ -134,7 +134,7 @@ def _step(n: SimpleNamespace, grad: Array) -> Any:
 
 
 def _decayed(n: SimpleNamespace, weight: Array, grad: Array, limit: float) -> Any:
-    """Returns the rescaled gradient with the weight's decay: MXNet 1.x limits their sum, 2.0 the gradient alone."""
+    """Returns the rescaled gradient with weight decay: MXNet 1.x clips their sum, 2.0 only the gradient."""
     g = grad * n.rescale_grad
     if level.current() == 2:
         g = _clipped(g, limit)
@@ -145,7 +145,7 @@ def _decayed(n: SimpleNamespace, weight: Array, grad: Array, limit: float) -> An
 
 
 def _root(squares: Array, epsilon: float) -> Any:
-    """Returns a root that is not 0: MXNet 1.x adds epsilon before it is taken, 2.0 afterwards."""
+    """Returns a nonzero root: MXNet 1.x adds epsilon before the root is taken, 2.0 afterwards."""
     return np.sqrt(squares + epsilon) if level.current() == 1 else np.sqrt(squares) + epsilon
 
 
@@ -190,7 +190,7 @@ def _nag_mom(n: SimpleNamespace, weight: Array, grad: Array, mom: Array) -> Sequ
 
 
 def _nag_mom_over(n: SimpleNamespace, weight: Array, grad: Array, mom: Array) -> Sequence[Any]:
-    """As MXNet 1.x computes it where the new weight replaces the old one before the state is made."""
+    """Computes the update as MXNet 1.x, where the new weight replaces the old one before the state is computed."""
     new, kept = _nag_mom(n, weight, grad, mom)
     return new, kept - (new - weight) * (n.lr * n.wd) if level.current() == 1 else kept
 
@@ -215,7 +215,7 @@ _single("signum_update", _signum)
 def _adam(n: SimpleNamespace, weight: Array, grad: Array, mean: Array, var: Array) -> Sequence[Any]:
     g = _decayed(n, weight, grad, n.clip_gradient)
     mean, var = _average(mean, g, n.beta1), var * n.beta2
-    var += g * (1 - n.beta2) * g  # so the square of a large gradient is no infinity yet
+    var += g * (1 - n.beta2) * g  # so that the square of a large gradient is not infinite
     return weight - mean * n.lr / (np.sqrt(var) + n.epsilon), mean, var
 
 
@@ -262,7 +262,7 @@ def _rmspropalex(n: SimpleNamespace, weight: Array, grad: Array, squares: Array,
     g = _decayed(n, weight, grad, n.clip_gradient)
     one = level.current() == 1
     kept, decay, momentum = [squares, mean], *((n.gamma1, n.gamma2) if one else (n.rho, n.momentum))
-    squares, mean = kept if one else kept[::-1]  # MXNet 2 has the mean first
+    squares, mean = kept if one else kept[::-1]  # in MXNet 2, the mean comes first
     squares, mean = _average(squares, g * g, decay), _average(mean, g, decay)
     delta = delta * momentum - g * n.lr / np.sqrt(squares - mean * mean + n.epsilon)
     return _clipped(weight + delta, n.clip_weights), *((squares, mean) if one else (mean, squares)), delta
@@ -339,7 +339,7 @@ def _mp_lamb(n: SimpleNamespace, weight: Array, grad: Array, mean: Array, var: A
     return new.astype(weight.dtype), mean, var, new
 
 
-_WHOLE = (_lamb, _mp_lamb)  # rules that need a weight as a whole
+_WHOLE = (_lamb, _mp_lamb)  # rules that need the whole weight
 
 _single("lamb_update_phase1", _direction)
 for _name, _rule, _mixed in [("_multi_lamb_update", _lamb, False), ("_multi_mp_lamb_update", _mp_lamb, True)]:
