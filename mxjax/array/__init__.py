@@ -1,1 +1,1 @@
-"""Arrays: mutable handles over immutable buffers, calls on them, and the tape. `mx.nd` is their face. See README.md."""
+"""Arrays: mutable handles over immutable buffers, and calls on them. `mx.nd` is their public module. See README.md."""

@@ -20,7 +20,7 @@ def _function(name: str, doc: str, tensor: str, scalar: str, reverse: str, plain
     """Returns a function of two arrays (`tensor`), an array and a number (`scalar`, `reverse`), or two numbers
     (`plain`).
 
-    alike: the operator for two arrays of one shape, if it is another one.
+    alike: the operator for two arrays of the same shape, if it differs.
     """
     alike = alike or tensor
 
@@ -40,7 +40,7 @@ def _function(name: str, doc: str, tensor: str, scalar: str, reverse: str, plain
     return function
 
 
-# of `mx.nd.sparse`: arrays of one shape stay sparse
+# for `mx.nd.sparse`: arrays of the same shape stay sparse
 SPARSE = {name: _function(name, doc, f"broadcast_{short}", f"_{long}_scalar", f"_{reverse}_scalar", plain,
                           alike=f"elemwise_{short}") for name, doc, short, long, reverse, plain in [
     ("add", "lhs + rhs", "add", "plus", "plus", operator.add),
@@ -79,5 +79,5 @@ logical_xor = _function("logical_xor", "Exactly one of lhs and rhs", "broadcast_
 
 
 def power(base: Any, exp: Any) -> Any:
-    """base to the power exp, element by element with broadcasting; arrays or numbers."""
+    """Returns base to the power exp, element by element with broadcasting, for arrays or numbers."""
     return _power(base, exp)

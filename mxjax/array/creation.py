@@ -1,4 +1,4 @@
-"""Making, saving and loading arrays."""
+"""Creation, saving and loading of arrays."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _CONSTANTS: dict[float, str] = {0: "_zeros", 1: "_ones"}  # operators that fill 
 
 
 def _constant(value: float, shape: ShapeLike, ctx: Context | None, dtype: DTypeLike) -> NDArray:
-    """An array of one value."""
+    """Returns an array of one value."""
     name = _CONSTANTS.get(value, "_full")
     if state.recorder is not None:
         more = {"value": value} if name == "_full" else {}
@@ -67,12 +67,12 @@ def _constant(value: float, shape: ShapeLike, ctx: Context | None, dtype: DTypeL
 
 
 def _as_told(ctx: Context | str | None) -> Any:
-    """A context as MXNet's operators take it: text like "cpu(0)" is one, "cpu" is none."""
+    """Returns a context in the notation of MXNet's operators: text such as "cpu(0)" is valid, "cpu" is not."""
     return as_context(ctx) if isinstance(ctx, str) and "(" in ctx else ctx
 
 
 def _filled(value: float, shape: tuple[int, ...], ctx: Context, dtype: np.dtype) -> NDArray:
-    """Made on the host where that is cheap: XLA would compile a program for each shape."""
+    """Creates the array on the host if that is cheap, because XLA would compile a program for each shape."""
     if ctx.device_type.startswith("cpu") or math.prod(shape) <= 1 << 18:
         refuse_result(shape, dtype)
         return _from_host(np.full(shape, c_number(value, dtype), dtype) if value else np.zeros(shape, dtype), ctx)
@@ -81,7 +81,7 @@ def _filled(value: float, shape: tuple[int, ...], ctx: Context, dtype: np.dtype)
 
 
 def zeros_later(shape: tuple[int, ...], ctx: Context, dtype: DTypeLike) -> NDArray:
-    """Zeros that take memory when somebody looks: for what is usually written first."""
+    """Returns zeros that need no memory until they are read, for arrays that are usually written first."""
     return wrap(promised_zeros(tuple(shape), np_dtype(dtype), ctx), ctx)
 
 
@@ -97,7 +97,7 @@ def zeros(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None,
         stype: storage type: None or "default", "csr", "row_sparse".
 
     Raises:
-        MXNetError: outside of `mx.np_shape`, a shape without axes or with lengths of 0: there they mean unknown ones.
+        MXNetError: a shape without axes or with lengths of 0 outside of `mx.np_shape`, where they mean unknown.
     """
     if stype not in (None, "default"):
         return _into(storage(stype).zeros(_shape(shape, "_zeros"), ctx, dtype), kwargs)
@@ -105,7 +105,7 @@ def zeros(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None,
 
 
 def _known(shape: ShapeLike, function: str) -> tuple[int, ...]:
-    """A shape that has to be known."""
+    """Returns a shape that must be known."""
     shape = _shape(shape, f"_{function}")
     if not (shape and all(shape)) and not is_np_shape():
         raise MXNetError(f"mx.nd.{function}: the shape {shape} is unknown: outside mx.np_shape(), an empty shape and "
@@ -115,7 +115,7 @@ def _known(shape: ShapeLike, function: str) -> tuple[int, ...]:
 
 def _into(result: NDArray, kwargs: dict[str, Any]) -> NDArray:
     out = kwargs.pop("out", None)
-    for unused in ("name", "__layout__"):  # what symbols of the same call would have
+    for unused in ("name", "__layout__"):  # the shape that symbols of the same call would have
         kwargs.pop(unused, None)
     if kwargs:
         raise UnknownArgument(f"unknown arguments: {', '.join(kwargs)}")
@@ -127,14 +127,15 @@ def _into(result: NDArray, kwargs: dict[str, Any]) -> NDArray:
 
 @takes_device
 def ones(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, **kwargs: object) -> NDArray:
-    """An array of ones; arguments as in `zeros`."""
+    """Returns an array of ones; arguments as in `zeros`."""
     return _into(_constant(1, _known(shape, "ones"), ctx, dtype), kwargs)
 
 
 @takes_device
 def full(shape: ShapeLike, val: Any, ctx: Context | None = None, dtype: DTypeLike = np.float32,
          out: NDArray | None = None) -> NDArray:
-    """An array of `val`, a number or what can be assigned to the array; shape and dtype as in `zeros`.
+    """Returns an array filled with `val`, a number or a value that can be assigned to the array; shape and dtype as in
+    `zeros`.
 
     Lengths of 0 are known.
     """
@@ -150,13 +151,13 @@ def full(shape: ShapeLike, val: Any, ctx: Context | None = None, dtype: DTypeLik
 
 @takes_device
 def empty(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, stype: str | None = None) -> NDArray:
-    """An array whose values mean nothing yet (zeros), of any shape; arguments as in `zeros`."""
+    """Returns an array with unspecified values (zeros), of any shape; arguments as in `zeros`."""
     return zeros(shape, ctx, dtype, stype) if stype not in (None, "default") else _constant(0, shape, ctx, dtype)
 
 
 @takes_device
 def array(source_array: object, ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
-    """An array with the values of a NumPy array, NDArray, SciPy matrix, number or nested list.
+    """Returns an array with the values of a NumPy array, NDArray, SciPy matrix, number or nested list.
 
     Args:
         source_array: the values.
@@ -189,7 +190,7 @@ def array(source_array: object, ctx: Context | None = None, dtype: DTypeLike = N
 
 
 def host_values(source: object, dtype: np.dtype) -> np.ndarray:
-    """A NumPy array of a dtype; integers that it cannot hold wrap around, as they did before NumPy 2."""
+    """Returns a NumPy array of a dtype; integers out of range wrap around, as before NumPy 2."""
     try:
         return np.array(source, dtype=dtype)
     except OverflowError:
@@ -280,7 +281,7 @@ def histogram(a: NDArray, bins: NDArray | int = 10, range: tuple | None = None) 
         return call(registry.get("_histogram"), [a, bins], {})
     if not isinstance(bins, integer_types):
         raise ValueError("bins argument should be either an integer or an NDArray")
-    if range is None:  # NumPy's, in MXNet; of Python's floats, as NumPy 2 computes edges of float32 in float32
+    if range is None:  # as NumPy in MXNet; with Python floats, because NumPy 2 computes edges of float32 in float32
         values = a.asnumpy()
         counts, edges = np.histogram(values, bins, (float(values.min()), float(values.max())) if a.size else None)
         return array(counts), array(edges)
@@ -312,7 +313,7 @@ def imdecode(str_img: bytes, clip_rect: tuple = (0, 0, 0, 0), out: NDArray | Non
 def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = NDArray) -> NDArray:
     """An array with the values of a C-contiguous NumPy array.
 
-    With `zero_copy` the memory may be shared where the device is the host, and the NumPy array is made read-only.
+    With `zero_copy`, the memory may be shared if the device is the host, and the NumPy array becomes read-only.
 
     Raises:
         ValueError: zero_copy of an array that is not C-contiguous.
@@ -350,10 +351,10 @@ def from_dlpack(dlpack: object) -> NDArray:
 
 
 class _Capsule:
-    """Lets a bare capsule of the older protocol through `from_dlpack`.
+    """Wraps a bare capsule of the older protocol for `from_dlpack`.
 
     Raises:
-        Unfit: it is none, or somebody has taken what it held.
+        Unfit: it is not a capsule, or has been consumed.
     """
 
     def __init__(self, capsule: object) -> None:
@@ -391,24 +392,24 @@ def to_dlpack_for_write(data: NDArray) -> Any:
 
 
 def waitall() -> None:
-    """Waits until all work is done; raises the first error that nobody has seen yet."""
+    """Waits until all work is done; raises the first error that has not been raised yet."""
     flush()
     engine.get().wait_for_all()
-    if forked():  # all that there is was finished before
+    if forked():  # everything was finished before
         return
     waits()
     next_round()
     arrays = live_arrays()
     try:
         jax.block_until_ready(arrays)
-    except RuntimeError:  # one has been donated meanwhile, or has failed: then say which, in turn
+    except RuntimeError:  # one has been donated meanwhile, or has failed: find out which
         for value in arrays:
             try:
                 value.block_until_ready()
             except RuntimeError as error:
                 if not value.is_deleted():
                     raise mistake("waitall", [value], error) from None
-    # results that nobody keeps are no live arrays, but done before a small program at the end of their device's queue
+    # dropped results are not live arrays, but finish before a small program at the end of their device's queue
     jax.block_until_ready([_tick(device) for device in list(devices_in_use)
                            if budget.compiled or device.platform != "cpu"])
 
@@ -434,7 +435,7 @@ def save(fname: str | os.PathLike, data: object) -> None:
 
     Raises:
         TypeError, ValueError: the data is something else.
-        MXNetError: the file cannot be written; what was there is there still.
+        MXNetError: the file cannot be written; an existing file is unchanged.
     """
     if isinstance(data, NDArray):
         data = [data]
@@ -453,7 +454,8 @@ def save(fname: str | os.PathLike, data: object) -> None:
 
 
 def load(fname: str | os.PathLike) -> Any:
-    """Arrays of a file: a list, or a dictionary where named. Read are MXNet's format, `.npz`, `.npy` and safetensors.
+    """Returns the arrays of a file: a list, or a dictionary if named. Reads MXNet's format, `.npz`, `.npy` and
+    safetensors.
 
     Raises:
         MXNetError: the file is damaged; the message names the file and the offset.

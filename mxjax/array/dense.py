@@ -38,7 +38,7 @@ from ..util import is_np_shape
 from . import file_format, indexing
 
 if TYPE_CHECKING:
-    from ._stubs.dense import Base as _Base  # methods that are made of operators
+    from ._stubs.dense import Base as _Base  # methods that are generated from operators
 else:
     _Base = object
 
@@ -88,9 +88,9 @@ class NDArray(_Base):
     __slots__ = ("_chunk", "_view", "_entry", "_grad", "_cache", "__weakref__")
     _chunk: Chunk
     _view: tuple[int, tuple[int, ...]] | None  # where a view begins in the chunk, and its shape
-    _entry: tuple[Node, int] | None  # on the tape
+    _entry: tuple[Node, int] | None  # position on the tape
     _grad: NDArray | None
-    _cache: tuple[int, Any]  # the value of a view, and the chunk's version that it is of
+    _cache: tuple[int, Any]  # the value of a view, and the version of its chunk
     split_v2: Callable[..., Any]  # see `functions`
     __array_priority__ = 1000.0
     _plain = True
@@ -104,17 +104,17 @@ class NDArray(_Base):
             source = taken(handle, NDArray)
             handle, self._view, self._cache = source._chunk, source._view, (-1, None)
             self._entry, self._grad = source._entry, source._grad
-        if handle is not None:  # None: MXNet's pickles call `__setstate__` next
+        if handle is not None:  # None: MXNet's pickles call `__setstate__` afterwards
             self._chunk = handle if isinstance(handle, Chunk) else Chunk(handle, context_of(handle))
 
     # ------------------------------------------------------------ what it is
     @property
     def handle(self) -> Chunk:
-        """The chunk that the views of an array share."""
+        """Returns the chunk that the views of an array share."""
         return self._chunk
 
     @property
-    def _as_parameter_(self) -> ctypes.c_void_p:  # what ctypes takes the array for
+    def _as_parameter_(self) -> ctypes.c_void_p:  # the value for ctypes
         return pointer(self)
 
     @property
@@ -135,7 +135,7 @@ class NDArray(_Base):
 
     @property
     def __numpy_dtype__(self) -> np.dtype:
-        """For `numpy.dtype(array)`, which takes no class for an attribute `dtype` from NumPy 2.4 on."""
+        """Supports `numpy.dtype(array)`, which rejects a class as attribute `dtype` from NumPy 2.4 on."""
         return np.dtype(self.dtype)
 
     @property
@@ -165,7 +165,7 @@ class NDArray(_Base):
         """The gradient buffer that `attach_grad` allocated, or None."""
         gradient = self._grad
         if gradient is not None and type(gradient) is not type(self) and gradient._plain and self._plain:
-            gradient = self._grad = gradient._alias(type(self))  # of the other flavour of handle
+            gradient = self._grad = gradient._alias(type(self))  # of the other class of arrays
         return gradient
 
     @property
@@ -183,9 +183,9 @@ class NDArray(_Base):
 
     # ------------------------------------------------------------ value in and out
     def _read(self) -> jax.Array:
-        """The value as an immutable buffer of this array's shape."""
+        """Returns the value as an immutable buffer of this array's shape."""
         chunk = self._chunk
-        version, base = chunk.version, chunk.buffer  # in this order: what is newer than its version is read again
+        version, base = chunk.version, chunk.buffer  # in this order: a value newer than its version is read again
         if base is None:
             base = chunk.read()
         return base if self._view is None else self._seen_in(base, version)
@@ -203,7 +203,7 @@ class NDArray(_Base):
         return value
 
     def _write(self, value: Any) -> None:
-        """Replaces the value; `value` is a buffer or Promise of this array's shape and dtype."""
+        """Replaces the value by a buffer or Promise of this array's shape and dtype."""
         chunk, view = self._chunk, self._view
         if view is None:
             chunk.defer(value) if isinstance(value, Promise) else chunk.write(value)
@@ -220,7 +220,7 @@ class NDArray(_Base):
             self._update(kernel, args)
 
     def _update(self, kernel: Kernel, args: list[Any]) -> None:
-        """chunk <- kernel(chunk's buffer, ...), in place where nobody else holds the buffer.
+        """Sets the chunk to kernel(chunk's buffer, ...), in place if the buffer has no other owner.
 
         args[0] is filled in; NDArrays among the others are read at the same moment.
         """
@@ -241,7 +241,7 @@ class NDArray(_Base):
         change([whole], [*[args[i] for i in places], whole], step)
 
     def _updated_at_once(self, kernel: Kernel, args: list[Any]) -> bool:
-        """`_update` where nothing else is read, nor waited for."""
+        """Performs `_update` without other arrays and without waiting."""
         chunk = self._chunk
         with chunk.lock:
             if chunk.buffer is None:
@@ -257,7 +257,7 @@ class NDArray(_Base):
         return True
 
     def _rewrite(self, kernel: Kernel, args: list[Any]) -> None:
-        """`_update` of a chunk that this thread has taken."""
+        """Performs `_update` of a chunk that this thread has taken."""
         chunk = self._chunk
         wide = chunk.wide
         for a in args[1:] if not wide else ():
@@ -267,7 +267,7 @@ class NDArray(_Base):
         run_into(kernel, args, wide, ((chunk, 0, 0),))
 
     def _write_result(self, result: NDArray) -> None:
-        """Takes over the value (and the place in the recorded graph) of an operator's result: `out=`."""
+        """Takes over the value and the tape position of an operator's result, for `out=`."""
         if result.shape != self.shape:
             raise MXNetError(f"out= has shape {self.shape}, but the result has shape {result.shape}")
         if result.dtype != self.dtype:
@@ -298,8 +298,8 @@ class NDArray(_Base):
             raise mistake("asnumpy", [value], error) from None
 
     def _part_on_host(self, offset: int, shape: tuple[int, ...]) -> np.ndarray | None:
-        """A copy of what a view shows, without a program, where that is in the host's memory; else None."""
-        base = self._chunk.read()  # nobody writes over its memory while it is held here
+        """Returns a copy of a view without a program if its memory is on the host; otherwise None."""
+        base = self._chunk.read()  # its memory is not overwritten while this reference exists
         if isinstance(base, Tracer) or base.dtype not in _SHOWN:
             return None
         devices = base.devices()
@@ -309,7 +309,7 @@ class NDArray(_Base):
         next_round()
         try:
             base.block_until_ready()
-            # not by `numpy.asarray`: JAX would keep that for good, and copy the array whenever it is written to
+            # not by `numpy.asarray`: JAX would cache the result, and copy the array on each write
             whole = np.from_dlpack(base)  # pyright: ignore[reportArgumentType]  JAX's and NumPy's stubs differ
             whole = whole.reshape(-1)
             return _Single.of(whole[offset:offset + math.prod(shape)].reshape(shape).copy())
@@ -394,7 +394,7 @@ class NDArray(_Base):
         if state.recording or not self._plain:
             other._write_result(self.copy() if state.recording else wrap(self._read(), self._chunk.ctx, type(self)))
         elif state.trace is not None and other._plain and mine.ctx == its.ctx:
-            invoke(kernel_of("Cast", dtype=its.dtype), [self], (), other)  # it can be put off
+            invoke(kernel_of("Cast", dtype=its.dtype), [self], (), other)  # it can be deferred
         else:
             ctx, kind = self._chunk.ctx, type(self)
             change([other], [self], lambda values: other._write_result(wrap(values[0], ctx, kind)))
@@ -532,11 +532,11 @@ class NDArray(_Base):
         return self[start:stop]
 
     def _index_values(self, plan: indexing.Plan) -> list[Any]:
-        """A plan's index arrays, those of other contexts brought here."""
+        """Returns the index arrays of a plan, copied from other contexts if necessary."""
         return [a.as_in_context(self._chunk.ctx) if isinstance(a, NDArray) else a for a in plan.arrays]
 
     def _view_at(self, offset: int, shape: tuple[int, ...]) -> NDArray:
-        """A view of `shape` beginning at element `offset` of this array."""
+        """Returns a view of `shape` that begins at element `offset` of this array."""
         base = 0 if self._view is None else self._view[0]
         array = self._alias(type(self), (base + offset, shape))
         array._grad = array._entry = None
@@ -574,7 +574,7 @@ class NDArray(_Base):
             run(kernel, [values.pop(0) if isinstance(a, NDArray) else a for a in args], wide)[0]))
 
     def _operand(self, value: object, shape: tuple[int, ...] | None) -> Any:
-        """The right-hand side of an assignment: NDArray on this context, or NumPy array / scalar."""
+        """Returns the right-hand side of an assignment as an NDArray on this context, a NumPy array or a scalar."""
         if isinstance(value, NDArray):
             source = value if value._chunk.ctx == self._chunk.ctx else value.as_in_context(self._chunk.ctx)
         elif isinstance(value, numeric_types) and not isinstance(value, np.complexfloating):
@@ -609,7 +609,7 @@ class NDArray(_Base):
                     return
                 elif not value._plain:
                     self._write(value._read())
-                else:  # a value that comes later is taken over as such
+                else:  # a pending value is taken over as such
                     change([self], [value], lambda values: self._write(values[0]),
                            _any if self._view is None else None)
                 return
@@ -629,7 +629,7 @@ class NDArray(_Base):
         else:
             here = on_default_device(chunk.ctx)
             if isinstance(source, np.ndarray) and (source.ndim or not here and chunk.ctx.memory != "cpu"):
-                source = put(source, chunk.ctx)  # to another accelerator the number goes, not the array
+                source = put(source, chunk.ctx)  # the number is copied to another accelerator, not the array
             if here or isinstance(source, jax.Array):
                 result = run(indexing.fill_kernel(shape, chunk.dtype.name), [source], wide)[0]
             else:
@@ -649,7 +649,7 @@ class NDArray(_Base):
 
     def __iter__(self) -> Iterator[NDArray]:
         if not self.shape and level.current() == 2:
-            return iter(())  # as MXNet 2 has it
+            return iter(())  # as in MXNet 2
         return (self[i] for i in range(len(self)))
 
     def __contains__(self, value: object) -> bool:
@@ -746,7 +746,7 @@ class NDArray(_Base):
         return f"\n{self.asnumpy()}\n<{type(self).__name__} {shape} @{self.context}>"
 
     def _repr_html_(self) -> str:
-        """The description and the values, for notebooks."""
+        """Returns the description and the values for notebooks."""
         if isinstance(self._chunk.buffer, Tracer):
             return f"<pre>{html.escape(repr(self))}</pre>"
         shape = " × ".join(map(str, self.shape)) or "scalar"
@@ -786,7 +786,7 @@ class NDArray(_Base):
         return {"handle": bytearray(file_format.dumps(self))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restores an array from MXNet's pickled form, the array as in a `.params` file."""
+        """Restores an array from MXNet's pickled form, which contains it as in a `.params` file."""
         self.__init__(file_format.loads(state["handle"])._chunk)
 
     def __copy__(self) -> NDArray:
@@ -836,8 +836,8 @@ def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 
 def new_shape(old: tuple[int, ...], codes: tuple[int, ...], reverse: bool = False) -> tuple[int, ...]:
-    """The shape that reshape's special values 0, -1, -2, -3, -4 mean for an array of shape `old`."""
-    if not codes:  # the operator would take it for "as it is"
+    """Returns the shape for reshape's special values 0, -1, -2, -3, -4 and an array of shape `old`."""
+    if not codes:  # the operator would interpret it as "unchanged"
         if math.prod(old) != 1:
             raise MXNetError(f"Cannot reshape array of size {math.prod(old)} into shape ()")
         return ()
@@ -850,7 +850,7 @@ def new_shape(old: tuple[int, ...], codes: tuple[int, ...], reverse: bool = Fals
 
 # ---------------------------------------------------------------- host values
 def context_of(value: Any) -> Context:
-    """The context of a JAX array (the current one for a tracer)."""
+    """Returns the context of a JAX array (the current one for a tracer)."""
     if isinstance(value, Tracer) or not hasattr(value, "devices"):
         return current_context()
     device = next(iter(value.devices()))
@@ -884,7 +884,7 @@ def _binary(name: str, tensor: str, scalar: str, reverse: bool = False) -> Calla
         if isinstance(other, jax.Array):
             other = wrap(other, self.context)
             return invoke(kernel_of(tensor), [other, self] if reverse else [self, other])
-        if name in ("__eq__", "__ne__"):  # Python would go on to compare identities, and answer with a bool
+        if name in ("__eq__", "__ne__"):  # otherwise Python would compare identities and return a bool
             raise TypeError(f"{name}: type {type(other).__name__} is not supported")
         if isinstance(other, np.ndarray):
             raise TypeError(f"{name}: cannot combine an NDArray and a numpy.ndarray; convert one of them "

@@ -1,7 +1,7 @@
-"""MXNet's binary array files (`.params`, `.nd`): every version is read; what is written, MXNet 1.9.1 reads.
+"""MXNet's binary array files (`.params`, `.nd`): reads every version, and writes the version of MXNet 1.9.1.
 
-Files of NumPy and of safetensors are told by their first bytes, and the latter written by their ending. MXNet 2 writes
-NumPy's.
+Files of NumPy and safetensors are recognized by their first bytes; the latter are written if the name has their
+extension. MXNet 2 writes NumPy's format.
 
 A file is a list header, the arrays, and their names (or none). Little-endian throughout:
 
@@ -43,11 +43,11 @@ _STYPES = {0: "default", 1: "row_sparse", 2: "csr"}
 _NPZ_PARTS = {"csr": ("data", "indices", "indptr"), "row_sparse": ("data", "indices")}  # entries of an archive
 _MOST_DIMENSIONS = 64
 _HEADER, _SLAB, _LARGE = 1 << 9, 1 << 24, 1 << 23  # bytes read for a header, got for arrays, worth two threads
-_AT_ONCE = 500  # arrays that one call of the system reads, with the headers in between (Linux takes 1024 buffers)
+_AT_ONCE = 500  # arrays per system call, with the headers in between (Linux accepts 1024 buffers)
 
 
 def aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An uninitialized array at an address where XLA can use its memory as it is (64 bytes)."""
+    """Returns an uninitialized array aligned to 64 bytes, so that XLA can use its memory directly."""
     count = math.prod(shape) * dtype.itemsize
     raw = np.empty(count + 64, np.uint8)
     start = -raw.ctypes.data % 64
@@ -57,18 +57,18 @@ def aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 class _Reader:
     """A cursor over a file or a buffer.
 
-    Every step, and every size before memory is taken, is checked against the end. Headers are read first, then the
-    values of all arrays: threads that read them meanwhile would wait for the interpreter's lock for longer.
+    Every step is checked against the end, and so is every size before memory is allocated. Headers are read first, then
+    the values of all arrays: concurrent reads would wait longer for the interpreter's lock.
     """
 
     def __init__(self, content: int | memoryview, size: int, source: str) -> None:
         self.content, self.size, self.source, self.offset = content, size, source, 0  # a file descriptor, or bytes
-        self._window, self._first = b"", 0  # what was last read of a file for headers, and its offset
+        self._window, self._first = b"", 0  # the block of the file that was last read for headers, and its offset
         self._slab = np.empty(0, np.uint8)
-        self._later: list[tuple[np.ndarray, int]] = []  # arrays to be read, and their offsets
+        self._later: list[tuple[np.ndarray, int]] = []  # arrays to read, and their offsets
 
     def error(self, what: str, offset: int | None = None) -> MXNetError:
-        """The error for damage at an offset (default: here)."""
+        """Returns the error for corrupt data at an offset (default: the current one)."""
         return MXNetError(f"{self.source}: {what} at offset {self.offset if offset is None else offset}")
 
     def _reserve(self, count: int, what: str) -> None:
@@ -78,7 +78,7 @@ class _Reader:
         self.offset += count
 
     def take(self, count: int, what: str) -> bytes:
-        """The next `count` bytes."""
+        """Reads the next `count` bytes."""
         start = self.offset
         self._reserve(count, what)
         if not isinstance(self.content, int):
@@ -90,11 +90,11 @@ class _Reader:
         return self._window[start - self._first:self.offset - self._first]
 
     def number(self, code: str, what: str) -> int:
-        """The next integer of a `struct` code."""
+        """Reads the next integer of a `struct` code."""
         return struct.unpack("<" + code, self.take(struct.calcsize(code), what))[0]
 
     def shape(self, code: str = "q", dimensions: int | None = None) -> tuple[int, ...] | None:
-        """The next shape; None where it says "unknown"."""
+        """Reads the next shape; None if it is unknown."""
         start = self.offset
         count = self.number("i", "number of dimensions") if dimensions is None else dimensions
         if count == -1:
@@ -110,31 +110,32 @@ class _Reader:
         return shape
 
     def dtype(self) -> np.dtype:
-        """The next dtype code."""
+        """Reads the next dtype code."""
         start, code = self.offset, self.number("i", "dtype")
         if code not in DTYPES:
             raise self.error(f"Invalid NDArray file format: unknown dtype code {code}", start)
         return DTYPES[code]
 
     def values(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        """The next array; its values are there after `fill`."""
+        """Reads the next array, whose values are available after `fill`."""
         self._reserve(math.prod(shape) * dtype.itemsize, f"{dtype.name} array of shape {shape}")
         try:
             values = self._space(math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
             self._later.append((values.reshape(-1).view(np.uint8), self.offset - values.nbytes))
             return values
-        except ValueError as error:  # no elements, but dimensions whose product NumPy cannot hold, or too many
+        except ValueError as error:  # no elements, but too many dimensions, or a product that overflows in NumPy
             raise self.error(f"Invalid NDArray file format: shape {shape}: {error}") from None
 
     def _space(self, count: int) -> np.ndarray:
-        """Memory for an array, cut from slabs: new memory costs as much as reading, in large pieces half of it."""
+        """Allocates memory for an array from slabs: new memory costs as much time as reading, in large pieces half as
+        much."""
         if count > len(self._slab):
             self._slab = aligned((max(count, min(_SLAB, self.size - self.offset)),), np.dtype(np.uint8))
         space, self._slab = self._slab[:count], self._slab[-(-count // 64) * 64:]
         return space
 
     def fill(self) -> None:
-        """Reads the values of all arrays so far, by two threads where that is worth it."""
+        """Reads the values of all arrays so far, with two threads if that is faster."""
         pieces, self._later = [piece for piece in self._later if len(piece[0])], []
         content = self.content
         if not isinstance(content, int):
@@ -150,7 +151,7 @@ class _Reader:
                 part.result()
 
     def _read(self, content: int, pieces: list[tuple[np.ndarray, int]]) -> None:
-        """Reads them from a file descriptor, as many by one call as there may be; one reads at most 2 GiB."""
+        """Reads them from a file descriptor, with as many per call as possible; a call reads at most 2 GiB."""
         while pieces:
             start = end = pieces[0][1]
             buffers: list[Any] = []
@@ -173,7 +174,7 @@ def _behind(pieces: list[tuple[np.ndarray, int]], end: int) -> list[tuple[np.nda
 
 
 def read_file(path: str) -> Any:
-    """The arrays of a file; see `mx.nd.load`."""
+    """Returns the arrays of a file; see `mx.nd.load`."""
     with reading(path, "arrays"), open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         head = file.read(9)
@@ -208,13 +209,13 @@ def _read_numpy(file: IO[bytes], size: int, path: str) -> Any:
 
 
 def _read_text(file: IO[bytes]) -> str:
-    """The text in an entry. Its header is left out: MXNet 2.0 writes one that is no header of NumPy's."""
+    """Returns the text of an entry without its header: MXNet 2.0 writes one that NumPy cannot read."""
     raw = file.read()
     return raw[10 + int.from_bytes(raw[8:10], "little"):].decode("latin-1")
 
 
 def _with_sparse(found: dict[str, Any]) -> dict[str, Any]:
-    """The arrays of an archive, sparse ones, of which each part is an entry (as SciPy writes them), put together."""
+    """Returns the arrays of an archive; the parts of sparse arrays are separate entries, as in SciPy's files."""
     for name in [name for name, value in found.items() if isinstance(value, str)]:
         stype, prefix = found.pop(name), name.removesuffix("format")
         if stype not in _NPZ_PARTS:
@@ -229,7 +230,7 @@ def _with_sparse(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_npy(file: IO[bytes], size: int) -> np.ndarray:
-    """An array in NumPy's format, whose header must not promise more than the file or entry of this size holds."""
+    """Reads an array in NumPy's format, whose header must not specify more than the size of the file or entry."""
     version = np.lib.format.read_magic(file)
     read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in read_header:
@@ -242,7 +243,7 @@ def _read_npy(file: IO[bytes], size: int) -> np.ndarray:
         raise MXNetError(f"{dtype} array of shape {shape} needs {count} bytes, but only {size - file.tell()} remain")
     values = np.frombuffer(file.read(count), dtype)
     if dtype.names:
-        values = values.view(np_dtype(dtype))  # MXNet's way to write bfloat16
+        values = values.view(np_dtype(dtype))  # MXNet's encoding of bfloat16
     return values.reshape(shape, order="F" if fortran else "C")
 
 
@@ -252,7 +253,7 @@ def _from_numpy(found: dict[str, np.ndarray]) -> dict[str, Any]:
 
 
 def read(buffer: memoryview, source: str) -> Any:
-    """The arrays in a buffer: a list, or a dictionary where they have names.
+    """Returns the arrays in a buffer: a list, or a dictionary if they have names.
 
     Raises:
         MXNetError: the buffer is damaged; the message names `source` and the offset.
@@ -267,7 +268,7 @@ def _read_list(reader: _Reader) -> Any:
 
 
 def _entries(reader: _Reader) -> tuple[list[Any], list[str] | None]:
-    """The arrays (dense ones as NumPy's), and their names where they have some."""
+    """Returns the arrays (dense ones as NumPy arrays), and their names if they have any."""
     magic = reader.number("Q", "file header")
     reader.number("Q", "file header")
     if magic != _LIST:
@@ -292,7 +293,7 @@ def _entries(reader: _Reader) -> tuple[list[Any], list[str] | None]:
 
 
 def _on_device(arrays: list[Any]) -> list[Any]:
-    """The arrays read as NumPy arrays as NDArrays."""
+    """Converts the NumPy arrays that were read to NDArrays."""
     device = cpu().jax_device
     with jax.enable_x64(True):
         return [wrap(to_device(a, device), cpu()) if isinstance(a, np.ndarray) else a for a in arrays]
@@ -356,9 +357,9 @@ def write(path: str, arrays: Sequence[Any], names: list[str]) -> None:
 
 
 def write_each(path: str, arrays: Iterator[Any], count: int, names: list[str]) -> None:
-    """Writes so many arrays to a file. Each is asked for when its turn comes, and none is held beside it."""
+    """Writes this number of arrays to a file. Each array is requested when it is written, and released afterwards."""
     with refusals(f"cannot write {path}"), replacing(path) as file:
-        if path.endswith(".safetensors"):  # its package wants all at once
+        if path.endswith(".safetensors"):  # its package needs all of them at once
             file.write(safetensors_format.dumps(list(arrays), names, path))
             return
         _write(file, arrays, count, names, is_np_shape())
@@ -366,7 +367,7 @@ def write_each(path: str, arrays: Iterator[Any], count: int, names: list[str]) -
 
 def _write(file: IO[bytes], arrays: Iterator[Any], count: int, names: list[str], numpy_shapes: bool) -> None:
     file.write(struct.pack("<QQQ", _LIST, 0, count))
-    for _ in range(count):  # no variable: it would hold an array while the next one is made
+    for _ in range(count):  # no variable, which would keep an array alive while the next one is created
         _write_array(file, next(arrays), numpy_shapes)
     file.write(struct.pack("<Q", len(names)))
     for name in names:
@@ -377,7 +378,7 @@ def _write(file: IO[bytes], arrays: Iterator[Any], count: int, names: list[str],
 def write_numpy(path: str, arrays: dict[str, Any] | Any) -> None:
     """Writes one dense array in NumPy's format (`.npy`), or named ones as an archive of such files (`.npz`).
 
-    A sparse array is several entries, "name/data.npy" and its like, as in SciPy's files.
+    A sparse array consists of several entries, such as "name/data.npy", as in SciPy's files.
 
     Raises:
         MXNetError: the one array is sparse, or the file cannot be written.
@@ -407,7 +408,7 @@ def _npz_entries(name: str, array: Any) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _write_npy(file: IO[bytes], values: np.ndarray) -> None:
-    if values.dtype.name == "bfloat16":  # as MXNet has it, where NumPy alone knows no such dtype
+    if values.dtype.name == "bfloat16":  # as in MXNet; NumPy alone has no such dtype
         values = values.view([("bfloat16", "<u2")])
     np.lib.format.write_array(file, values, allow_pickle=False)
 
@@ -452,7 +453,7 @@ def dumps(array: Any) -> bytes:
 
 
 def loads(raw: Any) -> Any:
-    """The array `dumps` wrote."""
+    """Returns the array that `dumps` wrote."""
     reader = _Reader(memoryview(raw), len(raw), "pickled array")
     array = _read_array(reader, check=False)
     reader.fill()

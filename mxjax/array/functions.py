@@ -1,4 +1,4 @@
-"""`mx.nd.<operator>`: arguments as users give them, to kernels, without parsing on the hot path."""
+"""`mx.nd.<operator>`: from user arguments to kernels, without parsing on the hot path."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["make"]
 
 
 def make(op: Op, name: str) -> Callable[..., Any]:
-    """The imperative function of an operator."""
+    """Returns the imperative function of an operator."""
     inputs = op.input_names
 
     def function(*args: object, out: object = None, name: str | None = None, **kwargs: object) -> Any:
@@ -57,7 +57,7 @@ def make(op: Op, name: str) -> Callable[..., Any]:
 def _form(kwargs: dict[str, Any], dynamic: frozenset[str]) -> tuple:
     """Returns the part of the keyword arguments that identifies a kernel.
 
-    Of those that are arguments of the program it has only the type.
+    For arguments of the program, it contains only the type.
     """
     if dynamic.isdisjoint(kwargs):
         return tuple(kwargs.items())
@@ -73,7 +73,7 @@ def _extras(kernel: Kernel, numbers: list[tuple[str, Any]], kwargs: dict[str, An
 
 def _general(op: Op, inputs: list[str], key: object, arrays: tuple, rest: tuple, out: object,
              kwargs: dict[str, Any]) -> Any:
-    """The way of a call seen for the first time, or with inputs by name, or with dynamic parameters."""
+    """Handles calls that are new, have inputs by name, or have dynamic parameters."""
     if rest and op.variadic and not arrays and isinstance(rest[0], (list, tuple)):
         arrays, rest = tuple(rest[0]), rest[1:]
     ctx = _context(op, inputs, kwargs)
@@ -112,7 +112,7 @@ def _general(op: Op, inputs: list[str], key: object, arrays: tuple, rest: tuple,
 
 
 def _context(op: Op, inputs: list[str], kwargs: dict[str, Any]) -> Any:
-    """Returns the context that a call asks for, as `ctx` or `device`; None where it follows its inputs."""
+    """Returns the context that a call requests by `ctx` or `device`; None if it follows the inputs."""
     makes = not inputs and not op.variadic
     ctx = kwargs.pop("ctx", None) if makes else kwargs.get("ctx")
     if "device" in kwargs and "device" not in op.params:
@@ -123,10 +123,10 @@ def _context(op: Op, inputs: list[str], kwargs: dict[str, Any]) -> Any:
 
 
 def _positional(op: Op, inputs: list[str], arrays: tuple, rest: tuple) -> tuple[list[Any], tuple]:
-    """Returns (inputs, further arguments) of the positional arguments; None among the first ones is an absent input.
+    """Returns (inputs, further arguments) from the positional arguments; a leading None is an absent input.
 
     Raises:
-        TypeError: something else stands where an input is.
+        TypeError: an input is not an array.
     """
     given: list[Any] = list(arrays)
     for value in rest[:max(len(inputs) - len(given), 0)]:
@@ -138,10 +138,10 @@ def _positional(op: Op, inputs: list[str], arrays: tuple, rest: tuple) -> tuple[
 
 
 def _take_named(op: Op, inputs: list[str], given: list[Any], kwargs: dict[str, Any]) -> bool:
-    """Moves inputs that are given by name from `kwargs` to their places; returns whether there were some.
+    """Moves inputs by name from `kwargs` to their positions; returns whether there were any.
 
     Raises:
-        TypeError: an input is given twice, or is no array.
+        TypeError: an input is passed twice, or is not an array.
     """
     named = {n: kwargs.pop(n) for n in inputs if n in kwargs and n not in op.params or
              isinstance(kwargs.get(n), NDArray)}
@@ -170,7 +170,7 @@ def _take_parameters(op: Op, inputs: list[str], rest: tuple, kwargs: dict[str, A
     """Adds positional parameters to those by name.
 
     Raises:
-        TypeError: there are too many, or one is given twice.
+        TypeError: there are too many, or one is passed twice.
     """
     if len(rest) > len(op.params):
         raise TypeError(f"operator {op.name} takes at most {len(inputs) + len(op.params)} positional arguments")
@@ -183,10 +183,10 @@ def _take_parameters(op: Op, inputs: list[str], rest: tuple, kwargs: dict[str, A
 
 
 def _without_gaps(op: Op, given: list[Any]) -> tuple[list[NDArray], Any]:
-    """Returns (inputs that are there, their number, or where some are absent for each whether it is there).
+    """Returns (present inputs, their number; if some are absent, for each whether it is present).
 
     Raises:
-        TypeError: an input is no array.
+        TypeError: an input is not an array.
     """
     while given and given[-1] is None:
         given.pop()
@@ -201,7 +201,7 @@ def _without_gaps(op: Op, given: list[Any]) -> tuple[list[NDArray], Any]:
 
 def _remember(op: Op, key: object, kernel: Kernel, extras: tuple, values: dict[str, Any],
               kwargs: dict[str, Any]) -> None:
-    """Has further calls of this form go straight to the kernel, unless their numbers need to be parsed."""
+    """Lets later calls of this form use the kernel directly, unless their numbers need parsing."""
     names = [n for n in op.params if n in kwargs and n in op.dynamic_names]
     numbers = [(n, values[n]) for n in (*dict(kernel.packed), *kernel.dynamic)]
     if not numbers:

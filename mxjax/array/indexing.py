@@ -1,7 +1,7 @@
-"""Indexing: what a key means, which keys are views, and the kernels that read and write the others.
+"""Indexing: interpretation of keys, views, and kernels for reads and writes at other keys.
 
-A key becomes a list with an item per dimension of the array. Three forms follow from it, each a kernel family cached
-by structure only, so that a loop over positions compiles once:
+A key becomes a list with an item per dimension of the array. There are three forms, each a family of kernels that are
+cached by structure only, so that a loop over positions compiles once:
 
     box      ints and step-1 slices: a dynamic slice; where it is contiguous, a view (no copy at all)
     strided  some slice has another step: static slices
@@ -31,7 +31,7 @@ __all__ = ["Plan", "plan", "view_kernel", "write_view_kernel"]
 
 
 class Plan(NamedTuple):
-    """The elements that a key selects.
+    """The selection of a key.
 
     kind: "box", "strided" or "gather"; starts, sizes: the box; shape: the result's shape ("box" and "strided");
     items: static structure of the others; arrays: index arrays; offset: element offset of a contiguous box or None.
@@ -53,13 +53,13 @@ def _is_array(item: object) -> bool:
 
 def plan(key: object, shape: tuple[int, ...], scalars: bool = False, masks: bool = False,
          writing: bool = False) -> Plan:
-    """Works out what `key` selects of an array of `shape`.
+    """Determines the elements that `key` selects of an array of `shape`.
 
     Args:
-        key: anything NumPy takes: ints, slices, None, Ellipsis, lists, ranges, arrays, booleans, tuples of those.
+        key: any key of NumPy: ints, slices, None, Ellipsis, lists, ranges, arrays, booleans, tuples of those.
         scalars: a single element has the shape () rather than (1,), as under `mx.np_shape`.
         masks: booleans are masks, as in `mx.np`; for classic arrays see `_without_booleans`.
-        writing: the key says where to write.
+        writing: the key is the target of an assignment.
 
     Raises:
         IndexError: too many indices, an index out of bounds.
@@ -93,9 +93,9 @@ def _is_boolean(item: Any) -> bool:
 def _without_booleans(items: list[Any], exact: bool) -> list[Any]:
     """Returns the key of a classic array with numbers for its booleans.
 
-    Lists and arrays of booleans are the positions 0 and 1. True and False are so too where `exact` and all other items
-    are numbers, that is where a single element or row is read; in every other key they say nothing (`x[False] = 3`
-    writes all of `x`).
+    Lists and arrays of booleans are the positions 0 and 1. So are True and False if `exact` and all other items are
+    numbers, that is, if a single element or row is read. In every other key they have no effect (`x[False] = 3` writes
+    all of `x`).
     """
     for item in items:
         if isinstance(item, np.bool_):
@@ -113,7 +113,7 @@ def _as_number(item: Any) -> Any:
 
 
 def _without_masks(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
-    """The items with the positions of its true elements, an index array for each axis, in place of each mask."""
+    """Returns the items with each mask replaced by index arrays of its true elements, one per axis."""
     masks = [np.asarray(i.asnumpy() if hasattr(i, "asnumpy") else i) if _is_boolean(i) else None for i in items]
     used = sum(0 if i is None or i is Ellipsis else 1 if m is None else m.ndim
                for i, m in zip(items, masks, strict=True))
@@ -172,7 +172,7 @@ def _basic(items: list[Any], shape: tuple[int, ...], scalars: bool) -> Plan:
 
 
 def _offset(starts: list[int], sizes: list[int], shape: tuple[int, ...]) -> int | None:
-    """Element offset of a box where its elements lie side by side in memory, else None."""
+    """Returns the element offset of a box if it is contiguous in memory, else None."""
     first = next((n for n, s in enumerate(sizes) if s != 1), len(sizes))
     if any(sizes[n] != shape[n] for n in range(first + 1, len(shape))):
         return None
@@ -205,7 +205,7 @@ def _gather(items: list[Any], shape: tuple[int, ...]) -> Plan:
 def _index_array(item: Any, size: int, axis: int) -> Any:
     if not isinstance(item, (list, np.ndarray)):
         value = item._read() if hasattr(item, "_chunk") else item
-        if not isinstance(value, Tracer):  # XLA would take the nearest element there is
+        if not isinstance(value, Tracer):  # XLA would use the nearest valid element
             _check_bounds(np.asarray(value), size, axis)
         return item
     array = item if isinstance(item, np.ndarray) else \
@@ -232,7 +232,7 @@ def _subscript(items: tuple, arrays: tuple) -> tuple:
 
 
 def _gathered(data: Array | np.ndarray, items: tuple, arrays: tuple) -> Any:
-    """The elements at index arrays."""
+    """Returns the elements at index arrays."""
     kept, new = _beside_arrays(items)
     result = data[_subscript(kept, arrays)]
     if kept is items:
@@ -241,10 +241,10 @@ def _gathered(data: Array | np.ndarray, items: tuple, arrays: tuple) -> Any:
 
 
 def _beside_arrays(items: tuple) -> tuple[tuple, list[int]]:
-    """Returns the index arrays, and where the key has new axes without them.
+    """Returns the index arrays, and the positions of new axes in the key without them.
 
-    Where the arrays stand side by side, MXNet indexes without new axes, and puts those there: `x[rows, None]` has the
-    shape (1, rows, ...). A value that is assigned may have them or not.
+    For adjacent index arrays, MXNet indexes without the new axes and inserts them there: `x[rows, None]` has the shape
+    (1, rows, ...). An assigned value may have them or not.
     """
     new = [n for n, item in enumerate([item for item in items if item != "array"]) if item is None]
     places = [n for n, item in enumerate(items) if item == "array"]
@@ -264,7 +264,7 @@ def _slice(begin: tuple, end: tuple, step: tuple = ()) -> tuple[str, dict]:
 
 @bounded_cache(4096)
 def view_kernel(shape: tuple[int, ...]) -> Kernel:
-    """fn(array, element offset) -> the `shape` of elements that begins there, in memory order."""
+    """Returns fn(array, element offset) -> the elements of `shape` from there on, in memory order."""
     count = math.prod(shape)
 
     def fn(data: Array, offset: Array) -> tuple:
@@ -285,7 +285,7 @@ def view_kernel(shape: tuple[int, ...]) -> Kernel:
 
 @bounded_cache(4096)
 def write_view_kernel(shape: tuple[int, ...]) -> Kernel:
-    """fn(array, value, element offset) -> the array with `shape` elements replaced from there on."""
+    """Returns fn(array, value, element offset) -> the array with the elements of `shape` replaced from there on."""
     count = math.prod(shape)
 
     def fn(data: Array, value: Array, offset: Array) -> tuple:
@@ -303,7 +303,7 @@ def write_view_kernel(shape: tuple[int, ...]) -> Kernel:
 
 @bounded_cache(4096)
 def read_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items: tuple, count: int) -> Kernel:
-    """fn(array, *index arrays, *starts) -> the selected elements."""
+    """Returns fn(array, *index arrays, *starts) -> the selected elements."""
     def fn(data: Array, *rest: Array) -> tuple:
         if kind == "box":
             return (lax.dynamic_slice(data, rest, sizes).reshape(shape),)
@@ -339,18 +339,18 @@ def read_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items
                   operators={"box": box, "strided": strided}.get(kind))
 
 
-_FEW = 1 << 20  # elements of an array, for the gradient at index arrays by the places of all of them
+_FEW = 1 << 20  # elements up to which the gradient at index arrays uses the positions of all elements
 
 
 def _place(kind: str, sizes: tuple[int, ...], items: tuple, rest: Sequence[Any]) -> tuple:
-    """The key of NumPy arrays for `rest`, which are index arrays or, of a box, where it starts."""
+    """Returns the NumPy key for `rest`: index arrays or, for a box, its starts."""
     if kind == "box":
         return tuple([slice(int(b), int(b) + n) for b, n in zip(rest, sizes, strict=True)])
     return _subscript(items, tuple(map(np.asarray, rest)))
 
 
 def _need_inside(items: tuple, arrays: Sequence[Any], shape: tuple[int, ...]) -> None:
-    """Leaves to XLA index arrays, computed in the same program, that are out of range."""
+    """Leaves index arrays that are out of range and were computed in the same program to XLA."""
     given = iter(arrays)
     for item, size in zip([i for i in items if i is not None and not isinstance(i, bool)], shape, strict=False):
         array = np.asarray(next(given)) if item == "array" else np.zeros(0)
@@ -359,12 +359,12 @@ def _need_inside(items: tuple, arrays: Sequence[Any], shape: tuple[int, ...]) ->
 
 @bounded_cache(4096)
 def write_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items: tuple, count: int) -> Kernel:
-    """fn(array, value, *index arrays, *starts) -> the array with the selected elements replaced."""
+    """Returns fn(array, value, *index arrays, *starts) -> the array with the selected elements replaced."""
     def aligned(value: Array | np.ndarray, made: tuple[int, ...]) -> Any:
-        """The value in the shape `made` of the selected elements without those new axes that indexing leaves out."""
+        """Returns the value in the shape `made` of the selected elements, without the new axes that indexing omits."""
         kept, new = _beside_arrays(items) if kind == "gather" else (items, ())
         seen = made
-        if kept is items and new:  # the arrays' own axes come first
+        if kept is items and new:  # the axes of the index arrays come first
             new = [axis + len(made) - len(items) + items.count("array") for axis in new]
             seen = tuple([n for axis, n in enumerate(made) if axis not in new])
         if value.ndim == len(seen) + len(new) and all(value.shape[axis] == 1 for axis in new):
@@ -394,19 +394,19 @@ def write_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], item
 
 @bounded_cache(1024)
 def fill_kernel(shape: tuple[int, ...], dtype: str) -> Kernel:
-    """fn(value) -> the array of this shape and dtype that is filled with it."""
+    """Returns fn(value) -> an array of this shape and dtype filled with it."""
     def fn(value: Array) -> tuple:
         return (_fitted(jnp.asarray(value).astype(dtype), shape),)
     return Kernel("assignment", fn, 1, 1, form=OwnForm(lambda value: _fitting(value, np_dtype(dtype), shape)))
 
 
 def _fitting(value: Any, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-    """Returns a value of NumPy's in a dtype and shape; leaves to XLA what does not fit."""
+    """Returns a NumPy value in a dtype and shape; leaves invalid ones to XLA."""
     return _fitted(to_dtype(value, dtype), shape)
 
 
 def _fitted(value: Any, shape: tuple[int, ...]) -> Any:
-    """`value` broadcast to `shape`; leading axes of size 1 beyond that are dropped, as NumPy does."""
+    """Returns `value` broadcast to `shape`; additional leading axes of size 1 are dropped, as in NumPy."""
     if value.ndim > len(shape) and value.shape[:value.ndim - len(shape)] == (1,) * (value.ndim - len(shape)):
         value = value.reshape(value.shape[value.ndim - len(shape):])
     if len(value.shape) > len(shape) or any(

@@ -1,4 +1,4 @@
-"""Files of safetensors, which other frameworks read: named arrays behind a header, nothing that could be run."""
+"""Files of safetensors, which other frameworks read: a header and named arrays, without executable content."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def _package() -> Any:
 
 
 def dumps(arrays: list[Any], names: list[str], target: str) -> bytes:
-    """Named dense arrays as a file's content.
+    """Returns named dense arrays as the content of a file.
 
     Raises:
-        MXNetError: arrays without names, or sparse ones; the package is not there.
+        MXNetError: arrays without names, sparse arrays, or the package is missing.
     """
     package = _package()
     if len(names) != len(arrays):
@@ -43,10 +43,10 @@ def dumps(arrays: list[Any], names: list[str], target: str) -> bytes:
 
 
 def loads(raw: bytes, source: str) -> dict[str, np.ndarray]:
-    """The arrays of a file, in the order of their names.
+    """Returns the arrays of a file in the order of their names.
 
     Raises:
-        MXNetError: it holds dtypes that MXNet has not got; the package is not there.
+        MXNetError: the file contains dtypes that MXNet lacks, or the package is missing.
     """
     known = {dtype.name: dtype for dtype in DTYPES.values()}
     result = {}

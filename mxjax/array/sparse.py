@@ -35,11 +35,11 @@ _Array = TypeVar("_Array", bound=NDArray)
 
 
 class _Stored(Promise):
-    """Values in the host's memory, which nobody changes; a buffer is made of them when somebody asks for one.
+    """Immutable values in the host's memory; a buffer is created on demand.
 
     Args:
-        values: the values, or a function that makes them: the dense value of a sparse array. That is then kept on the
-            device alone.
+        values: the values, or a function that computes them: the dense value of a sparse array, which is kept only on
+            the device.
         shape, dtype, ctx: of the values.
     """
 
@@ -58,13 +58,13 @@ class _Stored(Promise):
         self.ascending: bool | None = None  # None: not examined yet; see `_ascends`
 
     def host(self) -> np.ndarray:
-        """Returns the values for reading; computes them once."""
+        """Returns the values for reading; they are computed once."""
         if self.values is None:
             self.values = np.asarray(self.value) if self.value is not None or self._compute is None else self._compute()
         return self.values
 
     def force(self) -> None:
-        """Puts the values on the device."""
+        """Copies the values to the device."""
         with jax.ensure_compile_time_eval():
             self.value = put(self.host(), self.ctx)
         if self._compute is not None:
@@ -72,28 +72,29 @@ class _Stored(Promise):
 
 
 def _stored(values: np.ndarray, ctx: Context) -> NDArray:
-    """An array of values that nobody changes afterwards, in the host's memory."""
+    """Returns an array of values in the host's memory, which must not change afterwards."""
     return wrap(_Stored(values, values.shape, values.dtype, ctx), ctx)
 
 
 def _host(array: NDArray) -> np.ndarray:
-    """The value for reading, without a copy where the memory is the host's."""
+    """Returns the value for reading, without a copy if its memory is on the host."""
     pending = array._chunk.pending
     return pending.host() if isinstance(pending, _Stored) and array._view is None else np.asarray(array._read())
 
 
 def _shared(array: NDArray, ctx: Context) -> NDArray:
-    """A copy: another handle of the value. (The operator `_copy` would compile a program for each number of rows.)"""
+    """Returns a copy: another handle of the value. The operator `_copy` would compile a program for each number of
+    rows."""
     array = array.as_in_context(ctx)
     pending = array._chunk.pending
     return wrap(pending if isinstance(pending, _Stored) and array._view is None else array._read(), ctx)
 
 
 class _Chunk(Chunk):
-    """A chunk that stays pending, by which callers see that there may be a sparse form to use.
+    """A chunk that stays pending, which tells callers that a sparse form may exist.
 
-    Each change of an array makes a new one, with the lock of the first: it orders the array's changes, and hides
-    nothing, as what an array stores is replaced as a whole.
+    Each change of an array creates a new one, with the lock of the first, which orders the array's changes. It need not
+    hide values, because the parts of an array are replaced together.
     """
 
     __slots__ = ()
@@ -101,7 +102,7 @@ class _Chunk(Chunk):
 
     def read(self) -> jax.Array:
         """The dense value."""
-        return cast(Promise, self.pending).get()  # it always has one
+        return cast(Promise, self.pending).get()  # the value is always available
 
 
 class BaseSparseNDArray(NDArray):
@@ -109,7 +110,7 @@ class BaseSparseNDArray(NDArray):
 
     __slots__ = ("_parts",)
     _plain = False
-    _call_stored: Callable[..., Any]  # tries an operator on what is stored; see `sparse_operators`
+    _call_stored: Callable[..., Any]  # tries the sparse form of an operator; see `sparse_operators`
 
     def _set(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> Self:
         self._view = self._entry = self._grad = None
@@ -117,14 +118,14 @@ class BaseSparseNDArray(NDArray):
         return self
 
     def _hold(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> None:
-        """Takes another value; the gradient and the place in the recorded graph stay."""
+        """Replaces the value; the gradient and the tape position stay."""
         chunk = self._chunk_of_dense(shape, dtype, ctx)
         chunk.lock = self._chunk.lock
         with chunk.lock:
             self._parts, self._chunk = parts, chunk
 
     def _chunk_of_dense(self, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> _Chunk:
-        """A chunk of the dense value, which is made when somebody asks for it."""
+        """Returns a chunk of the dense value, which is computed on demand."""
         return _Chunk(None, ctx, _Stored(lambda: self._to_dense(), tuple(shape), np.dtype(dtype), ctx))
 
     @property
@@ -134,7 +135,7 @@ class BaseSparseNDArray(NDArray):
 
     @property
     def _num_aux(self) -> int:
-        """Returns how many index arrays there are."""
+        """Returns the number of index arrays."""
         return len(self._parts) - 1
 
     @property
@@ -142,7 +143,7 @@ class BaseSparseNDArray(NDArray):
         return self._parts[1]
 
     def _to_dense(self) -> np.ndarray:
-        """The dense value; each storage type defines it."""
+        """Returns the dense value; each storage type defines it."""
         raise NotImplementedError
 
     def ascending(self) -> BaseSparseNDArray:
@@ -150,7 +151,7 @@ class BaseSparseNDArray(NDArray):
         return self
 
     def _with(self, data: NDArray) -> Self:
-        """An array that stores other values at the same places."""
+        """Returns an array that stores other values at the same positions."""
         return type(self).__new__(type(self))._set((data, *self._parts[1:]), self.shape, data._chunk.dtype,
                                                    self.context)
 
@@ -221,7 +222,7 @@ class BaseSparseNDArray(NDArray):
                 raise MXNetError(f"copyto: shapes {self.shape} and {other.shape} differ")
             same = self.astype(other._chunk.dtype, copy=False)._on(other.context)
             other._hold(same._parts, same.shape, same._chunk.dtype, other.context)
-            return other if self._entry is None else self._copied(other)  # which else stays a variable, if it is one
+            return other if self._entry is None else self._copied(other)  # otherwise a variable would stay one
         return super().copyto(other)
 
     def check_format(self, full_check: bool = True) -> None:
@@ -266,7 +267,7 @@ class BaseSparseNDArray(NDArray):
             raise kind(f"a {self.stype} array can only be assigned as a whole: a[:] = value")
         if isinstance(value, NDArray):
             value.copyto(self)
-        elif self.stype == "row_sparse" and isinstance(value, numeric_types):  # as MXNet: every row, also of zeros
+        elif self.stype == "row_sparse" and isinstance(value, numeric_types):  # as in MXNet: every row, also zeros
             dense = np.full(self.shape, value, self._chunk.dtype)
             rows = _of_rows(dense, np.arange(self.shape[0]), self.shape, self.context)
             self._hold(rows._parts, self.shape, self._chunk.dtype, self.context)
@@ -350,7 +351,7 @@ class RowSparseNDArray(BaseSparseNDArray):
 
 
 def _ascends(indices: NDArray) -> bool:
-    """Returns whether row numbers strictly ascend; remembered where they stay on the host."""
+    """Returns whether row numbers strictly ascend; the result is cached for those on the host."""
     pending = indices._chunk.pending
     if isinstance(pending, _Stored) and pending.ascending is not None:
         return pending.ascending
@@ -362,7 +363,7 @@ def _ascends(indices: NDArray) -> bool:
 
 
 def _summed(ids: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(the different numbers, ascending; for each the sum of the rows of `values` that have it)."""
+    """Returns (the distinct numbers, ascending; for each the sum of its rows of `values`)."""
     if (ids[1:] > ids[:-1]).all():
         return ids, values
     order = np.argsort(ids, kind="stable")
@@ -380,11 +381,11 @@ def _rows_looked_up(params: dict[str, Any], data: np.ndarray) -> np.ndarray:
 
 
 def recorded(result: _Array, arrays: Sequence[NDArray], gradient: Callable[[NDArray], list[Any]]) -> _Array:
-    """`result`, on the tape as what was made of `arrays`, where that is being recorded.
+    """Returns `result`, recorded on the tape as a function of `arrays` if recording is active.
 
     Args:
         result: the new array.
-        arrays: what it was made of.
+        arrays: its inputs.
         gradient: function(head gradient) -> gradients of the arrays (None: none).
     """
     if state.recording and any(a._entry is not None for a in arrays):
@@ -399,7 +400,7 @@ def recorded(result: _Array, arrays: Sequence[NDArray], gradient: Callable[[NDAr
 
 
 def _distinct(numbers: np.ndarray) -> np.ndarray:
-    """The different numbers, ascending; much faster than np.unique where they nearly are so."""
+    """Returns the distinct numbers, ascending; much faster than np.unique for nearly sorted numbers."""
     numbers = np.sort(numbers, axis=None, kind="stable")
     first = np.ones(len(numbers), bool)
     first[1:] = numbers[1:] != numbers[:-1]
@@ -407,7 +408,7 @@ def _distinct(numbers: np.ndarray) -> np.ndarray:
 
 
 def _of_rows(values: np.ndarray, ids: np.ndarray, shape: tuple[int, ...], ctx: Context) -> RowSparseNDArray:
-    """A row_sparse array of new host arrays that are known to fit."""
+    """Returns a row_sparse array of new host arrays that are known to match."""
     parts = _stored(values, ctx), _stored(ids.astype(np.int64, copy=False), ctx)
     return RowSparseNDArray.__new__(RowSparseNDArray)._set(parts, tuple(shape), values.dtype, ctx)
 
@@ -433,7 +434,7 @@ def retain(data: NDArray | None = None, indices: NDArray | None = None, out: NDA
         raise MXNetError("retain expects a row_sparse array and the indices of rows")
     wanted = _host(indices).astype(np.int64).reshape(-1)
     result = _of_rows(_values_at(data, wanted), wanted, data.shape, data.context)
-    if not len(data._parts[1]):  # as MXNet: nothing is kept of an array that stores nothing
+    if not len(data._parts[1]):  # as in MXNet: nothing is kept of an array without stored rows
         result = cast(RowSparseNDArray, zeros("row_sparse", data.shape, data.context, data.dtype))
     rows = distinct_rows(indices)
     recorded(result, [data], lambda head: [retain(head.tostype("row_sparse"), rows)])
@@ -443,12 +444,12 @@ def retain(data: NDArray | None = None, indices: NDArray | None = None, out: NDA
 
 
 def distinct_rows(indices: NDArray) -> NDArray:
-    """Returns the different row numbers of an array, ascending (int64, one axis)."""
+    """Returns the distinct row numbers of an array, ascending (int64, one axis)."""
     return _stored(_distinct(_host(indices).astype(np.int64).reshape(-1)), indices.context)
 
 
 def _values_at(array: RowSparseNDArray, ids: np.ndarray) -> np.ndarray:
-    """Returns the rows `ids` of an array, zeros where it stores none."""
+    """Returns the rows `ids` of an array, with zeros for rows that are not stored."""
     array = array.ascending()
     stored, data = _host(array._parts[1]), _host(array._parts[0])
     if not len(stored):
@@ -461,7 +462,7 @@ def _values_at(array: RowSparseNDArray, ids: np.ndarray) -> np.ndarray:
 
 
 def _check(array: BaseSparseNDArray, full: bool) -> None:
-    """Returns the mistake that `check_format` reports of an array, or None."""
+    """Returns the error that `check_format` reports for an array, or None."""
     if array.stype == "csr":
         indices, pointers = _host(array._parts[1]), _host(array._parts[2])
         _check_csr(indices, pointers, array.shape, full)
@@ -472,9 +473,9 @@ def _check(array: BaseSparseNDArray, full: bool) -> None:
 
 
 def _check_csr(indices: np.ndarray, pointers: np.ndarray, shape: tuple[int, ...], full: bool = True) -> None:
-    """Refuses what would be read outside the memory.
+    """Rejects indices outside of the memory.
 
-    Columns need not ascend within a row, and may come twice, as in MXNet: `asnumpy` takes the last value, `dot` adds
+    Columns need not ascend within a row, and may be repeated, as in MXNet: `asnumpy` uses the last value, `dot` adds
     them.
     """
     if len(pointers) != shape[0] + 1 or pointers[0] != 0 or pointers[-1] != len(indices):
@@ -494,12 +495,12 @@ def _descents(indices: np.ndarray, pointers: np.ndarray) -> np.ndarray:
     """Returns where, within a row, a column index is not larger than the one before."""
     result = indices[1:] <= indices[:-1]
     starts = pointers[1:-1]
-    result[starts[(starts > 0) & (starts < len(indices))] - 1] = False  # the first one of a row follows nothing
+    result[starts[(starts > 0) & (starts < len(indices))] - 1] = False  # the first one of a row has no predecessor
     return result
 
 
 def _check_rows(indices: np.ndarray, shape: tuple[int, ...]) -> None:
-    """Refuses row numbers outside the array, and others than ascending ones: operators look rows up by bisection."""
+    """Rejects row numbers that are out of range or not ascending, because operators look rows up by bisection."""
     _within(indices, shape[0], "row_sparse: row index")
     if (indices[1:] <= indices[:-1]).any():
         place = int(np.argmax(indices[1:] <= indices[:-1]))
@@ -526,14 +527,14 @@ def _parts(ctx: Context | None, dtype: DTypeLike, data: object,
 
 
 def _agreed(given: tuple, shape: Any) -> tuple:
-    """A shape that is given once or twice; raises ValueError if the two differ."""
+    """Returns a shape that is specified once or twice; raises ValueError if the two differ."""
     if shape is not None and tuple(shape) != tuple(given):
         raise ValueError(f"shape {tuple(shape)} does not match an array of shape {tuple(given)}")
     return tuple(int(n) for n in given)
 
 
 def _dense(source: Any, shape: ShapeLike | None, ctx: Context | None, dtype: DTypeLike) -> NDArray:
-    """A dense array on its way to another storage type, of the source's dtype if it has one."""
+    """Returns a dense array for the conversion to another storage type, with the source's dtype if it has one."""
     dtype = dtype or getattr(source, "dtype", None)
     same = isinstance(source, NDArray) and dtype == source.dtype and ctx in (None, source.context)
     dense = source if same else _dense_array(source, ctx, dtype)
@@ -621,7 +622,7 @@ def row_sparse_array(arg1: object, shape: tuple | None = None, ctx: Context | No
             shape = (int(rows.max()) + 1, *parts[0].shape[1:])
         if parts[0].shape[1:] != tuple(shape[1:]):
             raise ValueError(f"data of shape {parts[0].shape} does not match rows of shape {tuple(shape[1:])}")
-        if (rows[1:] < rows[:-1]).any():  # MXNet takes them as they are, and does not find some of them later
+        if (rows[1:] < rows[:-1]).any():  # MXNet accepts them unsorted, and does not find some of them later
             order = np.argsort(rows, kind="stable")
             parts, rows = tuple(part[order] for part in parts), rows[order]
         _check_rows(rows, tuple(shape))

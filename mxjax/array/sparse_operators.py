@@ -1,8 +1,8 @@
-"""Operators on sparse arrays that keep to what is stored; all others work on the dense value.
+"""Operators on sparse arrays that use only stored values; all others use the dense value.
 
-A form is a function(call) -> NDArray, (NDArray, gradient) or None where this combination has no sparse form. Matrices
-by compressed rows are SciPy's business; rows of row_sparse arrays are gathered, computed by the operator's own dense
-function, and scattered back. Row numbers are padded to powers of two, so that few programs are compiled.
+A form is a function(call) -> NDArray, (NDArray, gradient) or None if this combination has no sparse form. SciPy
+computes csr matrices. Rows of row_sparse arrays are gathered, computed by the operator's dense function, and scattered
+back. Row numbers are padded to powers of two, so that few programs are compiled.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = ["Call", "dispatch"]
 
 
 class Call(NamedTuple):
-    """A call with at least one sparse input; `out` is where the result is to go, or None."""
+    """A call with at least one sparse input; `out` is the target of the result, or None."""
 
     kernel: Kernel
     arrays: Sequence[NDArray]
@@ -54,12 +54,12 @@ class Call(NamedTuple):
 
     @property
     def stypes(self) -> tuple[str, ...]:
-        """The inputs' storage types."""
+        """Returns the storage types of the inputs."""
         return tuple([a.stype for a in self.arrays])
 
 
 def _stored_input(c: Call) -> BaseSparseNDArray:
-    """The input of a call that has a single one."""
+    """Returns the input of a call with a single input."""
     return cast(BaseSparseNDArray, c.arrays[0])
 
 
@@ -82,7 +82,7 @@ def _form(*names: str) -> Callable[[Form], Form]:
 
 
 def dispatch(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out: NDArray | None) -> Any:
-    """The result of an operator's sparse form; None where it has none for these inputs, which is logged once."""
+    """Returns the result of an operator's sparse form; None if it has none for these inputs, which is logged once."""
     result = _sparse_result(kernel, arrays, extras, out)
     if result is None:
         _log_dense(kernel, tuple([a.stype for a in arrays]))
@@ -93,7 +93,7 @@ _logged: set[tuple] = set()
 
 
 def _log_dense(kernel: Kernel, stypes: tuple[str, ...]) -> None:
-    """Warns, once for an operator and the storage types of its inputs, that it works on dense values."""
+    """Warns that an operator uses dense values, once per operator and storage types of its inputs."""
     if (kernel.name, stypes) in _logged or not settings.STORAGE_FALLBACK_LOG():
         return
     _logged.add((kernel.name, stypes))
@@ -125,7 +125,7 @@ def _sparse_result(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out
 
 
 def _dense_gradient(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple) -> Callable[[NDArray], list[Any]]:
-    """The gradient that the operator has for dense values, which are made when it is asked for."""
+    """Returns the operator's gradient for dense values, which are computed on demand."""
     values = [NDArray(a._read()) if a._plain else a.detach() for a in arrays]  # of now: arrays change in place
     wanted = [i for i, a in enumerate(arrays) if a._entry is not None]
 
@@ -150,7 +150,7 @@ def _scipy(array: CSRNDArray) -> Any:
 
 def _csr(found: Any, like: NDArray) -> CSRNDArray:
     found = found.tocsr()
-    if not found.has_sorted_indices:  # not in place: the values may be an array's own memory
+    if not found.has_sorted_indices:  # not in place: the values may be the memory of an array
         found = found.sorted_indices()
     values, *places = found.data.astype(like.dtype, copy=False), found.indices, found.indptr
     parts = _stored(values, like.context), *[_stored(a.astype(np.int64, copy=False), like.context) for a in places]
@@ -179,7 +179,7 @@ def _values(c: Call) -> Any:
     return source._with(_stored(result[:len(values)], source.context))
 
 
-_SMALL = 1 << 16  # fewer values are padded, so that another count of them compiles nothing
+_SMALL = 1 << 16  # fewer values are padded, so that other counts need no compilation
 
 
 def _values_where(keeps_zero: Callable[[dict[str, Any]], bool]) -> Form:
@@ -212,14 +212,14 @@ def _zeros_like(c: Call) -> Any:
 
 # ------------------------------------------------------------ two arrays, element by element
 def _joined(function: np.ufunc, a: RowSparseNDArray, b: RowSparseNDArray) -> RowSparseNDArray:
-    """`function` of two arrays: rows that one of them has not stored are zero there."""
+    """Computes `function` of two arrays; rows that are not stored are zero."""
     places, x, y = (_host(a.indices), _host(b.indices)), _host(a.data), _host(b.data)
     if np.array_equal(*places):
         return _rows(function(x, y), places[0], a)
     ids = _distinct(np.concatenate(places))
     values, both = np.zeros((len(ids), *a.shape[1:]), a.dtype), np.searchsorted(ids, places[1])
     values[np.searchsorted(ids, places[0])] = x
-    if function not in (np.add, np.subtract):  # which leave rows of a alone as they are
+    if function not in (np.add, np.subtract):  # operators that do not change rows that only a has
         alone = np.ones(len(ids), bool)
         alone[both] = False
         values[alone] = function(values[alone], 0)
@@ -339,7 +339,7 @@ def _dot(c: Call) -> Any:
 
 
 def _transposed_product(matrix: Any, dense: np.ndarray, like: NDArray, as_rows: bool) -> NDArray:
-    """The matrix transposed @ dense; as rows: only those that are not empty."""
+    """Returns the transposed matrix @ dense; as rows: only those that are not empty."""
     if not as_rows:
         return _dense(matrix.T @ dense, like)
     ids, filled = _filled_columns(matrix)
@@ -347,7 +347,7 @@ def _transposed_product(matrix: Any, dense: np.ndarray, like: NDArray, as_rows: 
 
 
 def _filled_columns(matrix: Any) -> tuple[np.ndarray, Any]:
-    """(numbers of the columns that are not empty, the matrix of these columns)."""
+    """Returns (numbers of the non-empty columns, the matrix of these columns)."""
     filled = np.zeros(matrix.shape[1], bool)
     filled[matrix.indices] = True
     ids, places = np.flatnonzero(filled), np.empty(len(filled), np.int64)
@@ -356,14 +356,14 @@ def _filled_columns(matrix: Any) -> tuple[np.ndarray, Any]:
 
 
 def _whole(array: NDArray) -> np.ndarray | None:
-    """The value of an array, dense or row_sparse, for reading, without copies; None where not all rows are stored."""
+    """Returns the value of a dense or row_sparse array for reading, without copies; None if not all rows are stored."""
     if not isinstance(array, RowSparseNDArray):
         return _host(array)
     return _host(array._parts[0]) if array.stores_all() else None
 
 
 def _gathered(array: NDArray, ids: np.ndarray) -> np.ndarray:
-    """The rows `ids`, ascending, of an array; zeros where a row_sparse one has not stored them."""
+    """Returns the rows `ids`, ascending, of an array, with zeros for rows that are not stored."""
     if not isinstance(array, RowSparseNDArray):
         return _host(array)[ids]
     return _host(array.data)[ids] if array.stores_all() else _values_at(array, ids)
@@ -376,7 +376,7 @@ def _reduction(c: Call) -> Any:
     axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
     if not isinstance(array, CSRNDArray) or axis not in (None, 0, 1) or c.params["exclude"]:
         return None
-    if axis == 1:  # as SciPy would, without its matrix
+    if axis == 1:  # as in SciPy, without its matrix
         starts = _host(array.indptr)
         filled = np.flatnonzero(np.diff(starts))
         total = np.zeros(array.shape[0], array.dtype)
@@ -477,10 +477,10 @@ def _lazy_update(c: Call) -> Any:
     if c.out is not weight:
         raise MXNetError(f"operator {c.kernel.name}: a row_sparse gradient updates rows of the weight in place, so out "
                          "must be the weight")
-    # gather and scatter pass over numbers beyond the array
+    # gather and scatter ignore numbers out of range
     ids, values = _padded(_host(grad.indices).astype(np.int32), weight.shape[0]), _padded(_host(grad.data))
     whole = [_all_rows(a) for a in (weight, *states)]
-    # a compiled call takes NumPy arrays over faster than they become buffers
+    # a compiled call converts NumPy arrays faster than a separate conversion to buffers
     rows = [wrap(a, grad.context) for a in (ids, values)]
     invoke(_row_kernel(c.kernel), [whole[0], *rows, *whole[1:]], c.extras)
     for array, all_rows in zip((weight, *states), whole, strict=True):
@@ -490,7 +490,7 @@ def _lazy_update(c: Call) -> Any:
 
 
 def _padded(values: np.ndarray, filler: float = 0) -> np.ndarray:
-    """The rows with `filler` after them up to a power of 2."""
+    """Returns the rows padded with `filler` to a power of 2."""
     count = max(16, 1 << max(len(values) - 1, 0).bit_length())
     if count == len(values):
         return values
@@ -500,7 +500,7 @@ def _padded(values: np.ndarray, filler: float = 0) -> np.ndarray:
 
 
 def _all_rows(array: NDArray) -> NDArray:
-    """A dense array with all rows; a row_sparse one stores them all from now on."""
+    """Returns a dense array with all rows; a row_sparse array stores all rows afterwards."""
     if not isinstance(array, RowSparseNDArray):
         return array
     if not array.stores_all() or array.data.shape != array.shape:
@@ -513,7 +513,8 @@ _row_kernels: dict[Kernel, Kernel] = Bounded(256)
 
 
 def _row_kernel(kernel: Kernel) -> Kernel:
-    """The update of chosen rows: fn(weight, row numbers, gradient rows, *states, *extras) -> new weight and states."""
+    """Returns the update of selected rows: fn(weight, row numbers, gradient rows, *states, *extras) -> new weight and
+    states."""
     if kernel not in _row_kernels:
         count = kernel.num_arrays
 

@@ -89,7 +89,7 @@ def _positions(label: Array) -> Any:
 
 
 def _labels(label: Array, classes: int) -> Any:
-    """Labels as positions, all of which are there."""
+    """Returns labels as positions; raises Unknown if one is out of range."""
     places = _positions(label)
     need(places.min() >= 0 and places.max() < classes)
     return places.reshape(-1, 1)
@@ -113,7 +113,7 @@ def _entropy(p: dict, x: Array, label: Array) -> Any:
 
 # ------------------------------------------------------------ softmax as an output layer
 def _fits(p: dict, x: Array, label: Array) -> None:
-    """Leaves out labels of other shapes than probabilities, or classes of each row (of each place)."""
+    """Raises Unknown unless labels have the shape of the probabilities, or contain one class per row (or position)."""
     need(x.size and x.ndim > 1)
     if label.shape == x.shape:
         return
