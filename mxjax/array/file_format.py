@@ -42,7 +42,7 @@ _LIST, _V1, _V2, _V3 = 0x112, 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 _STYPES = {0: "default", 1: "row_sparse", 2: "csr"}
 _NPZ_PARTS = {"csr": ("data", "indices", "indptr"), "row_sparse": ("data", "indices")}  # entries of an archive
 _MOST_DIMENSIONS = 64
-_HEADER, _SLAB, _LARGE = 1 << 9, 1 << 24, 1 << 23  # bytes read for a header, got for arrays, worth two threads
+_HEADER, _SLAB, _LARGE = 1 << 9, 1 << 24, 1 << 23  # bytes: of a read header, of a slab, for two threads
 _AT_ONCE = 500  # arrays per system call, with the headers in between (Linux accepts 1024 buffers)
 
 

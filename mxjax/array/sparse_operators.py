@@ -126,7 +126,7 @@ def _sparse_result(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out
 
 def _dense_gradient(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple) -> Callable[[NDArray], list[Any]]:
     """Returns the operator's gradient for dense values, which are computed on demand."""
-    values = [NDArray(a._read()) if a._plain else a.detach() for a in arrays]  # of now: arrays change in place
+    values = [NDArray(a._read()) if a._plain else a.detach() for a in arrays]  # as they are now
     wanted = [i for i, a in enumerate(arrays) if a._entry is not None]
 
     def gradient(head: NDArray) -> list[Any]:

@@ -15,14 +15,14 @@ __all__: list[str] = []
 
 @when_forked
 def _free() -> None:
-    """Ends what other threads of the parent were doing to arrays: as if Ctrl-C had come to them."""
+    """Undoes changes of arrays by other threads of the parent, as if Ctrl-C had interrupted them."""
     if not left_behind():
         return
     for one in gc.get_objects():
         if not isinstance(one, Chunk | DeferredCall | Trace):
             continue
         name = "_lock" if isinstance(one, Trace) else "lock"
-        lock = getattr(one, name, None)  # None: another thread was making it
+        lock = getattr(one, name, None)  # None: another thread was computing it
         if lock is None or not _is_held(lock):
             continue
         setattr(one, name, RLock())
@@ -33,7 +33,7 @@ def _free() -> None:
 
 
 def _is_held(lock: Any) -> bool:
-    """Returns whether another thread, which is not there any more, has a lock."""
+    """Returns whether another thread, which does not exist in the child, has a lock."""
     if lock.acquire(False):
         lock.release()
         return False

@@ -49,7 +49,7 @@ array_classes = _Flavours()
 
 
 class Storage(NamedTuple):
-    """The functions of a storage type.
+    """Functions of a storage type.
 
     zeros: function(shape, ctx, dtype); of_dense: function(dense array); array: function(array of it, ctx, dtype);
     of_parts: function((values, *index arrays), shape, dtype). All return an array of this storage

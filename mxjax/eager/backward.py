@@ -48,7 +48,7 @@ def walk_back(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, cre
             given = ONES if head._entry not in totals and not create_graph else ones(*head._entry)
         else:
             given = _fitting(given, head)
-            keeps = create_graph or not given._plain and head._entry[0].pull is not None  # that may know how to use it
+            keeps = create_graph or not given._plain and head._entry[0].pull is not None  # a sparse array may use it
             given = given if keeps else given._read()
         if create_graph and not hasattr(given, "_chunk"):
             given = wrap(given, head._chunk.ctx)
@@ -79,7 +79,7 @@ def walk_back(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, cre
 
 
 def _fitting(given: Any, head: Any) -> Any:
-    """A head gradient as an array of its head's shape: MXNet reads as many elements as it needs.
+    """Returns a head gradient in the shape of its head: MXNet reads as many elements as it needs.
 
     Raises:
         MXNetError: there are too few.
@@ -92,11 +92,11 @@ def _fitting(given: Any, head: Any) -> Any:
             return wrap(jnp.zeros(shape, head._chunk.dtype), head._chunk.ctx)
         raise MXNetError(f"backward: head gradient has shape {given.shape}, but its head has shape {shape}")
     flat = given.reshape(-1)[:math.prod(shape)]
-    return flat.reshape(shape) if flat.size else flat._view_at(0, shape)  # where reshape takes 0 for "as it is"
+    return flat.reshape(shape) if flat.size else flat._view_at(0, shape)  # reshape interprets 0 as "unchanged"
 
 
 def is_read(node: Node, index: int) -> bool:
-    """Returns whether a backward pass reads the gradient of this result; that of a loss does not."""
+    """Returns whether a backward pass reads the gradient of this result; losses do not."""
     kernel, args = node.kernel, node.args
     if node.lazy is not None and node.alive:
         kernel, args = node.lazy.derivative.kernel, list(node.lazy)
@@ -108,7 +108,7 @@ _by_sequence = attrgetter("sequence")
 
 
 def _reachable(roots: Iterable[tuple[Node, int]]) -> list[Node]:
-    """All nodes behind the roots, latest first: an order in which every node follows its users."""
+    """Returns all nodes that the roots depend on, latest first, so that every node follows its users."""
     result = {}
     for node, _ in roots:
         result[node] = None

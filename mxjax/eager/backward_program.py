@@ -87,7 +87,7 @@ def run_together(nodes: Sequence[Node], heads: Totals, retain: bool) -> bool:
         owner = None
         for call in deferred:
             if owner is None or owner.origin is None and call.origin is not None:
-                owner = call  # a graph if there is one: with it, its programs are dropped
+                owner = call  # the graph, if there is one; its programs are dropped together with it
         if owner is not None:
             programs, trials = owner.derivative.programs, 0
         make = functools.partial(_Program, *described.structure)
@@ -104,22 +104,23 @@ def _is_away(ctx: Context | None) -> bool:
 
 
 def _can_be_postponed(node: Node) -> bool:
-    """Returns whether a call's gradients can be made after all others: by a function of its own, of variables alone."""
+    """Returns whether a call's gradients can be computed after all others: by a separate function, for variables
+    only."""
     return len(node.outs) == 1 and all(parent is None or parent[0].variable for parent in node.parents)
 
 
 class _Description:
-    """A backward pass as rows, and the values that its program takes.
+    """A backward pass as rows, and the arguments of its program.
 
-    Its loops are loops, not comprehensions: a pass of a few calls takes some 50 microseconds in all.
+    It uses loops instead of comprehensions for speed: a pass of a few calls takes about 50 microseconds.
 
     Attributes:
-        structure: the arguments of the `_Program`, by which programs are told apart; None: no program can run the pass.
+        structure: the arguments of the `_Program`, which identify it; None: no program can run the pass.
         values: the program's arguments.
         ends: nodes that the walk ends at: variables, and calls that are postponed.
-        adding: the ends, by number, whose arrays take the sum of their values and the gradient.
+        adding: the ends, by number, whose gradients are added to their arrays.
         wide: the program needs JAX's 64-bit mode.
-        pulled: some forward pass has run already; what it kept is an argument.
+        pulled: some forward pass has run already; its saved values are arguments.
     """
 
     def __init__(self, nodes: Sequence[Node], heads: Totals, postponed: set[Node]) -> None:
@@ -156,7 +157,7 @@ class _Description:
         for number, call in self._waiting:
             results = call.results
             for k in range(len(results)):
-                if getrefcount(results[k]) > ALONE + uses[number, k]:  # somebody else has it
+                if getrefcount(results[k]) > ALONE + uses[number, k]:  # it has another owner
                     kept.append((number, k))
         self._kept = tuple(kept)
         given = []
@@ -170,7 +171,7 @@ class _Description:
         self.structure = tuple(self.rows), self._kept, tuple(given), settings.BACKWARD_DO_MIRROR(), tuple(self.adding)
 
     def _add_call(self, node: Node, makers: dict[int, tuple[int, int]], uses: dict[tuple[int, int], int]) -> bool:
-        """Adds the row of a call; returns False where no program can have it."""
+        """Adds the row of a call; returns False if no program can contain it."""
         call = node.lazy
         if call is None:
             part, args, wide = node.kernel, node.args, node.kernel.wide
@@ -244,11 +245,11 @@ class _Description:
 
 
 def _results(program: _Program, described: _Description, ctx: Context) -> Iterator[Any]:
-    """Runs the program; returns its results, but for the sums that it adds to gradients."""
+    """Runs the program; returns its results except the sums of gradients."""
     values, wide = described.values, described.wide
     if not described.adding and not described.pulled and state.trace is not None:
         return iter(perform(program.kernel, values, ctx, wide))
-    # what a forward pass has kept is no array, so no value of a trace
+    # residuals of a forward pass are not arrays, so they cannot be values of a trace
     for i, value in enumerate(values):
         if isinstance(value, Promise):
             values[i] = value.get()
@@ -262,7 +263,7 @@ def _results(program: _Program, described: _Description, ctx: Context) -> Iterat
 
 
 def _added_up(program: _Program, values: list[Any], ends: Sequence[Node], wide: bool) -> Sequence[Any]:
-    """Runs a program that adds to gradients, which take the sums; returns its other results."""
+    """Runs a program that adds to gradients, stores the sums, and returns the other results."""
     chunks = [node.grad._chunk for node in ends]
     while True:
         for chunk in chunks:
@@ -274,7 +275,7 @@ def _added_up(program: _Program, values: list[Any], ends: Sequence[Node], wide: 
                 targets.append((chunk, len(args), k))
                 args.append(chunk.seen())
             if any(isinstance(old, Promise) for old in args[len(values):]):
-                continue  # another thread has just put a value off
+                continue  # another thread has just deferred a value
             results = run_into(program.kernel, args, wide, targets)
         for node, fresh in zip(ends, program.added, strict=True):
             node.fresh = node.fresh or fresh
@@ -282,12 +283,12 @@ def _added_up(program: _Program, values: list[Any], ends: Sequence[Node], wide: 
 
 
 class _Program:
-    """The walk back through `rows` as a kernel of all values from outside, in their order, and the head gradients.
+    """The walk back through `rows` as a kernel of all external values in order, and the head gradients.
 
-    Its results are, for the ends at `adding`, the sums of their gradients and of the last arguments, which are what
-    there was; the gradients of the other ends that have some, latest first; the results of lazy calls that are `kept`.
-    present: for each end whether such a gradient is among them; added: for those at `adding` whether there was one;
-    reached: the rows of calls that gradients came by; all known once the program has been traced.
+    Its results are, for the ends at `adding`, the sums of their gradients and the last arguments, which are the
+    previous values; the gradients of the other ends that have one, latest first; the results of lazy calls that are
+    `kept`. present: for each end, whether such a gradient is a result; added: for those at `adding`, whether there was
+    a gradient; reached: the rows of calls that gradients reached. All are known once the program has been traced.
     """
 
     def __init__(self, rows: Sequence[tuple | None], kept: Sequence[tuple], given: Sequence[tuple], mirror: bool,
@@ -310,7 +311,7 @@ class _Program:
                   for place, index, spec in self._given}
         made: dict[tuple[int, int], Any] = {}
         pulls: dict[int, Callable[[list[Any]], Sequence[Any]]] = {}
-        for i in reversed(range(len(rows))):  # the forwards: the tape's latest call comes first
+        for i in reversed(range(len(rows))):  # forward passes: the latest call of the tape comes first
             row = rows[i]
             if row is None:
                 continue

@@ -31,7 +31,7 @@ prepared: dict[Hashable, CachedCall] = Bounded(1 << 14)
 
 
 def kernel_of(name: str, **params: object) -> Kernel:
-    """Returns the kernel of an operator with these parameters, and defaults for the others, on all its inputs."""
+    """Returns the kernel of an operator for all its inputs, with these parameters and defaults for the others."""
     key = (name, *params.items()) if params else name
     value = prepared.get(key)
     if value is None:

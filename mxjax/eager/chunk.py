@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import operator
 import sys
-from _thread import RLock  # not threading's, which is a Python function around it
+from _thread import RLock  # not that of threading, which is a Python function around it
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,7 +50,7 @@ class Chunk:
     """
 
     __slots__ = ("buffer", "pending", "ctx", "wide", "version", "lent", "origin_trace", "lock", "stash", "__weakref__")
-    hides = True  # its value from others, while it is changed
+    hides = True  # hides its value from others while it is changed
     stash: Any
     origin_trace: Any
 
@@ -181,7 +181,8 @@ def point(chunks: Sequence[Chunk], values: Sequence[Any]) -> None:
 
 
 def _regained(given: tuple) -> Any:
-    """The value of a chunk whose buffer was given to a call: the old one where it has not been used, else the new."""
+    """Returns the value of a chunk whose buffer was donated to a call: the old one if it was not used, otherwise the
+    new one."""
     args, place, made, index = given
     held = args[place]
     if not isinstance(held, jax.Array) or isinstance(held, Tracer) or not held.is_deleted():
@@ -289,7 +290,7 @@ _acquire = type(RLock()).acquire
 def transformation() -> Any:
     """Identifies the JAX transformation (grad, vmap ...) that is being traced; None if there is none."""
     if not _trace_states:
-        from jax.extend.core import get_opaque_trace_state  # late: it takes a while to import
+        from jax.extend.core import get_opaque_trace_state  # late, because the import is slow
         with jax.ensure_compile_time_eval():
             _trace_states.extend((get_opaque_trace_state, get_opaque_trace_state(convention="mxjax")))
     result = _trace_states[0](convention="mxjax")

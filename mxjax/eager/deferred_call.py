@@ -29,7 +29,7 @@ class CallPromise(Promise):
 
     def __init__(self, call: DeferredCall, shape: tuple[int, ...], dtype: np.dtype) -> None:
         self.shape, self.dtype, self.value, self.over = shape, dtype, None, 0
-        self.call: DeferredCall | Promise | None = call  # what will have the value: the call, or a trace's promise
+        self.call: DeferredCall | Promise | None = call  # the source of the value: the call, or a promise of a trace
 
     def follows(self, old: object) -> None:
         """Notifies a trace, now or when it promises the value."""
@@ -50,7 +50,7 @@ class CallPromise(Promise):
             self.value, self.call = call.get(), None
         elif call is not None:
             call.forward()
-            if self.value is None:  # it has run as a part of a trace
+            if self.value is None:  # it has run as part of a trace
                 self.force()
 
 
@@ -72,7 +72,7 @@ class DeferredCall(list):
         super().__init__(args)
         self.derivative, self.ctx, self.wide, self.saved, self.done = derivative, ctx, wide, None, False
         self.origin, self.root, self.joined = origin, root or object(), False
-        self.lock = RLock()  # taken after those of the calls that use this one's results
+        self.lock = RLock()  # locked after those of the calls that use its results
         self.results = results = list[CallPromise]()
         for shape, dtype in specs:
             results.append(CallPromise(self, shape, dtype))
@@ -102,7 +102,7 @@ class DeferredCall(list):
             if isinstance(value, Promise):
                 self[i] = value.get()
         with self.lock:
-            if self.done and self.saved is not None:  # in another thread, meanwhile
+            if self.done and self.saved is not None:  # another thread has computed them meanwhile
                 return
             results, self.saved = self.derivative.forward(self, self.wide)
             if not self.done:

@@ -123,7 +123,7 @@ on_call: Callable[..., tuple] | None = None  # mixed precision: changes kernel, 
 def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any = None,
            ctx: Context | None = None) -> Any:
     """Runs a kernel on NDArrays and returns an NDArray, or a list if it has several visible outputs."""
-    if on_call is not None and kernel.op is not None and ctx is None:  # steps of graphs, as they are, have a context
+    if on_call is not None and kernel.op is not None and ctx is None:  # steps of graphs have a context
         kernel, arrays, extras = on_call(kernel, arrays, extras)
     if state.recorder is not None:
         return state.recorder.call(kernel, arrays, extras, out, ctx)
@@ -233,7 +233,7 @@ def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Seq
         args += extras
         replaced: list[Target] = []
         for k, chunk in enumerate(chunks):
-            if places[chunk] < 0:  # read twice: it cannot be told which of them is replaced
+            if places[chunk] < 0:  # read twice, so the replaced argument is ambiguous
                 return False
             replaced.append((chunk, places[chunk], k))
         run_into(kernel, args, wide, replaced, finish, (arrays, targets or None, ctx), later=later)
@@ -241,16 +241,17 @@ def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Seq
 
 
 def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx: Context | None) -> Any:
-    """`invoke` where arrays get new values: nobody else sees or changes these meanwhile."""
+    """Performs `invoke` for calls that replace the values of arrays, which no other thread reads or changes
+    meanwhile."""
     target = out if out is None or isinstance(out, (list, tuple)) else (out,)
     if target is not None:
         _check_targets(kernel, target)
     if target is not None and arrays and overwrite(kernel, arrays, extras, target):
         return target[0] if len(target) == 1 else list(target)
     if kernel.draw is not None and kernel.op.get_attr("draws_by_value"):
-        settle(arrays)  # nobody waits for values while holding arrays
+        settle(arrays)  # threads must not wait for values while they lock arrays
     chunks = [arrays[i]._chunk for i in kernel.mutated]
-    wholes = []  # what is written in parts must be there
+    wholes = []  # values that are written in parts must exist
     for t in target or ():
         chunks.append(t._chunk)
         if t._view is not None:
@@ -296,7 +297,7 @@ def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx:
 
 
 def _wait(arrays: Sequence[Any], chunks: Sequence[Chunk]) -> None:
-    """Waits for the values of arrays that no call can be given as they are, and for those of chunks."""
+    """Waits for values of arrays that cannot be passed to a call while pending, and for those of chunks."""
     settle(arrays, _passed_on)
     for chunk in chunks:
         chunk.read()
@@ -314,7 +315,7 @@ def _all_there(args: Sequence[Any]) -> bool:
 
 
 def _with_states(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: object, ctx: Context | None) -> Any:
-    """`invoke` of an operator whose states change in the backward pass, on CPUs (FDecay)."""
+    """Performs `invoke` of an operator whose states change in the backward pass on CPUs (FDecay)."""
     for place, number in fixed_places(kernel):
         set_to(arrays[place], number)
     if not on_host(arrays[0]._chunk.ctx):
@@ -343,7 +344,7 @@ def change(targets: Sequence[Any], sources: Sequence[Any], step: Callable[[list[
         passed_on: values that may stay Promises.
     """
     chunks = [t._chunk for t in targets]
-    wholes = [t._chunk for t in targets if t._view is not None]  # what is written in parts must be there
+    wholes = [t._chunk for t in targets if t._view is not None]  # values that are written in parts must exist
     while True:
         with exclusive(chunks) as scope:
             values = [glimpse(scope, a, passed_on) for a in sources]
@@ -356,7 +357,7 @@ def change(targets: Sequence[Any], sources: Sequence[Any], step: Callable[[list[
             chunk.read()
 
 
-_ELSEWHERE = object()  # stands for a value that has to be waited for, which must not be done while arrays are changed
+_ELSEWHERE = object()  # marks a value that must be waited for, but not while arrays are changed
 
 
 def glimpse(scope: exclusive, array: Handle, passed_on: Callable[[Promise], bool] | None = None) -> Any:
@@ -404,7 +405,7 @@ def _passed_on(pending: Promise) -> bool:
 
 def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple, target: Sequence[Handle] | None,
              given_ctx: Context | None, wide: bool, origin_trace: object, missing: bool) -> Any:
-    """The unusual cases of `invoke`; `args` are the arrays' buffers, unless some are `missing`."""
+    """Handles unusual cases of `invoke`; `args` are the buffers of the arrays, unless some are `missing`."""
     ctx: Context = arrays[0]._chunk.ctx if arrays else current_context() if given_ctx is None else given_ctx
     if missing and state.recording and target is None and kernel.simple and not kernel.eager and kernel.op is not None:
         result = _after_graph(kernel, arrays, args, extras, ctx, wide)
@@ -447,9 +448,9 @@ def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tup
 
 def _after_graph(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], extras: tuple, ctx: Context,
                  wide: bool) -> Any:
-    """Notes a call on results of a graph's run that waits, so that the loss is a part of its program, too.
+    """Adds a call on results of a pending graph run to its program, so that it includes the loss.
 
-    None: there are no such, or of several runs.
+    None: there are no such results, or they belong to several runs.
     """
     root = after(arrays)
     parents = entries(arrays) if root is not None else []
@@ -469,14 +470,14 @@ def _after_graph(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], ext
 def _sparse_form(arrays: Sequence[Any]) -> Callable[..., Any]:
     """Returns the function that tries an operator on sparse arrays as such.
 
-    It is called as function(kernel, arrays, extras, out), and returns None where there is no sparse form.
+    It is called as function(kernel, arrays, extras, out), and returns None if there is no sparse form.
     """
     return next(a for a in arrays if not a._plain)._call_stored
 
 
 def _deferred(trace: Any, kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple,
               target: Sequence[Handle] | None, ctx: Context, wide: bool) -> Any:
-    """Has a trace take the call; `args` are values that are known already."""
+    """Adds the call to a trace; `args` are values that are known already."""
     args = [v if v is not None else a._chunk.peek() if a._view is None else a._read()
             for v, a in zip(args, arrays, strict=True)]
     lent = [v for v, a in zip(args, arrays, strict=True) if a._chunk.lent]
@@ -491,7 +492,7 @@ def _deferred(trace: Any, kernel: Kernel, arrays: Sequence[Any], args: list[Any]
 
 def _draw(kernel: Kernel, given: dict[str, Any], arrays: Sequence[Any], args: Sequence[Any],
           ctx: Context) -> jax.Array | None:
-    """Returns the numbers that a call draws on the host; None where it draws nothing, or JAX has to."""
+    """Returns the numbers that a call draws on the host; None if it draws nothing, or JAX must draw."""
     if not on_host(ctx) or any([isinstance(a, Tracer) for a in args]):
         return None
     try:
@@ -523,10 +524,10 @@ def perform(kernel: Kernel, args: list[Any], ctx: Context, wide: bool) -> Sequen
 
 
 def _fill(args: list[Any], arrays: Sequence[Any], changes: bool) -> bool:
-    """Reads the values that are not there as plain buffers; host work in flight is not waited for (then: True).
+    """Reads pending values as buffers, without waiting for host work; returns True if there is any.
 
-    What only waited for programs to be compiled is, once they are: calls one by one take the engine longer. In a call
-    that changes arrays, which are locked then, nothing is waited for.
+    It waits for values that only wait for compilation: separate calls would take the engine longer. It never waits in a
+    call that changes arrays, because these are locked.
     """
     waiting = False
     for i, a in enumerate(args):
@@ -568,11 +569,11 @@ def finish(kernel: Kernel, args: Sequence[Any], outputs: Sequence[Any], arrays: 
 
 
 def _replaced(target: Handle, value: Any, ctx: Context) -> bool:
-    """Returns whether a result became the value of `target` as it is: the usual case of `out=`."""
+    """Returns whether a result became the value of `target` without conversion, the usual case of `out=`."""
     chunk, view = target._chunk, target._view
     if type(target) is not array_classes.classic or target._entry is not None or chunk.ctx is not ctx:
         return False
-    old = chunk.seen()  # its lock is held
+    old = chunk.seen()  # this thread has its lock
     if value.dtype != old.dtype or value.shape != (old.shape if view is None else view[1]):
         return False
     if view is not None:
@@ -585,13 +586,13 @@ def _replaced(target: Handle, value: Any, ctx: Context) -> bool:
 
 
 def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> bool:
-    """Runs a simple kernel whose result replaces the value of `out`; False where that is not all there is to do."""
+    """Runs a simple kernel whose result replaces the value of `out`; returns False if more is necessary."""
     chunk = out._chunk
     with chunk.lock:
         old = chunk.buffer
         if old is None:
             return False
-        # taken before anything is read: who changes an input from `out` meanwhile sees that it has to wait
+        # taken before any read, so that a thread which changes an input from `out` meanwhile must wait
         chunk.stash, chunk.buffer = old, None
         try:
             wide, place, again = kernel.wide, -1, False
@@ -618,7 +619,7 @@ def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> boo
 
 
 def _replaced_values(kernel: Kernel, arrays: Sequence[Any], target: Sequence[Handle] | None) -> list[Target]:
-    """Returns which results replace the values of locked chunks, that of an argument where it is read once and as a
+    """Returns which results replace the values of locked chunks; an argument's value only if it is read once and as a
     whole.
     """
     results = {arrays[i]._chunk: kernel.num_outputs + k for k, i in enumerate(kernel.mutated)}

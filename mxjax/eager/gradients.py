@@ -22,12 +22,12 @@ from .tape import Node
 
 __all__ = ["ONES", "Totals", "add_up", "drop", "may_add", "ones", "resolved", "retain", "store"]
 
-Totals = dict[tuple[Node, int], Any]  # gradients by node and number of the output
-ONES: Any = object()  # stands for the gradient of a head that nobody gave one for, until it is needed
+Totals = dict[tuple[Node, int], Any]  # gradients by node and output number
+ONES: Any = object()  # marks the default gradient of a head until it is needed
 
 _ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2, 1, options={"any_size": True},
               form=OwnForm(lambda a, b: a + to_dtype(b, a.dtype), copies=True))
-_ones_known: dict[Any, Any] = Bounded(16)  # of 1 or 2 MB at most
+_ones_known: dict[Any, Any] = Bounded(16)  # of at most 1 or 2 MB
 
 
 def add_up(old: Any, grad: Any, ctx: Context) -> Any:
@@ -95,7 +95,7 @@ def store(node: Node, slots: Sequence[Any]) -> None:
 
 
 class _Retained:
-    """Stores gradients of a call's results, which are no variables, when they come by; a `Node.watch`."""
+    """Stores gradients of a call's results, which are not variables, during the backward pass; a `Node.watch`."""
 
     def __init__(self, before: Callable[..., None] | None) -> None:
         self.stores: dict[int, Node] = {}
@@ -133,6 +133,6 @@ def drop(array: Handle) -> None:
 
 
 def _put(target: Handle, value: Handle) -> None:
-    """Makes a new array's value, and its place in the recorded graph, a gradient's."""
+    """Gives a gradient array the value and the tape position of a new array."""
     target._write(value._chunk.peek() if value._view is None else value._read())
     target._entry = value._entry

@@ -25,7 +25,7 @@ class HostPromise(Promise):
     """A value that a function pushed to the engine will set; its variable orders the uses of the value.
 
     compiles: it waits, directly or indirectly, for a program that is being compiled.
-    before: the value that it replaces, which stays where the function fails.
+    before: the value that it replaces, which stays if the function fails.
     """
 
     __slots__ = ("var", "failure", "compiles", "before", "__weakref__")
@@ -43,7 +43,7 @@ class HostPromise(Promise):
     def force(self) -> None:
         """Waits for the engine; always raises the error of the function or one that it depends on, if any.
 
-        With a value from before, the error is raised once, here or where it is met first.
+        With a previous value, the error is raised once, here or at its first use.
         """
         before, self.before = self.before, None
         try:
@@ -57,7 +57,7 @@ class HostPromise(Promise):
                                              "has failed, and its error was raised earlier")
 
     def _stay(self, before: Any) -> bool:
-        """Returns whether there is a value from before, which stays."""
+        """Returns whether there is a previous value, which stays."""
         before = before.value if isinstance(before, Promise) else before
         if before is None or before.is_deleted():
             return False
@@ -80,10 +80,10 @@ def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
         priority: ready functions with higher priority run first.
         name: name for the engine's messages.
         after: a further variable to wait for.
-        changes: an engine variable of what the function changes besides; it orders the functions that do.
+        changes: engine variable of other state that the function changes; it orders these functions.
     """
     results = [HostPromise(shape, np.dtype(dtype)) for shape, dtype in outputs]
-    references = list(map(weakref.ref, results))  # what nobody holds any more needs no value
+    references = list(map(weakref.ref, results))  # arrays that no longer exist need no value
     waits = list({id(v.var): v.var for v in inputs if isinstance(v, HostPromise)}.values())
     if after is not None:
         waits.append(after)
@@ -96,7 +96,7 @@ def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
             for reference in references:
                 if (result := reference()) is not None:
                     result.failure = error
-            result = None  # the error's traceback holds this frame, which must not hold the array
+            result = None  # the traceback of the error refers to this frame, which must not keep the array alive
             raise
         finally:
             held.clear()
@@ -145,7 +145,7 @@ def push_kernel(kernel: Kernel, args: Sequence[Any], wide: bool, ctx: Context, f
 
 
 def _described(value: Any, ctx: Context) -> Any:
-    """A value as its program is compiled for it; shape, dtype and device of one that is not there yet."""
+    """Returns a value for compilation; shape, dtype and device if it is pending."""
     if not isinstance(value, Promise):
         return value
     if value.value is not None:

@@ -44,7 +44,7 @@ class MeshTrace(Trace):
         mesh = plain(mesh)
         self._split, self._same = NamedSharding(mesh, PartitionSpec(axis)), NamedSharding(mesh, PartitionSpec())
         self._mesh, self._axis = mesh, axis
-        self._apart: set[int] = set()  # values in parts that are no batches, by identity
+        self._apart: set[int] = set()  # sharded values that are not batches, by identity
         processes = {d.process_index for d in mesh.devices.flat}
         if jax.process_index() not in processes:
             raise MXNetError("none of the mesh's devices belongs to this process")
@@ -72,7 +72,7 @@ class MeshTrace(Trace):
             held.sharding = sharding
 
     def _deliver(self, promise: TracePromise, value: jax.Array) -> None:
-        """Keeps the value where it is: the next trace takes it from there."""
+        """Keeps the value on its devices, so that the next trace can use it there."""
         promise.whole = value
 
     def takes(self, pending: Promise) -> bool:
@@ -99,7 +99,7 @@ class MeshTrace(Trace):
         return (self._mesh, self._axis, lie, tuple(ways), results), {"out_shardings": results}
 
     def _ways(self, values: Sequence[Any]) -> Ways:
-        """For each value in parts how it lies, and how where it is used."""
+        """Returns, for each sharded value, its sharding and the sharding where it is used."""
         return [(v.sharding, without_axis(v.sharding, self._axis)) if id(v) in self._apart else None for v in values]
 
 
@@ -123,14 +123,14 @@ def place(chunk: Chunk, sharding: NamedSharding) -> None:
         return
     made = TracePromise.of_sharded(held.make(sharding) if type(held) is Promise and now is None else
                                    put(chunk.read(), sharding))
-    with chunk.lock:  # the value is the same: no new version
-        if chunk.version == version:  # else somebody has written another one meanwhile
+    with chunk.lock:  # the value is the same, so there is no new version
+        if chunk.version == version:  # otherwise another value was written meanwhile
             chunk.buffer, chunk.pending = None, made
 
 
 def put(value: jax.Array, sharding: NamedSharding) -> jax.Array:
     """Places a value that all processes have on a mesh."""
-    if sharding.is_fully_addressable:  # of a copy: device_put shares memory, which could not be given away then
+    if sharding.is_fully_addressable:  # of a copy: device_put shares memory, which could then not be donated
         return jax.device_put(jnp.copy(value), sharding)
     host = np.asarray(value)
     return jax.make_array_from_callback(host.shape, sharding, lambda part: host[part])

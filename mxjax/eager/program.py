@@ -96,7 +96,7 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
                     fit = False
             if not fit:
                 outcome = finish(kernel, args, results, *rest)
-            elif isinstance(results[0], Tracer):  # all are, then
+            elif isinstance(results[0], Tracer):  # then all are copied
                 for chunk, _, index in targets:
                     chunk.write(results[index])
             else:

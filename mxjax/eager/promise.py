@@ -20,7 +20,7 @@ from ..kernel.kernel import WIDE_DTYPES, is_wide
 
 __all__ = ["Promise", "apart", "identity", "lost", "on_default_device", "on_one_device", "put", "zeros"]
 
-_ON_HOST = 1 << 18  # elements of zeros that are cheaper to bring to a device than to compile a program for
+_ON_HOST = 1 << 18  # elements of zeros up to which a copy to a device is cheaper than compilation
 
 
 def _by_subclass(sharding: jax.sharding.Sharding | None) -> jax.Array:
@@ -40,7 +40,7 @@ class Promise:
 
     __slots__ = ("shape", "dtype", "value", "make")
     value: jax.Array | None
-    stays = False  # whether a buffer that somebody looked at is a copy, which does not replace the promise
+    stays = False  # whether a buffer for readers is a copy, which does not replace the promise
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype,
                  make: Callable[[jax.sharding.Sharding | None], jax.Array] = _by_subclass) -> None:
@@ -103,7 +103,7 @@ def on_one_device(value: jax.Array) -> jax.Array:
     If several processes have shards, all of them must call this.
     """
     with jax.enable_x64(value.dtype in WIDE_DTYPES):
-        if not value.is_fully_replicated:  # by a program: device_put would keep what it puts together beside the parts
+        if not value.is_fully_replicated:  # by a program: device_put would keep the gathered array besides the shards
             mesh = cast(NamedSharding, value.sharding).mesh
             value = jax.jit(jnp.copy, out_shardings=NamedSharding(mesh, PartitionSpec()))(value)
         return jnp.copy(value.addressable_data(0))

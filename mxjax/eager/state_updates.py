@@ -76,7 +76,7 @@ _numbers: dict[tuple, Any] = Bounded(256)
 def set_to(array: Handle, number: float) -> None:
     """Fills an array with a number, lazily and only if that has not been done before."""
     held = array._chunk.peek()
-    if isinstance(held, Tracer):  # within somebody's transformation
+    if isinstance(held, Tracer):  # within a transformation of the user
         return
     place = array._chunk.ctx.jax_device if isinstance(held, Promise) else held.sharding
     key = array.shape, array._chunk.dtype, number, place

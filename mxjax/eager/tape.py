@@ -11,7 +11,7 @@ from .promise import Promise
 
 __all__ = ["GRAD_REQS", "Node", "entries", "mark", "record"]
 
-GRAD_REQS = ("null", "write", "add")  # what a backward does to a gradient
+GRAD_REQS = ("null", "write", "add")  # the effect of a backward pass on a gradient
 
 _sequence = itertools.count()
 
@@ -68,7 +68,7 @@ class Node:
 
 
 class _Freed:
-    """Stands for a lazy call that has been let go of."""
+    """Represents a lazy call that was released."""
 
 
 def mark(array: Any, gradient: Any, req: str) -> None:
@@ -129,7 +129,7 @@ def record(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], results: 
 
 
 def _pull_rows(params: dict[str, Any], data: Any, table: Any) -> Callable[..., list[Any]]:
-    """The gradient of a table whose rows were looked up: that of these rows."""
+    """The gradient of a table: the gradient of the rows that were looked up."""
     def pull(slots: list[Any], _: bool) -> list[Any]:
         head = slots[0]._read() if hasattr(slots[0], "_chunk") else slots[0]
         head, indices = (v.get() if isinstance(v, Promise) else v for v in (head, data))

@@ -40,7 +40,7 @@ from .promise import Promise, apart, identity, on_one_device
 
 __all__ = ["Trace", "TracePromise", "bulk_changed", "deferred", "flush", "lookup"]
 
-Ways = Sequence[tuple[NamedSharding, NamedSharding] | None]  # how values are sharded, and how where they are used
+Ways = Sequence[tuple[NamedSharding, NamedSharding] | None]  # shardings of values, and those where they are used
 _programs = Programs()
 
 
@@ -103,7 +103,7 @@ class TracePromise(Promise):
             self.value = on_one_device(self.whole)
 
 
-# What a run makes, who wants it, the values that it is of, and how many of these came from outside.
+# The results of a run, the promises for them, its arguments, and the number of external ones.
 _Outcome = tuple[list[tuple], list[TracePromise], list[Any], int]
 
 
@@ -117,12 +117,12 @@ class Trace:
 
     def __init__(self, size: int, trials: int = TRIALS) -> None:
         self.size, self.trials = size, trials
-        self.whole = trials == 0  # it is one program, whatever its calls; a training step
-        self.turn = 0  # how often it has run
-        self.watched = False  # whether what has run is kept: program, its results, what was given away
+        self.whole = trials == 0  # it is one program, regardless of its calls; a training step
+        self.turn = 0  # number of runs
+        self.watched = False  # whether to keep the last run: program, results, donated arguments
         self.ran: tuple[Kernel, list[TracePromise], list[int]] | None = None
         self._lock, self._running = RLock(), False
-        self._outcome: _Outcome | None = None  # of a run that has not been concluded
+        self._outcome: _Outcome | None = None  # of an unfinished run
         self._clear()
 
     def _clear(self) -> None:
@@ -132,12 +132,12 @@ class Trace:
         self.calls: list[tuple[Kernel, tuple]] = []
         self.outputs: list[list[TracePromise]] = []
         self.values: list[Any] = []
-        self._known: dict[int, int] = {}  # place by identity; so what is known lives on
+        self._known: dict[int, int] = {}  # position by identity; the objects are kept alive
         self._sources: list[Any] = []
-        self._numbers: list[np.ndarray] = []  # vectors of dynamic parameters, which go as one argument
+        self._numbers: list[np.ndarray] = []  # vectors of dynamic parameters, which are passed as one argument
         self._count = 0
         self._first_update = 0
-        self._lent: list[Any] = []  # buffers whose memory somebody has without Python holding a reference
+        self._lent: list[Any] = []  # buffers whose memory is used without a Python reference
 
     def accepts(self, ctx: Context) -> bool:
         """Returns whether calls on this context can be deferred; runs the collected calls if the context changes."""
@@ -153,14 +153,14 @@ class Trace:
         if self.calls and wide != self.wide:
             self.run()
         while True:
-            for i, a in enumerate(args):  # without the lock: that of another trace may have to be waited for
+            for i, a in enumerate(args):  # without the lock, because it may wait for that of another trace
                 if isinstance(a, Promise) and not self._holds(a):
                     a.join(self)
-                    promised = getattr(a, "call", None)  # a lazy call's result, which this trace makes
+                    promised = getattr(a, "call", None)  # the result of a lazy call, which this trace computes
                     args[i] = promised if self._holds(promised) else self._taken(a)
             with self._lock:
                 if not all([self._holds(a) for a in args if isinstance(a, Promise)]):
-                    continue  # another thread has just run them
+                    continue  # another thread has run them meanwhile
                 self.ctx, self.wide = ctx, wide
                 self._lent += lent
                 refs = tuple([self._reference(a) for a in args])
@@ -171,11 +171,11 @@ class Trace:
                 return list(outputs)
 
     def _holds(self, value: object) -> bool:
-        """Returns whether a value is of a call that has not run yet."""
+        """Returns whether a value belongs to a call that has not run yet."""
         return isinstance(value, TracePromise) and value.trace is self and value.turn == self.turn
 
     def spread(self, batch: object) -> Any:
-        """Returns an array that is split over the trace's devices like batches."""
+        """Returns an array that is sharded over the trace's devices like a batch."""
         return batch
 
     def updating(self) -> None:
@@ -193,11 +193,11 @@ class Trace:
         return self._known.get(buffer, _BEHIND)
 
     def _taken(self, pending: Promise) -> Any:
-        """The value of a Promise from elsewhere."""
+        """Returns the value of a Promise from outside."""
         return pending.get()
 
     def _placed(self, value: object) -> Any:
-        """An external value as the program takes it."""
+        """Returns an external value as an argument of the program."""
         return value
 
     def _reference(self, arg: object) -> tuple:
@@ -218,7 +218,7 @@ class Trace:
         return ("value", place, 0)
 
     def _form(self, values: Sequence[Any], wanted: Sequence[TracePromise]) -> tuple[Any, dict[str, Any]]:
-        """(What tells the program apart beside its calls, options of `jax.jit`.)"""
+        """Returns (the key of the program besides its calls, options of `jax.jit`)."""
         return None, {}
 
     def _ways(self, values: Sequence[Any]) -> Ways | None:
@@ -226,7 +226,7 @@ class Trace:
         return None
 
     def _function(self, values: Sequence[Any], places: tuple) -> Callable[..., tuple]:
-        """Returns the calls as one function of the values; places: of the results that are wanted."""
+        """Returns the calls as one function of the values; places: positions of the required results."""
         return _composed(self.calls, places, self._first_update, self._ways(values))
 
     def run(self) -> None:
@@ -236,7 +236,7 @@ class Trace:
         run at the next read.
         """
         with self._lock:
-            if self._outcome is not None and not self._running:  # an interrupt has come between the results and us
+            if self._outcome is not None and not self._running:  # an interrupt occurred before the results were stored
                 self._conclude(self._outcome, None)
             if not self.calls:
                 return
@@ -263,14 +263,14 @@ class Trace:
         return function, values, replaced
 
     def _deliver(self, promise: TracePromise, value: jax.Array) -> None:
-        """Hands a result out."""
+        """Delivers a result to its promise."""
         promise.value = value
 
     def _wanted(self) -> list[TracePromise]:
-        """The results that somebody still holds, in the order of the values that they replace.
+        """Returns the results that are still referenced, in the order of the values that they replace.
 
-        JAX gives the memory of arguments to results of their shape and dtype in the order of both. Were it another's,
-        XLA would have to copy what is overwritten before it is read.
+        JAX assigns the memory of arguments to results of their shape and dtype in the order of both. In another order,
+        XLA would have to copy values that are overwritten before they are read.
         """
         wanted = []
         for row in self.outputs:
@@ -287,7 +287,7 @@ class Trace:
         wanted = self._wanted()
         places = tuple([(d.call, d.index) for d in wanted])
         form, options = self._form(values, wanted)
-        again = self._first_update > 0  # a training step, whose results the next one is given
+        again = self._first_update > 0  # a training step, whose results are arguments of the next one
         program = _programs.find(
             (tuple(calls), places, wide, form, self._first_update),
             lambda: Kernel("bulk trace", self._function(values, places), len(values), len(places),
@@ -295,7 +295,7 @@ class Trace:
             self.trials)
         made: list[tuple] = []
         outcome = self._outcome = made, wanted, values, len(self.values)
-        self.values.clear()  # now `values` alone holds what may be given away
+        self.values.clear()  # now only `values` refers to the values that may be donated
         failure: BaseException | None = None
         try:
             if program is None:
@@ -309,7 +309,7 @@ class Trace:
             self._conclude(outcome, failure)
 
     def _conclude(self, outcome: _Outcome, failure: BaseException | None) -> None:
-        """Hands out what a run has made, or why it has made nothing; an interrupted one is to be done again."""
+        """Delivers the results of a run, or its error; an interrupted run will be repeated."""
         made, wanted, values, count = outcome
         self.values = values[:count]
         if made:
@@ -325,7 +325,8 @@ class Trace:
 
     def _compiled(self, kernel: Kernel, values: list[Any], wanted: list[TracePromise], wide: bool,
                   made: list[tuple]) -> None:
-        """Puts into `made` what the trace's program makes, which may write it over values that nobody else holds."""
+        """Stores the results of the trace's program in `made`; the program may overwrite values without other
+        owners."""
         room = Counter([(d.shape, d.dtype) for d in wanted])
         replaced = {d.place for d in wanted} if self.whole else ()
         free = []
@@ -356,7 +357,7 @@ def lookup(ref: tuple, values: Sequence[Any], done: list[Sequence[Any]]) -> Any:
 
 def _composed(calls: list[tuple[Kernel, tuple]], places: tuple, first_update: int,
               ways: Ways | None) -> Callable[..., tuple]:
-    """Returns one function of the external values that does all calls; from `first_update` on they are updates."""
+    """Returns one function of the external values for all calls; from `first_update` on they are updates."""
     def fn(*values: object) -> tuple:
         given, done = list(values), list[Sequence[Any]]()
         for number, (kernel, refs) in enumerate(calls):
@@ -375,9 +376,9 @@ def _composed(calls: list[tuple[Kernel, tuple]], places: tuple, first_update: in
 
 
 def _shard_gradients(refs: Sequence[tuple], args: list[Any], to: Sequence[Any], first_update: int) -> None:
-    """Has each device take its part of a weight's gradient, which is the sum of what all devices have.
+    """Shards the gradient of each weight, which is the sum over all devices.
 
-    XLA would rather have each of them compute its part out of all devices' data.
+    Otherwise, XLA would let each device compute its shard from the data of all devices.
     """
     weight = None
     for i, ref in enumerate(refs):
@@ -389,11 +390,11 @@ def _shard_gradients(refs: Sequence[tuple], args: list[Any], to: Sequence[Any], 
 
 
 def _wait(updates: Sequence[tuple[Kernel, tuple]], values: list[Any], done: list[Sequence[Any]]) -> None:
-    """Has updates of convolutions' weights begin when all their gradients are there.
+    """Delays the updates of convolution weights until all their gradients are available.
 
-    Then nobody reads a weight any more, and it is written over. Else XLA copies it first: nothing in a program says
-    that the gradient by a layer's data comes before the layer's update. Where layers are dense, the copies cost less
-    than gradients that all are there at once (docs/design/0011).
+    Then a weight has no more readers and can be overwritten. Otherwise XLA copies it first, because a program does not
+    order the gradient by a layer's data before the layer's update. For dense layers, the copies cost less than keeping
+    all gradients at once (docs/design/0011).
     """
     refs = sorted({ref for _, each in updates for ref in each if ref[0] == "value" or ref[0] == "call" and
                    ref[1] < len(done)})
@@ -421,7 +422,7 @@ def deferred() -> Iterator[None]:
         return
     with Collecting(Trace(1 << 30, trials=0)) as trace:
         yield
-    trace.run()  # after an error it is not reached: what was put off runs when somebody looks
+    trace.run()  # not reached after an error: deferred calls run when a value is read
 
 
 def flush() -> None:

@@ -75,7 +75,7 @@ def pulls(nodes: Sequence[Node], totals: Totals, retain: bool, create_graph: boo
 
 
 def _pull(node: Node, slots: list[Any], create_graph: bool) -> Sequence[Any]:
-    """Returns the gradients of a call's arguments (None where there is none)."""
+    """Returns the gradients of a call's arguments (None if there is none)."""
     if node.pull is not None:
         return node.pull(slots, create_graph)
     kernel, args = node.kernel, node.args

@@ -21,7 +21,7 @@ from ..engine import Var
 
 __all__ = ["Ahead", "Later", "compiling", "may_wait"]
 
-_MOST = 64  # programs of one function that are compiled before their calls come
+_MOST = 64  # programs of one function that may be compiled ahead of their calls
 _lock = threading.Lock()
 _running = 0
 
@@ -49,7 +49,7 @@ def _count(change: int) -> None:
 
 @when_forked
 def _begin_in_child() -> None:
-    """Forgets the parent's compilations: its threads have stayed there."""
+    """Drops the compilations of the parent, whose threads do not exist in the child."""
     global _lock, _running
     _lock, _running = threading.Lock(), 0
 
@@ -94,7 +94,7 @@ class Ahead:
         return var
 
     def take(self, args: Sequence[Any]) -> Any:
-        """Returns the program for these arguments when it is compiled; None if that was not begun."""
+        """Returns the program for these arguments once it is compiled; None if its compilation was not started."""
         var, program = self._programs.pop(_key(args), (None, None))
         if var is not None:
             engine.get().wait_for_var(var)

@@ -18,7 +18,7 @@ from ..passes.onednn import available as onednn_available
 
 __all__ = ["elements", "kind_of", "located", "placed", "signature_of", "with_numbers_there"]
 
-_NUMBERS = 1 << 12  # bytes of a host's array that is kept on accelerators
+_NUMBERS = 1 << 12  # bytes of host arrays up to which accelerators cache them
 
 
 def signature_of(arg: object) -> Any:
@@ -45,7 +45,7 @@ def located(args: Sequence[Any]) -> tuple[jax.Array | None, JaxDevice, bool]:
             several = several or len(devices) > 1
             if first is None:
                 first, device = leaf, next(iter(devices))
-                if device.platform != "cpu":  # where nobody asks for more
+                if device.platform != "cpu":  # if no more is requested
                     break
     return first, device or default_device(), several
 

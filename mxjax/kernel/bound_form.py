@@ -51,7 +51,7 @@ class BoundForm:
         wanted = wanted[:self._count]
         try:
             return self._form.reads(self._static, wanted) if self._form.reads is not None else [True] * len(wanted)
-        except KeyError:  # it depends on a parameter that is an argument
+        except KeyError:  # it depends on a dynamic parameter
             return None
 
     def __call__(self, args: Sequence[Any]) -> tuple[Callable[..., Any], Cost] | None:

@@ -35,10 +35,10 @@ class ProgramBudget:
         self.short, self.held, self.most = False, 0, _most_bytes()
         self.several = self.compiled = False
         self._all: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._left: list[tuple] = []  # what a forked child has put away
+        self._left: list[tuple] = []  # programs that a forked child has set aside
         self._lock = threading.Lock()
         self._noted, self._limit = 0, math.inf
-        with contextlib.suppress(OSError, ValueError):  # no other system has such a limit
+        with contextlib.suppress(OSError, ValueError):  # other systems have no such limit
             self._limit = int(pathlib.Path("/proc/sys/vm/max_map_count").read_text(encoding="ascii"))
 
     def add(self, one: object) -> None:

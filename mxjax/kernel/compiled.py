@@ -38,8 +38,8 @@ from .xla import Compilation, XlaBackend
 
 __all__ = ["SOME_OF_ONE", "Compiled", "Reordered", "clear_caches"]
 
-_GIVING = {"donate_argnums"}  # NumPy makes new results whatever may be written over
-_QUICK = 100  # operations of a program that is compiled in no time that anybody would ask about
+_GIVING = {"donate_argnums"}  # NumPy always creates new results
+_QUICK = 100  # operations below which the compilation time is not logged
 _SOME, SOME_OF_ONE = 1 << 14, 1 << 17  # elements of all arguments together
 
 
@@ -81,9 +81,9 @@ class Compiled:
                                              divided="out_shardings" in options)
         self.xla = XlaBackend(function, passes, most, keeps, again, options)
         self.interpreter = InterpreterBackend(function, by_numpy, any_size, parts, options.keys() <= _GIVING, trains)
-        self._calls: dict[tuple, Callable] = {}  # what is called for each signature
+        self._calls: dict[tuple, Callable] = {}  # the executable of each signature
         self._patient, self.ahead = patient, Ahead()
-        self._within: dict[tuple, Any] = {}  # what NumPy computes for each, as a part of a program
+        self._within: dict[tuple, Any] = {}  # the NumPy function of each, as part of a program
         self._warm: dict[tuple, Callable] = {}  # those of them that `deliver` has called
         self.held = 0  # bytes of programs, by estimate
         budget.add(self)
@@ -125,7 +125,7 @@ class Compiled:
             made.extend(itertools.starmap(call, (args,)))
             return
         call = self._calls.get(signature) or self._choose(signature, args)
-        with later_signals():  # JAX's own Python code is between the program and us, the first time
+        with later_signals():  # on the first call, JAX's Python code runs after the program
             made.extend(itertools.starmap(call, (args,)))
         if self.xla.owns(call) and self._calls.get(signature) is call:
             self._warm[signature] = call
@@ -134,13 +134,13 @@ class Compiled:
         """Computes the results of NumPy arrays as NumPy arrays, as part of a program that NumPy computes."""
         signature = tuple([(a.shape, a.dtype) if type(a) is np.ndarray else signature_of(a) for a in args])
         call = self._within.get(signature)
-        if call is None:  # False: NumPy has no form of it
+        if call is None:  # False: there is no NumPy form
             call = self._within[signature] = self.interpreter.interpreted(args, "cpu") or False
         result = call(jax.tree.leaves(args)) if call else None
         return self._by_xla(*args) if result is None else result
 
     def _by_xla(self, *args: object) -> Any:
-        """The results by XLA, of NumPy arrays, as such."""
+        """Returns the results of XLA for NumPy arrays, as NumPy arrays."""
         args = jax.tree.map(to_device, args)
         try:
             results = self(*args)
@@ -149,7 +149,7 @@ class Compiled:
         return jax.tree.map(np.asarray, results)
 
     def _in_transformation(self, args: Sequence[Any]) -> Any:
-        """The result in a transformation of JAX (jit, grad, vmap ...), where programs have no options of their own."""
+        """Returns the result in a transformation of JAX (jit, grad, vmap ...), in which programs have no options."""
         starts()
         budget.note()
         return self.xla.plain()(*args)
@@ -196,12 +196,11 @@ class Compiled:
         return "cpu" if kind == "onednn" and "out_shardings" in self._arguments else kind
 
     def _choose(self, signature: tuple, args: Sequence[Any]) -> Callable:
-        """Returns the executable for a new signature: the interpreter's where it can begin at once, else XLA's.
+        """Returns the executable for a new signature: of the interpreter if it can start immediately, otherwise of XLA.
 
         Raises:
-            MXNetError: the device has no memory for what the function makes; or, in a forked child, NumPy has no form
-                of it.
-            Later: it is to be compiled, and this is `patient`.
+            MXNetError: the results do not fit in the device's memory, or a forked child has no NumPy form.
+            Later: it must be compiled, and the function is `patient`.
         """
         if forked():
             call = self._calls[signature] = self.interpreter.in_fork(args, unknown) or unknown(*args)
@@ -231,7 +230,7 @@ class Compiled:
         return self.ahead.begin(args, self._name(), lower)
 
     def _soon(self, args: Sequence[Any]) -> None:
-        """Has the program compiled that the interpreter's calls end with, where another thread can do it meanwhile."""
+        """Starts to compile the program that replaces the interpreter, if another thread can do so."""
         if may_wait():
             with contextlib.suppress(Exception):  # the call that needs the program raises it
                 self.begin(args)
@@ -240,7 +239,7 @@ class Compiled:
         return self._compiled(signature, args)(*args)
 
     def _interpreted(self, signature: tuple, args: Sequence[Any], kind: str) -> Callable | None:
-        """The interpreter's executable for the first calls of a signature."""
+        """Returns the interpreter's executable for the first calls of a signature."""
         then = functools.partial(self._first, signature)
 
         def last() -> None:
@@ -251,7 +250,7 @@ class Compiled:
         return call
 
     def _compiled(self, signature: tuple, args: Sequence[Any]) -> Callable:
-        """XLA's executable for a signature; it is what is called from now on."""
+        """Returns XLA's executable for a signature, which later calls use."""
         budget.compiled = True
         made = self.ahead.take(args) or self._compilation(args)
         if not made.kept:
@@ -267,7 +266,7 @@ class Compiled:
                 result = made.call(*args)
             self._keep(signature, made.call, made.size)
             if made.long:
-                give_back()  # the system has the memory again that compiling took
+                give_back()  # returns the memory of the compilation to the system
             return result
         self._calls[signature] = first
         return first
@@ -278,18 +277,18 @@ class Compiled:
         return self.xla.executable(self.xla.form(kind, None).trace(*args), args, kind, small)
 
     def _name(self) -> str:
-        """The operator's name in brackets; nothing for what users have no name for."""
+        """Returns the operator's name in parentheses; empty for functions without a name for users."""
         name = getattr(self.xla.function, "__name__", "_")
         return f" ({name})" if name.isidentifier() and not name.startswith("_") else ""
 
     def _keep(self, signature: tuple, call: Callable, size: int) -> None:
-        """From now on a program is called for this signature."""
+        """Stores the executable for later calls of this signature."""
         self._calls[signature] = call
         self.held += size
         budget.note(size)
 
     def __del__(self) -> None:
-        if budget is not None:  # the interpreter is ending
+        if budget is not None:  # the interpreter is shutting down
             budget.held -= self.held
 
 
@@ -327,7 +326,7 @@ class Reordered(Compiled):
 
 
 def _in_order(by_numpy: ByNumpy, order: Sequence[int], args: Sequence[Any]) -> Any:
-    """A function's own form for NumPy with its results in another order."""
+    """Returns the NumPy form of a function with its results in another order."""
     result = by_numpy(args)
     if result is None:
         return None
@@ -336,7 +335,7 @@ def _in_order(by_numpy: ByNumpy, order: Sequence[int], args: Sequence[Any]) -> A
 
 
 class _Through(list):
-    """A list whose elements go to another one through a function, in one call of C."""
+    """A list that passes its elements through a function to another list, within one C call."""
 
     def __init__(self, function: Callable[[Any], Any], made: list[Any]) -> None:
         super().__init__()
@@ -350,7 +349,7 @@ class _Through(list):
 
 
 def _nothing() -> Callable[[], object]:
-    """Stands for what compiles a program that cannot be compiled ahead."""
+    """Replaces the compilation of a program that cannot be compiled ahead."""
     return lambda: None
 
 
@@ -372,7 +371,7 @@ _spoken = level.current()
 
 
 def _speak(api: int) -> None:
-    """Forgets what was prepared by the other level's rules."""
+    """Clears caches that depend on the rules of the other API level."""
     global _spoken
     if api != _spoken:
         _spoken = api

@@ -207,7 +207,7 @@ class Residuals:
 
 
 def _cotangent(given: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    """The gradient of an output (None: zero) as `jax.vjp` wants it."""
+    """Returns the gradient of an output (None: zero) in the form of `jax.vjp`."""
     if not jnp.issubdtype(dtype, jnp.inexact):
         return np.zeros(shape, jax.dtypes.float0)
     if given is None:

@@ -17,7 +17,7 @@ from .symbolic_shapes import SymbolicTraces
 
 __all__ = ["ByNumpy", "InterpreterBackend"]
 
-_MUCH = 1e6  # estimated microseconds of work in a forked child, which is slower than programs are
+_MUCH = 1e6  # estimated microseconds above which a forked child warns that it is slow
 _warned = False
 
 # function(arguments) -> (function of NumPy arrays, its cost), or None: a function's own form for NumPy
@@ -25,14 +25,14 @@ ByNumpy = Callable[[Sequence[Any]], "tuple[Callable[..., Any], Cost] | None"]
 
 
 def _spec(leaf: Any) -> Any:
-    """A leaf of the arguments, or the aval of an array, as a trace needs it: without its numbers."""
+    """Returns a leaf of the arguments for a trace: the aval of an array, without its values."""
     if hasattr(leaf, "weak_type"):
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray) else leaf
 
 
 def _in_child(args: Sequence[Any]) -> bool:
-    """Returns that NumPy computes this call, as all others in a forked child; warns where that is much work."""
+    """Returns True, because NumPy computes all calls in a forked child; warns if that is much work."""
     global _warned
     if not _warned and meter.cost > _MUCH:
         _warned = True
@@ -115,10 +115,10 @@ class InterpreterBackend:
         return function
 
     def _own(self, function: Callable[..., Any], cost: Cost, args: Sequence[Any], kind: str) -> Interpreted:
-        """The function's own form, and for calls that this leaves out the one by a trace."""
+        """Returns the form of the function, combined with a form by a trace for calls that it does not support."""
         absent = [np.broadcast_to(np.zeros((), a.dtype), a.shape) if isinstance(a, ShapeOnly) else None for a in args]
         avals = [a.aval if isinstance(a, jax.Array) else jax.tree.map(_spec, a) if isinstance(a, tuple) else _spec(a)
-                 for a in args]  # not the arrays, which would live on
+                 for a in args]  # not the arrays, which would be kept alive
         tree = jax.tree.structure(list(args)) if any([isinstance(a, tuple) for a in args]) else None
         traced: list[Interpreted | None] = []
 
@@ -129,7 +129,7 @@ class InterpreterBackend:
             try:
                 with np.errstate(all="ignore"):
                     return function(*[np.asarray(v) if isinstance(v, jax.Array) else v for v in full])
-            except Exception:  # a mistake of the user's, too: the operator's formula says which
+            except Exception:  # may also be a user error, which the operator's formula reports
                 if not traced:
                     specs = [_spec(a) for a in avals]
                     traced.append(self.sizes.find(specs) or self.sizes.trace(specs, kind))

@@ -44,12 +44,12 @@ __all__ = ["USER_MISTAKES", "WIDE_DTYPES", "Kernel", "as_numbers", "cotangent", 
            "run", "run_program", "watch", "watched"]
 
 Spec = tuple[tuple[int, ...], np.dtype]
-# what JAX and NumPy raise where a call cannot be done: arguments that do not fit, or no room for the result
+# errors of JAX and NumPy for invalid arguments, or missing memory for the result
 USER_MISTAKES = (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, OverflowError, MemoryError,
                   jax.errors.JaxRuntimeError)
 
 
-_OURS = __name__.partition(".")[0] + "."  # modules whose formulas never ask whether a size is this or that number
+_OURS = __name__.partition(".")[0] + "."  # modules whose formulas do not depend on particular sizes
 WIDE_DTYPES = frozenset(map(np.dtype, sorted(WIDE)))  # they need JAX's 64-bit mode
 
 
@@ -178,7 +178,7 @@ class Kernel:
         """Returns the compiled function that may reuse the memory of the arguments at these positions."""
         cached = self.donors.get(positions)
         if cached is None:
-            own = [place for place in positions if place not in self.mutated]  # the outputs' own, one by one
+            own = [place for place in positions if place not in self.mutated]  # separate arguments, one per output
             places = [*own, *self.mutated] if len(own) == self.num_outputs else []
             order = sorted(range(len(places)), key=places.__getitem__)
             options = {"donate_argnums": positions, "patient": True, **self.options}
@@ -233,7 +233,7 @@ class Kernel:
                             return cached
                     if self.eager:
                         result = jax.eval_shape(self.fn, *structs)
-                    elif part:  # traced as programs are, mostly
+                    elif part:  # traced like most programs
                         with traced_for(kind_of(args)):
                             result = jax.eval_shape(self.once, *structs)
                     else:
@@ -244,7 +244,7 @@ class Kernel:
         return cached
 
     def _specs_by_rules(self, args: Sequence[Any]) -> tuple[Spec, ...] | None:
-        """Returns the same by the rules of the operator, without a trace; None where they do not tell all."""
+        """Returns the same by the rules of the operator, without a trace; None if they are incomplete."""
         op, arrays = self.op, args[:self.num_arrays]
         names = () if op is None else op.inputs(self.params, self.num_arrays)
         if len(names) != self.num_arrays or not arrays or any([a.dtype != np.float32 for a in arrays]):
@@ -258,7 +258,7 @@ class Kernel:
                 rule(self.params, ins, outs)
             shapes = told(op, self.params, ins, outs)
             op_types(op, self.params, types, dtypes, names)
-        except Exception:  # a trace tells what is wrong
+        except Exception:  # a trace reports the error
             return None
         if shapes is None or None in dtypes or len(shapes) != self.num_outputs:
             return None
@@ -307,10 +307,10 @@ class Kernel:
             except MXNetError:
                 if not integers:
                     raise
-                try:  # the operator wants inputs of one dtype
+                try:  # the operator requires inputs of the same dtype
                     outputs, pull = differentiated([_differentiable(x) if getattr(x, "dtype", None) in integers else x
                                                     for x in inputs], places)
-                except MXNetError:  # or integers, such as places in an array
+                except MXNetError:  # or integers, such as positions in an array
                     places = [i for i in positions if inputs[i].dtype not in integers]
                     outputs, pull = differentiated(inputs, places)
             grads = dict(zip(places, pull(tuple(cotangent(g, o) for g, o in zip(head_grads, outputs, strict=True))),
@@ -325,7 +325,7 @@ class Kernel:
                                                   if n in self.options}})
 
     def wanted(self, parents: Sequence[Any]) -> tuple[bool, ...]:
-        """Returns for each argument whether its gradient has to be computed.
+        """Returns for each argument whether its gradient must be computed.
 
         Args:
             parents: for each argument a value that is None if its gradient is not requested.
@@ -379,7 +379,7 @@ class Kernel:
             structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
             with jax.enable_x64(self.wide or any(is_wide(s.dtype) for s in structs if hasattr(s, "dtype"))):
                 cached = self._live(structs, wanted, heads)
-            if self.form is not None:  # it takes all parameters apart
+            if self.form is not None:  # it unpacks all parameters
                 cached = (*cached[:self.num_arrays], *(True,) * (len(args) - self.num_arrays))
             self._needs[key] = cached
         return cached
@@ -461,7 +461,7 @@ def watch(observer: Callable[..., Any] | None) -> None:
 
 
 def _guard(gate: Callable[[], None]) -> None:
-    """From now on all compiled calls pass the gate first."""
+    """Makes all compiled calls pass the gate first."""
     def guarded(name: str, kind: str, call: Callable[..., Any], *args: object) -> Any:
         gate()
         return call(*args)
@@ -535,8 +535,7 @@ def run_program(name: str, program: Callable[..., Any], args: Sequence[Any], wid
 
 
 def _guarded(error: BaseException) -> bool:
-    """Returns whether a user's `jax.transfer_guard`, for own code, refused an operator's parameters; nothing has run
-    then.
+    """Returns whether a user's `jax.transfer_guard` rejected the parameters of an operator, before anything ran.
     """
     return isinstance(error, jax.errors.JaxRuntimeError) and "Disallowed host-to-device transfer" in str(error)
 
@@ -550,7 +549,7 @@ def _delivered(call: Callable[..., tuple], args: Sequence[Any], made: list[tuple
 
 
 def _named(kernel: Kernel, args: Sequence[Any], error: BaseException) -> BaseException:
-    """The error as the user reads it: an MXNetError that says which operator it is about."""
+    """Returns the error for the user: an MXNetError that names the operator."""
     if isinstance(error, MXNetError):
         told = kernel.op is None or "operator " in str(error) or str(error).startswith(kernel.name)
         if told or type(error) is not MXNetError:
@@ -558,8 +557,8 @@ def _named(kernel: Kernel, args: Sequence[Any], error: BaseException) -> BaseExc
     return mistake(kernel.name, args, error)
 
 
-_TOLD = 12  # inputs that an error names: a network as one program has hundreds
-_IN_PLAIN_WORDS = {  # how JAX says it: how we do
+_TOLD = 12  # inputs in an error message: a network as one program has hundreds
+_IN_PLAIN_WORDS = {  # messages of JAX: messages of mxjax
     r"dot_general requires contracting dimensions to have the same shape, got (.*) and (.*)\.":
         r"the axes that are multiplied and summed have different sizes, \1 and \2",
     r"(?:lax\.)?\w+ requires arguments to have the same dtypes, got ([^.]*)\..*":
@@ -614,7 +613,7 @@ def prepare(op: Op, params: dict[str, Any], present: int | tuple[bool, ...], tra
 
 def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tuple[tuple[str, int], ...],
            present: int | tuple[bool, ...], train: bool, function: Callable[..., Any] | None = None) -> Kernel:
-    """Returns the kernel of an operator with its parameters; `function`: another formula than the operator's own."""
+    """Returns the kernel of an operator with its parameters; `function`: replaces the operator's formula."""
     in_place = op.get_attr("FInPlace") if function is None else None
     function = function or op.get_attr("FCompute")
     if function is None:
@@ -673,7 +672,7 @@ def _is_eager(op: Op, params: dict[str, Any]) -> bool:
 
 
 def _spread(mask: tuple[bool, ...] | None, arrays: Sequence[Any]) -> Sequence[Any]:
-    """Returns the inputs with None where one is absent."""
+    """Returns the inputs with None for absent ones."""
     if mask is None:
         return arrays
     given = iter(arrays)
@@ -685,15 +684,15 @@ def _formula(op: Op, params: dict[str, Any], function: Callable[..., Any], stati
              names: Sequence[str]) -> Callable[..., tuple]:
     """Returns an operator's formula as a function of all arguments of its program.
 
-    These are the inputs that are there, the vector of packed numbers, dynamic parameters, and what it draws from.
+    These are the present inputs, the vector of packed numbers, dynamic parameters, and the source of random numbers.
 
     Args:
         op, params: the operator and its parameters.
         function: function(*inputs, **parameters) -> the results.
         static: the parameters that are part of the program.
-        dynamic, packed: the names of those that are arguments; (name, length) of those in the vector.
-        mask: for each input whether it is there; None: all are.
-        count: the number of inputs that are there.
+        dynamic, packed: names of the parameters that are arguments; (name, length) of those in the vector.
+        mask: for each input whether it is present; None: all are.
+        count: the number of present inputs.
         names: their names.
     """
     gradient, eager = op.get_attr("FGradient"), _is_eager(op, params)
@@ -721,7 +720,7 @@ def _formula(op: Op, params: dict[str, Any], function: Callable[..., Any], stati
         if gradient is None or eager and not any(isinstance(a, Tracer) for a in args):
             return _tuple(function(*inputs, **extras))
         return _with_gradient(function, gradient, extras)(*inputs)
-    fn.__name__ = op.name  # what JAX's logs and XLA's profile call the program
+    fn.__name__ = op.name  # name of the program in JAX's logs and XLA's profile
     return fn
 
 
@@ -746,7 +745,7 @@ def _tuple(result: object) -> tuple:
 def _with_gradient(function: Callable, gradient: Callable, params: dict[str, Any]) -> Callable[..., tuple]:
     """`function` with a hand-written derivative (the FGradient attribute).
 
-    Parameters that are traced go to the backward as saved values: it may be compiled apart from the forward.
+    Traced parameters are saved for the backward pass, which may be compiled separately.
     """
     traced = {name: value for name, value in params.items() if isinstance(value, jax.Array)}
 

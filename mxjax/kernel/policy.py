@@ -24,26 +24,26 @@ __all__ = ["AHEAD", "CALL_NUMBERS", "FEW_WEIGHTS", "LEAST_CALLS", "LEAST_STEPS",
            "Training", "Variety", "compiles_at_once", "expect_few_calls", "next_round", "quota_of", "same_round",
            "training"]
 
-TRIALS = 2  # how often a structure of calls is seen before it becomes a program
-LEAST_CALLS = 4  # that NumPy has to be able to do in the time of a compilation, or XLA has all of them
-MOST_CALLS_AT_FIRST = 1000  # of a signature, by NumPy: so many cost little beside those that are still to come then
-LEAST_STEPS, MOST_STEPS = 2, 200  # of training by NumPy
-LONG = 3  # steps: a training that has had so many will have more
-AHEAD = 0.75  # of the calls that NumPy has: then its program begins to be compiled
-VARIED_SHAPES = 4  # of one function, after which it is traced with symbols for its sizes
-VARIED_ROUNDS = 3  # of a program with new sizes, one soon after the other: then it will meet ever new ones
-SOON = 64  # rounds: models that are trained one after the other have new sizes, too, but later
-MOST_CALLS = 64  # of operators one by one, in one backward program: beyond, their own work outweighs what calls cost
-MOST_CALLS_AWAY = 512  # on an accelerator, which waits for what calls cost: 0.1 ms each, where compiling takes some 50
-OFTEN = 256  # how often such a pass, of more than MOST_CALLS, is seen before it becomes a program
-STEADY = 8  # updates of the same weights in a row, before all of them become one program: that is a large one
-FEW_WEIGHTS = 4  # for which that would gain nothing
-MANY_WEIGHTS = 16  # whose update as one program takes seconds to compile: first, each goes STEADY times by itself
-CALL_NUMBERS = 1 << 17  # of a weight that is updated, beyond which its call by itself takes nothing to speak of
-VARIED_SLICES = 16  # different slices, from which on where one begins is an argument of its program: slower, but one
-LOOK_EVERY = 64  # new signatures and programs, between two looks at how much there is of them: up to 40 ms
-MOST_MAPPINGS = 0.5  # share of the memory mappings that Linux allows a process, before programs are dropped
-MOST_SIGNATURES = 1 << 14  # of all compiled functions, which take some ten kilobytes each
+TRIALS = 2  # occurrences of a structure of calls before it becomes a program
+LEAST_CALLS = 4  # calls that NumPy must complete in the time of a compilation; otherwise XLA computes all
+MOST_CALLS_AT_FIRST = 1000  # NumPy calls of a signature; this many cost little compared with the calls to come
+LEAST_STEPS, MOST_STEPS = 2, 200  # steps of training by NumPy
+LONG = 3  # steps after which a training is expected to continue
+AHEAD = 0.75  # share of the NumPy calls after which compilation starts
+VARIED_SHAPES = 4  # shapes of one function after which it is traced with symbolic sizes
+VARIED_ROUNDS = 3  # close rounds with new sizes after which more new sizes are expected
+SOON = 64  # distance of such rounds: models trained one after another have new sizes, too, but later
+MOST_CALLS = 64  # operators in one backward program; with more, their work outweighs the cost of calls
+MOST_CALLS_AWAY = 512  # on an accelerator, where a call costs 0.1 ms and its compilation about 50
+OFTEN = 256  # occurrences of a pass of more than MOST_CALLS before it becomes a program
+STEADY = 8  # consecutive updates of the same weights before they become one large program
+FEW_WEIGHTS = 4  # number of weights below which that gains nothing
+MANY_WEIGHTS = 16  # number of weights whose joint update takes seconds to compile; they are first updated one by one
+CALL_NUMBERS = 1 << 17  # elements of a weight from which the cost of a separate call is negligible
+VARIED_SLICES = 16  # slices from which on the start is an argument of a single, slower program
+LOOK_EVERY = 64  # new signatures and programs between two checks of the total, which take up to 40 ms
+MOST_MAPPINGS = 0.5  # share of Linux's limit of memory mappings at which programs are dropped
+MOST_SIGNATURES = 1 << 14  # signatures of all compiled functions, about ten kilobytes each
 
 
 _short_lived = False
@@ -60,7 +60,7 @@ def compiles_at_once() -> bool:
     return settings.ENFORCE_DETERMINISM()
 
 
-_UNMEASURED = 2  # updates: a whole step is computed after the first one, and one that is resumed after the second
+_UNMEASURED = 2  # updates: the first complete step follows the first update, or the second of a resumed training
 
 
 class Training(threading.local):
@@ -124,7 +124,7 @@ class Training(threading.local):
 
 
 training = Training()
-recording: Callable[[], bool] = lambda: False  # of the thread; the tape sets it
+recording: Callable[[], bool] = lambda: False  # per thread; the tape sets it
 
 
 class Quota:
@@ -218,7 +218,7 @@ class Variety:
     __slots__ = ("_round", "_rounds")
 
     def __init__(self) -> None:
-        self._round, self._rounds = -SOON, 0  # the last one with a new size, and how many there were
+        self._round, self._rounds = -SOON, 0  # the last round with a new size, and their number
 
     def note(self) -> bool:
         """Registers a new size; returns whether new sizes keep appearing."""
@@ -238,7 +238,7 @@ class Programs:
     """
 
     def __init__(self, most: int = 512) -> None:
-        self.made: dict[Hashable, Any] = Bounded(most)  # those that are programs by now
+        self.made: dict[Hashable, Any] = Bounded(most)  # structures that have become programs
         self._seen: dict[Hashable, int] = Bounded(most)
 
     def find(self, structure: Hashable, make: Callable[[], Any], trials: int = TRIALS) -> Any:

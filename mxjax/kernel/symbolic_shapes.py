@@ -35,15 +35,16 @@ from .shape_only import ShapeOnly
 
 __all__ = ["SymbolicTrace", "SymbolicTraces"]
 
-_MOST = 1 << 17  # a size, and for NumPy's sake the elements of an argument
+_MOST = 1 << 17  # limit of a size and, for NumPy, of the elements of an argument
 _NAMES = "abcdefgh"
-_TRIALS = 3  # of a trace with symbols for calls of one kind: then others vary, or the function asks for sizes
-_KINDS = 64  # of calls that one function is known to have
+_TRIALS = 3  # attempts of a symbolic trace per kind of calls: others vary, or the function needs sizes
+_KINDS = 64  # kinds of calls stored per function
 
 
 @functools.cache
 def _symbols() -> tuple[Any, ...]:
-    """Sizes that may be any. Always the same ones: JAX keeps what it traced, and compares none of two scopes."""
+    """Symbolic sizes. They are always the same, because JAX caches traces and does not compare symbols of two
+    scopes."""
     bounds = [f"{name} {bound}" for name in _NAMES for bound in (">= 2", f"<= {_MOST}")]
     return tuple(export.symbolic_shape(", ".join(_NAMES), scope=export.SymbolicScope(bounds)))
 
@@ -76,7 +77,7 @@ class SymbolicTrace:
             (tuple(map(number, v.aval.shape)), np.dtype(v.aval.dtype)) for v in self.closed.jaxpr.outvars])
 
     def _number(self, sizes: Sequence[int]) -> Callable[[Any], Any] | None:
-        """Returns function(size) -> the number that it is for arguments of these sizes."""
+        """Returns function(size) -> its value for arguments of these sizes."""
         values = self.values(sizes)
         known: dict[int, int] = {}  # by identity: expressions are hard to compare
 
@@ -99,7 +100,7 @@ class SymbolicTrace:
 
 
 class _Calls:
-    """Calls with arguments that differ in sizes alone; `tree`: what their results are."""
+    """Calls whose arguments differ only in sizes; `tree`: structure of their results."""
 
     __slots__ = ("tree", "form", "seen", "trials", "variety")
 
@@ -208,7 +209,8 @@ class SymbolicTraces:
                     calls.form, calls.tree = form, tree
 
     def _traced(self, args: Sequence[Any], seen: list[tuple[int, ...]], kind: str | None) -> SymbolicTrace | None:
-        """The function for arguments with a symbol for sizes that vary, one for all that vary together."""
+        """Returns the function for arguments with symbols for varying sizes, the same one for sizes that vary
+        together."""
         columns = list(zip(*seen, strict=True))
         varying = list(dict.fromkeys(column for column in columns if len(set(column)) > 1))
         if not varying or len(varying) > len(_NAMES):
@@ -230,7 +232,7 @@ class SymbolicTraces:
 
 @contextlib.contextmanager
 def _collected() -> Iterator[None]:
-    """A block with symbols: errors that JAX catches on its way hold all callers' arguments, in a circle."""
+    """A block with symbols: errors that JAX catches keep the arguments of all callers in reference cycles."""
     try:
         yield
     finally:
@@ -247,9 +249,9 @@ def _flat(args: Sequence[Any]) -> tuple[list[Any], Any]:
 
 
 def _kind(args: Sequence[Any]) -> Hashable:
-    """Returns the key that two calls have in common whose arguments differ in sizes alone.
+    """Returns the common key of calls whose arguments differ only in sizes.
 
-    0 and 1 are sizes of their own.
+    The sizes 0 and 1 are distinguished.
     """
     leaves, tree = _flat(args)
     return (tree, settings.jax_enable_x64, *[
@@ -262,7 +264,7 @@ def _sizes(args: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _same(one: ByLeaves, other: ByLeaves, args: Sequence[Any]) -> bool:
-    """Returns whether both give the same numbers, the last bits aside."""
+    """Returns whether both results are equal except for the last bits."""
     leaves = jax.tree.leaves(args)
     result, expected = one(leaves), other(leaves)
     return result is not None and expected is not None and all([

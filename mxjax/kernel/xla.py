@@ -30,14 +30,14 @@ from .arguments import elements, located
 __all__ = ["Compilation", "XlaBackend", "options_on"]
 
 _FEW, _SOME = 256, 1 << 14  # elements of all arguments together
-_PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and of each operation in it
-_CONVOLVED = 200  # multiplications in convolutions for each result of `exp` and the like: beyond, fusing costs more
-_READERS = 4  # of one value in an element-wise loop: XLA makes several loops of it without fusion emitters
-_MANY_OPERATIONS = 1000  # of a program whose compilation takes some hundred MB
-_MADE_OF_FEW, _MADE = 1 << 14, 1 << 16  # elements of all results, what is kept for a backward pass among them
+_PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and per operation in it
+_CONVOLVED = 200  # multiplications in convolutions per result of `exp` etc. above which fusion costs more
+_READERS = 4  # readers of a value in an element-wise loop, which XLA splits without fusion emitters
+_MANY_OPERATIONS = 1000  # operations of a program whose compilation takes some hundred MB
+_MADE_OF_FEW, _MADE = 1 << 14, 1 << 16  # elements of all results, including values for a backward pass
 
-# Products by cuBLAS. XLA would try out tens of kernels of its own for each one, which takes longer to compile (a step
-# of BERT in float32, on an H200, over 55 s instead of 9) for steps that are no faster; some shapes it refuses.
+# Products by cuBLAS. XLA would try tens of its kernels for each product, which takes longer to compile (a step of #
+# BERT in float32 on an H200: over 55 s instead of 9) without faster steps, and fails for some shapes.
 _ON_GPUS = {"xla_gpu_enable_triton_gemm": False}
 
 
@@ -87,9 +87,9 @@ class XlaBackend:
         self._passes, self._keeps, self._again, self._options = passes, keeps, again, options
         self._plain: Any = None
         self._rewritten: dict[str | None, Callable] = {}  # by kind of device; JAX traces it once for all its forms
-        # by kind of device; in full, less, least, or traced alone
+        # by kind of device and level of effort; None: only traced
         self._forms: dict[tuple[str | None, int | None], Any] = {}
-        self._derived: dict[tuple, WeightCache] = {}  # what programs make of weights
+        self._derived: dict[tuple, WeightCache] = {}  # values that programs compute from weights
 
     def plain(self) -> Any:
         """Returns the function for transformations of JAX (jit, grad, vmap ...), in which programs have no options."""
@@ -183,31 +183,30 @@ class XlaBackend:
                 form.clear_cache()
 
     def _rewrites(self, avals: Sequence[Any]) -> bool:
-        """Returns whether it writes over several arrays where only fusion emitters make loops of vectors, as an update
-        does.
+        """Returns whether it overwrites several arrays, as an update, so that only fusion emitters vectorize its loops.
 
-        LLVM does not know that such a loop reads and writes one place at a time, emitters do. They divide to find the
-        place in filters of 3 x 3, though, and that costs more than vectors save.
+        LLVM does not know that such a loop reads and writes one position at a time; emitters do. However, they use
+        divisions to index filters of 3 x 3, which cost more than vectors save.
         """
         odd = sum([math.prod(a.shape) for a in avals if len(a.shape) > 2 and any([n & n - 1 for n in a.shape[1:]])])
         return len(self._options.get("donate_argnums", ())) > 1 and \
             2 * odd <= sum([math.prod(a.shape) for a in avals])
 
     def _split(self, traced: Any, args: Sequence[Any], level: int, called: Iterable[str]) -> SplitProgram | None:
-        """Returns the program in two parts; None unless one of them depends on weights alone."""
+        """Returns the program in two parts; None unless one of them depends only on weights."""
         parts = split(traced.jaxpr)
         if parts is None:
             return None
-        efforts = (parts.before, 0), (parts.rest, level)  # the first one turns weights, which emitters do fast
+        efforts = (parts.before, 0), (parts.rest, level)  # emitters transpose weights fast
         before, rest = (jax.jit(jaxpr_as_fun(part), compiler_options=_options()[effort] or None)
                         for part, effort in efforts)
-        key = parts.places, str(parts.before)  # batches of every size have the same
+        key = parts.places, str(parts.before)  # batches of all sizes share it
         derived = self._derived.setdefault(key, WeightCache(parts.places, before))
         nested = jax.tree.structure(args) != jax.tree.structure((0,) * len(args))
         return SplitProgram(derived, parts, rest, called, jax.tree.structure(traced.out_info), nested, level)
 
     def _with_own_layouts(self, traced: Any, args: Sequence[Any], kind: str | None) -> AutoLayout | None:
-        """Returns the program with layouts that XLA chooses for what it writes over; None where that saves nothing."""
+        """Returns the program with layouts that XLA chooses for overwritten arguments; None if that saves nothing."""
         if not self._again or located(args)[1].platform not in CHOOSE:
             return None
         made = traced.out_info
@@ -218,16 +217,16 @@ class XlaBackend:
 
 @functools.cache
 def _options() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """XLA's options for CPUs' programs of many, some and few numbers; empty where it has none."""
+    """Returns XLA's options for programs on CPUs with many, some and few numbers; empty if it has none."""
     cpu = jax.local_devices(backend="cpu")[0]
-    full = {**BARRIER_OPTIONS, "xla_backend_optimization_level": 1,  # as fast as what LLVM makes of it at level 3
-            "xla_cpu_prefer_vector_width": 512,  # two vectors at once where they are of 256 bits: loops of log in half
+    full = {**BARRIER_OPTIONS, "xla_backend_optimization_level": 1,  # as fast as level 3
+            "xla_cpu_prefer_vector_width": 512,  # two vectors of 256 bits at once: loops of log take half the time
             "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}  # training: 0.3 to 0.7 of the temporaries
-    for less in ({"xla_cpu_use_fusion_emitters": False}, {}):  # newer releases know only the other option
+    for less in ({"xla_cpu_use_fusion_emitters": False}, {}):  # newer releases have only the other option
         reduced = {**full, **less}
         options = full, reduced, {**reduced, "xla_backend_optimization_level": 0}
         with contextlib.suppress(RuntimeError):
-            # the first program loads modules of JAX's that do not load again where Ctrl-C has come between
+            # the first program imports modules of JAX that cannot be imported again after Ctrl-C
             with jax.default_device(cpu), later_signals():
                 jax.jit(lambda: 0, compiler_options=options[2]).lower().compile()
             return options
