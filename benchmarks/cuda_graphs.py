@@ -111,13 +111,13 @@ def update(name: str, dtype: str, on: str) -> None:
     """SGD with momentum of all parameters."""
     made = case(name)
     kinds = {"data": np.dtype("float32" if made.inputs.dtype == np.float32 else "int32")}
-    params = _structs(made.net(mx.sym.var("data")), {"data": made.inputs.shape}, kinds, np.dtype("float32"))["parameters"]
+    structs = _structs(made.net(mx.sym.var("data")), {"data": made.inputs.shape}, kinds, np.dtype("float32"))
     one = registry.get("sgd_mom_update").get_attr("FCompute")
 
     def all_of_them(*arrays: Any) -> list[Any]:
         return [v for i in range(0, len(arrays), 3) for v in one(*arrays[i:i + 3], lr=0.1, momentum=0.9, wd=1e-4,
                                                                  lazy_update=False)]
-    arrays = [jax.ShapeDtypeStruct(s.shape, dtype) for s in params.values() for _ in range(3)]
+    arrays = [jax.ShapeDtypeStruct(s.shape, dtype) for s in structs["parameters"].values() for _ in range(3)]
     _compile(all_of_them, arrays, target(on), donate=[i for i in range(len(arrays)) if i % 3 != 1])
 
 

@@ -167,7 +167,7 @@ def make_plan(model: str, function: Callable[..., Any], groups: Sequence[Group],
     memory["total"] = sizes["argument"] + sum(memory[n] for n in ("results", "temporaries", "program"))
     memory["available"] = int(devices.device.memory * _USABLE)
     sent = sum(size for _, size in told["collectives"].values())
-    kind = _units(devices, arguments)
+    kind = _units(devices, result["products"])
     seconds = {"compute": result["flops"] / devices.count / devices.device.flops[kind],
                "memory": told["moved"] / devices.device.bandwidth,
                "network": 2 * (devices.count - 1) / devices.count * sent / devices.device.link}
@@ -178,12 +178,9 @@ def make_plan(model: str, function: Callable[..., Any], groups: Sequence[Group],
                 notes)
 
 
-def _units(on: Target, arguments: Sequence[jax.ShapeDtypeStruct]) -> str:
-    """The dtype of the matrix units: of most bytes, as the device computes products of it."""
-    kinds: dict[str, int] = {}
-    for struct in arguments:
-        kinds[str(struct.dtype)] = kinds.get(str(struct.dtype), 0) + _size(struct)
-    most = max((k for k in kinds if "float" in k), key=kinds.__getitem__, default="float32")
+def _units(on: Target, products: Mapping[str, int]) -> str:
+    """Returns the dtype of the matrix units: of most multiplications, as the device computes them."""
+    most = max((k for k in products if "float" in k), key=products.__getitem__, default="float32")
     if most == "float32" and allows_conversion():
         return {"cuda": "tf32", "tpu": "bfloat16"}[on.device.platform]
     return most if most in on.device.flops else "float32"
