@@ -167,7 +167,8 @@ def main() -> int:
             result = Path(folder, "result.json")
             status, log = _run(stage, share * given.minutes / 9, result)
             found = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {}
-        known[stage] = found if status == 0 else {**found, "failed": status, "log": log[-1500:]}
+        known[stage] = found if status == 0 else {**found, "failed": "it took too long" if status is None else status,
+                                                   "log": log[-1500:]}
         known[stage]["stage s"] = round(time.time() - start, 1)
         _write(out, known)
         print(stage, json.dumps(known[stage])[:600], flush=True)
