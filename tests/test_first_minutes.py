@@ -67,3 +67,16 @@ def test_every_stage_is_there(accelerator):
     import _stages
     assert all(callable(getattr(_stages, name.partition(":")[0])) for name in accelerator.STAGES)
     assert 0.8 * 9 * 60 * (1 - accelerator.LEFT) < sum(accelerator.STAGES.values()) < 1.5 * 9 * 60
+
+
+def test_launches_in_cuda_graphs(accelerator):
+    pytest.importorskip("optax")
+    import cuda_graphs
+    text = ("001: kConvolution [source] kConvolution\n000: kCommandBuffer [prev]\n"
+            "    002: kCustomKernel [source] one\n    003: kDynamicSliceFusion [source]\n        004: kCopy [sink] kCopy\n"
+            "005: kWhile [prev]\ncondition:\n    006: kCustomKernel [source] two\n  body:\n"
+            "    000: kCommandBuffer [prev]\n        007: kCublasLtMatmul [source] kCublasLtMatmul\n")
+    found = cuda_graphs.counts(text)
+    assert found == {"launches": 5, "in graphs": 3, "graphs": 2, "loops": 1,
+                     "left": {"kConvolution": 1, "kCustomKernel": 1}}
+    assert "| a | 5 | 3, 4 | - |" in cuda_graphs.table({"a": {"xla": found}}, ["xla", "all"])
