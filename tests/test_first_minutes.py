@@ -73,7 +73,8 @@ def test_launches_in_cuda_graphs(accelerator):
     pytest.importorskip("optax")
     import cuda_graphs
     text = ("001: kConvolution [source] kConvolution\n000: kCommandBuffer [prev]\n"
-            "    002: kCustomKernel [source] one\n    003: kDynamicSliceFusion [source]\n        004: kCopy [sink] kCopy\n"
+            "    002: kCustomKernel [source] one\n    003: kDynamicSliceFusion [source]\n"
+            "        004: kCopy [sink] kCopy\n"
             "005: kWhile [prev]\ncondition:\n    006: kCustomKernel [source] two\n  body:\n"
             "    000: kCommandBuffer [prev]\n        007: kCublasLtMatmul [source] kCublasLtMatmul\n")
     found = cuda_graphs.counts(text)
