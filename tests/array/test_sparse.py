@@ -654,3 +654,13 @@ def test_sparse_arrays_of_different_dtypes_are_refused():
 
 def test_a_length_of_numpys():
     assert mx.nd.sparse.zeros("row_sparse", np.int64(3)).shape == (3,)
+
+
+def test_conversions_that_mxnet_refuses():
+    matrix = mx.nd.ones((1, 1)).tostype("csr")
+    with pytest.raises(ValueError, match="csr array cannot be cast to row_sparse"):
+        matrix.tostype("row_sparse")
+    with pytest.raises(NotImplementedError, match="asscalar"):
+        matrix.asscalar()
+    with pytest.raises(TypeError, match=r"int\(\) of a CSRNDArray"):
+        int(matrix)
