@@ -30,9 +30,23 @@ __all__ = ["BidirectionalCell", "DropoutCell", "GRUCell", "HybridRecurrentCell",
 
 
 LEVEL = fix("mxjax.gluon")
-if LEVEL == 1:  # MXNet's names, because cells of users that unroll themselves call them
-    _format_sequence, _get_begin_state = format_sequence, _begin_state
-    _mask_sequence_variable_length, _reverse_sequences = mask, reverse
+# MXNet's names, because cells of users that unroll themselves call them; in MXNet 2 they take and give no F
+_reverse_sequences = reverse
+if LEVEL == 1:
+    _format_sequence, _get_begin_state, _mask_sequence_variable_length = format_sequence, _begin_state, mask
+else:
+    def _format_sequence(length: int | None, inputs: Any, layout: str, merge: bool | None,
+                         in_layout: str | None = None) -> tuple[Any, int, int]:
+        data, axis, _, batch_size = format_sequence(length, inputs, layout, merge, in_layout)
+        return data, axis, batch_size
+
+    def _get_begin_state(cell: RecurrentCell, begin_state: Sequence[Tensor] | None, inputs: Any,
+                         batch_size: int) -> Sequence[Any]:
+        return _begin_state(cell, nd, begin_state, inputs, batch_size)
+
+    def _mask_sequence_variable_length(data: Any, length: int, valid_length: Tensor, time_axis: int,
+                                       merge: bool) -> Any:
+        return mask(nd, data, length, valid_length, time_axis, merge)
 
 
 class RecurrentCell(Block):
