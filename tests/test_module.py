@@ -255,7 +255,7 @@ def test_mistakes_are_named(caplog):
     with caplog.at_level(logging.WARNING):
         module.bind(batches().provide_data)
     assert "Already bound" in caplog.text
-    with pytest.raises(ValueError, match="num_epoch"):
+    with pytest.raises(AssertionError, match="num_epoch"):
         module.fit(batches())
     with pytest.raises(AssertionError, match="same batch size"):
         mx.mod.Module(mlp()).bind([("data", (4, 5))], [("softmax_label", (5,))])

@@ -542,11 +542,13 @@ class ConstantValue:
 
         The graph does not contain its value, but the name of an initializer that lives as long as the constant.
         """
-        if self._var is None:
+        if getattr(self, "_var", None) is None:
             fill, self.init = self.init, _registered(self)  # type: ignore[has-type]
-            super().var()  # type: ignore[misc]
-            self.init = fill
-        return self._var.as_np_ndarray() if is_np_array() else self._var
+            try:
+                return super().var()  # type: ignore[misc]
+            finally:
+                self.init = fill
+        return super().var()  # type: ignore[misc]
 
     @property
     def grad_req(self) -> str:

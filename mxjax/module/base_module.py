@@ -14,7 +14,7 @@ from .. import metric
 from .. import ndarray as nd
 from .._checkpoints import _pack_params, _unpack_params
 from .._support.progress import progress
-from ..base import Precondition
+from ..base import Precondition, Unfit
 from ..callback import BatchEndParam
 from ..context import Context
 from ..initializer import Uniform
@@ -232,7 +232,7 @@ class BaseModule:
             sparse_row_id_fn: for `prepare`.
         """
         if num_epoch is None:
-            raise ValueError("fit needs num_epoch, the number of epochs")
+            raise Unfit("fit needs num_epoch, the number of epochs")
         self.bind(data_shapes=train_data.provide_data, label_shapes=train_data.provide_label, for_training=True,
                   force_rebind=force_rebind)
         if monitor is not None:
@@ -358,7 +358,7 @@ class BaseModule:
         """Returns the values of the state inputs by device; state inputs keep their values from batch to batch."""
         self._require("binded", "params_initialized")
         if merge_multi_context:
-            raise ValueError("get_states cannot merge devices; pass merge_multi_context=False")
+            raise Unfit("get_states cannot merge devices; pass merge_multi_context=False")
         return []
 
     def set_states(self, states: Sequence[NDArray | Sequence[NDArray]] | None = None,

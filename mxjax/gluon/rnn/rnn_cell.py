@@ -17,8 +17,8 @@ from ..block import Block, HybridBlock
 from ..nn import LeakyReLU
 from ..parameter import Parameter
 from ..utils import _indent, any_arguments
+from ._sequence import begin_arrays, format_arrays, format_sequence, mask, mask_arrays, reverse
 from ._sequence import begin_state as _begin_state
-from ._sequence import format_sequence, mask, reverse
 
 if TYPE_CHECKING:
     from ...initializer import InitializerLike
@@ -30,23 +30,12 @@ __all__ = ["BidirectionalCell", "DropoutCell", "GRUCell", "HybridRecurrentCell",
 
 
 LEVEL = fix("mxjax.gluon")
-# MXNet's names, because cells of users that unroll themselves call them; in MXNet 2 they take and give no F
+# MXNet's names, because cells of users that unroll themselves call them; MXNet 2's know no F
 _reverse_sequences = reverse
 if LEVEL == 1:
     _format_sequence, _get_begin_state, _mask_sequence_variable_length = format_sequence, _begin_state, mask
 else:
-    def _format_sequence(length: int | None, inputs: Any, layout: str, merge: bool | None,
-                         in_layout: str | None = None) -> tuple[Any, int, int]:
-        data, axis, _, batch_size = format_sequence(length, inputs, layout, merge, in_layout)
-        return data, axis, batch_size
-
-    def _get_begin_state(cell: RecurrentCell, begin_state: Sequence[Tensor] | None, inputs: Any,
-                         batch_size: int) -> Sequence[Any]:
-        return _begin_state(cell, nd, begin_state, inputs, batch_size)
-
-    def _mask_sequence_variable_length(data: Any, length: int, valid_length: Tensor, time_axis: int,
-                                       merge: bool) -> Any:
-        return mask(nd, data, length, valid_length, time_axis, merge)
+    _format_sequence, _get_begin_state, _mask_sequence_variable_length = format_arrays, begin_arrays, mask_arrays
 
 
 class RecurrentCell(Block):
