@@ -337,7 +337,7 @@ def _share(part: float, whole: float) -> float:
 
 
 def _rate(formula: Callable[[numpy.ndarray], float]) -> tuple[property, property]:
-    """What follows from the local counts, and the same of all counts."""
+    """Returns two properties: the formula's value for the local counts, and for all counts."""
     return property(lambda self: formula(self.table)), property(lambda self: formula(self.global_table))
 
 
@@ -376,7 +376,6 @@ class _BinaryClassificationMetrics:
         """
         labels, scores = _numpy(label), _numpy(pred)
         check_label_shapes(labels, scores)
-        _need_scores(type(self).__name__, scores, "(batch, 2), one score per class")
         labels, predicted = labels.astype(numpy.int32).ravel(), scores.argmax(axis=1)
         if len(numpy.unique(labels)) > 2:
             raise ValueError(f"{type(self).__name__} is for two classes; the labels have {numpy.unique(labels)}")
@@ -420,7 +419,9 @@ class _BinaryMetric(EvalMetric):
         labels, preds = check_label_shapes(labels, preds, wrap=True)
         counts = self._metrics
         for label, pred in zip(labels, preds, strict=True):
-            counts.update_binary_stats(label, pred)
+            scores = _numpy(pred)
+            _need_scores(self.name, scores, "(batch, 2), one score per class")
+            counts.update_binary_stats(label, scores)
         if self._average == "macro":
             self._add(self._value(False), 1)
             counts.reset_stats()
