@@ -370,3 +370,9 @@ def test_cells_of_users_find_the_helpers_of_mxnet():
     (state,) = rnn_cell._get_begin_state(rnn.RNNCell(4), None, x, 2)
     assert type(state) is np.ndarray and state.shape == (2, 4)
     assert rnn_cell._reverse_sequences(steps, 3, np.array([2, 3]))[0].tolist() == [[2, 3], [10, 11]]
+
+
+def test_optimize_for_needs_no_backend():
+    net = nn.Dense(2)
+    net.initialize()
+    assert net.optimize_for(np.ones((1, 3))) is None and net._active and net.weight.shape == (2, 3)
