@@ -504,3 +504,14 @@ def test_feed_forward_says_what_is_missing():
         model.fit(np.zeros((2, 3)), np.zeros(2))
     with pytest.raises(ValueError, match="no parameters to save"):
         model.save("unused", 1)
+
+
+def test_callbacks_read_the_current_batch_of_fit():
+    data = mx.io.NDArrayIter(np.arange(4, dtype="float32").reshape(4, 1), np.zeros(4), 2, label_name="out_label")
+    symbol = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1), name="out")
+    seen = []
+
+    def told(param):
+        seen.append((param.locals["data_batch"].data[0].asnumpy().ravel().tolist(), param.locals["end_of_batch"]))
+    mx.mod.Module(symbol, label_names=["out_label"]).fit(data, num_epoch=1, batch_end_callback=told, eval_metric="mse")
+    assert seen == [([0, 1], False), ([2, 3], True)]

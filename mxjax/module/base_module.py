@@ -157,14 +157,14 @@ class BaseModule:
         """
         eval_metric = metric.create(eval_metric) if not isinstance(eval_metric, metric.EvalMetric) else eval_metric
         eval_metric.reset()
-        count = 0
+        actual_num_batch = 0  # MXNet's name, for callbacks
         for nbatch, eval_batch in self._evaluated(eval_data, num_batch, reset, sparse_row_id_fn):
             self._update_metric_by(eval_metric, eval_batch)
             if batch_end_callback is not None:
                 _call_all(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
-            count += 1
+            actual_num_batch += 1
         if score_end_callback:
-            _call_all(score_end_callback, BatchEndParam(epoch, count, eval_metric, locals()))
+            _call_all(score_end_callback, BatchEndParam(epoch, actual_num_batch, eval_metric, locals()))
         return eval_metric.get_name_value()
 
     def iter_predict(self, eval_data: DataIter, num_batch: int | None = None, reset: bool = True,
@@ -246,21 +246,25 @@ class BaseModule:
             tic = time.time()
             eval_metric.reset()
             self._begin_epoch(epoch, train_data)
-            batches = iter(train_data)
-            data_batch = next(batches, None)
-            if data_batch is None:
+            # the names of local variables are MXNet's, because callbacks read them (`BatchEndParam.locals`)
+            data_iter = iter(train_data)
+            next_data_batch = next(data_iter, None)
+            if next_data_batch is None:
                 raise ValueError("train_data has no batches")
-            nbatch, results = 0, []
+            nbatch, results, end_of_batch = 0, [], False
             with progress(f"epoch {epoch}", unit="batch") as bar:
-                while data_batch is not None:
+                while not end_of_batch:
+                    data_batch = next_data_batch
                     if monitor is not None:
                         monitor.tic()
                     self.forward_backward(data_batch)
                     self.update()
                     self._update_metric_by(eval_metric, data_batch)
-                    data_batch = next(batches, None)  # only now: an iterator may reuse the memory of its batch
-                    if data_batch is not None:
-                        self.prepare(data_batch, sparse_row_id_fn=sparse_row_id_fn)
+                    following = next(data_iter, None)  # only now: an iterator may reuse the memory of its batch
+                    end_of_batch = following is None
+                    if following is not None:
+                        next_data_batch = following
+                        self.prepare(next_data_batch, sparse_row_id_fn=sparse_row_id_fn)
                     else:
                         results = eval_metric.get_global_name_value()  # before a callback resets the metric
                     if monitor is not None:
