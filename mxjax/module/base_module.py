@@ -82,6 +82,17 @@ def _call_all(callbacks: Callbacks, *args: Any) -> None:
         callback(*args)
 
 
+def _first(batches: Iterator[DataBatch]) -> DataBatch:
+    """Returns the first of an epoch's batches.
+
+    Raises:
+        ValueError: there are none.
+    """
+    for batch in batches:
+        return batch
+    raise ValueError("train_data has no batches")
+
+
 class BaseModule:
     """Base of all modules, which run forward and backward passes and update their parameters.
 
@@ -246,26 +257,22 @@ class BaseModule:
             tic = time.time()
             eval_metric.reset()
             self._begin_epoch(epoch, train_data)
-            # the names of local variables are MXNet's, because callbacks read them (`BatchEndParam.locals`)
-            data_iter = iter(train_data)
-            next_data_batch = next(data_iter, None)
-            if next_data_batch is None:
-                raise ValueError("train_data has no batches")
-            nbatch, results, end_of_batch = 0, [], False
+            data_iter = iter(train_data)  # MXNet's names, because callbacks read them (`BatchEndParam.locals`)
+            next_data_batch = _first(data_iter)
+            nbatch, results = 0, []
             with progress(f"epoch {epoch}", unit="batch") as bar:
-                while not end_of_batch:
+                while next_data_batch is not None:
                     data_batch = next_data_batch
                     if monitor is not None:
                         monitor.tic()
                     self.forward_backward(data_batch)
                     self.update()
                     self._update_metric_by(eval_metric, data_batch)
-                    following = next(data_iter, None)  # only now: an iterator may reuse the memory of its batch
-                    end_of_batch = following is None
-                    if following is not None:
-                        next_data_batch = following
+                    next_data_batch = next(data_iter, None)  # only now: an iterator may reuse its batch's memory
+                    end_of_batch = next_data_batch is None
+                    if next_data_batch is not None:
                         self.prepare(next_data_batch, sparse_row_id_fn=sparse_row_id_fn)
-                    else:
+                    if end_of_batch:
                         results = eval_metric.get_global_name_value()  # before a callback resets the metric
                     if monitor is not None:
                         monitor.toc_print()
