@@ -654,6 +654,7 @@ def test_sparse_arrays_of_different_dtypes_are_refused():
 
 def test_a_length_of_numpys():
     assert mx.nd.sparse.zeros("row_sparse", np.int64(3)).shape == (3,)
+<<<<<<< HEAD
 
 
 @pytest.mark.parametrize(("make", "value", "error"), [
@@ -662,3 +663,16 @@ def test_a_length_of_numpys():
 def test_values_that_are_no_rows(make, value, error):
     with pytest.raises(error, match="dimension"):
         make(value)
+||||||| base
+=======
+
+
+def test_conversions_that_mxnet_refuses():
+    matrix = mx.nd.ones((1, 1)).tostype("csr")
+    with pytest.raises(ValueError, match="csr array cannot be cast to row_sparse"):
+        matrix.tostype("row_sparse")
+    with pytest.raises(NotImplementedError, match="asscalar"):
+        matrix.asscalar()
+    with pytest.raises(TypeError, match=r"int\(\) of a CSRNDArray"):
+        int(matrix)
+>>>>>>> theirs
