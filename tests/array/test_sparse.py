@@ -654,7 +654,6 @@ def test_sparse_arrays_of_different_dtypes_are_refused():
 
 def test_a_length_of_numpys():
     assert mx.nd.sparse.zeros("row_sparse", np.int64(3)).shape == (3,)
-<<<<<<< HEAD
 
 
 @pytest.mark.parametrize(("make", "value", "error"), [
@@ -663,8 +662,6 @@ def test_a_length_of_numpys():
 def test_values_that_are_no_rows(make, value, error):
     with pytest.raises(error, match="dimension"):
         make(value)
-||||||| base
-=======
 
 
 def test_conversions_that_mxnet_refuses():
@@ -675,4 +672,3 @@ def test_conversions_that_mxnet_refuses():
         matrix.asscalar()
     with pytest.raises(TypeError, match=r"int\(\) of a CSRNDArray"):
         int(matrix)
->>>>>>> theirs
