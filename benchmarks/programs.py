@@ -28,6 +28,7 @@ import optax
 from _networks import Case, case, mean_loss
 
 import mxjax as mx
+from mxjax.plan import Plan
 from mxjax.plan.figures import figures
 from mxjax.plan.program import compile_for
 from mxjax.plan.targets import target
@@ -36,8 +37,8 @@ NETWORKS = ("resnet18", "resnet50", "mobilenet", "lstm", "bert", "ssd")
 FIGURES = ("launches", "moved", "temporaries")
 
 
-def ours(given: Case, train: bool, dtype: str, on: str) -> dict[str, Any]:
-    """mxjax's program."""
+def planned(given: Case, train: bool, dtype: str, on: str) -> Plan:
+    """The plan of mxjax's program."""
     net = given.net
     net.initialize(mx.init.Xavier())
     net.cast(dtype)
@@ -45,9 +46,13 @@ def ours(given: Case, train: bool, dtype: str, on: str) -> dict[str, Any]:
     if train:
         trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.01, "momentum": 0.9})
         step = mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer)
-        plan = step.plan(data, mx.nd.array(given.labels, dtype="int32"), on=on)
-    else:
-        plan = net.plan(data, on=on, dtype=dtype)
+        return step.plan(data, mx.nd.array(given.labels, dtype="int32"), on=on)
+    return net.plan(data, on=on, dtype=dtype)
+
+
+def ours(given: Case, train: bool, dtype: str, on: str) -> dict[str, Any]:
+    """mxjax's program."""
+    plan = planned(given, train, dtype, on)
     return {"launches": plan.launches, "moved": plan.moved, "temporaries": plan.memory["temporaries"],
             "seconds": plan.compiled}
 

@@ -332,50 +332,111 @@ class TopKAccuracy(_PairMetric):
         return hits.sum(), len(pred)
 
 
+def _share(part: float, whole: float) -> float:
+    return float(part / whole) if whole else 0.0
+
+
+def _rate(formula: Callable[[numpy.ndarray], float]) -> tuple[property, property]:
+    """Returns two properties: the formula's value for the local counts, and for all counts."""
+    return property(lambda self: formula(self.table)), property(lambda self: formula(self.global_table))
+
+
+def _count_at(label: int, pred: int) -> tuple[property, property]:
+    return _rate(lambda table: int(table[label, pred]))
+
+
+class _BinaryClassificationMetrics:
+    """Counts [label, prediction] of classes 0 and 1, shape (2, 2), and the rates that follow from them.
+
+    It has MXNet's name, because subclasses of `F1` read the rates of its attribute `metrics`. The names that begin with
+    "global" are of the counts that a local reset keeps.
+    """
+
+    def __init__(self) -> None:
+        self.reset_stats()
+
+    def reset_stats(self) -> None:
+        """Sets all counts to 0."""
+        self.local_reset_stats()
+        self.global_table = numpy.zeros((2, 2))
+
+    def local_reset_stats(self) -> None:
+        """Sets the local counts to 0."""
+        self.table = numpy.zeros((2, 2))
+
+    def update_binary_stats(self, label: Array, pred: Array) -> None:
+        """Counts the samples of a batch.
+
+        Args:
+            label: classes 0 and 1, (batch,).
+            pred: a score for each class, (batch, 2).
+
+        Raises:
+            ValueError: there are other classes.
+        """
+        labels, scores = _numpy(label), _numpy(pred)
+        check_label_shapes(labels, scores)
+        labels, predicted = labels.astype(numpy.int32).ravel(), scores.argmax(axis=1)
+        if len(numpy.unique(labels)) > 2:
+            raise ValueError(f"{type(self).__name__} requires two classes, got the labels "
+                             f"{numpy.unique(labels)}")
+        counts = numpy.zeros((2, 2))
+        numpy.add.at(counts, ((labels == 1).astype(int), (predicted == 1).astype(int)), 1)
+        self.table, self.global_table = self.table + counts, self.global_table + counts
+
+    true_negatives, global_true_negatives = _count_at(0, 0)
+    false_positives, global_false_positives = _count_at(0, 1)
+    false_negatives, global_false_negatives = _count_at(1, 0)
+    true_positives, global_true_positives = _count_at(1, 1)
+    total_examples, global_total_examples = _rate(lambda table: int(table.sum()))
+    precision, global_precision = _rate(lambda table: _share(table[1, 1], table[:, 1].sum()))
+    recall, global_recall = _rate(lambda table: _share(table[1, 1], table[1].sum()))
+    fscore, global_fscore = _rate(lambda table: _share(2 * table[1, 1], table[1].sum() + table[:, 1].sum()))
+
+    def matthewscc(self, use_global: bool = False) -> float:
+        """Returns Matthews' correlation coefficient; sums that are 0 are left out of its denominator."""
+        table = self.global_table if use_global else self.table
+        sums = numpy.concatenate([table.sum(axis=0), table.sum(axis=1)])
+        determinant = table[0, 0] * table[1, 1] - table[0, 1] * table[1, 0]
+        return float(determinant / math.sqrt(numpy.prod(sums[sums != 0])))
+
+
 class _BinaryMetric(EvalMetric):
-    """A metric of the table of true and predicted classes 0 and 1.
+    """A metric of the counts of true and predicted classes 0 and 1.
 
     `average` says what `get` gives: "macro" the mean of the updates' values, else the value of all samples together.
     """
 
     def __init__(self, name: str, output_names: list[str] | None, label_names: list[str] | None,
                  average: str) -> None:
-        self._average = average
+        self._average, self._metrics = average, _BinaryClassificationMetrics()
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
-    def _formula(self, table: numpy.ndarray) -> float:
-        """The value for counts [label, prediction], shape (2, 2)."""
+    def _value(self, use_global: bool) -> float:
+        """The value for the counts since the last local reset, or for all."""
         raise NotImplementedError
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
         labels, preds = check_label_shapes(labels, preds, wrap=True)
-        table = sum((self._count(_numpy(label), _numpy(pred)) for label, pred in zip(labels, preds, strict=True)),
-                    numpy.zeros((2, 2)))
+        counts = self._metrics
+        for label, pred in zip(labels, preds, strict=True):
+            scores = _numpy(pred)
+            _need_scores(self.name, scores, "(batch, 2), one score per class")
+            counts.update_binary_stats(label, scores)
         if self._average == "macro":
-            self._add(self._formula(table), 1)
+            self._add(self._value(False), 1)
+            counts.reset_stats()
             return
-        self._table, self._global_table = self._table + table, self._global_table + table
-        self.num_inst, self.global_num_inst = (int(t.sum()) for t in (self._table, self._global_table))
-        self.sum_metric = self._formula(self._table) * self.num_inst
-        self.global_sum_metric = self._formula(self._global_table) * self.global_num_inst
-
-    def _count(self, label: numpy.ndarray, pred: numpy.ndarray) -> numpy.ndarray:
-        check_label_shapes(label, pred)
-        _need_scores(self.name, pred, "(batch, 2), one score per class")
-        label, pred = label.astype(numpy.int32).ravel(), pred.argmax(axis=1)
-        if len(numpy.unique(label)) > 2:
-            raise ValueError(f"{type(self).__name__} requires two classes, got the labels "
-                             f"{numpy.unique(label)}")
-        table = numpy.zeros((2, 2))
-        numpy.add.at(table, ((label == 1).astype(int), (pred == 1).astype(int)), 1)
-        return table
+        self.num_inst, self.global_num_inst = counts.total_examples, counts.global_total_examples
+        self.sum_metric = self._value(False) * self.num_inst
+        self.global_sum_metric = self._value(True) * self.global_num_inst
 
     def reset(self) -> None:
-        self._global_table = numpy.zeros((2, 2))
+        self._metrics.reset_stats()
         super().reset()
 
     def reset_local(self) -> None:
-        self._table = numpy.zeros((2, 2))
+        self._metrics.local_reset_stats()
         super().reset_local()
 
 
@@ -392,10 +453,10 @@ class F1(_BinaryMetric):
                  label_names: list[str] | None = None, average: str = "macro") -> None:
         super().__init__(name, output_names, label_names, average)
         self.average = average
+        self.metrics = self._metrics
 
-    def _formula(self, table: numpy.ndarray) -> float:
-        hits = table[1, 1]
-        return float(2 * hits / (2 * hits + table[0, 1] + table[1, 0])) if hits else 0.0
+    def _value(self, use_global: bool) -> float:
+        return self._metrics.global_fscore if use_global else self._metrics.fscore
 
 
 @register
@@ -414,10 +475,8 @@ class MCC(_BinaryMetric):
                  label_names: list[str] | None = None, average: str = "macro") -> None:
         super().__init__(name, output_names, label_names, average)
 
-    def _formula(self, table: numpy.ndarray) -> float:
-        sums = numpy.concatenate([table.sum(axis=0), table.sum(axis=1)])
-        determinant = table[0, 0] * table[1, 1] - table[0, 1] * table[1, 0]
-        return float(determinant / math.sqrt(numpy.prod(sums[sums != 0])))
+    def _value(self, use_global: bool) -> float:
+        return self._metrics.matthewscc(use_global)
 
 
 def _picked(pred: Array, label: numpy.ndarray, axis: int) -> numpy.ndarray:

@@ -222,22 +222,25 @@ class FeedForward:
                 self._evaluate_epoch(module, eval_data, epoch, eval_metric, eval_end_callback, eval_batch_end_callback)
         self.arg_params, self.aux_params = module.get_params()
 
-    def _train_epoch(self, module: BucketingModule | Module, data: io.DataIter, epoch: int,
+    def _train_epoch(self, module: BucketingModule | Module, train_data: io.DataIter, epoch: int,
                      eval_metric: metric.EvalMetric, batch_end_callback: Callbacks, logger: logging.Logger | ModuleType,
                      monitor: Monitor | None) -> None:
-        """Trains for an epoch: `epoch_size` batches, wherever the iterator is, or all that it has."""
+        """Trains for an epoch: `epoch_size` batches, wherever the iterator is, or all that it has.
+
+        The names of local variables are MXNet's, because callbacks read them (`BatchEndParam.locals`).
+        """
         eval_metric.reset()
         nbatch = 0
         while self.epoch_size is None or nbatch < self.epoch_size:
             before = nbatch
-            for batch in data:
+            for data_batch in train_data:
                 if monitor is not None:
                     monitor.tic()
-                module.forward_backward(batch)
+                module.forward_backward(data_batch)
                 module.update()
                 if monitor is not None:
                     monitor.toc_print()
-                module.update_metric(eval_metric, batch.label)
+                module.update_metric(eval_metric, data_batch.label)
                 nbatch += 1
                 _call_all(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
                 if nbatch == self.epoch_size:
@@ -245,22 +248,22 @@ class FeedForward:
             if nbatch == before:
                 raise ValueError("the training iterator has no batches")
             logger.info("Epoch[%d] Resetting Data Iterator", epoch)
-            data.reset()
+            train_data.reset()
             if self.epoch_size is None:
                 return
 
-    def _evaluate_epoch(self, module: BucketingModule | Module, data: io.DataIter, epoch: int,
+    def _evaluate_epoch(self, module: BucketingModule | Module, eval_data: io.DataIter, epoch: int,
                         eval_metric: metric.EvalMetric, end_callback: Callbacks, batch_end_callback: Callbacks) -> None:
         """Evaluates after an epoch, with the metric of the training."""
         eval_metric.reset()
-        data.reset()
+        eval_data.reset()
         count = 0
-        for count, batch in enumerate(data, 1):  # noqa: B007 read after the loop
-            module.forward(batch, is_train=False)
-            module.update_metric(eval_metric, batch.label)
+        for count, eval_batch in enumerate(eval_data, 1):  # noqa: B007 read after the loop
+            module.forward(eval_batch, is_train=False)
+            module.update_metric(eval_metric, eval_batch.label)
             _call_all(batch_end_callback, BatchEndParam(epoch, count - 1, eval_metric, locals()))
         _call_all(end_callback, BatchEndParam(epoch, count, eval_metric, locals()))
-        data.reset()
+        eval_data.reset()
 
     def _first_values(self, data: io.DataIter) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         """Returns parameters and auxiliary states to begin with: those that the model has, others drawn.

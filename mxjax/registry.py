@@ -28,6 +28,11 @@ def get_registry(base_class: type) -> dict[str, type]:
     return dict(_REGISTRY.setdefault(base_class, {}))
 
 
+def forget(base_class: type, name: str) -> None:
+    """Removes a registered name; does nothing if there is no such name."""
+    _REGISTRY.get(base_class, {}).pop(name.lower(), None)
+
+
 def get_register_func(base_class: type, nickname: str) -> _Register:
     """A function `register(klass, name=None)` that adds a subclass of `base_class` under a name.
 
@@ -42,7 +47,7 @@ def get_register_func(base_class: type, nickname: str) -> _Register:
 
     def register(klass: _Class, name: str | None = None) -> _Class:
         if not (isinstance(klass, type) and issubclass(klass, base_class)):
-            raise TypeError(f"only a subclass of {base_class.__name__} can be registered as {nickname}, got {klass!r}")
+            raise WrongKind(f"only a subclass of {base_class.__name__} can be registered as {nickname}, got {klass!r}")
         name = (name or klass.__name__).lower()
         if known.get(name, klass) is not klass:
             old = known[name]
@@ -85,10 +90,10 @@ def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
         elif nickname in kwargs:
             what = kwargs.pop(nickname)
         else:
-            raise TypeError(f"which {nickname}? Expected its name, one of {', '.join(sorted(known))}")
+            raise KeyError(f"which {nickname}? Expected its name, one of {', '.join(sorted(known))}")
         complete = isinstance(what, (base_class, dict)) or (isinstance(what, str) and what[:1] in ("[", "{"))
         if complete and (args or kwargs):
-            raise ValueError(f"{nickname} {what!r} is complete already; further arguments are not taken")
+            raise AssertionError(f"{nickname} {what!r} is complete already; further arguments are not taken")
         if isinstance(what, base_class):
             return what
         if complete:

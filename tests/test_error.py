@@ -104,7 +104,9 @@ def _module():
     (lambda path: mx.metric.create("none"), (AssertionError, ValueError), "'none' is not registered"),
     (lambda path: mx.recordio.MXRecordIO(path, "w").read(), (AssertionError, mx.MXNetError), "for writing only"),
     (lambda path: float(mx.nd.ones((2,))), (TypeError,), "2 elements"),
-    (lambda path: mx.nd.random.shuffle(5), (TypeError,), "must be an NDArray")])
+    (lambda path: mx.nd.random.shuffle(5), (TypeError,), "must be an NDArray"),
+    (lambda path: mx.nd.relu("a"), (TypeError, AssertionError), "must be an NDArray"),
+    (lambda path: mx.sym.relu(3), (TypeError, AssertionError), "must be a Symbol")])
 def test_errors_are_of_mxnets_kind_and_of_pythons(call, kinds, words, tmp_path):
     for kind in kinds:
         with pytest.raises(kind, match=words):

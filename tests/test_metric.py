@@ -166,3 +166,25 @@ def test_labels_that_no_class_has():
         M.CrossEntropy().update([mx.nd.array([0, 2])], [mx.nd.ones((2, 2))])
     with pytest.raises(ValueError, match="number of labels 3 does not match"):
         M.PCC().update([mx.nd.zeros(3)], [mx.nd.ones((2, 2))])
+
+
+def test_subclasses_of_f1_read_its_counts():
+    class Precision(mx.metric.F1):
+        def update(self, labels, preds):
+            for label, pred in zip(labels, preds, strict=True):
+                self.metrics.update_binary_stats(label, pred)
+            self.num_inst = self.metrics.total_examples
+            self.sum_metric = self.metrics.precision * self.num_inst
+
+    labels, preds = [mx.nd.array([0, 1, 1, 0])], [mx.nd.array([[0.3, 0.7], [0.2, 0.8], [0.9, 0.1], [0.6, 0.4]])]
+    metric = Precision(average="micro")
+    metric.update(labels, preds)
+    assert metric.get() == ("f1", 0.5)
+    counts = metric.metrics
+    assert (counts.true_positives, counts.false_positives, counts.false_negatives, counts.true_negatives) == (1,) * 4
+    metric.reset_local()
+    assert counts.recall == 0 and counts.global_recall == counts.global_fscore == 0.5 and counts.total_examples == 0
+    metric.reset()
+    assert counts.global_total_examples == 0
+    with pytest.raises(ValueError, match="two classes"):
+        counts.update_binary_stats(mx.nd.array([0, 1, 2]), mx.nd.ones((3, 2)))

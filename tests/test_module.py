@@ -255,7 +255,7 @@ def test_mistakes_are_named(caplog):
     with caplog.at_level(logging.WARNING):
         module.bind(batches().provide_data)
     assert "Already bound" in caplog.text
-    with pytest.raises(ValueError, match="num_epoch"):
+    with pytest.raises(AssertionError, match="num_epoch"):
         module.fit(batches())
     with pytest.raises(AssertionError, match="same batch size"):
         mx.mod.Module(mlp()).bind([("data", (4, 5))], [("softmax_label", (5,))])
@@ -504,3 +504,14 @@ def test_feed_forward_says_what_is_missing():
         model.fit(np.zeros((2, 3)), np.zeros(2))
     with pytest.raises(ValueError, match="no parameters to save"):
         model.save("unused", 1)
+
+
+def test_callbacks_read_the_current_batch_of_fit():
+    data = mx.io.NDArrayIter(np.arange(4, dtype="float32").reshape(4, 1), np.zeros(4), 2, label_name="out_label")
+    symbol = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1), name="out")
+    seen = []
+
+    def told(param):
+        seen.append((param.locals["data_batch"].data[0].asnumpy().ravel().tolist(), param.locals["end_of_batch"]))
+    mx.mod.Module(symbol, label_names=["out_label"]).fit(data, num_epoch=1, batch_end_callback=told, eval_metric="mse")
+    assert seen == [([0, 1], False), ([2, 3], True)]

@@ -555,3 +555,45 @@ def test_a_subclass_of_sgd_may_override_update_impl():
     update([0, 1], [mx.nd.ones(2), mx.nd.ones(3)], weights)
     assert seen == [((0, 1), tuple, False)]
     assert weights[1].asnumpy().tolist() == [0.5, 0.5, 0.5]
+
+
+def test_a_subclass_of_lamb_may_override_update_impl():
+    class Told(opt.LAMB):
+        def _update_impl(self, index, weight, grad, state, multi_precision=False):
+            seen.append((index, type(state), multi_precision))
+            super()._update_impl(index, weight, grad, state, multi_precision=multi_precision)
+
+        def update(self, *arguments):
+            raise AssertionError("nobody calls it")
+
+    seen, weights = [], [mx.nd.ones(2, dtype="float16"), mx.nd.ones(2, dtype="float16")]
+    opt.get_updater(Told(multi_precision=True))([0, 1], [mx.nd.ones(2, dtype="float16")] * 2, weights)
+    assert seen == [((0, 1), list, True)] and (weights[1].asnumpy() < 1).all()
+
+
+def test_a_subclass_of_signum_may_override_update_impl():
+    class Told(opt.Signum):
+        def _update_impl(self, index, weight, grad, state):
+            seen.append(index)
+            super()._update_impl(index, weight, grad, state)
+
+    seen, weight = [], mx.nd.ones(2)
+    opt.get_updater(Told(learning_rate=0.5))([3, 4], [mx.nd.ones(2)] * 2, [weight, mx.nd.ones(2)])
+    assert seen == [3, 4] and weight.asnumpy().tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("name", ["nag", "lamb", "signum", "adam"])
+def test_a_subclass_may_define_the_rate_alone(name):
+    kind = opt.Optimizer.opt_registry[name]
+    halved = type("Halved", (kind,), {"_get_lr": lambda self, index: 0.5 * kind._get_lr(self, index)})
+    moved = []
+    for made in (kind(learning_rate=0.5), halved(learning_rate=0.5)):
+        weight = mx.nd.ones(2)
+        opt.get_updater(made)([0], [mx.nd.ones(2)], [weight])
+        moved.append(1 - float(weight[0].asscalar()))
+    np.testing.assert_allclose(moved[0], 2 * moved[1], rtol=1e-5)
+
+
+def test_an_updater_takes_optimizers_only():
+    with pytest.raises(AttributeError, match="expected an Optimizer, got 'sgd'"):
+        mx.kv.create("local").set_optimizer("sgd")

@@ -10,6 +10,7 @@ from jax.sharding import PartitionSpec as P
 
 import mxjax as mx
 from mxjax import __main__ as commands
+from mxjax._xla.capacity import products
 from mxjax.base import MXNetError
 from mxjax.gluon import _plan
 from mxjax.plan import DEVICES, Plan, estimate, target
@@ -357,14 +358,19 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["batch"] == 10
 
 
-def test_units_follow_most_of_the_arguments(monkeypatch):
-    structs = [jax.ShapeDtypeStruct((4,), "float32"), jax.ShapeDtypeStruct((400,), "bfloat16")]
-    assert estimate._units(target("h100"), structs) == "bfloat16"
+def test_units_follow_the_multiplications(monkeypatch):
+    def product(x, w):
+        low = (x.astype("bfloat16") @ w.astype("bfloat16")).astype("float32")
+        return jax.lax.scan(lambda carry, _: (carry @ w, None), low, length=3)[0]
+    x, w = jax.ShapeDtypeStruct((4, 8), "float32"), jax.ShapeDtypeStruct((8, 8), "float32")
+    found = products(jax.make_jaxpr(product)(x, w).jaxpr)
+    assert found == {"bfloat16": 4 * 8 * 8, "float32": 3 * 4 * 8 * 8}
     for on in ("h100", "v5e:1x1"):
-        assert estimate._units(target(on), structs[:1]) == "float32"
+        assert estimate._units(target(on), found) == {"bfloat16": 0.25, "float32": 0.75}
+        assert estimate._units(target(on), {}) == estimate._units(target(on), {"int8": 3}) == {"float32": 1}
     monkeypatch.setenv("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "1")
-    assert estimate._units(target("h100"), structs[:1]) == "tf32"
-    assert estimate._units(target("v5e:1x1"), structs[:1]) == "bfloat16"
+    assert estimate._units(target("h100"), found) == {"bfloat16": 0.25, "tf32": 0.75}
+    assert estimate._units(target("v5e:1x1"), found) == {"bfloat16": 1}
 
 
 def test_parts_of_a_planned_step(monkeypatch):

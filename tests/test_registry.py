@@ -41,11 +41,13 @@ def test_create_by_keyword_and_from_instance():
 def test_wrong_calls():
     with pytest.raises(ValueError, match="'dog' is not registered; known: cat, kitty, puss"):
         create("dog")
-    with pytest.raises(ValueError, match="further arguments"):
+    with pytest.raises(AssertionError, match="further arguments"):
         create(Cat(), legs=3)
     with pytest.raises(TypeError, match="must be a name"):
         create(3)
-    with pytest.raises(TypeError, match="subclass of Animal"):
+    with pytest.raises(KeyError, match="which animal"):
+        create()
+    with pytest.raises(AssertionError, match="subclass of Animal"):
         register(int)
 
 

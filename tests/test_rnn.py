@@ -171,8 +171,8 @@ def test_encode_sentences():
     coded, vocab = mx.rnn.encode_sentences([["a", "b"], ["b", "c"]], invalid_label=1)
     assert coded == [[0, 2], [2, 3]] and vocab == {"\n": 1, "a": 0, "b": 2, "c": 3}
     coded, vocab = mx.rnn.encode_sentences([["a", "x", "y"]], {"a": 5}, unknown_token="?", start_label=9)
-    assert coded == [[5, 9, 9]] and vocab == {"a": 5, "?": 9}
-    with pytest.raises(ValueError, match="'x' is not in the vocabulary"):
+    assert coded == [[5, 9, 10]] and vocab == {"a": 5, "?": 10}  # as in MXNet, a number for each unknown word
+    with pytest.raises(AssertionError, match="'x' is not in the vocabulary"):
         mx.rnn.encode_sentences([["x"]], {"a": 1})
 
 

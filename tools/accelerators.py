@@ -38,6 +38,7 @@ from mxjax.plan import targets as devices
 
 HERE = Path(__file__).parent
 CALLS = HERE / "operator_calls.jsonl"
+BY_HAND = "<!-- by hand from here on -->"
 SECONDS = 300  # a program may take to compile
 HOLDING = ("_foreach", "_while_loop", "_cond", "_CachedOp")  # operators that hold graphs
 
@@ -251,6 +252,12 @@ def table(targets: list, calls: list, known: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
+def write(page: Path, text: str) -> None:
+    """Replaces the generated part of a page, and keeps what follows BY_HAND."""
+    _, mark, kept = (page.read_text(encoding="utf-8") if page.exists() else "").partition(BY_HAND)
+    page.write_text(f"{text.rstrip()}\n\n{mark}{kept}" if mark else text, encoding="utf-8")
+
+
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -280,7 +287,7 @@ def main() -> int:
         run(targets, calls, known, given.jobs, take)
     text = table(targets, calls, known)
     if given.table:
-        Path(given.table).write_text(text, encoding="utf-8")
+        write(Path(given.table), text)
     print(text.split("\n## Operators that run on the host")[0])
     return 0
 

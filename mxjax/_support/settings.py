@@ -90,6 +90,14 @@ def _text(name: str, default: str, meaning: str, shown: str | None = None) -> Se
     return Setting(name, default, meaning, str, "a text", shown)
 
 
+def _choice(name: str, default: str, choices: tuple[str, ...], meaning: str) -> Setting[str]:
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError
+        return text
+    return Setting(name, default, meaning, parse, f"one of {', '.join(choices)}")
+
+
 # ------------------------------------------------------------ how programs run
 ENFORCE_DETERMINISM = _switch(
     "MXNET_ENFORCE_DETERMINISM", False,
@@ -105,6 +113,10 @@ SUBGRAPH_BACKEND = _text(
 TENSOR_OP_CONVERSION = _switch(
     "MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", False,
     "1: float32 products may be computed in a lower precision on GPUs and TPUs")
+CUDA_GRAPHS = _choice(
+    "MXJAX_CUDA_GRAPHS", "xla", ("off", "xla", "convolutions", "all"),
+    "launches in CUDA graphs on NVIDIA GPUs: `off` none, `xla` those that XLA chooses, `convolutions` also "
+    "convolutions, `all` also the iterations of loops")
 MKLDNN_ENABLED = _switch("MXNET_MKLDNN_ENABLED", True, "0: convolutions on CPUs use XLA, not oneDNN")
 STORAGE_FALLBACK_LOG = _switch(
     "MXNET_STORAGE_FALLBACK_LOG_VERBOSE", True, "0: no warning when an operator converts sparse arrays to dense ones")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import numbers
 import re
 from collections.abc import Hashable
 from typing import Any
@@ -114,11 +115,13 @@ class Vocabulary:
         """Converts an index, or a list of indices, to tokens.
 
         Raises:
-            ValueError: an index is out of range.
+            ValueError: an index is out of range, or no integer.
+            TypeError: an index is no number.
         """
         many = indices if isinstance(indices, list) else [indices]
         for index in many:
             if not isinstance(index, int) or index >= len(self):
-                raise ValueError(f"Token index {index} in the provided `indices` is invalid.")
+                error = ValueError if isinstance(index, numbers.Number) else TypeError
+                raise error(f"Token index {index} in the provided `indices` is invalid.")
         tokens = [self._idx_to_token[index] for index in many]
         return tokens if isinstance(indices, list) else tokens[0]

@@ -26,7 +26,8 @@ from .devices import JaxDevice, before_start
 from .host_memory import give_back
 from .tracing import aval_of
 
-__all__ = ["ELEMENTWISE", "LOOPS", "Survey", "bytes_of", "capacity", "refuse_program", "refuse_result", "survey"]
+__all__ = ["ELEMENTWISE", "LOOPS", "Survey", "bytes_of", "capacity", "products", "refuse_program", "refuse_result",
+           "survey"]
 
 _HOPELESS = 64  # times the capacity: what no fusion makes short work of
 _LOOK = 64 << 20  # bytes below which nobody looks how much there is
@@ -210,6 +211,22 @@ def _survey(jaxpr: Any, convolves: bool, known: dict[Any, Survey]) -> Survey:
             arranged += max([_count(v.aval.shape) for v in (*eqn.invars, *eqn.outvars) if hasattr(v.aval, "shape")],
                             default=0)
     return Survey(shape, dtype, largest, operations, convolved, curved, arranged, readers, frozenset(called))
+
+
+def products(jaxpr: Any) -> Counter[str]:
+    """Returns the multiplications of matrix products and convolutions in a program, by dtype of their operands."""
+    result: Counter[str] = Counter()
+    for eqn in jaxpr.eqns:
+        name = eqn.primitive.name
+        if name in _PRODUCTS and (count := _PRODUCTS[name](eqn)):
+            result[str(aval_of(eqn.invars[0]).dtype)] += count
+        for value in eqn.params.values():
+            for inner in value if isinstance(value, (tuple, list)) else (value,):
+                inner = getattr(inner, "jaxpr", inner)
+                if hasattr(inner, "eqns"):
+                    for dtype, count in products(inner).items():
+                        result[dtype] += count * (eqn.params["length"] if name == "scan" else 1)
+    return result
 
 
 def _count(shape: Sequence[Any]) -> int:

@@ -555,6 +555,11 @@ class NDArray(_Base):
             self._assign(value)
             return
         plan = indexing.plan(key, self.shape, self._has_scalars(), self._zero_dim, writing=True)
+        if type(key) is tuple and plan.kind != "gather" and any([item is None for item in key]):
+            # MXNet ignores new axes that the value does not have
+            flat = indexing.plan(tuple([item for item in key if item is not None]), self.shape, self._has_scalars(),
+                                 self._zero_dim, writing=True)
+            plan = flat if np.ndim(value) <= len(flat.shape) else plan
         if state.recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
             raise MXNetError(_IN_PLACE)
         if plan.offset is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._namespace import document, give_methods, signature
-from ..base import _Null
+from ..base import WrongKind, _Null
 from ..context import as_context, one_context
 from ..eager.call_cache import CachedCall, prepared
 from ..eager.dispatch import check_inputs, invoke, run_host, stored_as_asked
@@ -131,7 +131,7 @@ def _positional(op: Op, inputs: list[str], arrays: tuple, rest: tuple) -> tuple[
     given: list[Any] = list(arrays)
     for value in rest[:max(len(inputs) - len(given), 0)]:
         if value is not None:
-            raise TypeError(f"operator {op.name}: input {inputs[len(given)]} must be an NDArray, got "
+            raise WrongKind(f"operator {op.name}: input {inputs[len(given)]} must be an NDArray, got "
                             f"{type(value).__name__}")
         given.append(None)
     return given, rest[max(len(given) - len(arrays), 0):]
@@ -151,7 +151,7 @@ def _take_named(op: Op, inputs: list[str], given: list[Any], kwargs: dict[str, A
             if given[position] is not None:
                 raise TypeError(f"operator {op.name}: got multiple values for input {n}")
             if named[n] is not None and not isinstance(named[n], NDArray):
-                raise TypeError(f"operator {op.name}: input {n} must be an NDArray, got {type(named[n]).__name__}")
+                raise WrongKind(f"operator {op.name}: input {n} must be an NDArray, got {type(named[n]).__name__}")
             given[position] = named[n]
     return bool(named)
 

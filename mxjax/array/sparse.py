@@ -176,8 +176,23 @@ class BaseSparseNDArray(NDArray):
         return np.array(_host(self))
 
     def tostype(self, stype: str) -> NDArray:
-        """A copy with another storage type: "default", "csr" or "row_sparse"."""
+        """A copy with another storage type: "default" or its own.
+
+        Raises:
+            ValueError: it is the other sparse one.
+        """
+        if stype in ("csr", "row_sparse") and stype != self.stype:
+            raise ValueError(f"a {self.stype} array cannot be cast to {stype}: call tostype(\"default\") first")
         return cast_storage(self, stype)
+
+    def asscalar(self) -> Any:
+        """Not available for sparse arrays."""
+        raise NotImplementedError(f"{type(self).__name__} has no asscalar: call tostype(\"default\") first")
+
+    item = asscalar
+
+    def _only(self, name: str) -> Any:
+        raise TypeError(f"{name}() of a {type(self).__name__}: call tostype(\"default\") first")
 
     def astype(self, dtype: DTypeLike, copy: bool = True) -> Self:
         """A copy of the same storage type with another dtype."""

@@ -13,7 +13,7 @@ from ..base import MXNetError
 from ..kernel.policy import next_round
 from .array_types import wrap
 from .backward_program import run_together
-from .gradients import ONES, Totals, add_up, drop, ones, resolved, retain, store
+from .gradients import ONES, Totals, drop, ones, resolved, retain, store
 from .modes import state
 from .tape import Node
 from .walk import pulls, walk
@@ -45,16 +45,14 @@ def walk_back(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, cre
             raise MXNetError("cannot differentiate: an array is not in a computational graph; you need to set "
                              "is_recording to true or use autograd.record() to save the graph")
         if given is None:
-            given = ONES if head._entry not in totals and not create_graph else ones(*head._entry)
+            given = ones(*head._entry) if create_graph else ONES
         else:
             given = _fitting(given, head)
             keeps = create_graph or not given._plain and head._entry[0].pull is not None  # a sparse array may use it
             given = given if keeps else given._read()
         if create_graph and not hasattr(given, "_chunk"):
             given = wrap(given, head._chunk.ctx)
-        if head._entry in totals:
-            given = add_up(resolved(head._entry, totals), given, head._chunk.ctx)
-        totals[head._entry] = given
+        totals[head._entry] = given  # of a head that comes twice the last one counts, as in MXNet
     nodes = _reachable(totals)
     if variables is None:
         for node in reversed(nodes):  # variables come last

@@ -65,7 +65,8 @@ def may_add(node: Node) -> bool:
 
 def store(node: Node, slots: Sequence[Any]) -> None:
     """Writes or adds a gradient (None: zero) to a variable's array."""
-    grad, target = slots[0], node.grad
+    grad: Any = slots[0]
+    target = node.grad
     node.fresh = True
     if grad is None:
         if node.req == "add":

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
+import weakref
 from collections import OrderedDict, defaultdict
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .. import autograd, initializer, symbol
+from .. import autograd, initializer, registry, symbol
 from .. import ndarray as nd
 from .._support.error_kinds import addressed
 from ..array.creation import zeros_later
@@ -513,6 +514,20 @@ class Parameter:
         return arrays[0] if len(arrays) == 1 else nd.add_n(*arrays) / len(arrays)
 
 
+def _registered(constant: ConstantValue) -> str:
+    """Registers an initializer that fills arrays with a constant's value, and returns its name."""
+    value = constant.value
+
+    class Init(initializer.Initializer):
+        def _init_weight(self, name: str, arr: NDArray) -> None:
+            value.copyto(arr)
+
+    name = f"Constant_{constant.name}_{id(constant)}"  # type: ignore[attr-defined]
+    initializer.alias(name)(Init)
+    weakref.finalize(constant, registry.forget, initializer.Initializer, name)
+    return name
+
+
 class ConstantValue:
     """Common base of the constants of both API levels."""
 
@@ -523,10 +538,17 @@ class ConstantValue:
                          init=initializer.Constant(value))
 
     def var(self) -> Symbol:
-        """Returns the symbol of this constant in graphs; the graph does not contain its value."""
-        if self._var is None:
-            self._var = symbol.var(self._key, shape=self.shape, dtype=self.dtype)  # type: ignore[attr-defined]
-        return self._var.as_np_ndarray() if is_np_array() else self._var
+        """Returns the symbol of this constant in graphs.
+
+        The graph does not contain its value, but the name of an initializer that lives as long as the constant.
+        """
+        if getattr(self, "_var", None) is None:
+            fill, self.init = self.init, _registered(self)  # type: ignore[has-type]
+            try:
+                return super().var()  # type: ignore[misc]
+            finally:
+                self.init = fill
+        return super().var()  # type: ignore[misc]
 
     @property
     def grad_req(self) -> str:

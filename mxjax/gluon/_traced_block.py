@@ -109,9 +109,10 @@ class HybridBlock(_hybrid_block.HybridBlock):
                      partition_if_dynamic: bool = True, static_alloc: bool = False, static_shape: bool = False,
                      inline_limit: int = 2, forward_bulk_size: int | None = None,
                      backward_bulk_size: int | None = None, **kwargs: Any) -> None:
-        """Hybridizes the block and builds its graph for a backend immediately, without running it; see MXNet 1.x."""
-        if not backend:
-            raise ValueError('Must specify "backend" to optimize_for')
+        """Hybridizes the block and builds its graph immediately, without running it; `backend` may be None.
+
+        The other arguments are those of MXNet 1.x.
+        """
         _hybrid_block.HybridBlock.hybridize(self, True, backend, clear, static_alloc, static_shape, inline_limit,
                                             forward_bulk_size, backward_bulk_size, **kwargs)
         self._check_inputs(*kinds([x, *args]))

@@ -196,6 +196,18 @@ class _Counts:
         return (1 + weight) * self.precision * self.recall / numpy.maximum(weight * self.precision + self.recall, 1e-12)
 
     @property
+    def micro_precision(self) -> float:
+        """The precision of the sums over all classes."""
+        hits = self.true_positives.sum()
+        return float(hits / (hits + self.false_positives.sum())) if hits else 0.0
+
+    @property
+    def micro_recall(self) -> float:
+        """The recall of the sums over all classes."""
+        hits = self.true_positives.sum()
+        return float(hits / (hits + self.false_negatives.sum())) if hits else 0.0
+
+    @property
     def micro_fscore(self) -> float:
         """The F score of the sums over all classes."""
         weight, hits = self.beta ** 2, self.true_positives.sum()

@@ -89,10 +89,10 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
         The norm before scaling: a float, or without `check_isfinite` an NDArray of shape (1,).
 
     Raises:
-        ValueError: there are no arrays.
+        AssertionError: there are no arrays.
     """
-    if not arrays:
-        raise ValueError("clip_global_norm: there are no arrays")
+    if len(arrays) == 0:
+        raise AssertionError("clip_global_norm: there are no arrays")
     ctx = arrays[0].context
     by_place: dict[tuple, list[NDArray]] = {}
     for array in arrays:

@@ -60,7 +60,7 @@ def compiles_at_once() -> bool:
     return settings.ENFORCE_DETERMINISM()
 
 
-_UNMEASURED = 2  # updates: the first complete step follows the first update, or the second of a resumed training
+_UNMEASURED = 2  # updates that may pass without a measured step: the first one, and the first of a resumed training
 
 
 class Training(threading.local):

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.extend.core import jaxpr_as_fun
 
+from .._support.settings import CUDA_GRAPHS
 from .._support.signals import later_signals
 from .._xla.capacity import refuse_program, survey
 from ..passes import Pass
@@ -36,14 +37,25 @@ _READERS = 4  # readers of a value in an element-wise loop, which XLA splits wit
 _MANY_OPERATIONS = 1000  # operations of a program whose compilation takes some hundred MB
 _MADE_OF_FEW, _MADE = 1 << 14, 1 << 16  # elements of all results, including values for a backward pass
 
-# Products by cuBLAS. XLA would try tens of its kernels for each product, which takes longer to compile (a step of #
+# Products by cuBLAS. XLA would try tens of its kernels for each product, which takes longer to compile (a step of
 # BERT in float32 on an H200: over 55 s instead of 9) without faster steps, and fails for some shapes.
 _ON_GPUS = {"xla_gpu_enable_triton_gemm": False}
+# CUDA graphs by MXJAX_CUDA_GRAPHS (docs/design/0038). XLA's choice leaves out convolutions, since not each one can be
+# captured, and loops, whose iterations it would write out one by one.
+_CAPTURED = "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,CONDITIONAL,DYNAMIC_SLICE_FUSION,CONVOLUTION"
+_GRAPHS: dict[str, dict[str, Any]] = {
+    "off": {"xla_gpu_enable_command_buffer": ""}, "xla": {},
+    "convolutions": {"xla_gpu_enable_command_buffer": _CAPTURED},
+    "all": {"xla_gpu_enable_command_buffer": f"{_CAPTURED},WHILE", "xla_gpu_command_buffer_unroll_loops": True}}
 
 
 def options_on(platform: str) -> dict[str, Any]:
     """Returns XLA's options for programs on a kind of accelerator."""
-    return _ON_GPUS if platform in ("gpu", "cuda", "rocm") else {}
+    return _on_gpus() if platform in ("gpu", "cuda", "rocm") else {}
+
+
+def _on_gpus() -> dict[str, Any]:
+    return {**_ON_GPUS, **_GRAPHS[CUDA_GRAPHS()]}
 
 
 class Compilation(NamedTuple):
@@ -108,7 +120,7 @@ class XlaBackend:
         if cached is None:
             if kind not in self._rewritten:
                 self._rewritten[kind] = rewritten(self.function, *self._passes(kind), kind=kind)
-            options = {} if level is None else (_ON_GPUS if level else {}) if kind is None else _options()[level]
+            options = {} if level is None else (_on_gpus() if level else {}) if kind is None else _options()[level]
             given: dict[str, Any] = {**self._options, **({"compiler_options": options} if options else {})}
             cached = self._forms[kind, level] = jax.jit(self._rewritten[kind], **given)
         return cached

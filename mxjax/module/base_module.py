@@ -14,7 +14,7 @@ from .. import metric
 from .. import ndarray as nd
 from .._checkpoints import _pack_params, _unpack_params
 from .._support.progress import progress
-from ..base import Precondition
+from ..base import Precondition, Unfit
 from ..callback import BatchEndParam
 from ..context import Context
 from ..initializer import Uniform
@@ -80,6 +80,17 @@ def _call_all(callbacks: Callbacks, *args: Any) -> None:
     """Call a callback, each of a list of them, or none."""
     for callback in [callbacks] if callable(callbacks) else callbacks or ():
         callback(*args)
+
+
+def _first(batches: Iterator[DataBatch]) -> DataBatch:
+    """Returns the first of an epoch's batches.
+
+    Raises:
+        ValueError: there are none.
+    """
+    for batch in batches:
+        return batch
+    raise ValueError("train_data has no batches")
 
 
 class BaseModule:
@@ -157,14 +168,14 @@ class BaseModule:
         """
         eval_metric = metric.create(eval_metric) if not isinstance(eval_metric, metric.EvalMetric) else eval_metric
         eval_metric.reset()
-        count = 0
+        actual_num_batch = 0  # MXNet's name, for callbacks
         for nbatch, eval_batch in self._evaluated(eval_data, num_batch, reset, sparse_row_id_fn):
             self._update_metric_by(eval_metric, eval_batch)
             if batch_end_callback is not None:
                 _call_all(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
-            count += 1
+            actual_num_batch += 1
         if score_end_callback:
-            _call_all(score_end_callback, BatchEndParam(epoch, count, eval_metric, locals()))
+            _call_all(score_end_callback, BatchEndParam(epoch, actual_num_batch, eval_metric, locals()))
         return eval_metric.get_name_value()
 
     def iter_predict(self, eval_data: DataIter, num_batch: int | None = None, reset: bool = True,
@@ -232,7 +243,7 @@ class BaseModule:
             sparse_row_id_fn: for `prepare`.
         """
         if num_epoch is None:
-            raise ValueError("fit requires num_epoch, the number of epochs")
+            raise Unfit("fit requires num_epoch, the number of epochs")
         self.bind(data_shapes=train_data.provide_data, label_shapes=train_data.provide_label, for_training=True,
                   force_rebind=force_rebind)
         if monitor is not None:
@@ -246,22 +257,22 @@ class BaseModule:
             tic = time.time()
             eval_metric.reset()
             self._begin_epoch(epoch, train_data)
-            batches = iter(train_data)
-            data_batch = next(batches, None)
-            if data_batch is None:
-                raise ValueError("train_data has no batches")
+            data_iter = iter(train_data)  # MXNet's names, because callbacks read them (`BatchEndParam.locals`)
+            next_data_batch = _first(data_iter)
             nbatch, results = 0, []
             with progress(f"epoch {epoch}", unit="batch") as bar:
-                while data_batch is not None:
+                while next_data_batch is not None:
+                    data_batch = next_data_batch
                     if monitor is not None:
                         monitor.tic()
                     self.forward_backward(data_batch)
                     self.update()
                     self._update_metric_by(eval_metric, data_batch)
-                    data_batch = next(batches, None)  # only now: an iterator may reuse the memory of its batch
-                    if data_batch is not None:
-                        self.prepare(data_batch, sparse_row_id_fn=sparse_row_id_fn)
-                    else:
+                    next_data_batch = next(data_iter, None)  # only now: an iterator may reuse its batch's memory
+                    end_of_batch = next_data_batch is None
+                    if next_data_batch is not None:
+                        self.prepare(next_data_batch, sparse_row_id_fn=sparse_row_id_fn)
+                    if end_of_batch:
                         results = eval_metric.get_global_name_value()  # before a callback resets the metric
                     if monitor is not None:
                         monitor.toc_print()
@@ -358,7 +369,7 @@ class BaseModule:
         """Returns the values of the state inputs by device; state inputs keep their values from batch to batch."""
         self._require("binded", "params_initialized")
         if merge_multi_context:
-            raise ValueError("get_states cannot merge devices; pass merge_multi_context=False")
+            raise Unfit("get_states cannot merge devices; pass merge_multi_context=False")
         return []
 
     def set_states(self, states: Sequence[NDArray | Sequence[NDArray]] | None = None,

@@ -12,7 +12,7 @@ import numpy as np
 from .. import ndarray as nd
 from .._checkpoints import load_params
 from .._support.files import reading, together
-from ..base import MXNetError
+from ..base import MXNetError, Unfit
 from ..context import Context, cpu
 from ..name import NameManager
 from ..symbol import Symbol, load
@@ -55,7 +55,7 @@ class BucketingModule(BaseModule):
                  compression_params: dict[str, Any] | None = None) -> None:
         super().__init__(logger=logger)
         if default_bucket_key is None:
-            raise ValueError("BucketingModule requires default_bucket_key, the key of the largest network")
+            raise Unfit("BucketingModule requires default_bucket_key, the key of the largest network")
         self._default_bucket_key = default_bucket_key
         self._sym_gen = sym_gen
         self._options = {"logger": logger, "context": context, "work_load_list": work_load_list,

@@ -260,7 +260,7 @@ class DataParallelExecutorGroup:
     def get_states(self, merge_multi_context: bool = True) -> list[list[NDArray]]:
         """Returns the state inputs by device."""
         if merge_multi_context:
-            raise ValueError("get_states cannot merge devices; pass merge_multi_context=False")
+            raise Unfit("get_states cannot merge devices; pass merge_multi_context=False")
         return self.state_arrays
 
     def set_states(self, states: Sequence[NDArray | Sequence[NDArray]] | None = None,

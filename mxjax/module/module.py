@@ -11,7 +11,7 @@ from .. import ndarray as nd
 from .. import optimizer as opt
 from .._checkpoints import load_checkpoint
 from .._support.files import reading, together, write_file
-from ..base import Precondition, Unfit
+from ..base import Precondition, Unfit, WrongKind
 from ..context import Context, chosen, cpu
 from ..initializer import InitDesc
 from ..io import DataDesc
@@ -320,7 +320,7 @@ class Module(BaseModule):
             optimizer = opt.create(optimizer, sym=self._symbol, param_idx2name=idx2name,
                                    **{"rescale_grad": 1.0 / samples, **dict(optimizer_params)})
         elif not isinstance(optimizer, opt.Optimizer):
-            raise TypeError(f"optimizer must be an Optimizer or the name of one, got {type(optimizer).__name__}")
+            raise WrongKind(f"optimizer must be an Optimizer or the name of one, got {type(optimizer).__name__}")
         else:
             if optimizer.rescale_grad != 1.0 / samples:
                 warnings.warn(f"the optimizer has rescale_grad={optimizer.rescale_grad}, not 1/batch size = "

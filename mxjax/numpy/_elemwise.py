@@ -16,7 +16,7 @@ from ..eager.dispatch import invoke
 from ..util import check_ufunc_options, is_np_default_dtype
 from ._dispatch import IMPERATIVE, ArrayOrSymbol, Operand, call, is_array, is_number
 
-if TYPE_CHECKING:  # of those that `_define` adds, the ones that other files use by name
+if TYPE_CHECKING:  # of those that `_add` adds, the ones that other files use by name
     from ._stubs.multiarray import abs as abs
     from ._stubs.multiarray import absolute as absolute
     from ._stubs.multiarray import add as add
@@ -34,13 +34,9 @@ if TYPE_CHECKING:  # of those that `_define` adds, the ones that other files use
 __all__ = ["around", "clip", "nan_to_num", "round", "round_"]
 
 
-def _define(name: str, arguments: str, body: Callable[..., Any], doc: str, options: bool) -> None:
-    """Adds a function with real argument names to this module."""
-    scope: dict[str, Any] = {"body": body, "check": check_ufunc_options}
-    more = ", **kwargs" if options else ""
-    check = f"    kwargs and check({name!r}, kwargs)\n" if options else ""
-    exec(f"def {name}({arguments}, out=None{more}):\n{check}    return body({arguments}, out)", scope)
-    function = scope[name]
+def _add(name: str, function: Callable[..., Any], doc: str) -> None:
+    """Adds a function to this module."""
+    function.__name__ = function.__qualname__ = name
     function.__doc__, function.__module__ = doc, "mxjax.numpy"
     globals()[name] = function
     __all__.append(name)
@@ -64,7 +60,9 @@ def _unary(name: str, op: str, doc: str, values: str, result: str, digits: list[
         values, result: its example: the values of the array, and the printed result.
         digits: the number of decimals to which the example rounds the result; empty for none.
     """
-    def body(x: Operand, out: ArrayOrSymbol | None) -> Any:
+    def function(x: Operand, out: ArrayOrSymbol | None = None, **kwargs: Any) -> Any:
+        if kwargs:
+            check_ufunc_options(name, kwargs)
         if isinstance(x, IMPERATIVE.kind) and out is None:
             return invoke(kernel_of(op), [x])
         if is_array(x):
@@ -75,7 +73,7 @@ def _unary(name: str, op: str, doc: str, values: str, result: str, digits: list[
             return getattr(np, _OLD_NAMES.get(name, name))(x)
         raise TypeError(f"{name}: type {type(x)} not supported")
     truth, bits = name in _TRUTHS, op == "_npi_bitwise_not"
-    _define(name, "x", body, f"""{doc}, element by element.
+    _add(name, function, f"""{doc}, element by element.
 
     Args:
         x: ndarray, symbol or number{" (integers or booleans)" * bits}; for a number the result is a number.
@@ -92,7 +90,7 @@ def _unary(name: str, op: str, doc: str, values: str, result: str, digits: list[
     Example:
         >>> mx.np.{name}(mx.np.array({values})){f".round({digits[0]})" if digits else ""}
         {result}
-    """, True)
+    """)
 
 
 for _name, _op, _doc, _values, _result, *_digits in [
@@ -330,7 +328,9 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
                 x = x.astype("int64")
         return invoke(kernel_of(scalar_op), [x], (value,), out)
 
-    def body(x1: Operand, x2: Operand, out: ArrayOrSymbol | None) -> Any:
+    def function(x1: Operand, x2: Operand, out: ArrayOrSymbol | None = None, **kwargs: Any) -> Any:
+        if kwargs:
+            check_ufunc_options(name, kwargs)
         kind = IMPERATIVE.kind
         if isinstance(x1, kind) and isinstance(x2, kind):
             return invoke(kernel_of(op), [x1, x2], (), out)
@@ -344,8 +344,11 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
             x1, x2 = (v if is_array(v) or not isinstance(v, _ARRAYS) else _of_others(v) for v in (x1, x2))
         return call(op, [x1, x2], out)
 
+    def without_options(x1: Operand, x2: Operand, out: ArrayOrSymbol | None = None) -> Any:
+        return function(x1, x2, out)
+
     arguments = ", ".join(f"mx.np.array({v})" if v.startswith("[") else v for v in example[:2])
-    _define(name, "x1, x2", body, f"""{doc}, element by element with broadcasting.
+    _add(name, function if options else without_options, f"""{doc}, element by element with broadcasting.
 
     Args:
         x1, x2: ndarrays, symbols or numbers; for two numbers the result is a number.
@@ -361,7 +364,7 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
     Example:
         >>> mx.np.{name}({arguments})
         {example[2]}
-    """, options)
+    """)
 
 
 for _name, _op, _doc, _example, *_right in [

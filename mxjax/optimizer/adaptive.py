@@ -300,21 +300,22 @@ class _Listed(_TwoMoments):
     _alike_alone = True
 
     def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
-        self._update_listed("", index, weight, grad, state)
+        self._update_impl(index, weight, grad, state, multi_precision=False)
 
     def update_multi_precision(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
-        if self.multi_precision and _is_half(weight[0] if _is_list(index) else weight):
-            states = [(*moments, master) for master, moments in (state if _is_list(index) else [state])]
-            self._update_listed("mp_", index, weight, grad, states if _is_list(index) else states[0])
-        else:
-            self.update(index, weight, grad, state)
+        first = weight[0] if _is_list(index) else weight
+        self._update_impl(index, weight, grad, state, multi_precision=self.multi_precision and _is_half(first))
 
-    def _update_listed(self, form: str, index: Any, weight: Any, grad: Any, state: Any) -> None:
+    def _update_impl(self, index: Any, weight: Any, grad: Any, state: Any, multi_precision: bool = False) -> None:
+        """Updates one weight or several; MXNet's name, because subclasses override it."""
         if not _is_list(index):
             index, weight, grad, state = [index], [weight], [grad], [state]
+        index, weight = list(index), list(weight)
         self._update_count(index)
+        if multi_precision:
+            state = [(*moments, master) for master, moments in state]
         flat = [array for w, g, own in zip(weight, grad, state, strict=True) for array in (w, g, *own)]
-        self._call(form, flat, weight, index)
+        self._call("mp_" if multi_precision else "", flat, weight, index)
 
     def _call(self, form: str, arrays: list[NDArray], out: list[NDArray], indices: list[Any]) -> None:
         """Updates weights that have been counted.
@@ -346,9 +347,10 @@ class _ByNorms(_Listed):
 
     def _call(self, form: str, arrays: list[NDArray], out: list[NDArray], indices: list[Any]) -> None:
         bounds = {name: value for name in ("lower_bound", "upper_bound") if (value := getattr(self, name))}
+        rates = self._rates(indices)
         getattr(nd._internal, f"_multi_{form}{self._name}_update")(
-            *arrays, out=out, num_tensors=len(indices), learning_rates=self._get_lrs(indices),
-            wds=self._get_wds(indices), step_count=[self._index_update_count[i] for i in indices], beta1=self.beta1,
+            *arrays, out=out, num_tensors=len(indices), learning_rates=rates[:len(indices)],
+            wds=rates[len(indices):], step_count=[self._index_update_count[i] for i in indices], beta1=self.beta1,
             beta2=self.beta2, epsilon=self.epsilon, **self._own_options(), **bounds, **self._grad_options())
 
 
@@ -379,6 +381,10 @@ class LAMB(_ByNorms):
 
     def _own_options(self) -> dict[str, Any]:
         return {"bias_correction": self.bias_correction}
+
+    def _rates(self, indices: list[Any]) -> list[float]:
+        # one at a time, as in MXNet: a subclass may define `_get_lr` alone
+        return [self._get_lr(index) for index in indices] + [self._get_wd(index) for index in indices]
 
 
 @register

@@ -13,6 +13,7 @@ from .._support import settings
 from ..array.creation import zeros_later
 from ..base import WrongKind
 from ..kernel.policy import training
+from ..util import is_np_array
 
 if TYPE_CHECKING:
     from ..base import Key
@@ -99,7 +100,7 @@ class Optimizer:
         self.idx2name: dict[Any, str] = dict(param_idx2name or {})
         self.sym_info = (sym.attr_dict(), sym.list_arguments()) if sym is not None else ()
         self.param_dict = param_dict or {}
-        self.allow_np_array = True
+        self.allow_np_array = is_np_array()
         self.lr_mult: dict[Any, float] = {}
         self.wd_mult: dict[Any, float] = {}
         self.set_lr_mult({})

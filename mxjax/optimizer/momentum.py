@@ -192,6 +192,12 @@ class NAG(_Momentum):
     def __init__(self, momentum: float = 0.0, **kwargs: Any) -> None:
         super().__init__(momentum, **kwargs)
 
+    def _update_many(self, indices: list[Any], weights: list[NDArray], grads: list[NDArray], states: list[Any],
+                     multi_precision: bool) -> None:
+        # the rates one at a time, as in MXNet: a subclass may define `_get_lr` alone
+        for index, weight, grad, state in zip(indices, weights, grads, states, strict=True):
+            self._apply(weight, grad, state, multi_precision, lr=self._get_lr(index), wd=self._get_wd(index))
+
     _operator = _Momentum._operator_of
 
 
@@ -216,6 +222,13 @@ class Signum(_Stepwise):
 
     def create_state(self, index: Key, weight: NDArray) -> NDArray | None:
         return _zeros(weight, weight.stype) if self.momentum else None
+
+    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+        self._update_impl(index, weight, grad, state)
+
+    def _update_impl(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+        """Updates one weight; MXNet's name, because subclasses override it."""
+        super().update(index, weight, grad, state)
 
     def _operator(self, weight: NDArray, state: NDArray | None) -> tuple[str, dict[str, Any]]:
         if state is None:

@@ -630,27 +630,30 @@ class _Listed(ByStep):
     """An optimizer with an operator for several weights, which level 1 has, too."""
 
     if TYPE_CHECKING:  # a method of the class of level 1
-        def _update_listed(self, form: str, index: list[Key], weight: list[NDArray], grad: list[NDArray],
-                           state: list[Any]) -> None: ...
+        def _update_impl(self, index: list[Key], weight: list[NDArray], grad: list[NDArray], state: list[Any],
+                         multi_precision: bool = False) -> None: ...
 
     def fused_step(self, indices: _List, weights: _List, grads: _List, states: _List) -> None:
-        self._update_listed("", list(indices), list(weights), list(grads), list(states))
+        self._update_impl(list(indices), list(weights), list(grads), list(states), multi_precision=False)
 
 
 class _ByNorms(_Listed):
     """An optimizer whose steps are as long as the bounded norm of the weight says."""
 
+    _rates = Optimizer._rates
+
     def create_state(self, index: Key, weight: NDArray) -> tuple[NDArray, NDArray]:
         return zeros(weight, weight.stype, "float32"), zeros(weight, weight.stype, "float32")
 
     def update_multi_precision(self, indices: _List, weights: _List, grads: _List, states: _List) -> None:
-        if not self.use_fused_step:
-            super().update_multi_precision(indices, weights, grads, states)
-        elif self.multi_precision and _is_half(weights[0]):
-            self._update_listed("mp_", list(indices), list(weights), list(grads),
-                                [(*moments, master) for master, moments in states])
-        else:
+        if self.use_fused_step:
             self.update(indices, weights, grads, states)
+        else:
+            super().update_multi_precision(indices, weights, grads, states)
+
+    def fused_step(self, indices: _List, weights: _List, grads: _List, states: _List) -> None:
+        self._update_impl(list(indices), list(weights), list(grads), list(states),
+                          multi_precision=self.multi_precision and _is_half(weights[0]))
 
     def _settle(self, beta1: float, beta2: float, epsilon: float, lower_bound: float | None,
                 upper_bound: float | None) -> None:

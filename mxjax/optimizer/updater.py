@@ -32,6 +32,9 @@ class Updater:
     Args:
         optimizer: the optimizer.
 
+    Raises:
+        AttributeError: it is no Optimizer.
+
     Example:
         >>> import mxjax as mx
         >>> update = Updater(mx.optimizer.SGD(learning_rate=0.5))
@@ -42,6 +45,8 @@ class Updater:
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise AttributeError(f"expected an Optimizer, got {optimizer!r}; mx.optimizer.create makes one from a name")
         self.optimizer = optimizer
         self.states: dict[Any, Any] = {}
         self.states_synced: dict[Any, bool] = {}  # whether a loaded state is on its weight's context already
@@ -133,8 +138,10 @@ class Updater:
             by_dtype[np.dtype(row[1].dtype)].append(row)
         for group in by_dtype.values():
             for start in range(0, len(group), size):
-                columns = zip(*group[start:start + size], strict=True)  # tuples in 1.9.1, lists in 2.0
-                self.optimizer.update_multi_precision(*map(list, columns) if self.optimizer._takes_lists else columns)
+                keys, weights, grads, states = zip(*group[start:start + size], strict=True)
+                if self.optimizer._takes_lists:
+                    keys, weights, grads = list(keys), list(weights), list(grads)  # tuples in 1.9.1
+                self.optimizer.update_multi_precision(keys, weights, grads, list(states))
 
     def _prepare(self, indices: list[Any], weights: list[NDArray]) -> None:
         """Makes the states that weights have not got yet, and brings loaded ones to their contexts."""

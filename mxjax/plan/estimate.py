@@ -167,26 +167,28 @@ def make_plan(model: str, function: Callable[..., Any], groups: Sequence[Group],
     memory["total"] = sizes["argument"] + sum(memory[n] for n in ("results", "temporaries", "program"))
     memory["available"] = int(devices.device.memory * _USABLE)
     sent = sum(size for _, size in told["collectives"].values())
-    kind = _units(devices, arguments)
-    seconds = {"compute": result["flops"] / devices.count / devices.device.flops[kind],
+    units = _units(devices, result["products"])
+    each = sum(share / devices.device.flops[kind] for kind, share in units.items())
+    seconds = {"compute": result["flops"] / devices.count * each,
                "memory": told["moved"] / devices.device.bandwidth,
                "network": 2 * (devices.count - 1) / devices.count * sent / devices.device.link}
-    notes = [f"matrix products in {kind}; {_NOTES[devices.device.platform]}",
+    notes = [f"matrix products in {' and '.join(units)}; {_NOTES[devices.device.platform]}",
              f"data sheet: {devices.device.source}"]
     return Plan(model, on, devices.count, batch, memory,
                 result["flops"], told["moved"], told["launches"], told["collectives"], seconds, result["seconds"],
                 notes)
 
 
-def _units(on: Target, arguments: Sequence[jax.ShapeDtypeStruct]) -> str:
-    """The dtype of the matrix units: of most bytes, as the device computes products of it."""
-    kinds: dict[str, int] = {}
-    for struct in arguments:
-        kinds[str(struct.dtype)] = kinds.get(str(struct.dtype), 0) + _size(struct)
-    most = max((k for k in kinds if "float" in k), key=kinds.__getitem__, default="float32")
-    if most == "float32" and allows_conversion():
-        return {"cuda": "tf32", "tpu": "bfloat16"}[on.device.platform]
-    return most if most in on.device.flops else "float32"
+def _units(on: Target, products: Mapping[str, int]) -> dict[str, float]:
+    """Returns the shares of multiplications by dtype of the matrix units, as the device computes them."""
+    shares: dict[str, float] = {}
+    for dtype, count in products.items():
+        if "float" in dtype:
+            kind = {"cuda": "tf32", "tpu": "bfloat16"}[on.device.platform] if dtype == "float32" and \
+                allows_conversion() else dtype if dtype in on.device.flops else "float32"
+            shares[kind] = shares.get(kind, 0) + count
+    total = sum(shares.values())
+    return {kind: count / total for kind, count in shares.items()} if total else {"float32": 1.0}
 
 
 def _parts(spec: tuple, mesh: Mapping[str, int]) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
+from .._xla.capacity import products
 from ..base import MXNetError
 from ..kernel.xla import options_on
 from ..ops.nn.flash import CALLS
@@ -54,7 +55,7 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
 
     Returns:
         `memory` (bytes per device by kind), `text` of the program, `flops` of all devices,
-        `seconds` of compilation.
+        `products`: multiplications of its matrix products by dtype, `seconds` of compilation.
 
     Raises:
         MXNetError: the compiler's package is missing, or the compiler rejects the program.
@@ -68,7 +69,8 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
         tree = jax.tree.structure(jax.eval_shape(program, *arguments))
         results = list(results) or [()] * tree.num_leaves
         jitted = jax.jit(program)
-        flops = (jitted.lower(*arguments).cost_analysis() or {}).get("flops", 0.0)
+        traced = jitted.trace(*arguments)
+        flops = (traced.lower().cost_analysis() or {}).get("flops", 0.0)
         if on.count > 1:
             lies, made = ([NamedSharding(abstract(mesh), PartitionSpec(*spec)) for spec in each]
                           for each in (specs, results))
@@ -101,4 +103,4 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
                          f"({value['missing'].splitlines()[0][:300]})")
     if "refused" in value:
         raise MXNetError(f"plan: XLA's compiler for {on.name} rejects the program: {value['refused'][:1500]}")
-    return {**value, "flops": float(flops)}
+    return {**value, "flops": float(flops), "products": products(traced.jaxpr.jaxpr)}

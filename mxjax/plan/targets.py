@@ -56,10 +56,11 @@ gpu_device_info {{
   memory_bandwidth: {int(bandwidth)} l2_cache_size: {cache} clock_rate_ghz: {clock} device_memory_size: {memory}
   cuda_compute_capability {{ major: {major} minor: {minor} }}
   registers_per_core_limit: 65536 registers_per_block_limit: 65536
+  runtime_version: "12.9.0" driver_version: "12.9.0" compile_time_toolkit_version: "12.9.0"
 }}
 platform_name: "CUDA"
 dnn_version_info {{ major: 9 minor: 7 }}
-runtime_version {{ major: 12 minor: 8 patch: 0 }}
+runtime_version {{ major: 12 minor: 9 patch: 0 }}
 device_description_str: "{name}"
 """}
 

@@ -29,13 +29,14 @@ def encode_sentences(sentences: Sequence[Sequence[str]], vocab: dict[str, int] |
         invalid_label: number that is not assigned to any word.
         invalid_key: key of that number in a new vocabulary.
         start_label: first number to assign.
-        unknown_token: word that represents all words that are not in `vocab`.
+        unknown_token: word that represents all words that are not in `vocab`. As in MXNet, it gets a new number for
+            each of them.
 
     Returns:
         The sentences as lists of numbers, and the vocabulary.
 
     Raises:
-        ValueError: a word is not in the given vocabulary and there is no `unknown_token`.
+        AssertionError: a word is not in the given vocabulary and there is no `unknown_token`.
 
     Example:
         >>> encode_sentences([["a", "b"], ["b"]])[0]
@@ -49,12 +50,11 @@ def encode_sentences(sentences: Sequence[Sequence[str]], vocab: dict[str, int] |
         for word in sentence:
             if word not in vocab:
                 if not growing and not unknown_token:
-                    raise ValueError(f"word {word!r} is not in the vocabulary, and there is no unknown_token")
+                    raise AssertionError(f"word {word!r} is not in the vocabulary, and there is no unknown_token")
                 word = unknown_token or word
-                if word not in vocab:
-                    label += label == invalid_label
-                    vocab[word] = label
-                    label += 1
+                label += label == invalid_label
+                vocab[word] = label
+                label += 1
             numbers.append(vocab[word])
         coded.append(numbers)
     return coded, vocab

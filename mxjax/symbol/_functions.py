@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._namespace import document, give_methods, signature
-from ..base import _Null
+from ..base import WrongKind, _Null
 from ..ops.method_names import METHODS
 from ..ops.registry import Op, find
 from ._creation import split_v2
@@ -30,7 +30,7 @@ def make(op: Op, name: str) -> Callable[..., Symbol]:
         blanks = max(len(names) - count, 0)
         for place, value in enumerate(rest[:blanks]):
             if value is not None and not isinstance(value, Symbol):
-                raise TypeError(f"operator {op.name}: input {names[count + place]} must be a Symbol, got "
+                raise WrongKind(f"operator {op.name}: input {names[count + place]} must be a Symbol, got "
                                 f"{type(value).__name__}")
             if value is not None:
                 kwargs[names[count + place]] = value

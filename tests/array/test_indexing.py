@@ -314,3 +314,13 @@ def test_full_takes_what_can_be_assigned():
     assert mx.nd.full((2,), mx.nd.array([4])).asnumpy().tolist() == [4, 4]
     with pytest.raises(TypeError, match="with 1j of type"):
         mx.nd.full((2,), 1j)
+
+
+@pytest.mark.parametrize(("key", "shape"), [
+    ((slice(None), None), (2, 3)), ((slice(None), None), (2, 1)), ((Ellipsis, None, None), (2, 3)),
+    ((None, slice(None, None, 2)), (1, 3)), ((slice(None), None), (2, 1, 3)), ((None,), (1, 2, 3))])
+def test_new_axes_that_a_value_does_not_have_are_ignored(key, shape):
+    array = mx.nd.zeros((2, 3))
+    array[key] = mx.nd.ones(shape)
+    rows = [1, 0] if key[1:] == (slice(None, None, 2),) else [1, 1]
+    np.testing.assert_array_equal(array.asnumpy(), np.outer(rows, np.ones(3)))

@@ -662,3 +662,13 @@ def test_a_length_of_numpys():
 def test_values_that_are_no_rows(make, value, error):
     with pytest.raises(error, match="dimension"):
         make(value)
+
+
+def test_conversions_that_mxnet_refuses():
+    matrix = mx.nd.ones((1, 1)).tostype("csr")
+    with pytest.raises(ValueError, match="csr array cannot be cast to row_sparse"):
+        matrix.tostype("row_sparse")
+    with pytest.raises(NotImplementedError, match="asscalar"):
+        matrix.asscalar()
+    with pytest.raises(TypeError, match=r"int\(\) of a CSRNDArray"):
+        int(matrix)

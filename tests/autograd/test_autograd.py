@@ -46,6 +46,18 @@ def test_several_heads():
     close(x.grad, 2 + 20 * X)
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_of_a_head_that_comes_twice_the_last_one_counts(create_graph):
+    x = variable()
+    with autograd.record():
+        a, b = x * 2, x * x
+    (grad,) = autograd.grad([a, b, a], [x], [mx.nd.full(3, 5), None, mx.nd.full(3, 10)], retain_graph=True,
+                            create_graph=create_graph)
+    close(grad, 20 + 2 * X)
+    autograd.backward([b, b])
+    close(x.grad, 2 * X)
+
+
 @pytest.mark.parametrize("req, times, wanted", [("write", 3, 2 * X), ("add", 3, 6 * X), ("null", 1, None)])
 def test_grad_req(req, times, wanted):
     x = variable(req=req)

@@ -23,6 +23,8 @@ def test_vocabulary():
     assert words.to_tokens([1, 3]) == ["<pad>", "a"] and words.to_tokens(0) == "<unk>"
     with pytest.raises(ValueError, match="index 5"):
         words.to_tokens(5)
+    with pytest.raises(TypeError, match="index a"):
+        words.to_tokens("a")
 
 
 @pytest.mark.parametrize("options,words", [({"min_freq": 0}, "min_freq"), ({"reserved_tokens": ["<unk>"]}, "unknown"),

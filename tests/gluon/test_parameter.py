@@ -1,5 +1,7 @@
 """Parameters: initialization now or later, contexts, sharing, files."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -190,3 +192,18 @@ def test_arrays_have_the_semantics_of_their_beginning(numpy):
         parameter = gluon.Parameter("w", shape=(2,), init="ones")
         parameter.initialize()
         assert type(parameter.data()) is (mx.np.ndarray if numpy else mx.nd.NDArray)
+
+
+def test_a_symbol_with_a_constant_fills_a_module():
+    constant = gluon.Constant("shift", [5.0, 7.0])
+    symbol = mx.sym.broadcast_add(mx.sym.var("data"), constant.var())
+    name = symbol.attr_dict()["shift"]["__init__"]
+    module = mx.mod.Module(symbol, label_names=None)
+    module.bind([("data", (1, 2))], for_training=False)
+    module.init_params(mx.init.Xavier())
+    assert module.get_params()[0]["shift"].asnumpy().tolist() == [5, 7]
+    assert isinstance(mx.init.create(name), mx.init.Initializer)
+    del constant, symbol, module
+    gc.collect()
+    with pytest.raises(ValueError, match="not registered"):
+        mx.init.create(name)

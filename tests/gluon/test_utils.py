@@ -33,6 +33,8 @@ def test_clip_global_norm():
         utils.clip_global_norm([mx.nd.array([np.inf])], 1.0)
     rows = mx.nd.ones((4, 4)).tostype("row_sparse")
     assert utils.clip_global_norm([rows], 2.0) == pytest.approx(4.0) and rows.stype == "row_sparse"
+    with pytest.raises(AssertionError, match="no arrays"):
+        utils.clip_global_norm([], 1.0)
     np.testing.assert_allclose(rows.asnumpy(), 0.5, rtol=1e-5)
 
 

@@ -332,6 +332,19 @@ def test_products_on_gpus_are_of_cublas(monkeypatch):
     assert asked == [device.platform] and list(program._calls.values()) == [program.xla._forms[None, 1]]
 
 
+def test_what_cuda_graphs_hold(monkeypatch):
+    monkeypatch.setenv("MXJAX_CUDA_GRAPHS", "off")
+    assert xla.options_on("gpu")["xla_gpu_enable_command_buffer"] == "" and not xla.options_on("tpu")
+    held = []
+    for choice in ("convolutions", "all"):
+        monkeypatch.setenv("MXJAX_CUDA_GRAPHS", choice)
+        held.append(set(xla.options_on("cuda")["xla_gpu_enable_command_buffer"].split(",")))
+    assert "CONVOLUTION" in held[0] and held[1] - held[0] == {"WHILE"}
+    monkeypatch.setenv("MXJAX_CUDA_GRAPHS", "some")
+    with pytest.raises(mx.MXNetError, match="MXJAX_CUDA_GRAPHS='some': expected one of off, xla, convolutions, all"):
+        xla.options_on("gpu")
+
+
 def test_numbers_stay_on_accelerators(monkeypatch):
     """The CPU stands for one."""
     for module in (arguments, compiled):

@@ -278,7 +278,7 @@ def test_branches_of_unequal_shapes_in_executors():
     for sign in (1, -1, 1):
         array[:] = sign
         assert executor.forward()[0].shape == ((2,) if sign > 0 else (4,))
-    with pytest.raises(MXNetError, match="branches give float32.2,. and float32.4,."):
+    with pytest.raises(MXNetError, match="branches return float32.2,. and float32.4,."):
         out.to_jax()({"a": np.ones(2, "float32")}, {})
 
 

@@ -103,3 +103,14 @@ def test_graphs_refuse_too():
     executor.backward([mx.nd.ones((2, 2))])
     np.testing.assert_allclose(executor.outputs[0].asnumpy(), [[4, 0], [0, 2]])
     np.testing.assert_allclose(np.diag(executor.grad_dict["a"].asnumpy()), [0.5, 1])
+
+
+def test_the_gradient_of_a_singular_matrix_is_zero():
+    x = mx.nd.array([[[1, 2], [2, 4]], [[2, 1], [0, 3]]])
+    for value, function in ((x, mx.nd.linalg.slogdet), (x.as_np_ndarray(), mx.np.linalg.slogdet)):
+        value.attach_grad()
+        with mx.autograd.record():
+            logarithm = function(value)[1]
+        logarithm.backward()
+        expected = np.array([np.zeros((2, 2)), np.linalg.inv([[2, 1], [0, 3]]).T])
+        np.testing.assert_allclose(value.grad.asnumpy(), expected, rtol=1e-5, atol=1e-7)

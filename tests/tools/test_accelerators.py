@@ -35,6 +35,16 @@ def test_the_table():
     assert "| h100 | 3 | 1 (50.0 %) | 1 | 1 |" in text and "`dot`" in text and "| `_cvimread` | OpenCV |" in text
 
 
+def test_what_is_written_by_hand_stays(tmp_path):
+    page = tmp_path / "page.md"
+    accelerators.write(page, "old\n")
+    assert page.read_text() == "old\n"
+    page.write_text(f"old\n{accelerators.BY_HAND}\n\n## By hand\n")
+    for _ in range(2):
+        accelerators.write(page, "new\n")
+    assert page.read_text() == f"new\n\n{accelerators.BY_HAND}\n\n## By hand\n"
+
+
 @pytest.mark.parametrize("target", COMPILERS)
 def test_a_sample_compiles(target, tmp_path):
     if not accelerators.installed(COMPILERS[target]):

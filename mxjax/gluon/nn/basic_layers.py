@@ -373,13 +373,16 @@ class _Norm(HybridBlock):
 
 
 class _BatchNorm(_Norm):
-    _operator = "BatchNorm"
+    fuse_relu = False  # whether ReLU follows, in the same operator
 
     def __init__(self, axis: int = 1, momentum: float = 0.9, epsilon: float = 1e-5, center: bool = True,
                  scale: bool = True, use_global_stats: bool = False, beta_initializer: InitializerLike = "zeros",
                  gamma_initializer: InitializerLike = "ones", running_mean_initializer: InitializerLike = "zeros",
-                 running_variance_initializer: InitializerLike = "ones", in_channels: int = 0, **kwargs: Any) -> None:
+                 running_variance_initializer: InitializerLike = "ones", in_channels: int = 0,
+                 fuse_relu: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        if fuse_relu:
+            self.fuse_relu = True
         self._kwargs = {"axis": axis, "eps": epsilon, "momentum": momentum, "fix_gamma": not scale,
                         "use_global_stats": use_global_stats}
         if in_channels:
@@ -399,7 +402,7 @@ class _BatchNorm(_Norm):
     def hybrid_forward(self, F: ModuleType, x: Tensor, gamma: Tensor, beta: Tensor, running_mean: Tensor,  # noqa: N803
                        running_var: Tensor) -> Any:
         """Normalizes x."""
-        operator = getattr(F.contrib if self._operator == "BatchNormWithReLU" else F, self._operator)
+        operator = F.contrib.BatchNormWithReLU if self.fuse_relu else F.BatchNorm
         return operator(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
     def _shown_channels(self) -> str:
@@ -444,7 +447,7 @@ class BatchNormReLU(_BatchNorm):
                [1., 1.]], dtype=float32)
     """
 
-    _operator = "BatchNormWithReLU"
+    fuse_relu = True
 
 
 class InstanceNorm(_Norm):

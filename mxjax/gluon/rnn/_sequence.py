@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from .._types import Tensor
     from .rnn_cell import RecurrentCell
 
-__all__ = ["Formatted", "begin_state", "format_sequence", "mask", "reverse"]
+__all__ = ["Formatted", "begin_arrays", "begin_state", "format_arrays", "format_sequence", "mask", "mask_arrays",
+           "reverse"]
 
 
 class Formatted(NamedTuple):
@@ -108,3 +109,23 @@ def begin_state(cell: RecurrentCell, F: ModuleType, given: Sequence[Tensor] | No
         return cell.begin_state(func=F.zeros, batch_size=batch_size)
     with first.context:
         return cell.begin_state(func=F.zeros, batch_size=batch_size)
+
+
+# -------------------------------------------------------------------- the same as MXNet 2 has them
+def format_arrays(length: int | None, inputs: NDArray | Sequence[NDArray], layout: str, merge: bool | None,
+                  in_layout: str | None = None) -> tuple[Any, int, int]:
+    """Returns the sequence as `format_sequence` makes it, the time axis, and the size of the batch."""
+    data, axis, _, batch_size = format_sequence(length, inputs, layout, merge, in_layout)
+    return data, axis, batch_size
+
+
+def mask_arrays(data: NDArray | Sequence[NDArray], length: int, valid_length: NDArray, time_axis: int,
+                merge: bool) -> Any:
+    """Sets a sequence to zero beyond the valid lengths."""
+    return mask(nd, data, length, valid_length, time_axis, merge)
+
+
+def begin_arrays(cell: RecurrentCell, given: Sequence[NDArray] | None, inputs: NDArray | Sequence[NDArray],
+                 batch_size: int) -> Sequence[Any]:
+    """Returns the given states, or the cell's initial states on the inputs' context."""
+    return begin_state(cell, nd, given, inputs, batch_size)

@@ -17,8 +17,8 @@ from ..block import Block, HybridBlock
 from ..nn import LeakyReLU
 from ..parameter import Parameter
 from ..utils import _indent, any_arguments
+from ._sequence import begin_arrays, format_arrays, format_sequence, mask, mask_arrays, reverse
 from ._sequence import begin_state as _begin_state
-from ._sequence import format_sequence, mask, reverse
 
 if TYPE_CHECKING:
     from ...initializer import InitializerLike
@@ -30,9 +30,12 @@ __all__ = ["BidirectionalCell", "DropoutCell", "GRUCell", "HybridRecurrentCell",
 
 
 LEVEL = fix("mxjax.gluon")
-if LEVEL == 1:  # MXNet's names, because cells of users that unroll themselves call them
-    _format_sequence, _get_begin_state = format_sequence, _begin_state
-    _mask_sequence_variable_length, _reverse_sequences = mask, reverse
+# MXNet's names, because cells of users that unroll themselves call them; MXNet 2's know no F
+_reverse_sequences = reverse
+if LEVEL == 1:
+    _format_sequence, _get_begin_state, _mask_sequence_variable_length = format_sequence, _begin_state, mask
+else:
+    _format_sequence, _get_begin_state, _mask_sequence_variable_length = format_arrays, begin_arrays, mask_arrays
 
 
 class RecurrentCell(Block):

@@ -150,7 +150,14 @@ def det(A: Array) -> Array:
     return _reduced(jnp.linalg.det(A))
 
 
-@_linalg("slogdet", num_outputs=2, FPartialShape=_of_each)
+def slogdet_gradient(heads: tuple, inputs: tuple, outputs: tuple, **_: Any) -> tuple:
+    """The gradient of the logarithm of a determinant; zero for singular matrices, as in MXNet."""
+    (A,), singular = inputs, outputs[0].reshape(inputs[0].shape[:-2])[..., None, None] == 0
+    inverse = _t(jnp.linalg.inv(jnp.where(singular, jnp.eye(A.shape[-1], dtype=A.dtype), A)))
+    return (jnp.where(singular, 0, heads[1].reshape(singular.shape) * inverse),)
+
+
+@_linalg("slogdet", num_outputs=2, FPartialShape=_of_each, FGradient=slogdet_gradient)
 def slogdet(A: Array) -> tuple[Array, Array]:
     """Sign and logarithm of the absolute value of the determinant: (..., n, n) -> (...), (...)."""
     sign, log = jnp.linalg.slogdet(A)

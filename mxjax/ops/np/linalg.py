@@ -16,7 +16,7 @@ from ..by_device import by_device
 from ..common import Array, absolute, gives, is_float, no_gradient
 from ..infer import first
 from ..linalg.decompositions import cholesky as factor
-from ..linalg.decompositions import syevd, unless_finite
+from ..linalg.decompositions import slogdet_gradient, syevd, unless_finite
 from ..params import Shape, np_dtype
 from ..registry import register
 from .reductions import axes_of
@@ -52,7 +52,7 @@ def det(A: Array) -> Array:
     return jnp.linalg.det(A)
 
 
-@_linalg("slogdet", num_outputs=2, FPartialShape=lambda p, a: a[:-2])
+@_linalg("slogdet", num_outputs=2, FPartialShape=lambda p, a: a[:-2], FGradient=slogdet_gradient)
 def slogdet(A: Array) -> tuple[Array, Array]:
     """Sign and logarithm of the absolute value of the determinant: (..., n, n) -> (...), (...)."""
     return tuple(jnp.linalg.slogdet(A))

@@ -357,3 +357,22 @@ def test_a_train_step_finds_shapes_of_blocks_that_were_never_called():
     step = mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), mx.gluon.Trainer(net.collect_params(), "sgd"))
     assert step(mx.np.ones((8, 3)), mx.np.zeros((8, 2))).shape == (8,)
     assert net[0].weight.shape == (4, 3)
+
+
+def test_cells_of_users_find_the_helpers_of_mxnet():
+    from mxjax.gluon.rnn import rnn_cell
+    x = np.arange(12).reshape(2, 3, 2)
+    steps, axis, batch_size = rnn_cell._format_sequence(3, x, "NTC", False)
+    assert (axis, batch_size) == (1, 2) and [step.shape for step in steps] == [(2, 2)] * 3
+    assert type(steps[0]) is np.ndarray
+    masked = rnn_cell._mask_sequence_variable_length(x, 3, np.array([1, 2]), 1, True)
+    assert masked[:, :, 0].tolist() == [[0, 0, 0], [6, 8, 0]]
+    (state,) = rnn_cell._get_begin_state(rnn.RNNCell(4), None, x, 2)
+    assert type(state) is np.ndarray and state.shape == (2, 4)
+    assert rnn_cell._reverse_sequences(steps, 3, np.array([2, 3]))[0].tolist() == [[2, 3], [10, 11]]
+
+
+def test_optimize_for_needs_no_backend():
+    net = nn.Dense(2)
+    net.initialize()
+    assert net.optimize_for(np.ones((1, 3))) is None and net._active and net.weight.shape == (2, 3)
