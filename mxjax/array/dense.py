@@ -209,9 +209,9 @@ class NDArray(_Base):
             chunk.defer(value) if isinstance(value, Promise) else chunk.write(value)
             return
         value = value.get() if isinstance(value, Promise) else value
-        held = chunk.buffer
-        shape = (chunk.peek() if held is None else held).shape
-        held = None
+        buffer = chunk.buffer
+        shape = (chunk.peek() if buffer is None else buffer).shape
+        buffer = None
         if value.size == math.prod(shape):
             chunk.write(run(indexing.view_kernel(shape), [value, _offset_scalar(0)], chunk.wide)[0])
             return
@@ -867,9 +867,9 @@ def context_of(value: Any) -> Context:
 
 
 def _from_host(array: np.ndarray, ctx: Context, kind: type[NDArray] = NDArray) -> Any:
-    made = wrap(put(array, ctx), ctx, kind)
-    made._chunk.origin_trace = transformation()
-    return made
+    result = wrap(put(array, ctx), ctx, kind)
+    result._chunk.origin_trace = transformation()
+    return result
 
 
 def _unpickle(kind: type[NDArray]) -> NDArray:

@@ -67,8 +67,8 @@ def _form(kwargs: dict[str, Any], dynamic: frozenset[str]) -> tuple:
 
 def _extras(kernel: Kernel, numbers: list[tuple[str, Any]], kwargs: dict[str, Any], arrays: tuple) -> tuple:
     wide = any([a._chunk.wide for a in arrays])
-    given = {name: kwargs.get(name, default) for name, default in numbers}
-    return kernel.extras({k: argument(v) if type(v) is float else v for k, v in given.items()}, wide)
+    values = {name: kwargs.get(name, default) for name, default in numbers}
+    return kernel.extras({k: argument(v) if type(v) is float else v for k, v in values.items()}, wide)
 
 
 def _general(op: Op, inputs: list[str], key: object, arrays: tuple, rest: tuple, out: object,

@@ -226,8 +226,8 @@ def _check_bounds(indices: np.ndarray, size: int, axis: int) -> None:
 
 
 def _subscript(items: tuple, arrays: tuple) -> tuple:
-    given = iter(arrays)
-    return tuple(slice(*i) if isinstance(i, tuple) else _integers(next(given)) if i == "array" else i
+    remaining = iter(arrays)
+    return tuple(slice(*i) if isinstance(i, tuple) else _integers(next(remaining)) if i == "array" else i
                  for i in items)
 
 
@@ -295,9 +295,9 @@ def write_view_kernel(shape: tuple[int, ...]) -> Kernel:
         return (lax.dynamic_update_slice(data.reshape(-1), value, (offset,)).reshape(data.shape),)
 
     def writes(data: np.ndarray, value: np.ndarray, offset: np.ndarray | int) -> np.ndarray:
-        made = data.copy()
-        made.reshape(-1)[int(offset):int(offset) + count].reshape(shape)[...] = _fitting(value, data.dtype, shape)
-        return made
+        result = data.copy()
+        result.reshape(-1)[int(offset):int(offset) + count].reshape(shape)[...] = _fitting(value, data.dtype, shape)
+        return result
     return Kernel("view assignment", fn, 2, 1, form=OwnForm(writes, copies=True), options={"any_size": True})
 
 
@@ -351,9 +351,9 @@ def _place(kind: str, sizes: tuple[int, ...], items: tuple, rest: Sequence[Any])
 
 def _need_inside(items: tuple, arrays: Sequence[Any], shape: tuple[int, ...]) -> None:
     """Leaves index arrays that are out of range and were computed in the same program to XLA."""
-    given = iter(arrays)
+    remaining = iter(arrays)
     for item, size in zip([i for i in items if i is not None and not isinstance(i, bool)], shape, strict=False):
-        array = np.asarray(next(given)) if item == "array" else np.zeros(0)
+        array = np.asarray(next(remaining)) if item == "array" else np.zeros(0)
         need(not array.size or array.min() >= -size and array.max() < size)
 
 
@@ -382,13 +382,13 @@ def write_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], item
         return _beside_arrays(items)[0] if kind == "gather" else items
 
     def writes(data: np.ndarray, value: np.ndarray, *rest: np.ndarray | int) -> np.ndarray:
-        made, value = data.copy(), to_dtype(value, data.dtype)
+        result, value = data.copy(), to_dtype(value, data.dtype)
         if kind == "gather":
             _need_inside(items, rest, data.shape)
         place = _place(kind, sizes, kept_items(), rest)
-        part = made[place]
-        made[place] = _fitted(value, shape).reshape(sizes) if kind == "box" else aligned(value, part.shape)
-        return made
+        part = result[place]
+        result[place] = _fitted(value, shape).reshape(sizes) if kind == "box" else aligned(value, part.shape)
+        return result
     return Kernel("index assignment", fn, 2 + count, 1, form=OwnForm(writes, copies=True))
 
 

@@ -40,19 +40,19 @@ def walk_back(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, cre
     """
     next_round()
     totals: Totals = {}
-    for head, given in zip(heads, head_grads, strict=True):
+    for head, grad in zip(heads, head_grads, strict=True):
         if head._entry is None:
             raise MXNetError("cannot differentiate: an array is not in a computational graph; you need to set "
                              "is_recording to true or use autograd.record() to save the graph")
-        if given is None:
-            given = ones(*head._entry) if create_graph else ONES
+        if grad is None:
+            grad = ones(*head._entry) if create_graph else ONES
         else:
-            given = _fitting(given, head)
-            keeps = create_graph or not given._plain and head._entry[0].pull is not None  # a sparse array may use it
-            given = given if keeps else given._read()
-        if create_graph and not hasattr(given, "_chunk"):
-            given = wrap(given, head._chunk.ctx)
-        totals[head._entry] = given  # of a head that comes twice the last one counts, as in MXNet
+            grad = _fitting(grad, head)
+            keeps = create_graph or not grad._plain and head._entry[0].pull is not None  # a sparse array may use it
+            grad = grad if keeps else grad._read()
+        if create_graph and not hasattr(grad, "_chunk"):
+            grad = wrap(grad, head._chunk.ctx)
+        totals[head._entry] = grad  # of a head that comes twice the last one counts, as in MXNet
     nodes = _reachable(totals)
     if variables is None:
         for node in reversed(nodes):  # variables come last

@@ -207,11 +207,11 @@ class _Description:
         gradients = []
         for present in program.present:
             gradients.append(next(results) if present else None)
-        made = dict(zip(self._kept, results, strict=True))
+        by_call = dict(zip(self._kept, results, strict=True))
         for number, call in self._waiting:
             values = []
             for k in range(len(call.results)):
-                values.append(made.get((number, k)))
+                values.append(by_call.get((number, k)))
             call.settle(values)
         if self._postponed:
             totals = {(node, 0): grad for node, grad in zip(self.ends, gradients, strict=True) if grad is not None}

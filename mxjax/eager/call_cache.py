@@ -36,6 +36,6 @@ def kernel_of(name: str, **params: object) -> Kernel:
     value = prepared.get(key)
     if value is None:
         op = registry.get(name)
-        given = {"scalar": 1.0, **params} if "scalar" in op.params else params
-        value = prepared[key] = CachedCall(prepare(op, op.parse(given), len(op.input_names), False))
+        values = {"scalar": 1.0, **params} if "scalar" in op.params else params
+        value = prepared[key] = CachedCall(prepare(op, op.parse(values), len(op.input_names), False))
     return value.kernel

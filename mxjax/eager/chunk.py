@@ -31,9 +31,9 @@ __all__ = ["ALONE", "Chunk", "RLock", "exclusive", "forget", "holding", "placed"
 
 def forget(chunk: Chunk) -> None:
     """Releases a copy that was made to read a value that stays on its device."""
-    held = chunk.pending
-    if held is not None and held.stays:
-        held.value = None
+    value = chunk.pending
+    if value is not None and value.stays:
+        value.value = None
 
 
 class Chunk:
@@ -63,32 +63,32 @@ class Chunk:
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the whole buffer."""
-        held = self.buffer
-        if held is None:
-            held = self.pending
-            if held is None:
-                held = self.peek()
-        return held.shape
+        value = self.buffer
+        if value is None:
+            value = self.pending
+            if value is None:
+                value = self.peek()
+        return value.shape
 
     @property
     def dtype(self) -> np.dtype:
         """dtype of the buffer."""
-        held = self.buffer
-        if held is None:
-            held = self.pending
-            if held is None:
-                held = self.peek()
-        return held.dtype
+        value = self.buffer
+        if value is None:
+            value = self.pending
+            if value is None:
+                value = self.peek()
+        return value.dtype
 
     def peek(self) -> Any:
         """Returns the buffer or the Promise; waits while another thread is changing the chunk."""
-        held = self.buffer
-        if held is None:
-            held = self.pending
-            if held is None:
+        value = self.buffer
+        if value is None:
+            value = self.pending
+            if value is None:
                 with self.lock:
-                    held = self.seen()
-        return held
+                    value = self.seen()
+        return value
 
     def seen(self) -> Any:
         """Returns the buffer or the Promise, for the thread with the lock."""
@@ -119,12 +119,12 @@ class Chunk:
     def put_back(self) -> None:
         """Ends a change; restores the value if the change has not written another one."""
         if self.buffer is None and self.pending is None:
-            held = self.seen()
+            value = self.seen()
             self.version += type(self.stash) is tuple
-            if isinstance(held, Promise):
-                self.pending = held
+            if isinstance(value, Promise):
+                self.pending = value
             else:
-                self.buffer = held
+                self.buffer = value
         self.stash = None
 
     def write(self, buffer: Any) -> None:
@@ -140,8 +140,8 @@ class Chunk:
     def defer(self, pending: Promise) -> None:
         """Replaces the value by a pending one."""
         with self.lock:
-            held = self.pending if self.buffer is None else self.buffer
-            pending.follows(self.stash if held is None else held)
+            value = self.pending if self.buffer is None else self.buffer
+            pending.follows(self.stash if value is None else value)
             self.buffer, self.pending = None, pending
             self.version += 1
 
@@ -184,10 +184,10 @@ def _regained(given: tuple) -> Any:
     """Returns the value of a chunk whose buffer was donated to a call: the old one if it was not used, otherwise the
     new one."""
     args, place, made, index = given
-    held = args[place]
-    if not isinstance(held, jax.Array) or isinstance(held, Tracer) or not held.is_deleted():
-        return held
-    return made[0][index] if made else lost(held.shape, held.dtype)
+    value = args[place]
+    if not isinstance(value, jax.Array) or isinstance(value, Tracer) or not value.is_deleted():
+        return value
+    return made[0][index] if made else lost(value.shape, value.dtype)
 
 
 class holding:  # noqa: N801
@@ -242,12 +242,12 @@ class exclusive:  # noqa: N801
                 with busy:
                     pass
             for chunk in self.chunks:
-                held = chunk.buffer
-                if held is None:
-                    held = chunk.pending
-                    if held is None or not chunk.hides:  # taken in a scope around this one
+                value = chunk.buffer
+                if value is None:
+                    value = chunk.pending
+                    if value is None or not chunk.hides:  # taken in a scope around this one
                         continue
-                chunk.stash, chunk.buffer, chunk.pending = held, None, None
+                chunk.stash, chunk.buffer, chunk.pending = value, None, None
                 self._taken.append(chunk)
         except BaseException:
             self.__exit__()
@@ -274,12 +274,12 @@ class exclusive:  # noqa: N801
     def glimpse(self, chunk: Chunk) -> Any:
         """Returns the buffer or Promise of any chunk; None if another thread is changing it: then
         leave the scope, wait and retry."""
-        held = chunk.buffer
-        if held is None:
-            held = chunk.pending
-            if held is None and chunk in self.chunks:
-                held = chunk.seen()
-        return held
+        value = chunk.buffer
+        if value is None:
+            value = chunk.pending
+            if value is None and chunk in self.chunks:
+                value = chunk.seen()
+        return value
 
 
 _AT_ONCE = itertools.repeat(False)

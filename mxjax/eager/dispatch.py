@@ -152,14 +152,14 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         args.append(value)
     if kernel.simple and not missing and arrays and state.trace is None:  # the usual case, shortest
         args += extras
-        made: Sequence[Any] | None = None
+        results: Sequence[Any] | None = None
         try:
-            made = run(kernel, args, wide, None, None, True)
+            results = run(kernel, args, wide, None, None, True)
         except Later:
             pass
-        if made is None:
-            made = push_kernel(kernel, args, wide, arrays[0]._chunk.ctx, compiles=True)
-        result = wrap(made[0], arrays[0]._chunk.ctx, type(arrays[0]))
+        if results is None:
+            results = push_kernel(kernel, args, wide, arrays[0]._chunk.ctx, compiles=True)
+        result = wrap(results[0], arrays[0]._chunk.ctx, type(arrays[0]))
         result._chunk.origin_trace = origin_trace
         if state.recording:
             record(kernel, arrays, args, (result,))
@@ -368,22 +368,22 @@ def glimpse(scope: exclusive, array: Handle, passed_on: Callable[[Promise], bool
     if not array._plain:
         return None
     version = array._chunk.version
-    held = scope.glimpse(array._chunk)
-    if isinstance(held, Promise):
-        passes = array._view is None and (held.value is None or held.stays) and passed_on is not None and \
-            passed_on(held)
-        if passes or held.value is None:
-            return held if passes else _ELSEWHERE
-        held = held.value
-    return _ELSEWHERE if held is None else array._seen_in(held, version)
+    value = scope.glimpse(array._chunk)
+    if isinstance(value, Promise):
+        passes = array._view is None and (value.value is None or value.stays) and passed_on is not None and \
+            passed_on(value)
+        if passes or value.value is None:
+            return value if passes else _ELSEWHERE
+        value = value.value
+    return _ELSEWHERE if value is None else array._seen_in(value, version)
 
 
 def waiting_value(array: Handle, passed_on: Callable[[Promise], bool]) -> Any:
     """Returns the value of an array: its buffer, or a Promise if it may be passed on."""
     if array._view is None:
-        held = array._chunk.peek()
-        if not isinstance(held, Promise) or (held.value is None or held.stays) and passed_on(held):
-            return held
+        value = array._chunk.peek()
+        if not isinstance(value, Promise) or (value.value is None or value.stays) and passed_on(value):
+            return value
     return array._read()
 
 
@@ -391,8 +391,8 @@ def settle(arrays: Sequence[Any], passed_on: Callable[[Promise], bool] | None = 
     """Waits for values that other threads were changing."""
     for a in arrays:
         if a._plain:
-            held = a._chunk.peek()
-            if isinstance(held, Promise) and not (a._view is None and passed_on is not None and passed_on(held)):
+            value = a._chunk.peek()
+            if isinstance(value, Promise) and not (a._view is None and passed_on is not None and passed_on(value)):
                 a._chunk.read()
 
 
@@ -411,13 +411,13 @@ def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tup
         result = _after_graph(kernel, arrays, args, extras, ctx, wide)
         if result is not None:
             return result
-    failure, given = None, None
+    failure, params = None, None
     if kernel.check is not None or kernel.draw is not None:
-        given = {**kernel.params, **kernel.numbers(extras)}
+        params = {**kernel.params, **kernel.numbers(extras)}
     if kernel.check is not None:
-        failure = kernel.check(given)
+        failure = kernel.check(params)
     if kernel.uses_key:
-        drawn = _draw(kernel, given, arrays, args, ctx) if kernel.draw is not None and failure is None else None
+        drawn = _draw(kernel, params, arrays, args, ctx) if kernel.draw is not None and failure is None else None
         if drawn is not None and not arrays:
             return finish(kernel, (), [drawn], (), target, ctx, transformation())
         extras += next_key(ctx) if drawn is None else (drawn,)

@@ -87,11 +87,11 @@ def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
     waits = list({id(v.var): v.var for v in inputs if isinstance(v, HostPromise)}.values())
     if after is not None:
         waits.append(after)
-    held = [v.get() if isinstance(v, Promise) and not isinstance(v, HostPromise) else v for v in inputs]
+    buffers = [v.get() if isinstance(v, Promise) and not isinstance(v, HostPromise) else v for v in inputs]
 
     def work(_: object) -> None:
         try:
-            values = function([v.value if isinstance(v, HostPromise) else v for v in held])
+            values = function([v.value if isinstance(v, HostPromise) else v for v in buffers])
         except BaseException as error:
             for reference in references:
                 if (result := reference()) is not None:
@@ -99,7 +99,7 @@ def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
             result = None  # the traceback of the error refers to this frame, which must not keep the array alive
             raise
         finally:
-            held.clear()
+            buffers.clear()
         for reference, value in zip(references, values, strict=True):
             if (result := reference()) is not None:
                 result.value, result.before = value, None

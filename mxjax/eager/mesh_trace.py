@@ -61,15 +61,15 @@ class MeshTrace(Trace):
             raise MXNetError(f"a batch of shape {batch.shape} cannot be split over the {self._parts} devices of this "
                              f"process along mesh axis {self._axis!r}")
         value = batch._read()
-        made = put(value, self._split) if self._split.is_fully_addressable else \
+        result = put(value, self._split) if self._split.is_fully_addressable else \
             jax.make_array_from_process_local_data(self._split, np.asarray(value))
-        return wrap(made, batch.context, type(batch))
+        return wrap(result, batch.context, type(batch))
 
     def lay(self, chunk: Chunk, sharding: NamedSharding) -> None:
         """Sets the sharding of a chunk's value, if it is a result of this trace."""
-        held = chunk.peek()
-        if isinstance(held, TracePromise) and self._holds(held):
-            held.sharding = sharding
+        value = chunk.peek()
+        if isinstance(value, TracePromise) and self._holds(value):
+            value.sharding = sharding
 
     def _deliver(self, promise: TracePromise, value: jax.Array) -> None:
         """Keeps the value on its devices, so that the next trace can use it there."""
@@ -80,10 +80,10 @@ class MeshTrace(Trace):
         return super().takes(pending) or getattr(pending, "whole", None) is not None
 
     def _taken(self, pending: Promise) -> Any:
-        held = pending.held()
+        buffers = pending.held()
         if pending.stays:
-            self._apart.add(id(held))
-        return pending.get() if held is None else held
+            self._apart.add(id(buffers))
+        return pending.get() if buffers is None else buffers
 
     def _placed(self, value: object) -> Any:
         if not isinstance(value, jax.Array) or isinstance(value.sharding, NamedSharding) and \
@@ -117,15 +117,15 @@ def plain(mesh: Mesh | AbstractMesh) -> Mesh | AbstractMesh:
 
 def place(chunk: Chunk, sharding: NamedSharding) -> None:
     """Shards a chunk's value, if it is not sharded yet."""
-    held, version = chunk.peek(), chunk.version
-    now = held.held() if isinstance(held, Promise) else held
-    if getattr(now, "sharding", None) == sharding and isinstance(held, Promise) and held.stays:
+    value, version = chunk.peek(), chunk.version
+    now = value.held() if isinstance(value, Promise) else value
+    if getattr(now, "sharding", None) == sharding and isinstance(value, Promise) and value.stays:
         return
-    made = TracePromise.of_sharded(held.make(sharding) if type(held) is Promise and now is None else
-                                   put(chunk.read(), sharding))
+    promise = TracePromise.of_sharded(value.make(sharding) if type(value) is Promise and now is None else
+                                      put(chunk.read(), sharding))
     with chunk.lock:  # the value is the same, so there is no new version
         if chunk.version == version:  # otherwise another value was written meanwhile
-            chunk.buffer, chunk.pending = None, made
+            chunk.buffer, chunk.pending = None, promise
 
 
 def put(value: jax.Array, sharding: NamedSharding) -> jax.Array:

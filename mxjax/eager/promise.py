@@ -93,8 +93,8 @@ def zeros(shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> Promise:
 
 def identity(value: object) -> int:
     """Returns the identity of a buffer or pending value."""
-    held = value.held() if isinstance(value, Promise) else value
-    return id(value if held is None else held)
+    buffer = value.held() if isinstance(value, Promise) else value
+    return id(value if buffer is None else buffer)
 
 
 def on_one_device(value: jax.Array) -> jax.Array:

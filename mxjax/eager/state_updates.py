@@ -57,9 +57,9 @@ def _latest(value: object) -> Any:
 @bounded_cache(1024)
 def as_outputs(kernel: Kernel) -> Kernel:
     """Returns the kernel with the new values of inputs as further outputs, so that it has no side effects."""
-    given = {name: getattr(kernel, name) for name in inspect.signature(Kernel).parameters}
+    fields = {name: getattr(kernel, name) for name in inspect.signature(Kernel).parameters}
     count = kernel.num_outputs + len(kernel.mutated)
-    return functools.partial(Kernel, **given)(num_outputs=count, num_visible=count, mutated=())
+    return functools.partial(Kernel, **fields)(num_outputs=count, num_visible=count, mutated=())
 
 
 @bounded_cache(1024)

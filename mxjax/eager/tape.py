@@ -115,12 +115,12 @@ def record(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], results: 
     outs = []
     for result in results:
         chunk = result._chunk
-        held = chunk.buffer
-        if held is None:
-            held = chunk.peek()
-        outs.append((held.shape, held.dtype))
+        value = chunk.buffer
+        if value is None:
+            value = chunk.peek()
+        outs.append((value.shape, value.dtype))
         if kernel.keeps_result:
-            args = (held,)
+            args = (value,)
     node = Node(kernel, args, parents, outs, arrays[0]._chunk.ctx)
     if kernel.by_rows and parents[1] is not None and parents[1][0].by_rows:
         node.pull = _pull_rows(kernel.params, args[0], parents[1][0].grad)

@@ -71,11 +71,11 @@ class TracePromise(Promise):
     @classmethod
     def of_sharded(cls, value: jax.Array) -> TracePromise:
         """Returns the promise of an existing value that is sharded over the devices of a mesh."""
-        made = cls.__new__(cls)
-        Promise.__init__(made, value.shape, value.dtype)
-        made.trace = made.failure = made.sharding = None
-        made.whole, made.place, made.turn = value, _BEHIND, 0
-        return made
+        result = cls.__new__(cls)
+        Promise.__init__(result, value.shape, value.dtype)
+        result.trace = result.failure = result.sharding = None
+        result.whole, result.place, result.turn = value, _BEHIND, 0
+        return result
 
     @property
     def stays(self) -> bool:  # type: ignore[override]
@@ -293,15 +293,15 @@ class Trace:
             lambda: Kernel("bulk trace", self._function(values, places), len(values), len(places),
                            parts=not options, options={**options, "again": again, "trains": again}),
             self.trials)
-        made: list[tuple] = []
-        outcome = self._outcome = made, wanted, values, len(self.values)
+        results: list[tuple] = []
+        outcome = self._outcome = results, wanted, values, len(self.values)
         self.values.clear()  # now only `values` refers to the values that may be donated
         failure: BaseException | None = None
         try:
             if program is None:
-                made.append(_one_by_one(calls, values, places, wide))
+                results.append(_one_by_one(calls, values, places, wide))
             else:
-                self._compiled(program, values, wanted, wide, made)
+                self._compiled(program, values, wanted, wide, results)
         except BaseException as error:
             failure = error
             raise
@@ -310,10 +310,10 @@ class Trace:
 
     def _conclude(self, outcome: _Outcome, failure: BaseException | None) -> None:
         """Delivers the results of a run, or its error; an interrupted run will be repeated."""
-        made, wanted, values, count = outcome
+        results, wanted, values, count = outcome
         self.values = values[:count]
-        if made:
-            for deferred, value in zip(wanted, made[0], strict=True):
+        if results:
+            for deferred, value in zip(wanted, results[0], strict=True):
                 self._deliver(deferred, value)
             self._clear()
         elif isinstance(failure, Exception) or any([_deleted(value) for value in self.values]):
@@ -359,11 +359,11 @@ def _composed(calls: list[tuple[Kernel, tuple]], places: tuple, first_update: in
               ways: Ways | None) -> Callable[..., tuple]:
     """Returns one function of the external values for all calls; from `first_update` on they are updates."""
     def fn(*values: object) -> tuple:
-        given, done = list(values), list[Sequence[Any]]()
+        inputs, done = list(values), list[Sequence[Any]]()
         for number, (kernel, refs) in enumerate(calls):
             if number == first_update > 0 and ways is None and not interpreting() and for_cpus():
-                _wait(calls[number:], given, done)
-            args, function = [lookup(r, given, done) for r in refs], kernel.within
+                _wait(calls[number:], inputs, done)
+            args, function = [lookup(r, inputs, done) for r in refs], kernel.within
             to = [ways[r[1]] if r[0] == "value" else None for r in refs] if ways is not None else ()
             if any(to) and number < first_update:
                 split = [way if way and way[0] != way[1] else None for way in to]

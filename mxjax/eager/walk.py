@@ -89,8 +89,8 @@ def _pull(node: Node, slots: list[Any], create_graph: bool) -> Sequence[Any]:
     heads = tuple([s is not None for s in slots] + [False] * (kernel.num_outputs - len(slots)))
     backward = kernel.vjp(wanted, heads)
     if create_graph:
-        given = [s.get() if isinstance(s, Promise) else s for s in slots if s is not None]
-        grads = iter(_pull_recorded(node.parents, args, node.ctx, backward, given))
+        head_grads = [s.get() if isinstance(s, Promise) else s for s in slots if s is not None]
+        grads = iter(_pull_recorded(node.parents, args, node.ctx, backward, head_grads))
     else:
         args = [*args, *[s._read() if hasattr(s, "_chunk") else s for s in slots if s is not None]]
         grads = iter(perform(backward, args, node.ctx, any([getattr(a, "dtype", None) in WIDE_DTYPES for a in args])))

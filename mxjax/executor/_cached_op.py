@@ -70,9 +70,9 @@ class CachedOp:
     def of_graph(cls, graph: Lowered, numpy_semantics: bool = False,
                  flags: Sequence[tuple[str, Any]] = ()) -> CachedOp:
         """Creates a CachedOp of a graph; with `numpy_semantics` its results are `mx.np.ndarray`s."""
-        made = cls.__new__(cls)
-        made._set(graph, numpy_semantics, flags)
-        return made
+        result = cls.__new__(cls)
+        result._set(graph, numpy_semantics, flags)
+        return result
 
     def _set(self, graph: Lowered, numpy_semantics: bool, flags: Sequence[tuple[str, Any]]) -> None:
         self._graph, self._np, self._flags = graph, numpy_semantics, dict(flags)
@@ -290,8 +290,8 @@ class CachedOp:
         else:
             values = []
             for array in arrays:
-                held = array._chunk.buffer if array._view is None else None
-                values.append(waiting_value(array, may_wait) if held is None else held)
+                buffer = array._chunk.buffer if array._view is None else None
+                values.append(waiting_value(array, may_wait) if buffer is None else buffer)
             made = self._begin([*values, *key], parents, train, ctx)
         if made is None:
             return None

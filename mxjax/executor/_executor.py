@@ -206,18 +206,18 @@ class Executor:
         results = self._forward((is_train or self._graph.random) and self._trains)
         targets, values = [], []
         for i, value in enumerate(results):
-            target, held = self.outputs[i]._chunk, value._chunk.buffer if value._view is None else value._read()
-            if held is None:
-                held = value._chunk.peek()
+            target, buffer = self.outputs[i]._chunk, value._chunk.buffer if value._view is None else value._read()
+            if buffer is None:
+                buffer = value._chunk.peek()
             old = target.buffer
             if old is None:
                 old = target.peek()
-            if old.shape != held.shape or old.dtype != held.dtype or not (value._plain and self.outputs[i]._plain):
+            if old.shape != buffer.shape or old.dtype != buffer.dtype or not (value._plain and self.outputs[i]._plain):
                 self.outputs[i] = self._as_output(value.detach())
                 continue
             target.ctx = value._chunk.ctx
             targets.append(target)
-            values.append(held)
+            values.append(buffer)
         point(targets, values)
         return self.outputs
 

@@ -62,14 +62,14 @@ class Parts:
             wanted.update({(id(n), i): (n, i) for n, i in node.inputs if number.get(id(n)) != number[id(node)]})
         self._parts: list[_Part] = []
         for group in groups:
-            made = {id(n): n if id(n) not in shapes else copied(n, n.inputs, shape=shapes[id(n)]) for n in group}
+            copies = {id(n): n if id(n) not in shapes else copied(n, n.inputs, shape=shapes[id(n)]) for n in group}
             gives = [(n, i) for n in group for i in range(n.num_outputs) if (id(n), i) in wanted]
             if len(group) > 1:
-                variables, result = _cut_out(made, gives)
+                variables, result = _cut_out(copies, gives)
                 self._parts.append(_Part(program(result), variables, gives))
             else:
                 node = group[0]
-                self._parts.append(_Part(_Single(made[id(node)], kept), node.inputs,
+                self._parts.append(_Part(_Single(copies[id(node)], kept), node.inputs,
                                          [(node, i) for i in range(node.num_outputs)]))
 
     def run(self, arrays: Sequence[NDArray], ctx: Context, states: bool, bound: bool) -> list[NDArray]:

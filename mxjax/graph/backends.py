@@ -265,11 +265,11 @@ def _replace(kind: type, part: list[Node], group: dict[int, int], readers: dict,
     if len(result._outputs) != len(ends):
         raise MXNetError(f"the backend's symbol for the part with {', '.join(n.name for n in part)} has "
                          f"{len(result._outputs)} outputs instead of {len(ends)}")
-    made: dict[int, list[Entry]] = {}
+    replacements: dict[int, list[Entry]] = {}
     for node in topological(result._outputs):
         if node.op is None:
-            made[id(node)] = [outer.get(node.name, (node, 0))]
+            replacements[id(node)] = [outer.get(node.name, (node, 0))]
         else:
-            twin = copied(node, [made[id(n)][i] for n, i in node.inputs])
-            made[id(node)] = [(twin, i) for i in range(node.num_outputs)]
-    found.update({(id(n), i): made[id(m)][k] for (n, i), (m, k) in zip(ends, result._outputs, strict=True)})
+            twin = copied(node, [replacements[id(n)][i] for n, i in node.inputs])
+            replacements[id(node)] = [(twin, i) for i in range(node.num_outputs)]
+    found.update({(id(n), i): replacements[id(m)][k] for (n, i), (m, k) in zip(ends, result._outputs, strict=True)})

@@ -64,13 +64,13 @@ class Graph:
 
     def shapes(self, ins: Sequence[Any], outs: Sequence[Any]) -> tuple[list, list]:
         """Returns the shapes of inputs and outputs that follow from these shapes of the inputs (and outputs)."""
-        given = {n: s for n, s in zip(self.names, ins, strict=True) if s is not None}
-        return self._found(self.lowered.inference.shapes(given, results=outs))
+        known = {n: s for n, s in zip(self.names, ins, strict=True) if s is not None}
+        return self._found(self.lowered.inference.shapes(known, results=outs))
 
     def types(self, ins: Sequence[str | None], outs: Sequence[str | None]) -> tuple[list, list]:
         """Returns the same for the names of dtypes."""
-        given = {n: t for n, t in zip(self.names, ins, strict=True) if t is not None}
-        return self._found(self.lowered.inference.types(given, outs))
+        known = {n: t for n, t in zip(self.names, ins, strict=True) if t is not None}
+        return self._found(self.lowered.inference.types(known, outs))
 
     def _found(self, entries: dict) -> tuple[list, list]:
         return ([entries[id(n), 0] for n in self.lowered.nodes if n.op is None],

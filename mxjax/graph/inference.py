@@ -68,8 +68,8 @@ class _Form:
 
     def at(self, number: int) -> list[Shape]:
         """Returns the shapes for this number."""
-        made = [s and tuple([n.at(number) if isinstance(n, Size) else n for n in s]) for s in self.different]
-        return [made[i] for i in self.order]
+        shapes = [s and tuple([n.at(number) if isinstance(n, Size) else n for n in s]) for s in self.different]
+        return [shapes[i] for i in self.order]
 
 
 class Inference:

@@ -100,10 +100,10 @@ def _rows(outputs: Sequence[Entry], remove_amp_cast: bool, with_versions: bool =
         name: str = "null" if node.op is None else node.op.name
         row: dict[str, Any] = {"op": renamed.get(name, name), "name": node.name}
         attrs = {k: v for k, v in sorted(node.attrs.items())}
-        given = WRITTEN_PARAMETERS.get(name) if renamed else None
-        if given is not None:
-            attrs = {k: v for k, v in attrs.items() if k not in given and k not in given.values()}
-            attrs.update({new: str(node.params[old]) for old, new in given.items()})
+        written = WRITTEN_PARAMETERS.get(name) if renamed else None
+        if written is not None:
+            attrs = {k: v for k, v in attrs.items() if k not in written and k not in written.values()}
+            attrs.update({new: str(node.params[old]) for old, new in written.items()})
         if attrs:
             row["attrs"] = attrs
         inputs = [(number[id(n)], i) for n, i in map(final, node.inputs)]
@@ -248,9 +248,9 @@ def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: 
             inputs[place][0].attrs[hidden(suffix)] = value
         else:
             attrs[key] = value
-    made = Node(op, name, attrs, params, inputs, subgraphs)
-    made.versions = [_version(r) for r in row["inputs"]] + [0] * (len(inputs) - len(row["inputs"]))
-    return made
+    node = Node(op, name, attrs, params, inputs, subgraphs)
+    node.versions = [_version(r) for r in row["inputs"]] + [0] * (len(inputs) - len(row["inputs"]))
+    return node
 
 
 def _version(reference: list) -> int:

@@ -443,8 +443,8 @@ class Lowered:
                 draws.append(None)
             else:
                 inputs = [jax.ShapeDtypeStruct(shapes[p], np_dtype(types[p])) for p in places]
-                given = {**kernel.params, **{n: node.params[n] for n in kernel.dynamic}}  # kernels share their numbers
-                draws.append(functools.partial(kernel.draw, given=given, inputs=inputs))
+                params = {**kernel.params, **{n: node.params[n] for n in kernel.dynamic}}  # kernels share their numbers
+                draws.append(functools.partial(kernel.draw, given=params, inputs=inputs))
         return draws
 
     def packed(self, drawn: Sequence[Any]) -> tuple:

@@ -62,9 +62,9 @@ class Node:
 
     def copied(self, inputs: Iterable[Entry] = ()) -> Node:
         """Returns a copy with other inputs."""
-        made = Node(self.op, self.name, dict(self.attrs), dict(self.params), inputs, self.subgraphs)
-        made.changes, made.versions = self.changes, self.versions
-        return made
+        result = Node(self.op, self.name, dict(self.attrs), dict(self.params), inputs, self.subgraphs)
+        result.changes, result.versions = self.changes, self.versions
+        return result
 
     def applied(self) -> None:
         """Records the versions of the variables that it reads, and increments those that it changes."""

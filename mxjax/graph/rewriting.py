@@ -15,8 +15,8 @@ Rule = Callable[[Node, list[Entry]], "list[Entry] | None"]
 def made(op_name: str, name: str, inputs: Iterable[Entry], **params: object) -> Node:
     """Returns a new node of an operator with these parameters."""
     op = registry.get(op_name)
-    given = {k: v for k, v in params.items() if v is not None}
-    return Node(op, name, {k: str(v) for k, v in given.items()}, op.parse(dict(given)), inputs)
+    present = {k: v for k, v in params.items() if v is not None}
+    return Node(op, name, {k: str(v) for k, v in present.items()}, op.parse(dict(present)), inputs)
 
 
 def copied(node: Node, inputs: Iterable[Entry], **params: object) -> Node:

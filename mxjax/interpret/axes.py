@@ -162,9 +162,9 @@ def _matrices(function: Callable[..., Sequence[Any]]) -> Callable:
             return [np.full(x.shape, np.nan, x.dtype) for x in xs[-1:]]
 
     def call(*xs: Array) -> list[Any]:
-        made = [one(*[x[i] for x in xs]) for i in np.ndindex(xs[0].shape[:-2])]
+        results = [one(*[x[i] for x in xs]) for i in np.ndindex(xs[0].shape[:-2])]
         return [np.reshape(np.stack(column), (*xs[0].shape[:-2], *column[0].shape))
-                for column in zip(*made, strict=True)]
+                for column in zip(*results, strict=True)]
     return call
 
 

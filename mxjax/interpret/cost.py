@@ -69,9 +69,9 @@ def _cost(jaxpr: Jaxpr, number: Callable[[Any], Any]) -> tuple[float, int, float
             times = number(eqn.params["length"]) if eqn.primitive.name == "scan" else _LOOP
             more, multiplied = more * times, multiplied * times
         else:
-            made = sum(math.prod(map(number, aval_of(v).shape)) for v in eqn.outvars)
-            multiplied = _multiplied(eqn, made, number)
-            more, count = _OPERATION + _ELEMENT * made + multiplied, 1
+            elements = sum(math.prod(map(number, aval_of(v).shape)) for v in eqn.outvars)
+            multiplied = _multiplied(eqn, elements, number)
+            more, count = _OPERATION + _ELEMENT * elements + multiplied, 1
         total, operations, products = total + more, operations + count, products + multiplied
     return total, operations, products
 

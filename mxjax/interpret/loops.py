@@ -25,13 +25,13 @@ def _scan(params: dict, within: Callable, eqn: JaxprEqn) -> Callable:
 
     def scan(*xs: Array) -> list[Any]:
         fixed, carry, rows = xs[:consts], list(xs[consts:consts + carried]), xs[consts + carried:]
-        made: list[list[Any]] = [[None] * length for _ in eqn.outvars[carried:]]
+        stacked: list[list[Any]] = [[None] * length for _ in eqn.outvars[carried:]]
         for i in order:
             outs = body([*fixed, *carry, *[x[i] for x in rows]])
             carry = outs[:carried]
-            for column, value in zip(made, outs[carried:], strict=True):
+            for column, value in zip(stacked, outs[carried:], strict=True):
                 column[i] = value
-        return [*carry, *map(np.stack, made)]
+        return [*carry, *map(np.stack, stacked)]
     return scan
 
 
@@ -50,10 +50,10 @@ def while_loop(params: dict, within: Callable, eqn: JaxprEqn, most: int | None =
             going = goes_on([*xs[:first], *values])[0]
             if not going.any():
                 return values
-            made = body([*xs[first:second], *values])
-            values = made if going.all() else [  # several loops at once: finished ones do not change
+            results = body([*xs[first:second], *values])
+            values = results if going.all() else [  # several loops at once: finished ones do not change
                 np.where(going.reshape(going.shape + (1,) * (new.ndim - going.ndim)), new, old)
-                for new, old in zip(made, values, strict=True)]
+                for new, old in zip(results, values, strict=True)]
         raise Unknown  # XLA is faster for long loops
     return loop
 

@@ -87,8 +87,8 @@ class BoundForm:
         backward: Any = self._form.backward
         wanted, present = self._gradients or ((), ())
         own = args[:len(args) - sum(present)]
-        given = iter(args[len(own):])
-        heads = [next(given) if there else None for there in present]
+        head_values = iter(args[len(own):])
+        heads = [next(head_values) if there else None for there in present]
         arrays = self._spread(args[:self._count])
         grads = backward(self._parameters(own), heads, wanted, *arrays)
         return tuple([np.asarray(g, a.dtype) for g, a, w in zip(grads, args, wanted, strict=False) if w])

@@ -82,9 +82,9 @@ class ProgramBudget:
             known = list(self._all)
         known.sort(key=lambda one: (-sum(one.forms()), -one.signatures()))
         total = left = sum(one.signatures() for one in known)
-        self.held = held = sum(one.held for one in known)
+        self.held = total_bytes = sum(one.held for one in known)
         for one in known:
-            if left <= total / 2 and self.held <= held / 2:
+            if left <= total / 2 and self.held <= total_bytes / 2:
                 break
             left -= one.signatures()
             one.clear()
@@ -93,7 +93,7 @@ class ProgramBudget:
             "dropped %d of %d signatures of compiled functions, whose programs took about %d MB, because there were "
             "too many of them, or they exceeded MXJAX_PROGRAM_MEMORY = %d MB, or they approached the limit of memory "
             "mappings (vm.max_map_count = %s); dropped programs are compiled again when "
-            "needed", total - left, total, held >> 20,
+            "needed", total - left, total, total_bytes >> 20,
             self.most >> 20, self._limit)
 
     @staticmethod
@@ -104,9 +104,9 @@ class ProgramBudget:
 
 
 def _most_bytes() -> int:
-    given = settings.PROGRAM_MEMORY()
-    if given is not None:
-        return given << 20
+    limit = settings.PROGRAM_MEMORY()
+    if limit is not None:
+        return limit << 20
     with contextlib.suppress(OSError, ValueError, AttributeError):
         return min(1 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
     return 1 << 30

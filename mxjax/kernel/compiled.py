@@ -225,8 +225,8 @@ class Compiled:
             MXNetError: the results do not fit in the device's memory.
         """
         def lower() -> tuple[Compilation, Callable[[], object]]:
-            made = self._compilation(args)
-            return made._replace(ahead=None), (made.ahead or _nothing)()  # `ahead` refers to the arguments
+            compilation = self._compilation(args)
+            return compilation._replace(ahead=None), (compilation.ahead or _nothing)()  # it refers to the arguments
         return self.ahead.begin(args, self._name(), lower)
 
     def _soon(self, args: Sequence[Any]) -> None:
@@ -252,20 +252,20 @@ class Compiled:
     def _compiled(self, signature: tuple, args: Sequence[Any]) -> Callable:
         """Returns XLA's executable for a signature, which later calls use."""
         budget.compiled = True
-        made = self.ahead.take(args) or self._compilation(args)
-        if not made.kept:
-            return made.call
-        if made.operations <= _QUICK:
-            self._keep(signature, made.call, made.size)
-            return made.call
+        compilation = self.ahead.take(args) or self._compilation(args)
+        if not compilation.kept:
+            return compilation.call
+        if compilation.operations <= _QUICK:
+            self._keep(signature, compilation.call, compilation.size)
+            return compilation.call
 
         def first(*args: object) -> Any:
             with telling("mxjax.kernel", "XLA compiles a program of %d operations%s, which has not been called with "
-                         "these shapes before; further calls will not wait", made.operations, self._name(),
+                         "these shapes before; further calls will not wait", compilation.operations, self._name(),
                          doing="compiling"):
-                result = made.call(*args)
-            self._keep(signature, made.call, made.size)
-            if made.long:
+                result = compilation.call(*args)
+            self._keep(signature, compilation.call, compilation.size)
+            if compilation.long:
                 give_back()  # returns the memory of the compilation to the system
             return result
         self._calls[signature] = first

@@ -148,8 +148,8 @@ class Kernel:
 
     def __reduce__(self) -> tuple:
         """Supports pickling; other processes compile the kernel again."""
-        given = {name: getattr(self, name) for name in inspect.signature(Kernel).parameters}
-        return functools.partial(Kernel, **given), ()
+        fields = {name: getattr(self, name) for name in inspect.signature(Kernel).parameters}
+        return functools.partial(Kernel, **fields), ()
 
     def extras(self, values: dict[str, Any], wide: bool) -> tuple:
         """Returns the arguments after the arrays for these dynamic parameters.
@@ -262,8 +262,8 @@ class Kernel:
             return None
         if shapes is None or None in dtypes or len(shapes) != self.num_outputs:
             return None
-        made: list[Any] = [(tuple(shape), np.dtype(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True)]
-        return (*made, *[(tuple(arrays[i].shape), arrays[i].dtype) for i in self.mutated])
+        specs: list[Any] = [(tuple(shape), np.dtype(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True)]
+        return (*specs, *[(tuple(arrays[i].shape), arrays[i].dtype) for i in self.mutated])
 
     def vjp(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> Kernel:
         """Returns the backward kernel: fn(*args, *head gradients) -> gradients of the requested array inputs.
@@ -390,8 +390,8 @@ class Kernel:
         if trace is None:
             def gradients(*args: object) -> tuple:
                 outs = jax.eval_shape(self.fn, *args)
-                given = [jnp.zeros(o.shape, o.dtype) for o, h in zip(outs, heads, strict=False) if h]
-                return self.vjp(wanted, heads).fn(*args, *given)
+                head_grads = [jnp.zeros(o.shape, o.dtype) for o, h in zip(outs, heads, strict=False) if h]
+                return self.vjp(wanted, heads).fn(*args, *head_grads)
             trace = self._needs[wanted, heads] = SymbolicTraces(gradients, self.options.get("any_size", False))
         general = trace.general(structs)
         if general is None:
@@ -675,8 +675,8 @@ def _spread(mask: tuple[bool, ...] | None, arrays: Sequence[Any]) -> Sequence[An
     """Returns the inputs with None for absent ones."""
     if mask is None:
         return arrays
-    given = iter(arrays)
-    return [next(given) if m else None for m in mask]
+    remaining = iter(arrays)
+    return [next(remaining) if m else None for m in mask]
 
 
 def _formula(op: Op, params: dict[str, Any], function: Callable[..., Any], static: dict[str, Any],

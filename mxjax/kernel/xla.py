@@ -121,8 +121,8 @@ class XlaBackend:
             if kind not in self._rewritten:
                 self._rewritten[kind] = rewritten(self.function, *self._passes(kind), kind=kind)
             options = {} if level is None else (_on_gpus() if level else {}) if kind is None else _options()[level]
-            given: dict[str, Any] = {**self._options, **({"compiler_options": options} if options else {})}
-            cached = self._forms[kind, level] = jax.jit(self._rewritten[kind], **given)
+            arguments: dict[str, Any] = {**self._options, **({"compiler_options": options} if options else {})}
+            cached = self._forms[kind, level] = jax.jit(self._rewritten[kind], **arguments)
         return cached
 
     def owns(self, call: Callable) -> bool:
@@ -138,10 +138,10 @@ class XlaBackend:
 
     def level(self, traced: Any, args: Sequence[Any]) -> int:
         """Returns the level of reduced effort for a program with small arguments; 0 if its results are large."""
-        made = elements(traced.out_info)
-        if made > max(self.limit, _MADE):
+        count = elements(traced.out_info)
+        if count > max(self.limit, _MADE):
             return 0
-        return 1 if elements(args) > _FEW or made > _MADE_OF_FEW else 2
+        return 1 if elements(args) > _FEW or count > _MADE_OF_FEW else 2
 
     def executable(self, traced: Any, args: Sequence[Any], kind: str | None, small: bool) -> Compilation:
         """Returns the executable of a trace.
@@ -221,9 +221,9 @@ class XlaBackend:
         """Returns the program with layouts that XLA chooses for overwritten arguments; None if that saves nothing."""
         if not self._again or located(args)[1].platform not in CHOOSE:
             return None
-        made = traced.out_info
-        follows = replaced(self._options.get("donate_argnums", ()), args, made)
-        return AutoLayout(self._rewritten[kind], follows, len(made), lambda lowered: lowered.compile(),
+        outputs = traced.out_info
+        follows = replaced(self._options.get("donate_argnums", ()), args, outputs)
+        return AutoLayout(self._rewritten[kind], follows, len(outputs), lambda lowered: lowered.compile(),
                     self._options.get("out_shardings")) if follows else None
 
 

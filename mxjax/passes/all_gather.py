@@ -48,8 +48,8 @@ def gathered(function: Callable[..., Any],
     """
     def call(*args: Any) -> tuple:
         closed = jax.make_jaxpr(function)(*args)
-        given = [a if way is None else _Parts(a, *way, [0]) for a, way in zip(args, ways, strict=True)]
-        return tuple([v.value if isinstance(v, _Parts) else v for v in _run(closed.jaxpr, closed.consts, given)])
+        values = [a if way is None else _Parts(a, *way, [0]) for a, way in zip(args, ways, strict=True)]
+        return tuple([v.value if isinstance(v, _Parts) else v for v in _run(closed.jaxpr, closed.consts, values)])
     return call
 
 
@@ -76,9 +76,9 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
 def _waiting(values: Sequence[Any]) -> list[Any]:
     """Returns values for recomputation in the backward pass, available only when all of them are; shards stay
     shards."""
-    held = lax.optimization_barrier([v.value if isinstance(v, _Parts) else v for v in values])
+    ready = lax.optimization_barrier([v.value if isinstance(v, _Parts) else v for v in values])
     return [_Parts(lax.with_sharding_constraint(now, v.lies), v.lies, v.whole, v.users)
-            if isinstance(v, _Parts) else now for v, now in zip(values, held, strict=True)]
+            if isinstance(v, _Parts) else now for v, now in zip(values, ready, strict=True)]
 
 
 def _turned(lies: NamedSharding, eqn: JaxprEqn) -> NamedSharding:

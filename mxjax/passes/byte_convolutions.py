@@ -31,9 +31,9 @@ def _fast(eqn: JaxprEqn) -> JaxprEqn | None:
     if inner is None or eqn.params.get("name") != BYTE_CONVOLUTION:
         return None
     avals: list[Any] = [v.aval for v in eqn.invars]
-    made = jax.make_jaxpr(jax.jit(functools.partial(_of_bytes, inner.jaxpr)))(
+    call = jax.make_jaxpr(jax.jit(functools.partial(_of_bytes, inner.jaxpr)))(
         *[jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals]).eqns[0]
-    return made.replace(invars=eqn.invars, outvars=eqn.outvars, source_info=eqn.source_info)
+    return call.replace(invars=eqn.invars, outvars=eqn.outvars, source_info=eqn.source_info)
 
 
 def _of_bytes(jaxpr: Jaxpr, *args: jax.Array) -> jax.Array:
@@ -44,10 +44,10 @@ def _of_bytes(jaxpr: Jaxpr, *args: jax.Array) -> jax.Array:
         if eqn.primitive is lax.conv_general_dilated_p:
             out: Any = eqn.outvars[0].aval
             data, weight = read
-            made = by_onednn(data, weight, out.shape, eqn.params, dtype=np.int32)
+            result = by_onednn(data, weight, out.shape, eqn.params, dtype=np.int32)
         elif eqn.primitive is lax.convert_element_type_p:
-            made = read[0]
+            result = read[0]
         else:  # they are transposed
-            made = eqn.primitive.bind(*read, **eqn.params)
-        values[eqn.outvars[0]] = made
+            result = eqn.primitive.bind(*read, **eqn.params)
+        values[eqn.outvars[0]] = result
     return values[jaxpr.outvars[0]]

@@ -118,16 +118,16 @@ class _Rewriting:
             return atom
         value = self.values[atom]
         if value.plain is None:
-            made = value.made if value.turned is None else _turning(aval_of(atom).shape, aval_of(atom).dtype, True)
-            value.plain = self._made(made, value.turned, atom.aval)
+            equation = value.made if value.turned is None else _turning(aval_of(atom).shape, aval_of(atom).dtype, True)
+            value.plain = self._made(equation, value.turned, atom.aval)
         return value.plain
 
     def turned(self, atom: Atom) -> Atom:
         value, aval = self.values[atom], atom.aval
         if value.turned is None:
-            made = None if value.made is None else _broadcast_turned(value.made)
-            source = None if made is not None else self.plain(atom)
-            value.turned = self._made(made or _turning(aval.shape, aval.dtype, False), source,
+            equation = None if value.made is None else _broadcast_turned(value.made)
+            source = None if equation is not None else self.plain(atom)
+            value.turned = self._made(equation or _turning(aval.shape, aval.dtype, False), source,
                                       aval.update(shape=_turn(aval.shape)))
         return value.turned
 
@@ -148,12 +148,12 @@ class _Rewriting:
     # ------------------------------------------------------------ what they make
     def emit(self, eqn: JaxprEqn, read: Sequence[Atom], turned: Sequence[bool], **params: Any) -> bool:
         """Adds an equation; `turned`: which of its results have channels last now."""
-        made = []
+        outvars = []
         for old, now in zip(eqn.outvars, turned, strict=True):
             new = Var(old.aval.update(shape=_turn(aval_of(old).shape)) if now else old.aval)
             self.values[old] = _Value(None, new) if now else _Value(new)
-            made.append(new)
-        self.eqns.append(eqn.replace(invars=list(read), outvars=made, params={**eqn.params, **params}))
+            outvars.append(new)
+        self.eqns.append(eqn.replace(invars=list(read), outvars=outvars, params={**eqn.params, **params}))
         return True
 
     def equation(self, eqn: JaxprEqn) -> None:

@@ -92,9 +92,9 @@ def _inlined(closed: ClosedJaxpr, chosen: Callable[[JaxprEqn], bool], deeply: bo
             if inner is not None and (all_of_it or chosen(eqn)):
                 own = [Var(v.aval) for v in inner.jaxpr.constvars]
                 constants.update(zip(own, inner.consts, strict=True))
-                made = put(inner.jaxpr, dict(zip((*inner.jaxpr.constvars, *inner.jaxpr.invars), (*own, *given),
-                                                 strict=True)), deeply)
-                values.update(zip(eqn.outvars, made, strict=True))
+                results = put(inner.jaxpr, dict(zip((*inner.jaxpr.constvars, *inner.jaxpr.invars), (*own, *given),
+                                                    strict=True)), deeply)
+                values.update(zip(eqn.outvars, results, strict=True))
             else:
                 new = [Var(v.aval) for v in eqn.outvars]
                 values.update(zip(eqn.outvars, new, strict=True))
@@ -302,13 +302,13 @@ def split(closed: ClosedJaxpr) -> Split | None:
         if of_weights:
             standing.update(eqn.outvars)
     read = {v for v in (*[v for eqn in rest for v in eqn.invars], *jaxpr.outvars) if isinstance(v, Var)}
-    made = [v for eqn in before for v in eqn.outvars if v in read]
-    if not made:
+    derived = [v for eqn in before for v in eqn.outvars if v in read]
+    if not derived:
         return None
     others = tuple([i for i, v in enumerate(jaxpr.invars) if v in read])
     given = [jaxpr.invars[i] for i in places]
-    return Split(places, ClosedJaxpr(jaxpr.replace(invars=given, outvars=made, eqns=before), closed.consts), others,
-                 ClosedJaxpr(jaxpr.replace(invars=[*[jaxpr.invars[i] for i in others], *made], eqns=rest),
+    return Split(places, ClosedJaxpr(jaxpr.replace(invars=given, outvars=derived, eqns=before), closed.consts), others,
+                 ClosedJaxpr(jaxpr.replace(invars=[*[jaxpr.invars[i] for i in others], *derived], eqns=rest),
                              closed.consts))
 
 
@@ -344,11 +344,11 @@ class WeightCache:
         weights, kept = [args[i] for i in self._places], self._kept  # other threads may change it
         if kept is not None and all([ref() is array for ref, array in zip(kept[0], weights, strict=True)]):
             return kept[1]
-        made = self.before(*weights)
+        result = self.before(*weights)
         if all([isinstance(array, jax.Array) for array in weights]):
             forget = functools.partial(_forget, weakref.ref(self))
-            self._kept = [weakref.ref(array, forget) for array in weights], made
-        return made
+            self._kept = [weakref.ref(array, forget) for array in weights], result
+        return result
 
 
 def _forget(derived: weakref.ref, gone: weakref.ref) -> None:
@@ -379,14 +379,14 @@ class SplitProgram:
         self._places, self._made = parts.places, list(map(aval_of, parts.before.jaxpr.outvars))
 
     def __call__(self, *args: Any) -> Any:
-        given = jax.tree.leaves(args) if self._nested else args
-        made = self._rest(*[given[i] for i in self._others], *self._derived(given))
-        return jax.tree.unflatten(self._results, made)
+        leaves = jax.tree.leaves(args) if self._nested else args
+        result = self._rest(*[leaves[i] for i in self._others], *self._derived(leaves))
+        return jax.tree.unflatten(self._results, result)
 
     def lower(self, args: Sequence[Any]) -> list[Any]:
         """Returns both parts lowered for these arguments."""
-        given = jax.tree.leaves(args)
-        weights = [given[i] for i in self._places]
+        leaves = jax.tree.leaves(args)
+        weights = [leaves[i] for i in self._places]
         place = next((w.sharding for w in weights if isinstance(w, jax.Array) and w.committed), None)
-        made = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=place, weak_type=a.weak_type) for a in self._made]
-        return [self._derived.before.lower(*weights), self._jitted.lower(*[given[i] for i in self._others], *made)]
+        specs = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=place, weak_type=a.weak_type) for a in self._made]
+        return [self._derived.before.lower(*weights), self._jitted.lower(*[leaves[i] for i in self._others], *specs)]

@@ -103,8 +103,8 @@ def in_no_file(program: Callable[..., Any], called: Iterable[str]) -> Callable[.
 
 def product_of_rows(left: jax.Array, right: jax.Array) -> jax.Array:
     """Computes left.T @ right, the sum of the products of all rows; faster than XLA for many rows."""
-    made = left.shape[1], right.shape[1]
-    return _call("matmul", made, {"onednn_matmul_config": {"transpose_a": True}}, left, right)
+    shape = left.shape[1], right.shape[1]
+    return _call("matmul", shape, {"onednn_matmul_config": {"transpose_a": True}}, left, right)
 
 
 def _call(name: str, made: Sequence[int], told: dict[str, Any], *given: jax.Array,

@@ -114,14 +114,14 @@ def _correlate(x: Array, w: Array, places: Sizes, steps: _Steps, bias: Array | N
         for rows in parts:
             columns = _columns(windows, rows, steps, kernel)
             if windows.shape[-1] == 1:
-                made = _of_one(out[images.start], rows, steps.groups)
-                np.matmul(filters, columns, out=made)
+                product = _of_one(out[images.start], rows, steps.groups)
+                np.matmul(filters, columns, out=product)
             else:
-                made = filters @ columns
+                product = filters @ columns
             if bias is not None:
-                made += bias.reshape(steps.groups, -1, 1)
+                product += bias.reshape(steps.groups, -1, 1)
             if windows.shape[-1] > 1:
-                out[images, :, rows] = _image_first(made.reshape(len(w), -1, *places[1:], windows.shape[-1]))
+                out[images, :, rows] = _image_first(product.reshape(len(w), -1, *places[1:], windows.shape[-1]))
     return out
 
 

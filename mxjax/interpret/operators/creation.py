@@ -29,10 +29,10 @@ def _progression(start: float, step: float, repeat: int, count: int, dtype: np.d
     index = np.arange(count)
     if repeat > 1:
         index //= repeat
-    made = index.astype(wide)
-    made *= wide(step)
-    made += wide(start)
-    return made.astype(dtype, copy=False)
+    result = index.astype(wide)
+    result *= wide(step)
+    result += wide(start)
+    return result.astype(dtype, copy=False)
 
 
 def _arange(p: dict, empty: bool) -> Any:

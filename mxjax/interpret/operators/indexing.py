@@ -176,10 +176,10 @@ def _one_hot(p: dict, index: Array) -> Any:
     need(p["depth"] > 0)
     places, dtype = _whole(index).ravel(), np_dtype(p["dtype"])
     on, off = to_dtype(p["on_value"], dtype), to_dtype(p["off_value"], dtype)
-    made = np.full((places.size, p["depth"]), off)
+    result = np.full((places.size, p["depth"]), off)
     rows = np.flatnonzero((places >= 0) & (places < p["depth"]))
-    made[rows, places[rows]] = on
-    return made.reshape(*index.shape, p["depth"])
+    result[rows, places[rows]] = on
+    return result.reshape(*index.shape, p["depth"])
 
 
 # ------------------------------------------------------------ along several axes
@@ -213,10 +213,10 @@ def _gather_again(p: dict, heads: Sequence[Any], wanted: Sequence[bool], values:
 
 @numpy_form("scatter_nd", backward=_gather_again, reads=_reads_second, mixed=True)
 def _scatter(p: dict, values: Array, index: Array) -> Any:
-    made, places = np.zeros(p["shape"], values.dtype), _coordinates(index, p["shape"])
+    result, places = np.zeros(p["shape"], values.dtype), _coordinates(index, p["shape"])
     need(values.shape == index.shape[1:] + p["shape"][len(index):])
-    made[places] = values
-    return made
+    result[places] = values
+    return result
 
 
 @numpy_form("_backward_gather_nd", backward=_gather_again, reads=_reads_second, mixed=True)
@@ -228,9 +228,9 @@ def _scatter_added(p: dict, values: Array, index: Array) -> Any:
 @numpy_form("_scatter_set_nd", mixed=True)
 def _scatter_set(p: dict, a: Array, values: Array, index: Array) -> Any:
     need(values.dtype == a.dtype and values.shape == index.shape[1:] + a.shape[len(index):])
-    made = a.copy()
-    made[_coordinates(index, a.shape)] = values
-    return made
+    result = a.copy()
+    result[_coordinates(index, a.shape)] = values
+    return result
 
 
 def _copy_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], old: Array, index: Array,
@@ -247,9 +247,9 @@ def _copy_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], old: A
 @numpy_form("_contrib_index_copy", backward=_copy_backward, reads=_reads_second, mixed=True)
 def _index_copy(p: dict, old: Array, index: Array, new: Array) -> Any:
     need(new.dtype == old.dtype and new.shape == index.shape + old.shape[1:])
-    made = old.copy()
-    made[_inside(_whole(index), len(old))] = new
-    return made
+    result = old.copy()
+    result[_inside(_whole(index), len(old))] = new
+    return result
 
 
 @constant("_contrib_index_array")
@@ -270,10 +270,10 @@ def _select(holds: Array, x: Array, y: Array) -> Any:
     shape = np.broadcast_shapes(holds.shape, x.shape, y.shape)
     if x.dtype not in FLOATS:
         return np.where(holds, x, y)
-    made, bits = np.empty(shape, x.dtype), np.dtype(f"i{x.itemsize}")  # by their bits, without a branch per element
+    result, bits = np.empty(shape, x.dtype), np.dtype(f"i{x.itemsize}")  # by their bits, without a branch per element
     chosen = -(holds.view(np.int8).astype(bits))
-    np.bitwise_xor((x.view(bits) ^ y.view(bits)) & chosen, y.view(bits), out=made.view(bits))
-    return made
+    np.bitwise_xor((x.view(bits) ^ y.view(bits)) & chosen, y.view(bits), out=result.view(bits))
+    return result
 
 
 def _rowwise(condition: Array, x: Array) -> Any:
@@ -377,9 +377,9 @@ def _masked(x: Array, lengths: Array | None, axis: int, value: float) -> Any:
         return x
     time = np.arange(x.shape[axis])
     ended = time[:, None] >= lengths if axis == 0 else time >= lengths[:, None]
-    made = x.copy()
-    made[ended] = value
-    return made
+    result = x.copy()
+    result[ended] = value
+    return result
 
 
 @_sequences("SequenceMask", back=lambda p, head, x, lengths: _masked(head, lengths, p["axis"], 0))

@@ -213,12 +213,12 @@ def _layers(p: dict[str, Any], data: Array, weights: Sequence[_Weights], states:
     size: int = p["state_size"]
     for layer in range(p["num_layers"]):
         out = np.empty((*data.shape[:2], directions * size), data.dtype)
-        made = []
+        layers = []
         for direction in range(directions):
             place = layer * directions + direction
-            made.append(_forward(p["mode"], data, weights[place], [s[place] for s in states],
-                                 out[..., direction * size:(direction + 1) * size], bool(direction), keeps))
-        yield data, out, made
+            layers.append(_forward(p["mode"], data, weights[place], [s[place] for s in states],
+                                   out[..., direction * size:(direction + 1) * size], bool(direction), keeps))
+        yield data, out, layers
         data = out
 
 

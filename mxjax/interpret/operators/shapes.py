@@ -231,17 +231,17 @@ def _assign_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: A
 
 @numpy_form("_slice_assign", backward=_assign_backward, reads=reads_nothing)
 def _slice_assign(p: dict, x: Array, value: Array) -> Any:
-    made, part = x.copy(), _assigned_part(p, x)
-    need(made[part].shape == value.shape)
-    made[part] = value
-    return made
+    result, part = x.copy(), _assigned_part(p, x)
+    need(result[part].shape == value.shape)
+    result[part] = value
+    return result
 
 
 @numpy_form("_slice_assign_scalar", backward=_assign_backward, reads=reads_nothing)
 def _slice_assign_scalar(p: dict, x: Array) -> Any:
-    made = x.copy()
-    made[_assigned_part(p, x)] = p["scalar"]
-    return made
+    result = x.copy()
+    result[_assigned_part(p, x)] = p["scalar"]
+    return result
 
 
 # ------------------------------------------------------------ pieces
@@ -428,9 +428,9 @@ def _padded(p: dict, x: Array, widths: Widths) -> Any:
         return np.pad(x, widths, mode)
     value = p["constant_value"]
     need(x.dtype in FLOATS or not value)
-    made = np.full([n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)], value, x.dtype)
-    made[_inner(x.shape, widths)] = x
-    return made
+    result = np.full([n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)], value, x.dtype)
+    result[_inner(x.shape, widths)] = x
+    return result
 
 
 def _need_source(mode: str, x: Shape, widths: Widths) -> None:
@@ -496,11 +496,11 @@ def _diagonal(x: Array, k: int, axes: tuple[int, int]) -> Any:
 def _on_diagonal(head: Array, shape: Shape, k: int, axes: tuple[int, int]) -> Any:
     """Returns zeros of this shape with the numbers on the k-th diagonals of two axes."""
     need(len(shape) > 1)
-    made = np.zeros(shape, head.dtype)
-    diagonal = _diagonal(made, k, axes)
+    result = np.zeros(shape, head.dtype)
+    diagonal = _diagonal(result, k, axes)
     diagonal.flags.writeable = True
     diagonal[...] = head
-    return made
+    return result
 
 
 def _matrix(x: Array, k: int) -> Any:

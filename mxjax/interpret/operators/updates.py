@@ -151,9 +151,9 @@ def _root(squares: Array, epsilon: float) -> Any:
 
 def _average(old: Array, new: Array, decay: float) -> Any:
     """Returns the exponential moving average."""
-    made = old * decay
-    made += new * (1 - decay)
-    return made
+    result = old * decay
+    result += new * (1 - decay)
+    return result
 
 
 # ------------------------------------------------------------ stochastic gradient descent
