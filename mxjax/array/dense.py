@@ -7,7 +7,7 @@ import html
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import numpy as np
@@ -559,7 +559,7 @@ class NDArray(_Base):
             # MXNet ignores new axes that the value does not have
             flat = indexing.plan(tuple([item for item in key if item is not None]), self.shape, self._has_scalars(),
                                  self._zero_dim, writing=True)
-            plan = flat if np.ndim(value) <= len(flat.shape) else plan
+            plan = flat if np.ndim(cast(Any, value)) <= len(flat.shape) else plan
         if state.recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
             raise MXNetError(_IN_PLACE)
         if plan.offset is not None:

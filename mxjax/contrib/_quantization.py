@@ -209,7 +209,7 @@ def _quantize_symbol(sym: Symbol, ctx: Context, excluded_symbols: Sequence[str] 
                      quantized_dtype: str = "int8", quantize_mode: str = "smart",
                      quantize_granularity: str = "tensor-wise") -> tuple[Symbol, list[str]]:
     """(quantized symbol, names of the outputs to be calibrated)."""
-    outputs, layers = _pass.quantize(sym._outputs, excluded_names=excluded_symbols or (),
+    outputs, layers = _pass.quantize(sym.handle, excluded_names=excluded_symbols or (),
                                      excluded_ops=excluded_operators or (), offline=offline_params or (),
                                      dtype=quantized_dtype, mode=quantize_mode)
     return Symbol(outputs), layers
@@ -234,12 +234,12 @@ def _quantize_params(qsym: Symbol, params: _Params, th_dict: _Table) -> _Params:
 
 def _calibrate_quantized_sym(qsym: Symbol, th_dict: _Table | None) -> Symbol:
     """The quantized symbol with ranges: {float output: (minimum, maximum)}."""
-    return Symbol(_pass.calibrate(qsym._outputs, th_dict)) if th_dict else qsym
+    return Symbol(_pass.calibrate(qsym.handle, th_dict)) if th_dict else qsym
 
 
 def _exact(qsym: Symbol) -> Symbol:
     """The quantized symbol, with nothing left to calibrate, with layers at the scale of their inputs."""
-    return Symbol(_pass.exact(qsym._outputs))
+    return Symbol(_pass.exact(qsym.handle))
 
 
 def _excluded_ops(names: Sequence[str] | None, calibrates: bool) -> list[str]:
@@ -349,7 +349,7 @@ def _by_channel(sym: Symbol, args: _Params, auxs: _Params, excluded: list[str] |
     """(symbol, arguments, auxiliary states, names of nodes that stay in floats) with a range for each channel."""
     params = {**args, **auxs}
     arrays = {name: value.asnumpy() for name, value in params.items()}  # NumPy's formulas need no compiler
-    outputs, made, excluded = _pass.by_channel(sym._outputs, arrays, excluded or (), excluded_ops or ())
+    outputs, made, excluded = _pass.by_channel(sym.handle, arrays, excluded or (), excluded_ops or ())
     values = {name: params[name] if value is arrays.get(name) else array(value, cpu(), value.dtype)
               for name, value in made.items()}
     return (Symbol(outputs), {k: v for k, v in values.items() if k not in auxs},

@@ -148,7 +148,7 @@ def _statistics(sym: Symbol, params: _Params, names: Sequence[str], data: DataLo
 
 def _operator(sym: Symbol) -> str:
     """Returns the name of the operator whose output the symbol is."""
-    node = sym._outputs[0][0]
+    node = sym.handle[0][0]
     return node.op.name if node.op is not None else "null"
 
 

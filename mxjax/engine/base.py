@@ -164,7 +164,7 @@ class Engine(ABC):
         """
         op = Operator(on_delete or _nothing, (), (var,), f"delete {var}", always=True)
         block = self._prepare(op, None, 0)
-        var._deleted = True
+        var.deleted = True
         self._submit(block)
 
     def set_exception(self, var: Var, error: BaseException) -> None:
@@ -174,7 +174,7 @@ class Engine(ABC):
         failure = Failure(error, error.__traceback__, f"set_exception of {var}")
         with self._lock:
             self._failures[failure] = None
-            var._failure = failure
+            var.failure = failure
 
     # ---- pushing
 
@@ -267,13 +267,13 @@ class Engine(ABC):
             The error stored in `var`, which is then cleared.
             MXNetError: the calling function itself mutates `var`, so the wait would never end.
         """
-        if var._writes and not (_local.running and self._read_here(var)):
+        if var.writes and not (_local.running and self._read_here(var)):
             self._refuse_in_bookkeeping()
             wait = Block((), (var,), (), None, 0, "compute", _new_event())
             self._locked(self._enqueue, wait)
             self._sleep(wait)
-        if var._failure is not None:
-            self._raise(var._failure)
+        if var.failure is not None:
+            self._raise(var.failure)
 
     def wait_for_all(self) -> None:
         """Waits until no work is pending.
@@ -339,17 +339,17 @@ class Engine(ABC):
             self._ready(block)
 
     def _want_read(self, block: Block, var: Var) -> None:
-        var._uses += 1
-        if var._granted >= 0 and not var._queue:
-            var._granted += 1
+        var.uses += 1
+        if var.granted >= 0 and not var.queue:
+            var.granted += 1
         else:
             self._queue_up(block, var, False)
 
     def _want_write(self, block: Block, var: Var) -> None:
-        var._uses += 1
-        var._writes += 1
-        if var._granted == 0:
-            var._granted = -1
+        var.uses += 1
+        var.writes += 1
+        if var.granted == 0:
+            var.granted = -1
         else:
             self._queue_up(block, var, True)
 
@@ -358,9 +358,9 @@ class Engine(ABC):
             if other is not block and (var in other.mutate_vars or var in other.const_vars):
                 self._close(other)
         block.wait += 1
-        if var._queue is None:
-            var._queue = deque()
-        var._queue.append((block, write))
+        if var.queue is None:
+            var.queue = deque()
+        var.queue.append((block, write))
 
     def _ready(self, block: Block) -> None:
         if block.ops:
@@ -375,16 +375,16 @@ class Engine(ABC):
         except KeyError:    # it was running when the process forked, and this is the child
             return
         for var in block.const_vars:
-            var._uses -= 1
-            var._granted -= 1
-            if not var._granted and var._queue:
-                self._grant(var, var._queue)
+            var.uses -= 1
+            var.granted -= 1
+            if not var.granted and var.queue:
+                self._grant(var, var.queue)
         for var in block.mutate_vars:
-            var._uses -= 1
-            var._writes -= 1
-            var._granted = 0
-            if var._queue:
-                self._grant(var, var._queue)
+            var.uses -= 1
+            var.writes -= 1
+            var.granted = 0
+            if var.queue:
+                self._grant(var, var.queue)
         if block.event is not None:
             block.event.release()
         if not self._pending and self._idle_events:
@@ -396,11 +396,11 @@ class Engine(ABC):
         """Hand a free variable to the write at the head of its queue, or to all reads there."""
         granted = []
         if queue[0][1]:
-            var._granted = -1
+            var.granted = -1
             granted.append(queue.popleft()[0])
         else:
             while queue and not queue[0][1]:
-                var._granted += 1
+                var.granted += 1
                 granted.append(queue.popleft()[0])
         for block in granted:
             block.wait -= 1
@@ -521,8 +521,8 @@ class Engine(ABC):
         """The error that keeps `op` from running."""
         if not op.always:
             for var in op.const_vars + op.mutate_vars:
-                if var._failure is not None and var._failure.error is not None:
-                    return var._failure
+                if var.failure is not None and var.failure.error is not None:
+                    return var.failure
         return None
 
     def _keep(self, op: Operator, error: BaseException) -> Failure:
@@ -539,7 +539,7 @@ class Engine(ABC):
         if failure is not None:
             block.failure = failure
             for var in op.mutate_vars:
-                var._failure = failure
+                var.failure = failure
                 failure.vars.append(var)
         for var in op.mutate_vars:
             var.version += 1
@@ -580,7 +580,7 @@ class Engine(ABC):
             raise MXNetError(f"engine: operator {op.name} was deleted")
         for variables in (op.const_vars, op.mutate_vars):
             for var in variables:
-                if var._deleted:
+                if var.deleted:
                     raise MXNetError(f"engine: {op.name}: variable {var} was deleted")
 
     def _read_here(self, var: Var) -> bool:

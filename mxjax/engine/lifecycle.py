@@ -106,12 +106,12 @@ def _after_fork_in_child() -> None:
         engine._reset()
         for block in pending:
             for var in (*block.const_vars, *block.mutate_vars):
-                var._uses = var._writes = var._granted = 0
-                var._queue = None
+                var.uses = var.writes = var.granted = 0
+                var.queue = None
             if block.ops:
                 error = MXNetError(f"engine: {block.name} had not finished when this process was forked")
                 for var in block.mutate_vars:
-                    failure = var._failure = Failure(error, None, block.name)
+                    failure = var.failure = Failure(error, None, block.name)
                     engine._failures[failure] = None
     _forking.clear()
     _guard.release()

@@ -14,9 +14,9 @@ class Var:
     with `Engine.new_variable`; it belongs to that engine.
 
     Under its lock, the engine stores here which functions use the variable or wait for it.
-    ``_granted`` is the number of functions that currently read it, -1 while one writes. ``_queue``
-    contains the waiting uses in push order, as pairs (block, is a write). ``_uses`` and ``_writes``
-    count all uses and all writes that have been pushed and not completed. ``_granted == 0`` implies
+    ``granted`` is the number of functions that currently read it, -1 while one writes. ``queue``
+    contains the waiting uses in push order, as pairs (block, is a write). ``uses`` and ``writes``
+    count all uses and all writes that have been pushed and not completed. ``granted == 0`` implies
     an empty queue.
 
     Attributes:
@@ -26,29 +26,29 @@ class Var:
             errors that are stored only in abandoned variables.
     """
 
-    __slots__ = ("name", "version", "_uses", "_writes", "_granted", "_queue", "_failure", "_deleted",
+    __slots__ = ("name", "version", "uses", "writes", "granted", "queue", "failure", "deleted",
                  "abandoned")
 
     def __init__(self, name: str | None = None) -> None:
         self.name = name
         self.version = 0
-        self._uses = 0
-        self._writes = 0
-        self._granted = 0
-        self._queue: deque[tuple[Any, bool]] | None = None
-        self._failure: Failure | None = None
-        self._deleted = False
+        self.uses = 0
+        self.writes = 0
+        self.granted = 0
+        self.queue: deque[tuple[Any, bool]] | None = None
+        self.failure: Failure | None = None
+        self.deleted = False
         self.abandoned = False
 
     @property
     def busy(self) -> bool:
         """Returns whether any use, read or write, is pending or running."""
-        return self._uses > 0
+        return self.uses > 0
 
     @property
     def pending_write(self) -> bool:
         """Returns whether a write is pending or running."""
-        return self._writes > 0
+        return self.writes > 0
 
     def __repr__(self) -> str:
         return f"<Var {self.name}>" if self.name is not None else f"<Var at {id(self):#x}>"

@@ -147,7 +147,7 @@ class Executor:
         result = self._graph.inference.shapes(shapes, types)
         kinds = self._graph.inference.types(types)
         outputs = []
-        for node, index in self._symbol._outputs:
+        for node, index in self._symbol.handle:
             shape = result[id(node), index]
             shape = (0,) if shape is None or None in shape else shape
             outputs.append(self._as_output(zeros_later(cast(tuple[int, ...], shape), self._place(node),
@@ -467,7 +467,7 @@ class Executor:
         """Returns the optimized symbol, with common subexpressions merged (unless MXNET_ELIMINATE_COMMON_EXPR is 0)."""
         if not self._merges:
             return self._symbol
-        return type(self._symbol)(eliminate_common(self._symbol._outputs))
+        return type(self._symbol)(eliminate_common(self._symbol.handle))
 
 
 def _requests(grad_req: GradReq, names: Sequence[str], grads: Sequence[Any] | None) -> list[str]:
@@ -491,7 +491,7 @@ def _variable_contexts(symbol: Any, ctx: Context, group2ctx: dict[str, Context] 
     if not group2ctx:
         return {}
     contexts: dict[str, Context] = {}
-    for node in topological(symbol._outputs):
+    for node in topological(symbol.handle):
         if node.op is None:
             group = node.attrs.get("__ctx_group__")
             if group in group2ctx:

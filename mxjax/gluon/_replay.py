@@ -107,38 +107,38 @@ class Replay:
                  kernel: Any, sources: Sequence[Any], targets: Sequence[Any], free: Sequence[int], wide: bool,
                  form: Any, kinds: Sequence[type]) -> None:
         self._blocks, self._ops = blocks, [op for block in blocks if (op := block._cached_op) is not None]
-        self._trainer, self._prepared, self._optimizer = trainer, prepared, trainer._optimizer
+        self.trainer, self.prepared, self.optimizer = trainer, prepared, trainer._optimizer
         self._params = [(p, p._data[0], p._grad_req) for p in params]
         self._trained = [p._grad_req for p in trainer._params]
-        self._kernel, self._sources = kernel, sources
-        self._wide, self._form = wide, form
-        self._chunks = [t for t in targets if isinstance(t, Chunk)]
-        changed, places = frozenset(self._chunks), {s: i for i, s in enumerate(sources) if isinstance(s, Chunk)}
+        self.kernel, self.sources = kernel, sources
+        self.wide, self.form = wide, form
+        self.chunks = [t for t in targets if isinstance(t, Chunk)]
+        changed, places = frozenset(self.chunks), {s: i for i, s in enumerate(sources) if isinstance(s, Chunk)}
         # what each argument is, by its place, and where each result goes
-        self._old = [(i, s) for i, s in enumerate(sources) if isinstance(s, Chunk) and s in changed]
-        self._kept = [(i, s) for i, s in enumerate(sources) if isinstance(s, Chunk) and s not in changed]
-        self._given = [(i, s) for i, s in enumerate(sources) if type(s) is int]
-        self._places = [i for i, _ in (*self._old, *self._kept, *self._given)]
-        self._drawn = [(i, int(s)) for i, s in enumerate(sources) if isinstance(s, _Draw)]
-        self._numbers = [i for i, s in enumerate(sources) if s is _NUMBERS]
+        self.old = [(i, s) for i, s in enumerate(sources) if isinstance(s, Chunk) and s in changed]
+        self.kept = [(i, s) for i, s in enumerate(sources) if isinstance(s, Chunk) and s not in changed]
+        self.given = [(i, s) for i, s in enumerate(sources) if type(s) is int]
+        self._places = [i for i, _ in (*self.old, *self.kept, *self.given)]
+        self.drawn = [(i, int(s)) for i, s in enumerate(sources) if isinstance(s, _Draw)]
+        self.numbers = [i for i, s in enumerate(sources) if s is _NUMBERS]
         freed = frozenset(free)
-        self._freed = tuple(sorted(free))
-        self._targets = [(t, places[t] if places.get(t) in freed else -1, k) for k, t in enumerate(targets)
+        self.freed = tuple(sorted(free))
+        self.targets = [(t, places[t] if places.get(t) in freed else -1, k) for k, t in enumerate(targets)
                          if isinstance(t, Chunk)]
-        self._out = sorted([(t, k, kinds[t]) for k, t in enumerate(targets) if isinstance(t, int)])
-        self._fixed = [(block._cached_op_args[place][1]._data[0], number)
+        self.out = sorted([(t, k, kinds[t]) for k, t in enumerate(targets) if isinstance(t, int)])
+        self.fixed = [(block._cached_op_args[place][1]._data[0], number)
                        for block, op in zip(blocks, self._ops, strict=True) for place, number in op.fixed
                        if not isinstance(block._cached_op_args[place][1], int)]
-        self._random = next((op for op in self._ops if op.lowered.random), None)
-        self._drawing = self._random.drawing if self._random is not None else None
+        self.random = next((op for op in self._ops if op.lowered.random), None)
+        self.drawing = self.random.drawing if self.random is not None else None
         self.loop: Loop | None = None  # made when it is needed
 
-    def _holds(self) -> bool:
+    def holds(self) -> bool:
         """Returns whether everything is as it was when the step was seen."""
-        trainer = self._trainer
+        trainer = self.trainer
         if state.trace is not None or state.recording or trainer._kvstore is not None or \
-                trainer._optimizer is not self._optimizer or trainer._updaters[0]._prepared is not self._prepared or \
-                trainer._updaters[0].optimizer is not self._optimizer or hasattr(trainer, "_amp_loss_scaler"):
+                trainer._optimizer is not self.optimizer or trainer._updaters[0]._prepared is not self.prepared or \
+                trainer._updaters[0].optimizer is not self.optimizer or hasattr(trainer, "_amp_loss_scaler"):
             return False
         for block, op in zip(self._blocks, self._ops, strict=True):
             if block._cached_op is not op or not block._active or not block._flat_inputs or op.by_steps or \
@@ -151,41 +151,41 @@ class Replay:
         for param, req in zip(trainer._params, self._trained, strict=True):
             if param._grad_req != req:
                 return False
-        return self._prepared.current(trainer._updaters[0].states)
+        return self.prepared.current(trainer._updaters[0].states)
 
     def __call__(self, inputs: Sequence[NDArray], batch_size: int) -> tuple[Any] | None:
         """Runs the step and returns the loss in a tuple; None, without any effect, if the step has to run in full."""
-        if not self._holds():
+        if not self.holds():
             return None
-        for array, number in self._fixed:
+        for array, number in self.fixed:
             set_to(array, number)
-        chunks, ctx = self._chunks, inputs[0]._chunk.ctx
+        chunks, ctx = self.chunks, inputs[0]._chunk.ctx
         for chunk in chunks:
             if chunk.buffer is None:
                 chunk.read()
         with exclusive(chunks):
-            args: list[Any] = [None] * len(self._sources)
-            for place, chunk in self._old:
+            args: list[Any] = [None] * len(self.sources)
+            for place, chunk in self.old:
                 args[place] = chunk.stash
-            for place, chunk in self._kept:
+            for place, chunk in self.kept:
                 args[place] = chunk.buffer
-            for place, number in self._given:
+            for place, number in self.given:
                 args[place] = inputs[number]._chunk.buffer
             for place in self._places:
                 if args[place] is None or isinstance(args[place], (Promise, Tracer)):
                     return None
-            self._trainer._check_and_rescale_grad(self._trainer._scale / batch_size)
-            numbers = self._prepared.numbers(self._optimizer)
+            self.trainer._check_and_rescale_grad(self.trainer._scale / batch_size)
+            numbers = self.prepared.numbers(self.optimizer)
             if numbers is None:
                 return None
-            key = self._random.draw(ctx, self._drawing) if self._random is not None else ()
-            for place, number in self._drawn:
+            key = self.random.draw(ctx, self.drawing) if self.random is not None else ()
+            for place, number in self.drawn:
                 args[place] = key[number]
-            for place in self._numbers:
+            for place in self.numbers:
                 args[place] = numbers
-            results = run_into(self._kernel, args, self._wide, self._targets, copies=self._freed)
-        flat = [wrap(results[k], ctx, kind) for _, k, kind in self._out]
-        return (flat[0] if self._form == 0 else regroup(flat, self._form),)
+            results = run_into(self.kernel, args, self.wide, self.targets, copies=self.freed)
+        flat = [wrap(results[k], ctx, kind) for _, k, kind in self.out]
+        return (flat[0] if self.form == 0 else regroup(flat, self.form),)
 
 
 class Loop:
@@ -196,13 +196,13 @@ class Loop:
 
     def __init__(self, replay: Replay) -> None:
         self._replay = replay
-        places = {chunk: place for place, chunk in replay._old}
+        places = {chunk: place for place, chunk in replay.old}
         # (argument, result) of each value that a step takes from the one before
-        self._carried = [(places[chunk], k) for chunk, _, k in replay._targets if chunk in places]
-        self.possible = len(self._carried) == len(replay._targets)
-        self._rows = [place for place, _ in (*replay._given, *replay._drawn)] + replay._numbers
-        self._targets = [(chunk, place, i) for i, (chunk, place, _) in enumerate(replay._targets)]
-        self._kernel = Kernel("training steps", self._trace, len(replay._sources), len(replay._targets),
+        self._carried = [(places[chunk], k) for chunk, _, k in replay.targets if chunk in places]
+        self.possible = len(self._carried) == len(replay.targets)
+        self._rows = [place for place, _ in (*replay.given, *replay.drawn)] + replay.numbers
+        self._targets = [(chunk, place, i) for i, (chunk, place, _) in enumerate(replay.targets)]
+        self._kernel = Kernel("training steps", self._trace, len(replay.sources), len(replay.targets),
                               options={"trains": True})
 
     def _trace(self, *args: Any) -> tuple:
@@ -212,8 +212,8 @@ class Loop:
                 full[place] = value
             for place, value in zip(self._rows, rows, strict=True):
                 full[place] = value
-            results = self._replay._kernel.fn(*full)
-            return tuple([results[k] for _, k in self._carried]), tuple([results[k] for _, k, _ in self._replay._out])
+            results = self._replay.kernel.fn(*full)
+            return tuple([results[k] for _, k in self._carried]), tuple([results[k] for _, k, _ in self._replay.out])
         begin = tuple([args[place] for place, _ in self._carried])
         last, outs = jax.lax.scan(step, begin, tuple([args[place] for place in self._rows]))
         return *last, *outs
@@ -226,48 +226,48 @@ class Loop:
             steps than rows are completed if the optimizer's behaviour changes on the way.
         """
         replay = self._replay
-        if not replay._holds():
+        if not replay.holds():
             return None
-        for array, number in replay._fixed:
+        for array, number in replay.fixed:
             set_to(array, number)
         ctx = inputs[0]._chunk.ctx
-        for chunk in replay._chunks:
+        for chunk in replay.chunks:
             if chunk.buffer is None:
                 chunk.read()
         values = [array._read() for array in inputs]
-        with exclusive(replay._chunks):
-            args: list[Any] = [None] * len(replay._sources)
-            for place, chunk in replay._old:
+        with exclusive(replay.chunks):
+            args: list[Any] = [None] * len(replay.sources)
+            for place, chunk in replay.old:
                 args[place] = chunk.stash
-            for place, chunk in replay._kept:
+            for place, chunk in replay.kept:
                 args[place] = chunk.buffer
             if any(args[place] is None or isinstance(args[place], (Promise, Tracer))
-                   for place, _ in (*replay._old, *replay._kept)):
+                   for place, _ in (*replay.old, *replay.kept)):
                 return None
             numbers, drawn = self._draw(len(values[0]), batch_size, ctx)
             count = len(numbers)
             if count == 0:
                 return None
-            for place, number in replay._given:
+            for place, number in replay.given:
                 args[place] = values[number] if count == len(values[number]) else values[number][:count]
-            for place, number in replay._drawn:
+            for place, number in replay.drawn:
                 args[place] = np.stack([draws[number] for draws in drawn])
-            for place in replay._numbers:
+            for place in replay.numbers:
                 args[place] = np.stack(numbers)
-            results = run_into(self._kernel, args, replay._wide, self._targets, copies=replay._freed)
-        flat = [wrap(results[len(self._targets) + i], ctx, kind) for i, (_, _, kind) in enumerate(replay._out)]
-        return (flat[0] if replay._form == 0 else regroup(flat, replay._form)), count
+            results = run_into(self._kernel, args, replay.wide, self._targets, copies=replay.freed)
+        flat = [wrap(results[len(self._targets) + i], ctx, kind) for i, (_, _, kind) in enumerate(replay.out)]
+        return (flat[0] if replay.form == 0 else regroup(flat, replay.form)), count
 
     def _draw(self, steps: int, batch_size: int, ctx: Any) -> tuple[list[Any], list[Any]]:
         """Returns the numbers of the optimizer and the draws of each step, in the order of steps one by one."""
         replay, numbers, drawn = self._replay, [], []
         for _ in range(steps):
-            replay._trainer._check_and_rescale_grad(replay._trainer._scale / batch_size)
-            one = replay._prepared.numbers(replay._optimizer)
+            replay.trainer._check_and_rescale_grad(replay.trainer._scale / batch_size)
+            one = replay.prepared.numbers(replay.optimizer)
             if one is None:
                 break
             numbers.append(one)
-            drawn.append(() if replay._random is None else replay._random.draw(ctx, replay._drawing))
+            drawn.append(() if replay.random is None else replay.random.draw(ctx, replay.drawing))
         return numbers, drawn
 
 

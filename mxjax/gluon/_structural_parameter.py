@@ -83,7 +83,7 @@ class Parameter(_parameter.Parameter, own_arrays=False):
     def _recorded(self, array: NDArray) -> NDArray:
         """An array of this parameter, which stands for its variable where `forward` is traced."""
         if state.recorder is not None:
-            associate(array, self.var()._outputs[0])
+            associate(array, self.var().handle[0])
         return array
 
     @with_device

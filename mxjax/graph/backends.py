@@ -149,17 +149,17 @@ def optimize(symbol: Any, name: str, args: dict[str, Any] | None, aux: dict[str,
 def as_node(symbol: Any, inputs: Sequence[Entry] | None = None, name: str | None = None) -> Any:
     """Returns one node that contains the whole symbol, on its variables or on other inputs in their order."""
     if inputs is None:
-        inputs = [(n, 0) for n in topological(symbol._outputs) if n.op is None]
+        inputs = [(n, 0) for n in topological(symbol.handle) if n.op is None]
     if len(inputs) != len(symbol.list_inputs()):
         raise MXNetError(f"_CachedOp: the graph takes {len(symbol.list_inputs())} inputs "
                          f"({', '.join(symbol.list_inputs())}), got {len(inputs)}")
-    counts = {"num_args": len(inputs) + 1, "num_outputs": len(symbol._outputs)}
+    counts = {"num_args": len(inputs) + 1, "num_outputs": len(symbol.handle)}
     graph = symbol._lower()
     op = bind(registry.get("_CachedOp"), [graph])
-    first = next(n.name for n in topological(symbol._outputs) if n.op is not None)
+    first = next(n.name for n in topological(symbol.handle) if n.op is not None)
     attrs = {k: str(v) for k, v in counts.items()}
     node = Node(op, name or f"{first}_subgraph", attrs, op.parse(counts), inputs, [graph])
-    return type(symbol)([(node, i) for i in range(len(symbol._outputs))])
+    return type(symbol)([(node, i) for i in range(len(symbol.handle))])
 
 
 def partition(symbol: Any, select: Callable[[Node], bool], replace: Callable[[Any], Any]) -> Any:
@@ -173,13 +173,13 @@ def partition(symbol: Any, select: Callable[[Node], bool], replace: Callable[[An
     Raises:
         MXNetError: the replacement of a part has another number of outputs.
     """
-    nodes = topological(symbol._outputs)
+    nodes = topological(symbol.handle)
     group = _groups(nodes, {id(n) for n in nodes if n.op is not None and select(n)})
     members: dict[int, list[Node]] = {}
     for node in nodes:
         members.setdefault(group[id(node)], []).append(node)
     selected = {key for key, part in members.items() if part[0].op is not None and select(part[0])}
-    readers = consumers(symbol._outputs)
+    readers = consumers(symbol.handle)
     result: dict[tuple[int, int], Entry] = {}
     for key in _order(members, group):
         part = members[key]
@@ -188,7 +188,7 @@ def partition(symbol: Any, select: Callable[[Node], bool], replace: Callable[[An
         else:
             twin = copied(part[0], [result[id(n), i] for n, i in part[0].inputs])
             result.update({(id(part[0]), i): (twin, i) for i in range(twin.num_outputs)})
-    return type(symbol)([result[id(n), i] for n, i in symbol._outputs])
+    return type(symbol)([result[id(n), i] for n, i in symbol.handle])
 
 
 def _groups(nodes: Sequence[Node], chosen: Collection[int]) -> dict[int, int]:
@@ -262,14 +262,14 @@ def _replace(kind: type, part: list[Node], group: dict[int, int], readers: dict,
     symbol = kind([inner[id(n), i] for n, i in ends])
     result = replace(symbol)
     result = symbol if result is None else result
-    if len(result._outputs) != len(ends):
+    if len(result.handle) != len(ends):
         raise MXNetError(f"the backend's symbol for the part with {', '.join(n.name for n in part)} has "
-                         f"{len(result._outputs)} outputs instead of {len(ends)}")
+                         f"{len(result.handle)} outputs instead of {len(ends)}")
     replacements: dict[int, list[Entry]] = {}
-    for node in topological(result._outputs):
+    for node in topological(result.handle):
         if node.op is None:
             replacements[id(node)] = [outer.get(node.name, (node, 0))]
         else:
             twin = copied(node, [replacements[id(n)][i] for n, i in node.inputs])
             replacements[id(node)] = [(twin, i) for i in range(node.num_outputs)]
-    found.update({(id(n), i): replacements[id(m)][k] for (n, i), (m, k) in zip(ends, result._outputs, strict=True)})
+    found.update({(id(n), i): replacements[id(m)][k] for (n, i), (m, k) in zip(ends, result.handle, strict=True)})

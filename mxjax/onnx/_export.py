@@ -223,13 +223,13 @@ class _Model:
     def __init__(self, sym: Symbol, params: dict[str, NDArray],
                  inputs: dict[str, tuple[Shape, tuple, np.dtype]]) -> None:
         self.sym, self.params, self.graph = sym, params, Graph()
-        self.nodes = topological(sym._outputs)
+        self.nodes = topological(sym.handle)
         known = {n.name: (tuple(params[n.name].shape), np_dtype(params[n.name].dtype)) for n in self.nodes
                  if n.op is None and n.name in params}
         given = {name: example for name, (_, example, _) in inputs.items()}
         types = {k: t.name for k, (_, t) in known.items()} | {k: t.name for k, (_, _, t) in inputs.items()}
         fixed = {k: shape for k, (shape, _) in known.items()}
-        result = infer_types(sym._outputs, types)
+        result = infer_types(sym.handle, types)
         self.dtypes = {key: np_dtype(name or "float32") for key, name in result.items()}
         self.shapes: dict[tuple[int, int], Shape | None] = self._inferred({**fixed, **given}, types)
         for name, (wanted, example, _) in inputs.items():  # a dimension that follows another one is dynamic with it
@@ -251,11 +251,11 @@ class _Model:
         def infer(outputs: Sequence[Entry]) -> tuple[dict, dict]:
             model = cls(Symbol(outputs), params, inputs)
             return model.shapes, model.dtypes
-        outputs = simpler(sym._outputs, table.__contains__, infer)
-        return cls(sym if outputs is sym._outputs else Symbol(outputs), params, inputs)
+        outputs = simpler(sym.handle, table.__contains__, infer)
+        return cls(sym if outputs is sym.handle else Symbol(outputs), params, inputs)
 
     def _inferred(self, given: dict[str, tuple], types: dict[str, str]) -> dict[tuple[int, int], Any]:
-        return infer_shapes(self.sym._outputs, given, types)
+        return infer_shapes(self.sym.handle, given, types)
 
     def names(self, node: Node) -> list[str]:
         """Names of a node's outputs in the file."""
@@ -303,7 +303,7 @@ class _Model:
             wanted = self.names(node)[:len(results)]
             self.graph.rename(first, results, wanted)
             entries.update({(id(node), i): name for i, name in enumerate(wanted)})
-        return [entries[id(n), i] for n, i in self.sym._outputs]
+        return [entries[id(n), i] for n, i in self.sym.handle]
 
 
 def _objects(sym: Any, params: Any) -> tuple[Symbol, dict[str, NDArray]]:
@@ -321,7 +321,7 @@ def _without_labels(sym: Symbol, known: dict[str, Any], count: int) -> list[str]
     """Names of the inputs that are to be given: labels of loss outputs are not needed."""
     free = [n for n in sym.list_inputs() if n not in known]
     if len(free) > count:
-        labels = {n.inputs[1][0].name for n in topological(sym._outputs) if n.op is not None and len(n.inputs) == 2
+        labels = {n.inputs[1][0].name for n in topological(sym.handle) if n.op is not None and len(n.inputs) == 2
                   and n.op.name.endswith("Output")}
         free = [n for n in free if n not in labels]
     return free
@@ -391,7 +391,7 @@ def export_model(sym: Symbol | str, params: Any, in_shapes: Sequence[tuple] | No
         [helper.make_node(kind, inputs, results, name=results[0], **attrs) for kind, inputs, results, attrs in steps],
         sym.name or "mxjax", [info(*item) for item in zip(names, dtypes, wanted, strict=True)],
         [info(name, model.dtypes[id(n), i], model.shapes[id(n), i])
-         for name, (n, i) in zip(outputs, model.sym._outputs, strict=True)],
+         for name, (n, i) in zip(outputs, model.sym.handle, strict=True)],
         [onnx.numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
          for name, array in tensors.items()])
     proto = helper.make_model(graph, producer_name="mxjax", opset_imports=[helper.make_opsetid("", OPSET)],

@@ -209,8 +209,8 @@ class _Model:
         result = IMPORTERS[node.op_type](call)
         results = result.singles() if isinstance(result, Symbol) else \
             list(result) if isinstance(result, (list, tuple)) else [result]
-        if isinstance(result, Symbol) and result._outputs[0][0].op is not None:
-            result._outputs[0][0].name = call.name
+        if isinstance(result, Symbol) and result.handle[0][0].op is not None:
+            result.handle[0][0].name = call.name
         self.values.update(zip(call.outputs, results, strict=False))
 
     def _output(self, name: str) -> Symbol:

@@ -270,7 +270,7 @@ def folded(c: Call) -> str:
     """The operator's result as a constant: it depends on shapes and parameters only."""
     shapes = [c.static(c.shape(i), "the shape of an input") for i in range(len(c.inputs))]
     extra = {"shape": c.static(c.out_shape())} if "shape" in c.p else {}
-    node = copied(c.node, [var(f"input{i}")._outputs[0] for i in range(len(c.inputs))], **extra)
+    node = copied(c.node, [var(f"input{i}").handle[0] for i in range(len(c.inputs))], **extra)
     values = {f"input{i}": empty(shape, dtype=c.dtype(i)) for i, shape in enumerate(shapes)}
     return c.const(Symbol([(node, 0)]).eval(None, **values)[0].asnumpy(), c.out_dtype())
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def _CachedOp(*args: Symbol, subgraph: str | Symbol, name: str | None = None) -> Symbol:  # noqa: N802
     """A graph (its JSON text, or a symbol) as one node on these inputs, in the order of its `list_inputs()`."""
     graph = load_json(subgraph) if isinstance(subgraph, str) else subgraph
-    return as_node(graph, [arg._outputs[0] for arg in args], name)
+    return as_node(graph, [arg.handle[0] for arg in args], name)
 
 
 attach(globals(), _functions.make, "_internal")

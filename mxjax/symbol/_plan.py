@@ -111,7 +111,7 @@ def _structs(symbol: Symbol, shapes: dict[str, tuple[int, ...]], kinds: dict[str
     inputs = {n for n in args if n in shapes or n.endswith("label")}
     if dtype != np.float32:  # parameters that were saved as float32 follow it
         symbol = copy.deepcopy(symbol)
-        for node in topological(symbol._outputs):
+        for node in topological(symbol.handle):
             if node.op is None and node.attrs.get("__dtype__") == "0":
                 del node.attrs["__dtype__"]
     types, _, more = symbol.infer_type_partial(**kinds)

@@ -56,7 +56,7 @@ class _Body:
                 return [array(s) for s in symbol]
             source, cut = next(like)
             made = wrap(Promise(source.shape[cut:], source._chunk.dtype, _unknown), source._chunk.ctx, type(source))
-            associate(made, symbol._outputs[0])
+            associate(made, symbol.handle[0])
             return made
         made = self._function(*[array(arg) for arg in args])
         self.results = _leaves(made)
@@ -74,7 +74,7 @@ def _later(run: Callable[[], Any], specs: Sequence[tuple], like: NDArray, symbol
     flat, form = flatten(symbols, Symbol, "results")
     arrays = [wrap(promise, like._chunk.ctx, type(like)) for promise in Later(lambda: _leaves(run()), specs).promises]
     for array, symbol in zip(arrays, flat, strict=True):
-        associate(array, symbol._outputs[0])
+        associate(array, symbol.handle[0])
     return regroup(arrays, form)
 
 

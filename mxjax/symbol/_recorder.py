@@ -346,7 +346,7 @@ def set_variable(arrays: NDArray | Sequence[NDArray], variables: Symbol | Sequen
     arrays = _results(arrays)
     variables = [variables] if isinstance(variables, Symbol) else list(variables)
     for i, (array, variable) in enumerate(zip(arrays, variables, strict=True)):
-        outputs = variable._outputs
+        outputs = variable.handle
         if len(outputs) != 1 or outputs[0][0].op is not None:
             raise MXNetError(f"set_variable expects variables, got {variable!r} as argument {i}")
         known = _entries.get(array._chunk, {}).get(array._view)
@@ -354,7 +354,7 @@ def set_variable(arrays: NDArray | Sequence[NDArray], variables: Symbol | Sequen
             raise MXNetError(f"ValueError: array {i} is already associated with a different variable. You can call "
                              "array.detach() to obtain a copy without the variable")
     for array, variable in zip(arrays, variables, strict=True):
-        associate(array, variable._outputs[0])
+        associate(array, variable.handle[0])
 
 
 def clear(arrays: NDArray | Sequence[NDArray]) -> None:

@@ -242,7 +242,7 @@ def simpler(outputs: Sequence[Entry], knows: Callable[[str], bool],
                 made = _FORMS[node.op.name](given, *(Symbol([entry]) for entry in inputs))
                 if not given.same_dtype():
                     made = _op("Cast", made, dtype=given.dtype())
-            last, i = made._outputs[0]
+            last, i = made.handle[0]
             if (last, i) not in inputs:  # the result keeps its name
                 last = Node(last.op, node.name, last.attrs, last.params, last.inputs, last.subgraphs)
             return [(last, i)]

@@ -165,20 +165,20 @@ class _Body(AttrScope):
         """Variables for what the body is called with."""
         made = []
         for symbol in symbols:
-            node, output = symbol._outputs[0]
+            node, output = symbol.handle[0]
             made.append(Variable(f"{node.name}-{output}"))
-            self._outside[made[-1]._outputs[0][0]] = (node, output), len(self._outside)
+            self._outside[made[-1].handle[0][0]] = (node, output), len(self._outside)
         return made
 
     def close(self, outputs: Sequence[Symbol]) -> None:
         """Cuts the graph with these outputs off its surroundings."""
-        inside = {n.name for n in topological([s._outputs[0] for s in outputs]) if n.op is None}
+        inside = {n.name for n in topological([s.handle[0] for s in outputs]) if n.op is None}
         seen: set[Entry] = set()
         entries = []
         for symbol in outputs:
-            entry = symbol._outputs[0]
+            entry = symbol.handle[0]
             if entry[0].name in inside or not self._made(entry[0]) or entry in seen:
-                entry = apply("identity", "identity", [Symbol([entry])], {})._outputs[0]
+                entry = apply("identity", "identity", [Symbol([entry])], {}).handle[0]
             seen.add(entry)
             entries.append(entry)
         stand_ins: dict[Entry, Entry] = {}

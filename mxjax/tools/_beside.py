@@ -28,7 +28,7 @@ def random_inputs(model: Model, length: int | None = None) -> Inputs:
         length: of the first axes, instead of that of the model's shapes.
     """
     rng, counts = np.random.default_rng(0), {}
-    for node in topological(model.symbol._outputs):
+    for node in topological(model.symbol.handle):
         if node.op is not None and node.op.name in ("Embedding", "one_hot", "take"):
             source = node.inputs[1 if node.op.name == "take" else 0][0]
             while source.op is not None and source.inputs:

@@ -240,17 +240,17 @@ def convert_symbol(sym: Symbol, target_dtype: str = "float16", target_dtype_ops:
         raise AssertionError("Can only choose ops from one of the lists list_lp16_ops, list_fp32_ops, "
                              f"list_lp16_fp32_ops, list_conditional_fp32_ops; {', '.join(sorted(strange))} is in none")
     excluded = set(excluded_sym_names or ())
-    unknown = excluded - {n.name for n in topological(sym._outputs)}
+    unknown = excluded - {n.name for n in topological(sym.handle)}
     if unknown:
         raise MXNetError(f"excluded_sym_names: there is no node {', '.join(sorted(unknown))}")
     if data_names is None:
         attrs = sym.attr_dict()
         data_names = [name for name in sym.list_inputs() if "__dtype__" not in attrs.get(name, {})]
-    result = Symbol(convert(sym._outputs, policy, excluded, data_names if cast_optional_params else None))
-    types = infer_types(result._outputs, dict.fromkeys(data_names, "float32"), hints=False)
+    result = Symbol(convert(sym.handle, policy, excluded, data_names if cast_optional_params else None))
+    types = infer_types(result.handle, dict.fromkeys(data_names, "float32"), hints=False)
     if cast_optional_params:
-        in_their_dtypes(result._outputs, policy.target, types)
-    inputs = [node for node in topological(result._outputs) if node.op is None]
+        in_their_dtypes(result.handle, policy.target, types)
+    inputs = [node for node in topological(result.handle) if node.op is None]
     params = [node for node in inputs if node.name not in data_names]
     for node in params or [node for node in inputs if "__dtype__" in node.attrs]:
         node.attrs["__dtype__"] = str(CODES[types[id(node), 0] or "float32"])

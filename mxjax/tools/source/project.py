@@ -82,7 +82,7 @@ def _head(model: Model, prefix: str, inputs: list[str], name: str) -> str:
         lines.append(f"{'Inputs:' if i == 0 else '       '} {_said(given)}, {model.dtypes[given].name}, for example of "
                      f"the shape {model.shapes[given]}.")
     for i, (output, shape) in enumerate(zip(model.symbol.list_outputs(), model.output_shapes, strict=True)):
-        kind = model.symbol._outputs[i][0].op
+        kind = model.symbol.handle[i][0].op
         what = "probabilities, " if kind is not None and kind.name in _PROBABILITIES else ""
         lines.append(f"{'Outputs:' if i == 0 else '        '} {_said(output)}, {what}then {tuple(shape)}.")
     count = len(model.output_shapes)

@@ -261,7 +261,7 @@ class _Reader:
             n: v.shape for n, v in model.rest.items()}
         def infer(outputs: Sequence[Entry]) -> tuple[dict, dict]:
             return infer_shapes(outputs, given, types), infer_types(outputs, types)
-        self.outputs = outputs = simpler(model.symbol._outputs, table.emitters.__contains__, infer)
+        self.outputs = outputs = simpler(model.symbol.handle, table.emitters.__contains__, infer)
         self.nodes = topological(outputs)
         self.shapes, self.types = infer(outputs)
         self.moving: set[int] = set()
@@ -296,7 +296,7 @@ class _Reader:
             inputs = [var(f"shape{len(given) + i}") for i in range(len(node.inputs))]
             given.update({v.name: zeros(shape=self.shapes[id(n), i]) for v, (n, i) in zip(
                 inputs, node.inputs, strict=True)})
-            return copied(node, [v._outputs[0] for v in inputs])
+            return copied(node, [v.handle[0] for v in inputs])
         return Symbol([(plain(entry[0]), entry[1])]).eval(**given)[0].asnumpy()
 
     def ref(self, entry: Entry) -> Ref:
