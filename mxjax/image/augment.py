@@ -133,7 +133,7 @@ class ForceResizeAug(Augmenter):
     """Resizes to a given size, ignoring the aspect ratio.
 
     Args:
-        size: (width, height).
+        size: (width, height) of the result.
         interp: as in `imresize`.
     """
 

@@ -172,7 +172,7 @@ def random_crop(src: Image, size: Sequence[int], interp: int = 2) -> tuple[Any, 
 
     Args:
         src: (height, width, channels).
-        size: (width, height).
+        size: (width, height) of the result.
         interp: as in `imresize`.
 
     Returns:

@@ -293,6 +293,28 @@ def _of_others(array: ArrayOrSymbol) -> Any:
     return array.as_np_ndarray() if isinstance(array, NDArray) else to_ndarray(array, dtype=array.dtype).as_np_ndarray()
 
 
+def _document(name: str, op: str, doc: str, example: tuple[str, str, str], options: bool) -> str:
+    """Returns the docstring of a function of two arguments; the arguments are those of `_binary`."""
+    arguments = ", ".join(f"mx.np.array({v})" if v.startswith("[") else v for v in example[:2])
+    return f"""{doc}, element by element with broadcasting.
+
+    Args:
+        x1, x2: ndarrays, symbols or numbers; for two numbers the result is a number.
+        out: ndarray to write to.{_OPTIONS * options}
+
+    Returns:
+        An ndarray of the common shape and {_DTYPES.get(op, "dtype. A number does not change the dtype")}.
+
+    Raises:
+        TypeError: x1 or x2 is of another type, like a list{", or an option is unknown" * options}.{_REFUSED * options}
+        MXNetError: the shapes do not broadcast{_WRONG.get(name, ", or the dtypes are incompatible")}.
+
+    Example:
+        >>> mx.np.{name}({arguments})
+        {example[2]}
+    """
+
+
 def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: str | None = None,
             counts: bool = True, options: bool = True, promotes: bool = False) -> None:
     """Adds a function of arrays and numbers.
@@ -346,25 +368,7 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
 
     def without_options(x1: Operand, x2: Operand, out: ArrayOrSymbol | None = None) -> Any:
         return function(x1, x2, out)
-
-    arguments = ", ".join(f"mx.np.array({v})" if v.startswith("[") else v for v in example[:2])
-    _add(name, function if options else without_options, f"""{doc}, element by element with broadcasting.
-
-    Args:
-        x1, x2: ndarrays, symbols or numbers; for two numbers the result is a number.
-        out: ndarray to write to.{_OPTIONS * options}
-
-    Returns:
-        An ndarray of the common shape and {_DTYPES.get(op, "dtype. A number does not change the dtype")}.
-
-    Raises:
-        TypeError: x1 or x2 is of another type, like a list{", or an option is unknown" * options}.{_REFUSED * options}
-        MXNetError: the shapes do not broadcast{_WRONG.get(name, ", or the dtypes are incompatible")}.
-
-    Example:
-        >>> mx.np.{name}({arguments})
-        {example[2]}
-    """)
+    _add(name, function if options else without_options, _document(name, op, doc, example, options))
 
 
 for _name, _op, _doc, _example, *_right in [

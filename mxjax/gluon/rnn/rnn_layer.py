@@ -174,7 +174,7 @@ class _RNNLayer(HybridBlock):
         """Runs the layers over a sequence.
 
         Args:
-            inputs: (time, batch, input_size), or with layout "NTC" (batch, time, input_size).
+            inputs: the sequences, (time, batch, input_size), or (batch, time, input_size) with layout "NTC".
             states: initial state or list of states; by default zeros.
             sequence_length: (batch,) length of each example, if the layer was created with
                 use_sequence_length.
