@@ -23,7 +23,8 @@ def calibrate_entropy(hist: Array, hist_edges: Array, *,
                       num_quantized_bins: int = 255) -> tuple[np.ndarray, np.ndarray]:
     """The threshold at which cutting off a histogram loses least information (Kullback-Leibler divergence).
 
-    hist: (bins,) counts, symmetric around zero; hist_edges: (bins + 1,) edges of the bins -> threshold (1,), divergence (1,).
+    hist: (bins,) counts, symmetric around zero; hist_edges: (bins + 1,) edges of the bins -> threshold (1,),
+    divergence (1,).
     """
     need("calibrate_entropy", ("float32",), hist=hist, hist_edges=hist_edges)
     bins = len(hist)
