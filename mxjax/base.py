@@ -89,6 +89,10 @@ class WrongShape(MXNetError, ValueError):
     """A shape does not fit. MXNet raises ValueError or MXNetError, depending on the function and its version."""
 
 
+class Unreadable(MXNetError, ValueError):
+    """A file does not contain parameters, or there is no such file. MXNet 2 raises ValueError."""
+
+
 class UnknownArgument(MXNetError, TypeError):
     """A function has no argument with this name: a TypeError in Python, an operator error in MXNet."""
 

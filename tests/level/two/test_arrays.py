@@ -255,3 +255,12 @@ def test_factors_and_ranks_in_symbols_and_traced_blocks():
 def test_classic_multinomial_counts():
     counts = mx.nd.sample_multinomial(mx.nd.array([6, 2]), mx.nd.array([[0, 1, 0], [1, 0, 0]]))
     assert counts.asnumpy().tolist() == [[0, 6, 0], [2, 0, 0]]
+
+
+def test_equations_with_integers_are_solved_in_float64():
+    whole, half = np.array([[2, 0], [1, 1]], dtype="int32"), np.array([[2, 0], [1, 1]])
+    for a, b in ((whole, np.ones(2)), (half, np.ones(2, dtype="int8")), (whole, np.ones(2, dtype="int64"))):
+        for solve in (np.linalg.solve, np.linalg.tensorsolve):
+            x = solve(a, b)
+            assert x.dtype == "float64" and x.asnumpy().tolist() == [0.5, 0.5]
+    assert np.linalg.solve(half, np.ones(2)).dtype == "float32"
