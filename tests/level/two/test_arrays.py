@@ -310,3 +310,10 @@ def test_gradients_end_at_constant_inputs_in_every_form():
     assert gradient(block) == [1, 1]
     symbol = mx.sym.load_json(block._cached_graph[1].tojson())
     assert gradient(mx.gluon.SymbolBlock(symbol, mx.sym.var("data"))) == [1, 1]
+
+
+def test_numbers_and_lists_become_arrays_of_at_least_some_dimensions():
+    for function, shapes in ((np.atleast_1d, [(1,), (2,)]), (np.atleast_2d, [(1, 1), (1, 2)]),
+                             (np.atleast_3d, [(1, 1, 1), (1, 2, 1)])):
+        made = function(3, [1, 2])
+        assert [a.shape for a in made] == shapes and {str(a.dtype) for a in made} == {"float32"}
