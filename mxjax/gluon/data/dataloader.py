@@ -255,9 +255,7 @@ class DataLoader:
         else:
             self._batch_sampler = _batch_sampler(source, batch_size, shuffle, sampler, last_batch, batch_sampler)
             if self._num_workers and try_nopython is not False and level.current() == 2 and self._suits_native():
-                floats = in_float32(source)
-                if floats is not None:
-                    source, self._native = floats, True
+                source = self._as_native(source)
         self._prefetch = max(0, int(prefetch) if prefetch is not None else 2 * self._num_workers)
         if self._num_workers:
             kind = ThreadPool if thread_pool else ProcessPool
@@ -279,6 +277,12 @@ class DataLoader:
         batches = self._batch_sampler
         return (type(batches) is BatchSampler and type(batches._sampler) in (SequentialSampler, RandomSampler) and
                 (self._batchify_fn is default_batchify_fn or getattr(self._batchify_fn, "_in_cpp", False)))
+
+    def _as_native(self, source: Any) -> Any:
+        """Returns the samples as MXNet 2's loader in C++ reads them, or as they are if it cannot."""
+        floats = in_float32(source)
+        self._native = floats is not None
+        return source if floats is None else floats
 
     def _placed(self, batch: Any) -> Any:
         if self._native and isinstance(batch, list):
