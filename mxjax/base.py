@@ -86,7 +86,11 @@ class Unfit(MXNetError, AssertionError):
 
 
 class WrongShape(MXNetError, ValueError):
-    """An assigned value has another shape: a ValueError in MXNet 1.9.1 and NumPy, an operator's error in MXNet 2."""
+    """A shape does not fit. MXNet raises ValueError or MXNetError, depending on the function and its version."""
+
+
+class Unreadable(MXNetError, ValueError):
+    """A file does not contain parameters, or there is no such file. MXNet 2 raises ValueError."""
 
 
 class UnknownArgument(MXNetError, TypeError):

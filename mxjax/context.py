@@ -66,6 +66,8 @@ class Context(metaclass=_ContextType):
             return device_type
         if device_type not in cls.devstr2type:
             raise NotOneOf(f"unknown device type {device_type!r}; known: {', '.join(cls.devstr2type)}")
+        if isinstance(device_id, str):
+            raise TypeError(f"device_id must be an integer, got {device_id!r}")
         key = cls.devstr2type[device_type], int(device_id)
         cached = cls._known.get(key)
         if cached is None:

@@ -23,6 +23,14 @@ def _row_of_a_sparse_array():
     (ValueError, lambda: mx.optimizer.create("foo")),
     (AssertionError, lambda: mx.metric.create("foo")),
     (KeyError, lambda: mx.Context("foo")),
+    (TypeError, lambda: mx.cpu("1")),
+    (TypeError, lambda: mx.nd.ones(4).reshape((2.0, 2))),
+    (TypeError, lambda: mx.nd.ones(4).reshape("a")),
+    (AssertionError, lambda: mx.nd.ones(4).reshape(shape=None)),
+    (mx.MXNetError, lambda: mx.nd.ones(4).reshape((-1, -1))),
+    (mx.MXNetError, lambda: mx.nd.cast_storage(mx.nd.ones((2, 2)).tostype("csr"), "row_sparse")),
+    (ValueError, lambda: mx.nd.ones((2, 2)).tostype("csr").tostype("row_sparse")),
+    (TypeError, lambda: mx.gluon.nn.BatchNorm(fuse_relu=True)),
     (AssertionError, lambda: mx.mod.Module(mx.sym.var("data") * 2, label_names=None).forward(None)),
 ])
 def test_kinds(kind, call):

@@ -192,11 +192,17 @@ def test_mistakes():
             (lambda: store.pull(3, mx.nd.ones((9,))), MXNetError, r"\(9,\).*\(4, 3\)"),
             (lambda: store.pull(3), MXNetError, "out"),
             (lambda: store.is_capable("flying"), ValueError, "flying"),
-            (lambda: mx.kv.create("remote"), MXNetError, "remote.*local"),
+            (lambda: mx.kv.create("dist_remote"), MXNetError, "remote.*local"),
             (lambda: mx.kv.create(3), TypeError, "string")):
         with pytest.raises(error, match=words):
             wrong()
     np.testing.assert_array_equal(pulled(store, 3), np.zeros(SHAPE))
+
+
+def test_other_names_are_local_stores_with_a_warning(caplog):
+    remote = mx.kv.create("Remote")
+    assert remote.type == "remote" and type(remote) is type(mx.kv.create("local"))
+    assert "unknown kvstore 'Remote'" in caplog.text
 
 
 def test_a_store_of_ones_own():

@@ -670,27 +670,26 @@ class NDArray(_Base):
             reverse: whether to read the special values from the right.
 
         Raises:
-            ValueError: the sizes do not match.
-            MXNetError: the new shape has more elements than the array.
+            WrongShape: the sizes do not match, or the special values are misused (a ValueError and an MXNetError).
+            TypeError: a size is not an integer.
         """
         if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
             shape = tuple(shape[0])
         elif not shape:
-            shape = tuple(kwargs.get("shape", ()))
+            shape = tuple(kwargs.get("shape") or ())
             if not shape:
                 raise Unfit("Shape must be provided.")
         unknown = set(kwargs) - {"shape", "reverse"}
         if unknown:
             raise TypeError(f"reshape got unknown keyword arguments: {', '.join(sorted(unknown))}. "
                             "Accepted: 'shape' and 'reverse'.")
+        shape = tuple(map(operator.index, shape))
         try:
-            target = new_shape(self.shape, tuple(map(int, shape)), bool(kwargs.get("reverse", False)))
+            target = new_shape(self.shape, shape, bool(kwargs.get("reverse", False)))
         except MXNetError as error:
-            if -1 not in shape and math.prod(n or 1 for n in map(int, shape)) > self.size:
-                raise
-            raise ValueError(str(error)) from None
+            raise WrongShape(str(error)) from None
         if state.recorder is not None:
-            return state.recorder.reshaped(self, tuple(map(int, shape)), bool(kwargs.get("reverse", False)))
+            return state.recorder.reshaped(self, shape, bool(kwargs.get("reverse", False)))
         return self._view_at(0, target)
 
     def reshape_view(self, *shape: Any, **kwargs: Any) -> NDArray:

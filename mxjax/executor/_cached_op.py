@@ -27,6 +27,7 @@ from ..graph.lowering import Lowered, Touched
 from ..graph.node import Node as GraphNode
 from ..kernel.derivative import Derivative, derivative_of
 from ..kernel.kernel import WIDE_DTYPES, Kernel
+from ..ops.names_of_2 import WRITTEN
 from ..ops.params import np_dtype
 from ._parts import Parts, alone
 from ._steps import Kept, run_steps
@@ -426,10 +427,11 @@ class CachedOp:
             return None
 
         in_bytes = level.current() == 1  # MXNet 1.9.1 passes the bytes of C, MXNet 2 decodes them
+        renamed = {} if in_bytes else WRITTEN
 
         def show(node: GraphNode, names: Sequence[str], arrays: Sequence[NDArray]) -> None:
             for name, array in zip(names, arrays, strict=False):
-                texts = f"{node.name}_{name}", node.op.name
+                texts = f"{node.name}_{name}", renamed.get(node.op.name, node.op.name)
                 callback(*[text.encode() for text in texts] if in_bytes else texts, array)
 
         def observe(node: GraphNode, inputs: Sequence[NDArray], outputs: Sequence[NDArray] | None) -> None:

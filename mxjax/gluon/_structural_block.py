@@ -23,7 +23,7 @@ from .. import ndarray as nd
 from .._support.error_kinds import addressed
 from .._support.files import reading, together, write_file
 from ..array.file_format import write_numpy
-from ..base import MXNetError
+from ..base import MXNetError, Unreadable
 from ..context import Context, current_context
 from ..device import with_device
 from ..ndarray import NDArray
@@ -374,6 +374,6 @@ def _loaded(filename: str) -> dict[str, NDArray]:
         return load_named(filename)
     except MXNetError as error:
         if "NumPy shape semantics" not in str(error):
-            raise
+            raise Unreadable(str(error)) from error
         with np_shape(not is_np_shape()):
             return load_named(filename)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..array import sparse
 from ..array.creation import array
 from ..array.dense import NDArray
 from ..array.sparse import CSRNDArray, RowSparseNDArray, retain
@@ -20,7 +21,7 @@ from ..ops.on_host import on_host
 def cast_storage(data: NDArray, *, stype: Literal["csr", "default", "row_sparse"],
                  _ctx: Context | None = None) -> list[Any]:
     """The array with another storage type."""
-    return [data.tostype(stype)]
+    return [sparse.cast_storage(data, stype)]
 
 
 def _first_shape(p: dict[str, Any], ins: list, outs: list) -> None:

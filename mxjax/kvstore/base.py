@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
@@ -170,11 +171,12 @@ def create(name: str = "local") -> Any:
     Args:
         name: "local", "device", "nccl" and their variants (one process, all its devices), "dist_sync",
             "dist_device_sync" (several processes, synchronous), "dist_async" (several processes,
-            asynchronous), or the lower-case name of a registered class.
+            asynchronous), or the lower-case name of a registered class. As in MXNet, other names without
+            "dist" are local stores; a warning is logged.
 
     Raises:
         TypeError: the name is not a string.
-        MXNetError: there is no such store.
+        MXNetError: there is no such store for several processes.
     """
     if not isinstance(name, str):
         raise TypeError("name must be a string")
@@ -187,4 +189,7 @@ def create(name: str = "local") -> Any:
         raise MXNetError(f"kvstore {name!r} needs a package for MXNet's C++ library; in mxjax, use the kvstore "
                          "'dist_sync' and start the processes by python -m mxjax launch")
     known = ", ".join([*_own, *KVStoreBase.kv_registry])
-    raise MXNetError(f"unknown kvstore {name!r}; known: {known}")
+    if "dist" in kind:
+        raise MXNetError(f"unknown kvstore {name!r}; known: {known}")
+    logging.getLogger("mxjax").warning("unknown kvstore %r is a local store, as in MXNet; known: %s", name, known)
+    return _own["local"](kind)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import level
+from ..array.creation import array as to_ndarray
 from ..base import integer_types
 from ..ops.params import ShapeLike
 from ..util import check_ufunc_options
@@ -362,20 +363,23 @@ def broadcast_to(array: ArrayOrSymbol, shape: ShapeLike) -> Any:
 
 
 def _at_least(ndim: int, arys: tuple) -> Any:
-    return call(f"_np_atleast_{ndim}d", list(arys), num_args=len(arys))
+    arrays = list(arys)
+    if level.current() == 2:
+        arrays = [a if is_array(a) else to_ndarray(a, dtype="float32").as_np_ndarray() for a in arys]
+    return call(f"_np_atleast_{ndim}d", arrays, num_args=len(arrays))
 
 
 def atleast_1d(*arys: ArrayOrSymbol) -> Any:
     """Converts arrays to arrays with at least one dimension.
 
     Args:
-        arys: ndarrays or symbols.
+        arys: ndarrays or symbols; at level 2 also numbers and lists, which become float32 arrays.
 
     Returns:
         An ndarray, or a list of ndarrays for several arguments.
 
     Raises:
-        TypeError: an argument is of another type, such as a number.
+        TypeError: an argument is of another type.
 
     Example:
         >>> mx.np.atleast_1d(mx.np.array(3))
@@ -388,13 +392,13 @@ def atleast_2d(*arys: ArrayOrSymbol) -> Any:
     """Converts arrays to arrays with at least two dimensions; vectors become rows.
 
     Args:
-        arys: ndarrays or symbols.
+        arys: ndarrays or symbols; at level 2 also numbers and lists, which become float32 arrays.
 
     Returns:
         An ndarray, or a list of ndarrays for several arguments.
 
     Raises:
-        TypeError: an argument is of another type, such as a number.
+        TypeError: an argument is of another type.
 
     Example:
         >>> mx.np.atleast_2d(mx.np.array([1, 2]))
@@ -407,13 +411,13 @@ def atleast_3d(*arys: ArrayOrSymbol) -> Any:
     """Converts arrays to arrays with at least three dimensions: (n,) to (1, n, 1), (m, n) to (m, n, 1).
 
     Args:
-        arys: ndarrays or symbols.
+        arys: ndarrays or symbols; at level 2 also numbers and lists, which become float32 arrays.
 
     Returns:
         An ndarray, or a list of ndarrays for several arguments.
 
     Raises:
-        TypeError: an argument is of another type, such as a number.
+        TypeError: an argument is of another type.
 
     Example:
         >>> [a.shape for a in mx.np.atleast_3d(mx.np.zeros(2), mx.np.zeros((2, 3)))]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import level
 from . import _elemwise, _matrix, _reduce
 from ._dispatch import ArrayOrSymbol, Axes, call
 from ._matrix import outer, tensordot
@@ -44,7 +45,7 @@ def slogdet(a: ArrayOrSymbol) -> Any:
         a: ndarray or symbol (..., n, n).
 
     Returns:
-        A list of the sign (...) and the logarithm (...).
+        A list of the sign (...) and the logarithm (...); a tuple at level 2.
 
     Raises:
         MXNetError: the matrices are not square.
@@ -56,7 +57,8 @@ def slogdet(a: ArrayOrSymbol) -> Any:
         >>> mx.np.exp(logarithm).round(2)
         array(6.)
     """
-    return call("_npi_slogdet", [a])
+    result = call("_npi_slogdet", [a])
+    return tuple(result) if isinstance(result, list) and level.current() == 2 else result
 
 
 def inv(a: ArrayOrSymbol) -> Any:

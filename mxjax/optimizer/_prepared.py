@@ -90,7 +90,8 @@ class PreparedUpdate:
                     len(options) > len(self._varied) and form.fixed != _fixed(options, self._varied):
                 return None
         optimizer._update_count(self.indices)
-        numbers = optimizer._rates(self.indices)
+        numbers = optimizer._operator_rates(self.indices, optimizer._get_lrs(self.indices),
+                                            optimizer._get_wds(self.indices))
         for key in self._varied:
             numbers.append(options[key])
         return np.array(numbers, np.float64 if self._wide else np.float32)

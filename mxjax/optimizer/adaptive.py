@@ -60,11 +60,11 @@ class Adam(_TwoMoments):
         return "adam_update", {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon,
                                **self._grad_options()}
 
-    def _rates(self, indices: list[Any]) -> list[float]:
-        lrs, counts = self._get_lrs(indices), self._index_update_count
+    def _operator_rates(self, indices: list[Any], lrs: list[float], wds: list[float]) -> list[float]:
+        counts = self._index_update_count
         for i, index in enumerate(indices):
             lrs[i] *= math.sqrt(1 - self.beta2 ** counts[index]) / (1 - self.beta1 ** counts[index])
-        return lrs + self._get_wds(indices)
+        return lrs + wds
 
     def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray], lr: float, wd: float,
               t: int) -> None:
@@ -434,8 +434,7 @@ class _Corrected(_Listed):
         self.use_fused_step = use_fused_step
         self.aggregate_num = max(1, min(50, _aggregation_size(default=4)))
 
-    def _corrected_lrs(self, indices: list[Any]) -> list[float]:
-        rates = self._get_lrs(indices)
+    def _corrected(self, indices: list[Any], rates: list[float]) -> list[float]:
         if self.correct_bias:
             counts = [self._index_update_count[index] for index in indices]
             rates = [lr * math.sqrt(1 - self.beta2 ** t) / (1 - self.beta1 ** t)
@@ -443,7 +442,7 @@ class _Corrected(_Listed):
         return rates
 
     def _call(self, form: str, arrays: list[NDArray], out: list[NDArray], indices: list[Any]) -> None:
-        self._multi(form, arrays, out, self._corrected_lrs(indices), self._get_wds(indices))
+        self._multi(form, arrays, out, self._corrected(indices, self._get_lrs(indices)), self._get_wds(indices))
 
     def _multi(self, form: str, arrays: list[NDArray], out: list[NDArray], rates: list[float],
                decays: list[float]) -> None:
@@ -478,7 +477,7 @@ class AdamW(_Corrected):
         if self.use_fused_step:
             super()._call(form, arrays, out, indices)
             return
-        rates, decays = self._corrected_lrs(indices), self._get_wds(indices)
+        rates, decays = self._corrected(indices, self._get_lrs(indices)), self._get_wds(indices)
         self._multi(form, arrays, out, rates, [0.0] * len(out))
         width = len(arrays) // len(out)
         for i, (weight, lr, wd) in enumerate(zip(out, rates, decays, strict=True)):

@@ -295,8 +295,12 @@ class Optimizer:
         return () if state is None else tuple(state) if isinstance(state, list | tuple) else (state,)
 
     def _rates(self, indices: list[Any]) -> list[float]:
-        """The learning rates of parameters that have just been counted, then their decays."""
-        return self._get_lrs(indices) + self._get_wds(indices)
+        """Returns the rates for `_operator` of parameters that have just been counted."""
+        return self._operator_rates(indices, self._get_lrs(indices), self._get_wds(indices))
+
+    def _operator_rates(self, indices: list[Any], lrs: list[float], wds: list[float]) -> list[float]:
+        """Returns the learning rates that the operator takes, then its decays."""
+        return lrs + wds
 
     # ------------------------------------------------------------------ pieces of updates
     def _grad_options(self) -> dict[str, Any]:

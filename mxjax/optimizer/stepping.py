@@ -141,9 +141,14 @@ class ByStep(Optimizer):
     def fused_step(self, indices: Sequence[Any], weights: Sequence[NDArray], grads: Sequence[NDArray],
                    states: Sequence[Any]) -> None:
         self._update_count(list(indices))
-        rates = self._rates(list(indices))
+        rates = self._fused_rates(list(indices))
         for weight, grad, state, lr, wd in zip(weights, grads, states, rates, rates[len(indices):], strict=False):
             self._by_operator(weight, grad, state, lr, wd)
+
+    def _fused_rates(self, indices: list[Any]) -> list[float]:
+        # one at a time, as in MXNet: a subclass may define `_get_lr` alone
+        return self._operator_rates(indices, [self._get_lr(index) for index in indices],
+                                    [self._get_wd(index) for index in indices])
 
     def _by_operator(self, weight: NDArray, grad: NDArray, state: object, lr: float, wd: float) -> None:
         """Calls the operator."""

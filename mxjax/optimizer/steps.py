@@ -98,6 +98,7 @@ class SGD(_Momentum):
         self.momentum = momentum
 
     _operator = _Momentum._operator_of
+    _fused_rates = Optimizer._rates  # MXNet's SGD asks for all rates at once
 
     def _step(self, index: Key, weight: NDArray, grad: NDArray, state: NDArray | None, lr: float, wd: float,
               t: int) -> None:
@@ -255,9 +256,9 @@ class Signum(ByStep):
             return "signsgd_update", self._grad_options()
         return "signum_update", {"momentum": self.momentum, "wd_lh": self.wd_lh, **self._grad_options()}
 
-    def _rates(self, indices: list[Any]) -> list[float]:
+    def _operator_rates(self, indices: list[Any], lrs: list[float], wds: list[float]) -> list[float]:
         added = 0.0 if self.momentum else self.wd_lh
-        return self._get_lrs(indices) + [wd + added for wd in self._get_wds(indices)]
+        return lrs + [wd + added for wd in wds]
 
     def _step(self, index: Key, weight: NDArray, grad: NDArray, state: NDArray | None, lr: float, wd: float,
               t: int) -> None:
@@ -314,7 +315,7 @@ class Adam(_TwoMoments):
         return "adam_update", {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon,
                                **self._grad_options()}
 
-    _rates = adaptive.Adam._rates
+    _operator_rates = adaptive.Adam._operator_rates
 
     def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray], lr: float, wd: float,
               t: int) -> None:
@@ -782,7 +783,7 @@ class AdamW(_Corrected, adaptive.AdamW):  # pyright: ignore[reportIncompatibleMe
         mean, var = state
         _average(mean, grad, self.beta1)
         _average(var, nd.square(grad), self.beta2)
-        lr = self._corrected_lrs([index])[0]
+        lr = self._corrected([index], [lr])[0]
         weight[:] -= lr * (mean / (nd.sqrt(var) + self.epsilon))
         if wd > 0:
             weight[:] -= lr * wd * weight
@@ -816,7 +817,7 @@ class AdaBelief(_Corrected, adaptive.AdaBelief):  # pyright: ignore[reportIncomp
         _average(mean, grad, self.beta1)
         _average(var, nd.square(grad - mean), self.beta2)
         var[:] += self.epsilon
-        weight[:] -= self._corrected_lrs([index])[0] * (mean / (nd.sqrt(var) + self.epsilon))
+        weight[:] -= self._corrected([index], [lr])[0] * (mean / (nd.sqrt(var) + self.epsilon))
 
 
 class Test(ByStep):

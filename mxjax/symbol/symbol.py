@@ -723,6 +723,8 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
     given = {key: str(value) for key, value in AttrScope._current.value.get(attr).items()}
     for key in [k for k in params if hidden(k) != k or k.startswith("__") and k.endswith("__")]:
         given[key] = str(params.pop(key))
+    # in MXNet, an attribute with a parameter's name is the parameter, and precedes the argument of the call
+    params = {**params, **{key: given.pop(key) for key in list(given) if key in op.params}}
     named = dict(named or {})
     entries = [_one(s, op.name) for s in inputs] if not op.variadic else [e for s in inputs for e in s._outputs]
     numbered = op.variadic and not op.input_names and op.get_attr("FListInputNames") is None

@@ -49,7 +49,8 @@ def _normalized(x, axis):
     (nn.InstanceNorm(), lambda x: _normalized(x, 2)),
     (nn.GroupNorm(2), lambda x: _normalized(x.reshape(2, 2, -1), 2).reshape(x.shape)),
     (nn.BatchNorm(), lambda x: _normalized(x, (0, 2))),
-    (nn.basic_layers._BatchNorm(fuse_relu=True), lambda x: np.maximum(_normalized(x, (0, 2)), 0)),
+    (nn.basic_layers._BatchNorm(1, 0.9, 1e-5, True, True, False, True),
+     lambda x: np.maximum(_normalized(x, (0, 2)), 0)),
     (nn.BatchNormReLU(axis=2), lambda x: np.maximum(_normalized(x, (0, 1)), 0)),
 ])
 def test_normalization(layer, expected):

@@ -143,6 +143,15 @@ def test_attributes():
         mx.AttrScope(mood=1)
 
 
+def test_an_attribute_with_the_name_of_a_parameter_is_the_parameter():
+    x = mx.sym.Variable("x", shape=(2, 3))
+    dense = mx.sym.FullyConnected(x, num_hidden=4, name="fc", attr={"num_hidden": "7", "no_bias": "True"})
+    assert dense.list_arguments() == ["x", "fc_weight"] and dense.infer_shape()[1] == [(2, 7)]
+    assert dense.list_attr() == {"num_hidden": "7", "no_bias": "True"}
+    with mx.AttrScope(dim="0"):
+        assert mx.sym.concat(x, x, dim=1).infer_shape()[1] == [(4, 3)]
+
+
 def test_wrong_parameters_are_named():
     data = mx.sym.Variable("data")
     for make, words in ((lambda: mx.sym.FullyConnected(data), "FullyConnected.*num_hidden"),

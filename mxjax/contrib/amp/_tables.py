@@ -8,13 +8,14 @@ float16, as in MXNet.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 
 from ... import level
 from ...ops import registry
-from ...ops.params import dtype_name
+from ...ops.params import DTypeLike, dtype_name
 
-__all__ = ["CONDITIONAL", "LOSSES", "TARGETS", "canonical", "spelled", "table"]
+__all__ = ["CONDITIONAL", "LOSSES", "TARGETS", "canonical", "spelled", "table", "target_name"]
 
 TARGETS = ("float16", "bfloat16")
 CONDITIONAL = [("Activation", "act_type", ["softrelu"]), ("LeakyReLU", "act_type", ["elu", "selu"])]
@@ -71,15 +72,27 @@ tanh""".split()
 _BF16_NOT_WIDEST = {"Concat", "broadcast_mul", *(n for n in _WIDEST if "interleaved" in n)}
 
 
-def table(dtype: str, kind: str) -> list[str]:
+def target_name(dtype: DTypeLike) -> str:
+    """Returns the name of a 16-bit dtype.
+
+    Raises:
+        AssertionError: it is another dtype, or unknown.
+    """
+    name = ""
+    with contextlib.suppress(TypeError):
+        name = dtype_name(dtype)
+    if name not in TARGETS:
+        raise AssertionError(f"AMP supports the target_dtype {' and '.join(TARGETS)}, got {dtype!r}")
+    return name
+
+
+def table(dtype: DTypeLike, kind: str) -> list[str]:
     """Returns the registered names of a kind for a 16-bit dtype: "low", "fp32", "widest", or "both" (all others).
 
     Raises:
         AssertionError: unknown dtype.
     """
-    name = dtype_name(dtype)
-    if name not in TARGETS:
-        raise AssertionError(f"AMP supports the target_dtype {' and '.join(TARGETS)}, got {dtype!r}")
+    name = target_name(dtype)
     low = _LOW[name]
     widest = [n for n in _WIDEST if name == "float16" or n not in _BF16_NOT_WIDEST]
     every = [op.name for op in registry.operators() if "backward" not in op.name
@@ -93,8 +106,15 @@ def table(dtype: str, kind: str) -> list[str]:
 
 
 def canonical(names: Iterable[str]) -> set[str]:
-    """Converts names and aliases to registered names, and drops unknown ones."""
-    return {op.name for op in map(registry.find, names) if op is not None}
+    """Converts names and aliases to registered names, and drops unknown ones.
+
+    At level 2, "Concat" and "stack" are also the operators of `mx.np`, as in MXNet 2.
+    """
+    found = {op.name for op in map(registry.find, names) if op is not None}
+    if level.current() == 2:
+        found |= {"_npi_concatenate"} if "Concat" in found else set()
+        found |= {"_npi_stack"} if "stack" in found else set()
+    return found
 
 
 def spelled(names: Iterable[str]) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ... import level
 from ...array.file_format import CODES
-from ...base import MXNetError
+from ...base import Unfit
 from ...context import Context, gpu
 from ...device import with_device
 from ...gluon import Block, HybridBlock, SymbolBlock, Trainer
@@ -91,7 +91,7 @@ def _policy(target_dtype: DTypeLike, low: Sequence[str] | None, fp32: Sequence[s
     Raises:
         AssertionError: unknown dtype, or an operator in two lists.
     """
-    target = dtype_name(target_dtype)
+    target = _tables.target_name(target_dtype)
     chosen = {"target_dtype_ops": _tables.table(target, "low") if low is None else low,
               "fp32_ops": _tables.table(target, "fp32") if fp32 is None else fp32,
               "conditional_fp32_ops": [op for op, _, _ in _tables.CONDITIONAL] if conditional is None
@@ -230,7 +230,7 @@ def convert_symbol(sym: Symbol, target_dtype: str = "float16", target_dtype_ops:
     Raises:
         AssertionError: unknown dtype, an operator in two lists, or one in none of the default
             lists.
-        MXNetError: an excluded name is not in the graph.
+        Unfit: an excluded name is not in the graph (an AssertionError and an MXNetError).
     """
     policy = _policy(target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops)
     strange = {*(target_dtype_ops or ()), *(fp32_ops or ()), *[op for op, _, _ in conditional_fp32_ops or ()]} - {
@@ -242,7 +242,7 @@ def convert_symbol(sym: Symbol, target_dtype: str = "float16", target_dtype_ops:
     excluded = set(excluded_sym_names or ())
     unknown = excluded - {n.name for n in topological(sym.handle)}
     if unknown:
-        raise MXNetError(f"excluded_sym_names: there is no node {', '.join(sorted(unknown))}")
+        raise Unfit(f"excluded_sym_names: there is no node {', '.join(sorted(unknown))}")
     if data_names is None:
         attrs = sym.attr_dict()
         data_names = [name for name in sym.list_inputs() if "__dtype__" not in attrs.get(name, {})]

@@ -215,7 +215,8 @@ class DataLoader:
         timeout: seconds to wait for a batch.
         auto_reload: prefetch the next epoch's first batches now and at the end of each epoch.
         try_nopython: MXNet 2's switch for its C++ loader. mxjax always loads in Python. As with the
-            C++ loader, workers convert NumPy arrays and lists to float32 unless this is False.
+            C++ loader, workers convert NumPy arrays and lists to float32, and the parts of a batch
+            are a tuple, unless this is False.
             Ignored at level 1.
 
     Raises:
@@ -241,6 +242,7 @@ class DataLoader:
         self._dataset: Any = dataset
         source: Any = dataset  # of the samples
         self._timeout, self._thread_pool = timeout, thread_pool
+        self._native = False  # whether MXNet 2 would load with C++: in float32, parts of a batch as a tuple
         self._pin_memory, self._pin_device_id = pin_memory, pin_device_id
         self._batchify_fn = batchify_fn or default_batchify_fn
         self._num_workers = max(num_workers, 0)
@@ -253,7 +255,7 @@ class DataLoader:
         else:
             self._batch_sampler = _batch_sampler(source, batch_size, shuffle, sampler, last_batch, batch_sampler)
             if self._num_workers and try_nopython is not False and level.current() == 2 and self._suits_native():
-                source = in_float32(source) or source
+                source = self._as_native(source)
         self._prefetch = max(0, int(prefetch) if prefetch is not None else 2 * self._num_workers)
         if self._num_workers:
             kind = ThreadPool if thread_pool else ProcessPool
@@ -276,7 +278,15 @@ class DataLoader:
         return (type(batches) is BatchSampler and type(batches._sampler) in (SequentialSampler, RandomSampler) and
                 (self._batchify_fn is default_batchify_fn or getattr(self._batchify_fn, "_in_cpp", False)))
 
+    def _as_native(self, source: Any) -> Any:
+        """Returns the samples as MXNet 2's loader in C++ reads them, or as they are if it cannot."""
+        floats = in_float32(source)
+        self._native = floats is not None
+        return source if floats is None else floats
+
     def _placed(self, batch: Any) -> Any:
+        if self._native and isinstance(batch, list):
+            batch = tuple(batch)
         return _as_in_context(batch, cpu_pinned(self._pin_device_id)) if self._pin_memory else batch
 
     def __iter__(self) -> Iterator[Any]:

@@ -373,16 +373,13 @@ class _Norm(HybridBlock):
 
 
 class _BatchNorm(_Norm):
-    fuse_relu = False  # whether ReLU follows, in the same operator
-
     def __init__(self, axis: int = 1, momentum: float = 0.9, epsilon: float = 1e-5, center: bool = True,
-                 scale: bool = True, use_global_stats: bool = False, beta_initializer: InitializerLike = "zeros",
-                 gamma_initializer: InitializerLike = "ones", running_mean_initializer: InitializerLike = "zeros",
-                 running_variance_initializer: InitializerLike = "ones", in_channels: int = 0,
-                 fuse_relu: bool = False, **kwargs: Any) -> None:
+                 scale: bool = True, use_global_stats: bool = False, fuse_relu: bool = False,
+                 beta_initializer: InitializerLike = "zeros", gamma_initializer: InitializerLike = "ones",
+                 running_mean_initializer: InitializerLike = "zeros",
+                 running_variance_initializer: InitializerLike = "ones", in_channels: int = 0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if fuse_relu:
-            self.fuse_relu = True
+        self.fuse_relu = fuse_relu  # whether ReLU follows, in the same operator
         self._kwargs = {"axis": axis, "eps": epsilon, "momentum": momentum, "fix_gamma": not scale,
                         "use_global_stats": use_global_stats}
         if in_channels:
@@ -409,7 +406,21 @@ class _BatchNorm(_Norm):
         return f", in_channels={(self.gamma.shape or (0,))[0] or None}"
 
 
-class BatchNorm(_BatchNorm):
+class _OfOneKind(_BatchNorm):
+    """A batch normalization whose class determines whether ReLU follows."""
+
+    _fuses_relu = False
+
+    def __init__(self, axis: int = 1, momentum: float = 0.9, epsilon: float = 1e-5, center: bool = True,
+                 scale: bool = True, use_global_stats: bool = False, beta_initializer: InitializerLike = "zeros",
+                 gamma_initializer: InitializerLike = "ones", running_mean_initializer: InitializerLike = "zeros",
+                 running_variance_initializer: InitializerLike = "ones", in_channels: int = 0, **kwargs: Any) -> None:
+        super().__init__(axis, momentum, epsilon, center, scale, use_global_stats, self._fuses_relu, beta_initializer,
+                         gamma_initializer, running_mean_initializer, running_variance_initializer, in_channels,
+                         **kwargs)
+
+
+class BatchNorm(_OfOneKind):
     """Batch normalization. Ioffe and Szegedy, 2015, arXiv:1502.03167.
 
     Training mode uses the batch's mean and variance per channel and updates the running statistics;
@@ -435,7 +446,7 @@ class BatchNorm(_BatchNorm):
     """
 
 
-class BatchNormReLU(_BatchNorm):
+class BatchNormReLU(_OfOneKind):
     """Batch normalization followed by ReLU in one operator; arguments as in `BatchNorm`.
 
     Example:
@@ -447,7 +458,7 @@ class BatchNormReLU(_BatchNorm):
                [1., 1.]], dtype=float32)
     """
 
-    fuse_relu = True
+    _fuses_relu = True
 
 
 class InstanceNorm(_Norm):

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..block import HybridBlock
-
-if TYPE_CHECKING:
-    from .._block import Block
-    pass
+from ..nn.basic_layers import _Stack
 
 __all__ = ["StochasticBlock", "StochasticSequential"]
 
@@ -64,32 +61,16 @@ class StochasticBlock(HybridBlock):
         return self._losses
 
 
-class StochasticSequential(StochasticBlock):
+class StochasticSequential(_Stack, StochasticBlock):
     """Runs blocks in sequence; `losses` is a list with the losses of each block that has any."""
 
-    def add(self, *blocks: Block) -> None:
-        """Appends blocks."""
-        for block in blocks:
-            self.register_child(block)
+    _passes_on = False  # losses, too
 
     @StochasticBlock.collectLoss
     def forward(self, x: object, *args: object) -> Any:
         """Returns the last block's output."""
-        for block in self._child_blocks():
-            out = block(x, *args)
-            x, args = (out[0], tuple(out[1:])) if isinstance(out, tuple | list) else (out, ())
+        out = self._run_spread(x, *args)
         for block in self._child_blocks():
             if isinstance(block, StochasticBlock):
                 self.add_loss(block.losses)
-        return (x, *args) if args else x
-
-    def __getitem__(self, key: int | slice) -> Any:
-        layers = list(self._child_blocks())[key]
-        if not isinstance(layers, list):
-            return layers
-        net = type(self)(prefix=self._prefix)
-        net.add(*layers)
-        return net
-
-    def __len__(self) -> int:
-        return len(self._children)
+        return out

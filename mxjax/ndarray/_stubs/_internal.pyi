@@ -2587,7 +2587,7 @@ def _npi_solve(
     A: NDArray | None = ..., B: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Solves A·X = B. A: (..., n, n); B: (..., n, k), or one dimension less."""
+    """Solves A·X = B; integers make it float64. A: (..., n, n); B: (..., n, k), or one dimension less."""
 
 def _npi_sort(
     data: NDArray | None = ..., axis: int | None = ..., is_ascend: bool = ...,

@@ -49,9 +49,18 @@ def _sign(x: Array) -> Array:
     return (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype) if x.dtype != jnp.bool_ else x
 
 
+def _or_infinite(x: Array, value: Array) -> Array:
+    """Infinity at the poles of gammaln, as in MXNet (NaN in JAX)."""
+    return jnp.where((x <= 0) & (x == jnp.floor(x)), jnp.inf, value)
+
+
+@jax.custom_jvp
 def _digamma(x: Array) -> Array:
-    """Derivative of gammaln: infinite at its poles, as in MXNet (NaN in JAX)."""
-    return jnp.where((x <= 0) & (x == jnp.floor(x)), jnp.inf, special.digamma(x))
+    """Derivative of gammaln."""
+    return _or_infinite(x, special.digamma(x))
+
+
+_digamma.defjvps(lambda tangent, result, x: tangent * _or_infinite(x, lax.polygamma(jnp.ones_like(x), x)))
 
 
 @jax.custom_jvp

@@ -23,6 +23,8 @@ def _normalize(name: str, function: Callable[..., Array], data: Array, axis: int
     valid: which elements take part (default all); the others become `outside`.
     """
     need_float(name, data)
+    if not data.ndim and valid is None:  # a number is one class
+        return _normalize(name, function, data[None], axis, temperature, dtype)[0]
     axis = normalized(axis, data.ndim)
     out = np_dtype(dtype) if dtype else data.dtype
     wide = jnp.promote_types(accumulation(data.dtype), accumulation(out))

@@ -24,10 +24,16 @@ from .reductions import axes_of
 Triangle = Literal["L", "U"]
 
 
-def _linalg(name: str, square: bool = True, **attrs: Any) -> Callable[[Callable], Callable]:
-    """`register` for `_npi_<name>` with a check of the first input: float32 or float64, square matrices."""
+def _linalg(name: str, square: bool = True, adapt: Callable[..., tuple[Array, ...]] | None = None,
+            **attrs: Any) -> Callable[[Callable], Callable]:
+    """`register` for `_npi_<name>` with a check of the first input: float32 or float64, square matrices.
+
+    `adapt` changes the inputs before the check.
+    """
     def decorate(function: Callable) -> Callable:
         def compute(*arrays: Array, **params: Any) -> Any:
+            if adapt is not None:
+                arrays = adapt(*arrays)
             shape, dtype = arrays[0].shape, arrays[0].dtype
             if not is_float(dtype) or dtype.itemsize < 4:
                 raise MXNetError(f"operator _npi_{name} takes float32 or float64 matrices, got {dtype}")
@@ -152,10 +158,19 @@ def eigvalsh(A: Array, *, UPLO: Triangle = "L") -> Array:  # noqa: N803
 
 
 # ------------------------------------------------------------ inverses and equations
-@_linalg("solve", infer_type=gives(lambda p: None), FPartialShape=lambda p, a, b: b,
+def _wide_equations(params: dict[str, Any], ins: list, outs: list) -> None:
+    """Equations with integers are solved in float64."""
+    gives("float64" if any(t and not is_float(np_dtype(t)) for t in ins) else None)(params, ins, outs)
+
+
+def _alike(*arrays: Array) -> tuple[Array, ...]:
+    return arrays if all(is_float(a.dtype) for a in arrays) else tuple([a.astype(jnp.float64) for a in arrays])
+
+
+@_linalg("solve", adapt=_alike, wide=True, infer_type=_wide_equations, FPartialShape=lambda p, a, b: b,
          FRefuse=unless_finite("_npi_solve", "a matrix is singular"))
 def solve(A: Array, B: Array) -> Array:
-    """Solves A·X = B.  A: (..., n, n); B: (..., n, k), or one dimension less."""
+    """Solves A·X = B; integers make it float64.  A: (..., n, n); B: (..., n, k), or one dimension less."""
     return jnp.linalg.solve(A, B[..., None])[..., 0] if B.ndim == A.ndim - 1 else jnp.linalg.solve(A, B)
 
 
@@ -187,9 +202,10 @@ def tensorinv(a: Array, *, ind: int = 2) -> Array:
     return jnp.linalg.inv(a.reshape(rows, rows)).reshape(a.shape[ind:] + a.shape[:ind])
 
 
-@register("_npi_tensorsolve", infer_type=gives(lambda p: None))
+@register("_npi_tensorsolve", wide=True, infer_type=_wide_equations)
 def tensorsolve(a: Array, b: Array, *, a_axes: Shape | None = ()) -> Array:
     """Solves tensordot(a, x, x.ndim) = b for x; `a_axes` are moved to the end of a first."""
+    a, b = _alike(a, b)
     moved = [n % a.ndim for n in a_axes or ()]
     a = jnp.transpose(a, [n for n in range(a.ndim) if n not in moved] + moved)
     shape = a.shape[-(a.ndim - b.ndim):]  # as in NumPy, also where b has as many dimensions or more

@@ -30,6 +30,8 @@ def axes_of(name: str, axis: Shape | None, ndim: int) -> Axes:
     """
     if axis is None:
         return tuple(range(ndim))
+    if not ndim and tuple(axis) in ((0,), (-1,)):
+        return ()  # as in NumPy, a number is reduced like an array of one element
     if any(not -ndim <= a < ndim for a in axis):
         raise MXNetError(f"operator {name}: axis={axis} is out of range for an array of {ndim} dimensions")
     axes = tuple(sorted(a % ndim for a in axis))

@@ -2604,7 +2604,7 @@ def _npi_solve(
     A: Symbol | None = ..., B: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Solves A·X = B. A: (..., n, n); B: (..., n, k), or one dimension less."""
+    """Solves A·X = B; integers make it float64. A: (..., n, n); B: (..., n, k), or one dimension less."""
 
 def _npi_sort(
     data: Symbol | None = ..., axis: int | None = ..., is_ascend: bool = ..., name: str | None = ...,

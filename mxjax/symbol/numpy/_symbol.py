@@ -51,6 +51,11 @@ class _Symbol(Methods, Symbol):  # pyright: ignore[reportIncompatibleMethodOverr
         cut = call("_npi_slice", [self], begin=begin, end=end, step=step)
         return call("_npi_reshape", [cut], newshape=(*shape, -4)) if -3 in shape else cut
 
+    def __repr__(self) -> str:
+        if len(self._outputs) == 1:
+            return super().__repr__()
+        return f"<{type(self).__name__} group [{', '.join(map(repr, self.singles()))}]>"
+
     def __len__(self) -> int:
         self._refuse_one("does not support len()")
         return len(self._outputs)

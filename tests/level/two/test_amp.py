@@ -18,7 +18,8 @@ def test_mixed_precision_of_mx_np():
     mx.amp.init("float16")
     x = mx.np.ones((2, 2))
     half = x.astype("float16")
-    for wide in (mx.np.exp(half), half.sum(), mx.np.mean(half), mx.np.where(x > 0, x, half), mx.np.dot(x, half)):
+    for wide in (mx.np.exp(half), half.sum(), mx.np.mean(half), mx.np.where(x > 0, x, half), mx.np.dot(x, half),
+                 mx.np.concatenate([x, half]), mx.np.stack([half, x])):
         assert wide.dtype == "float32"
     assert mx.np.matmul(x, x).dtype == "float16" and "_npi_matmul" in mx.amp.list_lp16_ops("float16")
     assert "_linalg_gemm2" not in mx.amp.list_fp32_ops("float16")

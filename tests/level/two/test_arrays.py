@@ -255,3 +255,65 @@ def test_factors_and_ranks_in_symbols_and_traced_blocks():
 def test_classic_multinomial_counts():
     counts = mx.nd.sample_multinomial(mx.nd.array([6, 2]), mx.nd.array([[0, 1, 0], [1, 0, 0]]))
     assert counts.asnumpy().tolist() == [[0, 6, 0], [2, 0, 0]]
+
+
+def test_equations_with_integers_are_solved_in_float64():
+    whole, half = np.array([[2, 0], [1, 1]], dtype="int32"), np.array([[2, 0], [1, 1]])
+    for a, b in ((whole, np.ones(2)), (half, np.ones(2, dtype="int8")), (whole, np.ones(2, dtype="int64"))):
+        for solve in (np.linalg.solve, np.linalg.tensorsolve):
+            x = solve(a, b)
+            assert x.dtype == "float64" and x.asnumpy().tolist() == [0.5, 0.5]
+    assert np.linalg.solve(half, np.ones(2)).dtype == "float32"
+
+
+def test_numbers_are_reduced_like_arrays_of_one_element():
+    x = np.array(2.0)
+    x.attach_grad()
+    for reduce, wanted, slope in ((lambda a: a.sum(axis=0), 2, 1), (lambda a: a.mean(axis=-1), 2, 1),
+                                  (lambda a: np.max(a, axis=0, keepdims=True), 2, 1), (npx.softmax, 1, 0),
+                                  (lambda a: npx.log_softmax(a, axis=0), 0, 0), (lambda a: np.all(a, axis=0), True, 0)):
+        with mx.autograd.record():
+            y = reduce(x) * 1
+        y.backward()
+        assert y.shape == () and y.item() == wanted and x.grad.item() == slope
+    with pytest.raises(mx.MXNetError):
+        x.sum(axis=1)
+
+
+def test_the_gradient_of_digamma_is_infinite_at_its_poles():
+    for dtype in ("float32", "float16"):
+        x = np.array([0, -1, 0.5], dtype=dtype)
+        x.attach_grad()
+        with mx.autograd.record():
+            y = npx.digamma(x)
+        y.backward()
+        numpy.testing.assert_allclose(x.grad.asnumpy(), [numpy.inf, numpy.inf, 4.934], rtol=1e-3)
+
+
+def test_gradients_end_at_constant_inputs_in_every_form():
+    """As at level 1; MXNet 2.0.0b1 multiplies the zeros by the infinite derivative of np.sqrt."""
+    class Block(mx.gluon.HybridBlock):
+        def forward(self, x):
+            root = np.sqrt(x)
+            return npx.stop_gradient(root) + (root > 1) + np.floor(root) + np.where(root, x, x) + np.argmax(root)
+
+    block, x = Block(), np.array([0.0, 4.0])
+    x.attach_grad()
+
+    def gradient(function):
+        with mx.autograd.record():
+            y = function(x)
+        y.backward()
+        return x.grad.asnumpy().tolist()
+    assert gradient(block) == [1, 1]
+    block.hybridize()
+    assert gradient(block) == [1, 1]
+    symbol = mx.sym.load_json(block._cached_graph[1].tojson())
+    assert gradient(mx.gluon.SymbolBlock(symbol, mx.sym.var("data"))) == [1, 1]
+
+
+def test_numbers_and_lists_become_arrays_of_at_least_some_dimensions():
+    for function, shapes in ((np.atleast_1d, [(1,), (2,)]), (np.atleast_2d, [(1, 1), (1, 2)]),
+                             (np.atleast_3d, [(1, 1, 1), (1, 2, 1)])):
+        made = function(3, [1, 2])
+        assert [a.shape for a in made] == shapes and {str(a.dtype) for a in made} == {"float32"}

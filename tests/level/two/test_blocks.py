@@ -376,3 +376,29 @@ def test_optimize_for_needs_no_backend():
     net = nn.Dense(2)
     net.initialize()
     assert net.optimize_for(np.ones((1, 3))) is None and net._active and net.weight.shape == (2, 3)
+
+
+def test_files_without_parameters_are_value_errors(tmp_path):
+    (tmp_path / "bad.npz").write_text("zzzz")
+    for name in ("bad.npz", "absent.params"):
+        with pytest.raises(ValueError, match=name):
+            gluon.nn.Dense(1).load_parameters(str(tmp_path / name))
+
+
+def test_hooks_get_the_names_of_operators_in_mxnet_2():
+    class Block(gluon.HybridBlock):
+        def forward(self, x):
+            return np.concatenate([x.T, x.T]).sum()
+
+    block, seen = Block(), []
+    block.hybridize()
+    block.register_op_hook(lambda name, op, array: seen.append(op))
+    block(np.ones((2, 2)))
+    assert seen == ["_npi_transpose", "_npi_transpose", "Concat", "_npi_sum"]
+
+
+def test_a_stochastic_sequence_shows_its_blocks_and_has_parts():
+    chain = gluon.probability.StochasticSequential()
+    chain.add(gluon.nn.Dense(2), gluon.nn.Dense(3))
+    assert repr(chain) == ("StochasticSequential(\n  (0): Dense(-1 -> 2, linear)\n  (1): Dense(-1 -> 3, linear)\n)")
+    assert len(chain[1:]) == 1 and chain[1:][0] is chain[1]

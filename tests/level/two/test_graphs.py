@@ -188,3 +188,8 @@ def test_executors_of_numpys_symbols_have_numpys_arrays():
         assert type(out) is type(executor.outputs[0]) is kind and out.asnumpy().tolist() == [2, 2]
         assert executor.grad_dict["a"].asnumpy().tolist() == [6, 6]
         assert executor.forward()[0] is out
+
+
+def test_a_group_shows_its_symbols():
+    both = mx.sym.Group([mx.sym.var("a").as_np_ndarray() + 1, mx.sym.var("b").as_np_ndarray()]).as_np_ndarray()
+    assert repr(both) == f"<_Symbol group [{both[0]!r}, <_Symbol b>]>"

@@ -101,3 +101,23 @@ def test_float16_with_a_copy_sparse_gradients_and_files():
     again.set_states(text)
     assert type(again.optimizer) is O.Adam and again.optimizer.num_update == 1
 
+
+
+def _moved(optimizer):
+    weight = mx.nd.array([1.0, 2.0])
+    O.get_updater(optimizer)([0], [mx.nd.ones(2)], [weight])
+    return weight.asnumpy()
+
+
+def test_a_subclass_may_define_its_rates_one_at_a_time():
+    at_once = ("SGD", "LAMB", "AdamW", "AdaBelief")  # the fused steps of MXNet 2 that do not call `_get_lr`
+    for name in ("NAG", "Adam", "Signum", "RMSProp", "Ftrl", "FTML", *at_once):
+        plain = getattr(O, name)
+        one = type("One", (plain,), {"_get_lr": lambda self, index: 0.5})
+        all_ = type("All", (plain,), {"_get_lrs": lambda self, indices: [0.5] * len(indices)})
+        for fused in (False, True):
+            slow, fast = (_moved(plain(learning_rate=lr, use_fused_step=fused)) for lr in (0.1, 0.5))
+            got = _moved(one(learning_rate=0.1, use_fused_step=fused))
+            np.testing.assert_array_equal(got, slow if fused and name in at_once else fast, name)
+            np.testing.assert_array_equal(_moved(all_(learning_rate=0.1, use_fused_step=fused)), fast, name)
+            assert (slow != fast).all()
