@@ -23,6 +23,8 @@ from mxjax.base import (
 from mxjax.graph import backends
 from mxjax.graph.node import topological
 
+from .internals import outputs_of
+
 
 def _graph():
     data = mx.sym.var("data", shape=(2, 3))
@@ -30,7 +32,7 @@ def _graph():
 
 
 def _operators(symbol):
-    return [node.op.name for node in topological(symbol._outputs) if node.op is not None]
+    return [node.op.name for node in topological(outputs_of(symbol)) if node.op is not None]
 
 
 def test_numbers_are_written_through_pointers():
