@@ -176,7 +176,7 @@ def test_backends_of_ones_own_choose_their_operators_themselves():
     @backends.register_backend("own_choice")
     class Own(backends.Backend):
         pass
-    with pytest.raises(mx.MXNetError, match="own_choice chooses its operators itself"):
+    with pytest.raises(mx.MXNetError, match="own_choice selects its operators itself"):
         check_call(_LIB.MXSetSubgraphPropertyOpNames(c_str("own_choice"), 1, c_str_array(["exp"])))
 
 

@@ -175,6 +175,20 @@ def test_contract(name, kwargs, expected):
     assert [spec(update.states[i]) for i in range(2)] == shapes
 
 
+def test_gradients_of_zeros_move_nothing():
+    """Or do what they do in MXNet: Ftrl has no other memory of a weight, AdaMax and LANS divide 0 by 0."""
+    moved = {"ftrl": 0, "adamax": np.nan, "lans": np.nan}
+    for name, kwargs, _ in TABLE:
+        options = {**COMMON, **kwargs, "wd": 0.0, **({"wd_lh": 0.0} if name == "signum" else {})}
+        update = opt.get_updater(opt.create(name, **options))
+        weights = [mx.nd.array([[-0.5, 0, 0.25]]), mx.nd.zeros((1, 3))]
+        before = [np.full((1, 3), moved[name]) if name in moved else weight.asnumpy() for weight in weights]
+        for _ in range(2):
+            update([0, 1], [mx.nd.zeros((1, 3))] * 2, weights)
+        for weight, old in zip(weights, before, strict=True):
+            np.testing.assert_array_equal(weight.asnumpy(), old, err_msg=f"{name} {kwargs}")
+
+
 def spec(state):
     if isinstance(state, tuple | list):
         return [spec(part) for part in state]

@@ -20,7 +20,8 @@ USED = set("""_internal _LIB _Symbol _repr_html_ _replace _children _set_attr _e
     _reduce _unfuse _load_init _finish_deferred_init _quantize_symbol _calibrate_quantized_sym
     _LayerHistogramCollector _get_optimal_threshold _get_optimal_thresholds _format_sequence
     _mask_sequence_variable_length _get_begin_state _reverse_sequences _apply_weighting _batch_mean _batch_sum
-    _TokenEmbedding _MultiWorkerIter _parse_label _gate_names _reg_params""".split())
+    _TokenEmbedding _MultiWorkerIter _parse_label _gate_names _reg_params
+    _fresh_grad _create_kvstore""".split())
 
 
 @pytest.fixture(scope="module")

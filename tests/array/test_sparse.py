@@ -152,6 +152,13 @@ def test_gradients_have_the_rows_that_were_used():
         loss.backward()
         assert weight.grad.stype == stype
         np.testing.assert_allclose(weight.grad.asnumpy(), A.T @ np.ones((6, 3)), rtol=1e-5, atol=1e-6)
+        stored = weight.tostype(stype)
+        stored.attach_grad()
+        with mx.autograd.record():
+            product = mx.nd.dot(sparse(A, "csr"), stored)
+        alone, = mx.autograd.grad(product, [stored])
+        assert alone.stype == stype  # as the array is stored, where no gradient array says so
+        np.testing.assert_array_equal(alone.asnumpy(), weight.grad.asnumpy())
 
 
 @pytest.mark.parametrize("stype, name, options", [

@@ -506,6 +506,13 @@ def test_gradients_that_are_added_up_are_part_of_the_program(hybrid, compiles):
     np.testing.assert_array_equal(np.asarray(held), before)  # what somebody holds is not written over
 
 
+def test_only_arrays_with_a_gradient_have_a_fresh_one():
+    x = mx.nd.ones(2)
+    assert not x._fresh_grad
+    with pytest.raises(mx.MXNetError, match="attach_grad"):
+        x._fresh_grad = False
+
+
 # ------------------------------------------------------------ operators after a graph's run
 @pytest.fixture
 def forwards(monkeypatch):

@@ -1,5 +1,7 @@
 """Quantization: the graph pass, calibration, and a digits network on integers in Module and as a block."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -275,6 +277,17 @@ def test_mistakes():
     net.initialize()
     with pytest.raises(ValueError, match="data_shapes required"):
         quant.quantize_net_v2(net)
+
+
+def test_the_first_name_warns_where_it_is_called(monkeypatch):
+    later, given = inspect.signature(quant.quantize_net_v2), []
+    monkeypatch.setattr("mxjax.contrib._quantization.quantize_net_v2", lambda *args: given.append(later.bind(*args)))
+    with pytest.warns(UserWarning, match="deprecated in favour of quantize_net_v2") as told:
+        quant.quantize_net("net", "int8", calib_mode="naive", num_calib_examples=3)
+    assert told[0].filename == __file__
+    expected = later.bind("net", "int8", calib_mode="naive", num_calib_examples=3)
+    expected.apply_defaults()
+    assert given[0].arguments == expected.arguments
 
 
 @pytest.mark.parametrize("dtype, groups, channels", [("int8", 1, 150), ("uint8", 1, 150), ("uint8", 2, 8)])

@@ -20,7 +20,7 @@ from ..internals import calls_of, forget_numbers, forms_of, numbers_there
 
 pytestmark = pytest.mark.usefixtures("at_once")
 
-reducing = pytest.mark.skipif(len(set(map(str, xla.efforts()))) < 3,
+reducing = pytest.mark.skipif(len(set(map(str, xla.by_effort()))) < 3,
                               reason="this JAX has no options to compile with less effort")
 
 

@@ -20,7 +20,7 @@ from mxjax.kernel.compiled import SOME_OF_ONE, Compiled
 from ..internals import first_steps_of, rounds_begun
 
 pytestmark = pytest.mark.usefixtures("room")
-by_cpu = pytest.mark.skipif(xla.efforts()[0] == xla.efforts()[2], reason="everything is compiled in full")
+by_cpu = pytest.mark.skipif(xla.by_effort()[0] == xla.by_effort()[2], reason="everything is compiled in full")
 CPU = jax.local_devices(backend="cpu")[0]
 rng = np.random.default_rng(7)
 
@@ -28,7 +28,7 @@ rng = np.random.default_rng(7)
 @pytest.fixture
 def count(compiles, monkeypatch):
     """`compiles`, where NumPy computes first calls."""
-    xla.efforts()  # which compiles something, once
+    xla.by_effort()  # which compiles something, once
     compiles.clear()
     monkeypatch.setenv("MXNET_ENFORCE_DETERMINISM", "0")
     return compiles

@@ -287,6 +287,11 @@ def test_cells_work_out_their_shapes():
     single = gluon.rnn.LSTMCell(4)
     single.infer_shape(0, np.ones((2, 5)), False)
     assert single.i2h_weight.shape == (16, 5)
+    stack = gluon.rnn.HybridSequentialRNNCell()
+    stack.add(gluon.rnn.LSTMCell(4))
+    stack.add(gluon.rnn.GRUCell(4))
+    stack.infer_shape(0, np.ones((2, 4)), False)
+    assert [stack[i].i2h_weight.shape for i in (0, 1)] == [(16, 4), (12, 4)]
 
 
 def test_retained_gradients():
