@@ -23,6 +23,8 @@ from mxjax.base import (
 from mxjax.graph import backends
 from mxjax.graph.node import topological
 
+from .internals import outputs_of
+
 
 def _graph():
     data = mx.sym.var("data", shape=(2, 3))
@@ -30,7 +32,7 @@ def _graph():
 
 
 def _operators(symbol):
-    return [node.op.name for node in topological(symbol._outputs) if node.op is not None]
+    return [node.op.name for node in topological(outputs_of(symbol)) if node.op is not None]
 
 
 def test_numbers_are_written_through_pointers():
@@ -174,7 +176,7 @@ def test_backends_of_ones_own_choose_their_operators_themselves():
     @backends.register_backend("own_choice")
     class Own(backends.Backend):
         pass
-    with pytest.raises(mx.MXNetError, match="own_choice chooses its operators itself"):
+    with pytest.raises(mx.MXNetError, match="own_choice selects its operators itself"):
         check_call(_LIB.MXSetSubgraphPropertyOpNames(c_str("own_choice"), 1, c_str_array(["exp"])))
 
 

@@ -280,7 +280,7 @@ def test_examples_made_for_classes_run(tool, made, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert len(made.examples) > 50
     for name in ("mx.optimizer.Adam", "mx.metric.F1", "mx.io.CSVIter", "mx.init.Xavier", "mx.gluon.loss.Loss"):
-        assert tool("execute")._run_python(made.examples[name], {"mx": mx}, name).strip(), name
+        assert tool("execute").run_python(made.examples[name], {"mx": mx}, name).strip(), name
 
 
 # -------------------------------------------------------------------- the map

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -314,6 +315,13 @@ def run(script, seconds):
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.parametrize("kind, more, expected", [("local", 1, False), ("local", 0, True), ("device", 1, True)])
+def test_large_arrays_are_not_updated_by_a_store_on_the_host(kind, more, expected):
+    large = types.SimpleNamespace(shape=(2 ** 12, 2 ** 12 + more))
+    store, updates = mx.model._create_kvstore(kind, 2, {"weight": large})
+    assert store.type == kind and updates is expected
+
+
 def test_up_to_eight_devices():
     run(_DEVICES, 220)
 

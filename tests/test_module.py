@@ -11,6 +11,8 @@ import mxjax as mx
 from mxjax.base import MXNetError
 from mxjax.module.executor_group import _prepare_group2ctxs, _split_input_slice
 
+from .internals import executors_of, updater_of
+
 RNG = np.random.RandomState(1)
 X = RNG.randn(64, 5).astype(np.float32)
 Y = X[:, :3].argmax(1).astype(np.float32)
@@ -99,7 +101,7 @@ def test_several_devices_are_as_good_as_one(devices, kvstore):
 def test_update_is_one_call_per_device(monkeypatch):
     module, calls = bound(), []
     module.init_optimizer()
-    plain = module._updater
+    plain = updater_of(module)
     monkeypatch.setattr(module, "_updater", lambda *args: (calls.append(args[0]), plain(*args)))
     step(module, batches().next())
     assert calls == [[0, 1, 2, 3]] and module._kvstore is None
@@ -121,7 +123,7 @@ def test_grad_req_add():
     batch, grads = batches().next(), []
     for _ in range(2):
         module.forward_backward(batch)
-        grads.append(module._exec_group.grad_arrays[0][0].asnumpy())
+        grads.append(executors_of(module).grad_arrays[0][0].asnumpy())
     np.testing.assert_allclose(grads[1], 2 * grads[0], rtol=1e-5)
 
 
@@ -224,7 +226,7 @@ def test_rebinding_keeps_what_was_trained():
     module = bound()
     module.init_optimizer(optimizer_params={"learning_rate": 0.5})
     step(module, batches().next())
-    trained = module._exec_group.param_arrays[0][0].asnumpy()
+    trained = executors_of(module).param_arrays[0][0].asnumpy()
     module.bind(batches(8).provide_data, for_training=False, force_rebind=True)
     np.testing.assert_array_equal(weights(module)["fc1_weight"], trained)
 
@@ -233,8 +235,8 @@ def test_shared_module():
     first = bound()
     second = mx.mod.Module(mlp())
     second.bind([("data", (4, 5))], [("softmax_label", (4,))], shared_module=first)
-    first._exec_group.param_arrays[0][0][:] = 7
-    assert (second._exec_group.param_arrays[0][0].asnumpy() == 7).all()
+    executors_of(first).param_arrays[0][0][:] = 7
+    assert (executors_of(second).param_arrays[0][0].asnumpy() == 7).all()
 
 
 # ------------------------------------------------------------------ wrong use
@@ -427,7 +429,7 @@ def test_weights_of_csr_data_are_updated_by_rows(name, options, expected, stype)
         label = 3 * np.sin(1.7 * np.arange(6) + step).reshape(3, 2)
         module.forward_backward(mx.io.DataBatch([mx.nd.array(data).tostype("csr")], [mx.nd.array(label)]))
         module.update()
-    executor, = module._exec_group.execs
+    executor, = executors_of(module).execs
     assert executor.grad_dict["w"].stype == "row_sparse" and executor.grad_dict["b"].stype == "default"
     np.testing.assert_allclose(module.get_params()[0]["w"].asnumpy(), expected, rtol=1e-5)  # MXNet's numbers
 

@@ -18,6 +18,8 @@ from mxjax.plan.figures import figures
 from mxjax.plan.largest import largest
 from mxjax.symbol import _plan as graph_plans
 
+from .internals import has_values, states_of, trainer_of
+
 COMPILERS = {"v5e:2x2": "libtpu", "h100": "jax_plugins.xla_cuda12"}
 
 
@@ -258,20 +260,20 @@ def test_a_planned_step_is_the_step_and_changes_nothing(step, monkeypatch, done)
     for _ in range(done):
         step(data, label)
     (_, program, groups, _), more = _asked(monkeypatch, _plan, lambda: step.plan(data, label, on="h100"))
-    assert step._trainer._optimizer.num_update == done and more["batch"] == 4
+    assert trainer_of(step).optimizer.num_update == done and more["batch"] == 4
     kinds = {g.name: g for g in groups}
     assert kinds["inputs"].split and sorted(s.shape for s in kinds["inputs"].arguments) == [(4, 3), (4, 6)]
     assert kinds["parameters"].kept and kinds["optimizer states"].kept and kinds["auxiliary states"].kept
     sizes = sum(int(np.prod(s.shape)) for s in kinds["parameters"].arguments)
     params = step._net.collect_params()
     assert sizes == sum(int(np.prod(p.shape)) for p in params.values() if p.grad_req != "null")
-    assert done or not step._trainer._updaters[0].states and step._net[0].weight._data is None
+    assert done or not states_of(trainer_of(step)) and not has_values(step._net[0].weight)
     step._initialize((data, label))
     made = jax.eval_shape(program, *[s for g in groups for s in g.arguments])
     assert sorted(m.shape for m in made if m.shape == (4,)) == [(4,)]  # the loss
     before = {name: p.data().asnumpy() for name, p in params.items()}
     loss = step(data, label).asnumpy()
-    assert step._trainer._optimizer.num_update == done + 1
+    assert trainer_of(step).optimizer.num_update == done + 1
     assert any((before[name] != p.data().asnumpy()).any() for name, p in params.items())
     assert np.isfinite(loss).all() and all(p.data().context == mx.cpu() for p in params.values())
 
@@ -300,7 +302,7 @@ def test_a_step_that_looks_at_values_cannot_be_planned():
     before = net.weight.data().asnumpy()
     with pytest.raises(mx.MXNetError, match="reads a value"):
         step.plan(mx.nd.ones((4, 6)), mx.nd.ones((4, 5)), on="v5e:1x1")
-    assert (net.weight.data().asnumpy() == before).all() and step._trainer._optimizer.num_update == 0
+    assert (net.weight.data().asnumpy() == before).all() and trainer_of(step).optimizer.num_update == 0
     step(mx.nd.ones((4, 6)), mx.nd.ones((4, 5)))
     assert (net.weight.data().asnumpy() != before).any()
 
@@ -366,11 +368,11 @@ def test_units_follow_the_multiplications(monkeypatch):
     found = products(jax.make_jaxpr(product)(x, w).jaxpr)
     assert found == {"bfloat16": 4 * 8 * 8, "float32": 3 * 4 * 8 * 8}
     for on in ("h100", "v5e:1x1"):
-        assert estimate._units(target(on), found) == {"bfloat16": 0.25, "float32": 0.75}
-        assert estimate._units(target(on), {}) == estimate._units(target(on), {"int8": 3}) == {"float32": 1}
+        assert estimate.work_units(target(on), found) == {"bfloat16": 0.25, "float32": 0.75}
+        assert estimate.work_units(target(on), {}) == estimate.work_units(target(on), {"int8": 3}) == {"float32": 1}
     monkeypatch.setenv("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "1")
-    assert estimate._units(target("h100"), found) == {"bfloat16": 0.25, "tf32": 0.75}
-    assert estimate._units(target("v5e:1x1"), found) == {"bfloat16": 1}
+    assert estimate.work_units(target("h100"), found) == {"bfloat16": 0.25, "tf32": 0.75}
+    assert estimate.work_units(target("v5e:1x1"), found) == {"bfloat16": 1}
 
 
 def test_parts_of_a_planned_step(monkeypatch):
@@ -389,7 +391,7 @@ def test_parts_of_a_planned_step(monkeypatch):
         key=str)
     constrained = str(jax.make_jaxpr(program)(*[s for g in groups for s in g.arguments]))
     assert constrained.count("sharding_constraint") >= 3  # both weights forward, the later one backward
-    assert "optimization_barrier" in constrained and net[0].weight._data is None
+    assert "optimization_barrier" in constrained and not has_values(net[0].weight)
 
 
 def test_a_step_of_a_network_that_can_only_be_run(monkeypatch):

@@ -9,6 +9,8 @@ import pytest
 
 from mxjax import profiler
 
+from .internals import recorder
+
 THREADS = 8
 
 
@@ -20,7 +22,7 @@ def switching():
     yield
     sys.setswitchinterval(before)
     profiler.set_state("stop")
-    profiler._profiler.events.clear()
+    recorder.events.clear()
     profiler.dumps(reset=True)
     profiler.set_config()
 
@@ -95,11 +97,11 @@ def test_a_timer_that_comes_late_leaves_the_next_recording_alone(tmp_path):
     profiler.set_state("run")
     profiler.dump()
     profiler.set_state("run")  # while the timer of the first recording still has to see that it is over
-    current, written = profiler._profiler.writer, path.read_bytes()
+    current, written = recorder.writer, path.read_bytes()
     profiler.Counter("domain", "number", 7)
-    late = threading.Thread(target=profiler._profiler._write_again)
+    late = threading.Thread(target=recorder._write_again)
     late.start()
     late.join()
-    assert profiler._profiler.writer is current and path.read_bytes() == written
+    assert recorder.writer is current and path.read_bytes() == written
     profiler.dump()
     assert [e["name"] for e in json.loads(path.read_text())["traceEvents"]].count("number") == 1

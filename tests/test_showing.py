@@ -1,8 +1,10 @@
 """What notebooks and terminals show: arrays, blocks, bars."""
 
+import contextlib
 import io
 import logging
 import sys
+import types
 
 import numpy as np
 
@@ -50,3 +52,22 @@ def test_fit_shows_one(monkeypatch, caplog):
     with caplog.at_level(logging.INFO):
         mx.mod.Module(net).fit(data, num_epoch=1)
     assert "epoch 0" in terminal.getvalue() and "Train-accuracy" in caplog.text
+
+
+def test_bars_move_with_each_batch(monkeypatch):
+    moved, data = [], np.zeros((8, 2), "float32")
+
+    @contextlib.contextmanager
+    def progress(*_, **__):
+        yield types.SimpleNamespace(update=lambda: moved.append(1))
+    for module in (mx.module.base_module, mx.gluon.contrib.estimator.estimator):
+        monkeypatch.setattr(module, "progress", progress)
+    net = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1), name="out")
+    mx.mod.Module(net, label_names=["out_label"]).fit(
+        mx.io.NDArrayIter(data, np.zeros(8), batch_size=4, label_name="out_label"), eval_metric="mse", num_epoch=2)
+    assert len(moved) == 4
+    block = mx.gluon.nn.Dense(1, in_units=2)
+    block.initialize()
+    batches = mx.gluon.data.DataLoader(mx.gluon.data.ArrayDataset(data, np.zeros(8, "float32")), 2)
+    mx.gluon.contrib.estimator.Estimator(block, mx.gluon.loss.L2Loss(), mx.metric.MSE()).fit(batches, epochs=1)
+    assert len(moved) == 4 + 4

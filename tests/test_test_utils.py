@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import mxjax as mx
+from mxjax import test_utils as utils
 from mxjax.test_utils import check_numeric_gradient, numeric_grad
 
 
@@ -99,3 +100,99 @@ def test_mnist_that_is_here_is_not_downloaded(tmp_path, monkeypatch, folder, end
     found = mx.test_utils.get_mnist()
     assert found["train_data"].shape == (2, 1, 28, 28) and (found["train_data"] == 1).all()
     assert found["train_label"].tolist() == [3, 4] and found["test_label"].tolist() == [5]
+
+
+def test_random_arrays_have_the_shapes_and_kinds_asked_for() -> None:
+    one = utils.random_arrays((2, 3))
+    assert one.shape == (2, 3) and one.dtype == np.float32
+    assert [a.shape for a in utils.random_arrays((), (4,))] == [(), (4,)]
+    low, = utils.random_uniform_arrays((50,), low=2, high=3, dtype="float64")
+    assert low.dtype == np.float64 and 2 <= low.min() < low.max() < 3
+    drawn = utils.random_sample(range(20), 5)
+    assert len(drawn) == 5 and drawn == sorted(set(drawn))
+    assert all(1 <= n <= limit for n, limit in zip(utils.rand_shape_2d(3, 2), (3, 2), strict=True))
+    assert all(1 <= n <= limit for n, limit in zip(utils.rand_shape_3d(3, 2, 1), (3, 2, 1), strict=True))
+    x, y = utils.rand_coord_2d(2, 4, 7, 8)
+    assert 2 <= x < 4 and y == 7
+
+
+@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
+@pytest.mark.parametrize("density", [0, 0.3, 1])
+def test_random_sparse_arrays(stype, density) -> None:
+    array, parts = utils.rand_sparse_ndarray((20, 10), stype, density=density)
+    assert array.stype == stype and array.shape == (20, 10)
+    np.testing.assert_array_equal(array.data.asnumpy(), parts[-1 if stype == "csr" else 0])
+    filled = (array.asnumpy() != 0).mean()
+    assert filled == density if density in (0, 1) else 0 < filled < 0.8
+    twos = utils.create_sparse_array((4, 3), stype, data_init=2.0, density=1)
+    assert (twos.asnumpy() == 2).all()
+
+
+def test_rows_that_grow_by_a_power_law() -> None:
+    array, _ = utils.rand_sparse_ndarray((6, 8), "csr", density=0.5, distribution="powerlaw")
+    counts = (array.asnumpy() != 0).sum(1)
+    assert counts.sum() == 24 and counts[:4].tolist() == [1, 2, 4, 8]
+
+
+def test_matrices_are_what_they_are_called() -> None:
+    q = utils.new_orthonormal_matrix_2d(4)
+    np.testing.assert_allclose(q @ q.T, np.eye(4), atol=1e-12)
+    for matrix in utils.new_sym_matrix_with_real_eigvals_nd((2, 3, 3)):
+        np.testing.assert_array_equal(matrix, matrix.T)
+    assert np.isrealobj(np.linalg.eigvals(utils.new_matrix_with_real_eigvals_nd((2, 4, 4))))
+    assert utils.get_identity_mat_batch(3).tolist() == [utils.get_identity_mat(3).tolist()] * 2
+    assert utils.create_2d_tensor(3, 2).asnumpy().tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert utils.create_2d_np_tensor(2, 1).tolist() == [[0], [1]]
+    assert utils.create_vector(3).asnumpy().tolist() == [0, 1, 2]
+
+
+def test_sums_over_axes_and_functions_of_elements() -> None:
+    values = np.arange(24.0).reshape(2, 3, 4)
+    for axis, keepdims in ((None, False), (1, True), ((0, 2), False), ((0, 2), True)):
+        expected = values.sum(axis, keepdims=keepdims)
+        np.testing.assert_array_equal(utils.np_reduce(values, axis, keepdims, np.sum), expected)
+    np.testing.assert_array_equal(utils.collapse_sum_like(values, (3, 1)), values.sum((0, 2))[:, None])
+    assert utils.assign_each(np.array([1, 2]), lambda n: n * n).tolist() == [1, 4]
+    assert utils.assign_each2(np.array([1, 2]), np.array([3, 5]), lambda a, b: b - a).tolist() == [2, 3]
+
+
+def test_comparisons_notice_what_differs() -> None:
+    x = mx.nd.ones((2, 2))
+    assert utils.same_array(x, x[:]) and not utils.same_array(x, x.copy()) and (x.asnumpy() == 1).all()
+    assert utils.almost_equal(np.ones(2), np.ones(2)) and not utils.almost_equal(np.ones(2), np.full(2, 1.1))
+    utils.assert_almost_equal_ignore_nan(np.array([1, np.nan]), np.array([1, 2.0]))
+    utils.assert_exception(int, ValueError, "x")
+    utils.compare_ndarray_tuple((x, None), (x.copy(), None))
+    for differs in (lambda: utils.assert_almost_equal_ignore_nan(np.array([1, np.nan]), np.array([3, 2.0])),
+                    lambda: utils.assert_exception(int, ValueError, "1"),
+                    lambda: utils.compare_ndarray_tuple((x, x), (x, x + 1)),
+                    lambda: utils.checkShapes(x, x[0])):
+        with pytest.raises(AssertionError):
+            differs()
+    rng = np.random.default_rng(3)
+    assert utils.mean_check(lambda n: rng.normal(1, 2, n), 1, 2, 10000)
+    assert not utils.mean_check(lambda n: rng.normal(1.5, 2, n), 1, 2, 10000)
+    assert utils.var_check(lambda n: rng.normal(1, 2, n), 2, 10000)
+    assert not utils.var_check(lambda n: rng.normal(1, 3, n), 2, 10000)
+
+
+def test_a_test_is_tried_again() -> None:
+    calls = []
+
+    @utils.retry(3)
+    def unsteady():
+        calls.append(1)
+        assert len(calls) == 3
+    unsteady()
+    assert len(calls) == 3
+    calls += [1]
+    with pytest.raises(AssertionError):
+        unsteady()
+
+
+def test_one_output_or_a_list() -> None:
+    x = mx.sym.var("x")
+    ones = np.ones((2, 2), "float32")
+    assert utils.simple_forward(x + 1, x=ones).tolist() == [[2, 2], [2, 2]]
+    both = utils.simple_forward(mx.sym.Group([x + 1, x * 3]), x=ones)
+    assert [out.tolist()[0] for out in both] == [[2, 2], [3, 3]]

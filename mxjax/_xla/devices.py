@@ -39,7 +39,7 @@ _PCI, _NAMES = "/sys/bus/pci/devices", ("/dev/accel*", "/dev/vfio/[0-9]*")
 def before_start() -> None:
     """Configures memory, and skips the TPU compiler on machines without a TPU."""
     keep_freed()
-    if not settings.jax_platforms and importlib.util.find_spec("libtpu") and not _may_have_tpu():
+    if not settings.jax_platforms and importlib.util.find_spec("libtpu") and not may_have_tpu():
         with contextlib.suppress(RuntimeError):  # somebody has started the devices already
             register_backend_factory("tpu", _no_tpu, priority=300, fail_quietly=True)
 
@@ -52,7 +52,7 @@ def _no_tpu() -> NoReturn:
     raise RuntimeError("this host has no TPU; libtpu is only used to compile plans")
 
 
-def _may_have_tpu() -> bool:
+def may_have_tpu() -> bool:
     """Returns whether this host shows anything that may be a TPU, or somebody has said that there is one."""
     if "JAX_FORCE_TPU_INIT" in os.environ or any(any(Path("/").glob(name[1:])) for name in _NAMES):
         return True

@@ -120,7 +120,7 @@ class XlaBackend:
         if cached is None:
             if kind not in self._rewritten:
                 self._rewritten[kind] = rewritten(self.function, *self._passes(kind), kind=kind)
-            options = {} if level is None else (_on_gpus() if level else {}) if kind is None else _options()[level]
+            options = {} if level is None else (_on_gpus() if level else {}) if kind is None else by_effort()[level]
             arguments: dict[str, Any] = {**self._options, **({"compiler_options": options} if options else {})}
             cached = self._forms[kind, level] = jax.jit(self._rewritten[kind], **arguments)
         return cached
@@ -210,7 +210,7 @@ class XlaBackend:
         if parts is None:
             return None
         efforts = (parts.before, 0), (parts.rest, level)  # emitters transpose weights fast
-        before, rest = (jax.jit(jaxpr_as_fun(part), compiler_options=_options()[effort] or None)
+        before, rest = (jax.jit(jaxpr_as_fun(part), compiler_options=by_effort()[effort] or None)
                         for part, effort in efforts)
         key = parts.places, str(parts.before)  # batches of all sizes share it
         derived = self._derived.setdefault(key, WeightCache(parts.places, before))
@@ -228,7 +228,7 @@ class XlaBackend:
 
 
 @functools.cache
-def _options() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+def by_effort() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Returns XLA's options for programs on CPUs with many, some and few numbers; empty if it has none."""
     cpu = jax.local_devices(backend="cpu")[0]
     full = {**BARRIER_OPTIONS, "xla_backend_optimization_level": 1,  # as fast as level 3

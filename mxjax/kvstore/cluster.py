@@ -172,7 +172,7 @@ def _first_node(nodes: str) -> str:
     return match[1] + (match[2] or "")
 
 
-def _versions() -> str:
+def versions() -> str:
     return f"mxjax {libinfo.__mxjax_version__} with jax {importlib.metadata.version('jax')}"
 
 
@@ -185,7 +185,7 @@ def say_hello(channel: wire.Channel, role: str, rank: int | None, where: str, po
         where: host of the scheduler.
         port: port on which a server listens.
     """
-    wire.send(channel, {"op": "hello", "role": role, "rank": rank, "pid": os.getpid(), "version": _versions(),
+    wire.send(channel, {"op": "hello", "role": role, "rank": rank, "pid": os.getpid(), "version": versions(),
                         "host": door.own_host(channel, where), "port": port})
 
 

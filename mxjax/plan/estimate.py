@@ -167,7 +167,7 @@ def make_plan(model: str, function: Callable[..., Any], groups: Sequence[Group],
     memory["total"] = sizes["argument"] + sum(memory[n] for n in ("results", "temporaries", "program"))
     memory["available"] = int(devices.device.memory * _USABLE)
     sent = sum(size for _, size in told["collectives"].values())
-    units = _units(devices, result["products"])
+    units = work_units(devices, result["products"])
     each = sum(share / devices.device.flops[kind] for kind, share in units.items())
     seconds = {"compute": result["flops"] / devices.count * each,
                "memory": told["moved"] / devices.device.bandwidth,
@@ -179,7 +179,7 @@ def make_plan(model: str, function: Callable[..., Any], groups: Sequence[Group],
                 notes)
 
 
-def _units(on: Target, products: Mapping[str, int]) -> dict[str, float]:
+def work_units(on: Target, products: Mapping[str, int]) -> dict[str, float]:
     """Returns the shares of multiplications by dtype of the matrix units, as the device computes them."""
     shares: dict[str, float] = {}
     for dtype, count in products.items():

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
     parser.add_argument("source", metavar="FILE.rec")
     parser.add_argument("output", help="the output folder, or the prefix of the names of shards")
-    parser.add_argument("--to", required=True, choices=list(_FORMATS))
+    parser.add_argument("--to", required=True, choices=list(FORMATS))
     parser.add_argument("--per-shard", type=int, default=10000, help="number of records in a shard")
 
 
@@ -55,8 +55,8 @@ def main(given: argparse.Namespace) -> int:
     Path(output).parent.mkdir(parents=True, exist_ok=True)
     what = {"source": source.name, "bytes": size, "to": given.to, "per shard": given.per_shard}
     known = _known(Path(f"{output}.json"), what)
-    write, read = _FORMATS[given.to]
-    records = _records(source)
+    write, read = FORMATS[given.to]
+    records = records_of(source)
     with progress(source.name, size, "B", unit_scale=True) as bar:
         for number in itertools.count():
             part = list(itertools.islice(records, given.per_shard))
@@ -95,7 +95,7 @@ def _known(path: Path, what: dict[str, Any]) -> dict[str, Any]:
     return {**what, "shards": shards}
 
 
-def _records(source: Path) -> Iterator[Record]:
+def records_of(source: Path) -> Iterator[Record]:
     with MXRecordIO(source, "r") as file:
         for number in itertools.count():
             record = file.read()
@@ -215,5 +215,5 @@ def _read_shard(output: str, names: list[str], records: list[Record]) -> Iterato
         reader.close()
 
 
-_FORMATS: dict[str, tuple[Callable[..., list[str]], Callable[..., Iterable[Record]]]] = {
+FORMATS: dict[str, tuple[Callable[..., list[str]], Callable[..., Iterable[Record]]]] = {
     "tar": (_tar, _read_tar), "folder": (_folder, _read_folder), "arrayrecord": (_shard, _read_shard)}

@@ -368,3 +368,15 @@ def test_histogram_with_the_range_of_the_values():
 def test_inputs_of_operators_that_take_any_number_by_their_numbers():
     arrays = {f"arg{i}": mx.nd.array([i]) for i in (3, 10, 0, 2, 1, 9)}
     assert mx.nd.concat(**arrays, dim=0).asnumpy().tolist() == [0, 1, 2, 3, 9, 10]
+
+
+def test_functions_of_two_take_arrays_and_numbers_on_either_side():
+    rows, column = np.array([[1, 2, 5], [3, 2, 1]], "float32"), np.array([[2], [3]], "float32")
+    for name, other in {"add": None, "subtract": None, "multiply": None, "divide": None, "true_divide": None,
+                        "modulo": "mod", "maximum": None, "minimum": None, "equal": None, "not_equal": None,
+                        "greater": None, "greater_equal": None, "lesser": "less", "lesser_equal": "less_equal"}.items():
+        function, expected = getattr(mx.nd, name), getattr(np, other or name)
+        for left, right in ((rows, column), (rows, 2), (2, rows)):
+            found = function(*(mx.nd.array(v) if isinstance(v, np.ndarray) else v for v in (left, right)))
+            np.testing.assert_array_equal(found.asnumpy(), expected(left, right).astype("float32"), err_msg=name)
+        assert function(3, 2) == expected(3, 2) and function(2, 2) == expected(2, 2), name

@@ -257,3 +257,17 @@ def test_elements_are_scalars_under_numpy_shapes():
         mx.nd.full((), 3)
     with pytest.raises(mx.MXNetError, match="out of range"):
         v._at(3)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_another_shape_of_all_elements_is_compiled_too():
+    x = mx.nd.arange(6)
+    view = x.reshape((2, 3))
+    assert (view * 1).asnumpy().tolist() == view.asnumpy().tolist() == [[0, 1, 2], [3, 4, 5]]
+    view[:] = view * 2
+    assert x.asnumpy().tolist() == [0, 2, 4, 6, 8, 10]
+    x.attach_grad()
+    with mx.autograd.record():
+        squares = x.reshape((2, 3)) ** 2
+    squares.backward()
+    assert x.grad.asnumpy().tolist() == [0, 4, 8, 12, 16, 20]

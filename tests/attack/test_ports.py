@@ -73,7 +73,7 @@ class _Job:
             for role in ("scheduler", "server")}
         self.channel = door.connect(("127.0.0.1", self.ports["scheduler"]), SECRET.encode(), "scheduler", 60, "it")
         wire.send(self.channel, {"op": "hello", "role": "worker", "rank": 0, "host": "127.0.0.1", "pid": os.getpid(),
-                                 "port": 0, "version": cluster._versions()})
+                                 "port": 0, "version": cluster.versions()})
         self.channel.sock.settimeout(60)
         welcome = wire.receive(self.channel)[0]
         self.ports["server"] = next(m["port"] for m in welcome["members"] if m["role"] == "server")
@@ -417,7 +417,7 @@ def test_large_arrays_are_refused_before_there_is_memory_for_them(job, tally, ef
 def test_what_is_no_hello(job, tally, effort):
     """A scheduler that has all its members; whoever comes more is told no, or is sent away."""
     good = {"op": "hello", "role": "worker", "rank": 0, "host": "h", "pid": 1, "port": 2,
-            "version": cluster._versions()}
+            "version": cluster.versions()}
     for _ in range(effort(1, 6)):
         for change in ({"op": "ping"}, {"op": None}, {"role": "king"}, {"role": ["worker"]}, {"rank": "0"},
                        {"rank": -1}, {"rank": 10**30}, {"rank": 0.5}, {"host": 7}, {"host": "h" * 5000}, {"pid": None},

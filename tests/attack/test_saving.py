@@ -12,6 +12,8 @@ import pytest
 import mxjax as mx
 from mxjax import gluon
 
+from ..internals import updater_of
+
 KINDS = 15
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX processes, links and modes")
 
@@ -101,7 +103,7 @@ def test_states_that_cannot_be_pickled(tmp_path, tally):
     store = mx.kv.create()
     store.set_optimizer(mx.optimizer.SGD())
     for saver, save in ((trainer, trainer.save_states), (store, lambda p: store.save_optimizer_states(p, True))):
-        optimizer = (saver._updaters[0] if saver is trainer else saver._updater).optimizer
+        optimizer = updater_of(saver).optimizer
         optimizer.lr_scheduler = lambda updates: 0.1
         with pytest.raises(Exception, match="lambda"):
             save(path)

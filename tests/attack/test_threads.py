@@ -10,6 +10,8 @@ import pytest
 import mxjax as mx
 from mxjax import autograd
 
+from ..internals import updater_of
+
 THREADS = 8
 
 
@@ -350,8 +352,8 @@ def test_trainers_of_one_network(tally, effort):
 
         def job(k):
             for _ in range(steps):  # noqa: B023
-                trainers[k]._updaters[0]._prepare([0], [weight])  # noqa: B023
+                updater_of(trainers[k])._prepare([0], [weight])  # noqa: B023
                 grad = mx.nd.ones((1, 2))
-                trainers[k]._updaters[0](0, grad, weight)  # noqa: B023
+                updater_of(trainers[k])(0, grad, weight)  # noqa: B023
         errors = together(*[lambda k=k: job(k) for k in range(THREADS)])
         settle(tally, errors, (weight.asnumpy() == -steps * THREADS).all(), f"fused {fused}: {weight.asnumpy()}")

@@ -12,6 +12,8 @@ from mxjax.base import MXNetError
 from mxjax.eager import backward_program
 from mxjax.eager.deferred_call import DeferredCall
 
+from ..internals import chunk_of
+
 X = np.array([0.5, -1.0, 2.0], "float32")
 
 
@@ -504,6 +506,13 @@ def test_gradients_that_are_added_up_are_part_of_the_program(hybrid, compiles):
     np.testing.assert_array_equal(np.asarray(held), before)  # what somebody holds is not written over
 
 
+def test_only_arrays_with_a_gradient_have_a_fresh_one():
+    x = mx.nd.ones(2)
+    assert not x._fresh_grad
+    with pytest.raises(mx.MXNetError, match="attach_grad"):
+        x._fresh_grad = False
+
+
 # ------------------------------------------------------------ operators after a graph's run
 @pytest.fixture
 def forwards(monkeypatch):
@@ -615,7 +624,7 @@ def test_relu_keeps_its_result_and_not_its_input(of):
     with autograd.record():
         inner = x * 2
         y = of(inner)
-        assert y._entry[0].args[0] is y._chunk.peek()
+        assert y._entry[0].args[0] is chunk_of(y).peek()
         first = autograd.grad((y ** 3).sum(), x, create_graph=True)[0]
     np.testing.assert_array_equal(first.asnumpy(), [0, 0, 0, 3 * 36 * 2])
     first.backward()

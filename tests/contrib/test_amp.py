@@ -8,8 +8,10 @@ import pytest
 import mxjax as mx
 from mxjax import autograd, gluon
 from mxjax.contrib import amp
-from mxjax.contrib.amp import _policy
+from mxjax.contrib.amp import _policy, _tables
 from mxjax.contrib.amp import amp as module
+
+from ..internals import buffer_of, graph_of, scaler_of
 
 
 @pytest.fixture
@@ -71,7 +73,7 @@ def test_lists():
     assert "SoftmaxOutput" in amp.list_loss_output_functions("float16")
     for one, other in (("low", "fp32"), ("fp32", "both"), ("low", "both"), ("widest", "fp32"), ("widest", "both")):
         for dtype in ("float16", "bfloat16"):
-            assert not set(amp._tables.table(dtype, one)) & set(amp._tables.table(dtype, other)), (one, other, dtype)
+            assert not set(_tables.table(dtype, one)) & set(_tables.table(dtype, other)), (one, other, dtype)
 
 
 def test_mistakes():
@@ -103,11 +105,11 @@ def test_converted_models(dtype):
     got = low(x)
     assert got.dtype is np.float32 and np.abs(got.asnumpy() - want).max() > 1e-6
     np.testing.assert_allclose(got.astype("float32").asnumpy(), want, rtol=0.05, atol=0.02)
-    dtypes = {name.rstrip("0123456789").rpartition("_")[2]: str(p.data()._read().dtype)
+    dtypes = {name.rstrip("0123456789").rpartition("_")[2]: str(buffer_of(p.data()).dtype)
               for name, p in low.collect_params().items()}
     assert dtypes["weight"] == dtype and dtypes["gamma"] == "float32"
     args = {p.name: p.data() for p in net.collect_params().values() if "running" not in p.name}
-    sym, new, _ = amp.convert_model(net._cached_graph[1], args, {}, dtype)
+    sym, new, _ = amp.convert_model(graph_of(net), args, {}, dtype)
     assert all(v.dtype == np.float32 for v in new.values()) and "amp_cast" in sym.tojson(remove_amp_cast=False)
 
 
@@ -213,7 +215,7 @@ def test_training(initialized, hybrid):
     assert losses[-1] < 0.1 * losses[0]
     assert {p.data().dtype for p in net.collect_params().values()} == {np.float32}
     if hybrid:
-        assert "amp_cast" in net._cached_graph[1].tojson(remove_amp_cast=False)
+        assert "amp_cast" in graph_of(net).tojson(remove_amp_cast=False)
 
 
 def test_overflow_and_unscale(initialized):
@@ -235,7 +237,7 @@ def test_overflow_and_unscale(initialized):
     np.testing.assert_array_equal(weight.grad().asnumpy(), [0.25, 0.25])
     trainer.step(1)
     np.testing.assert_array_equal(weight.data().asnumpy(), [0.75, 0.75])
-    assert trainer._amp_loss_scaler.loss_scale == 2**15
+    assert scaler_of(trainer).loss_scale == 2**15
 
 
 def test_module(initialized):

@@ -1,11 +1,15 @@
 """Quantization: the graph pass, calibration, and a digits network on integers in Module and as a block."""
 
+import inspect
+
 import numpy as np
 import pytest
 
 import mxjax as mx
 from mxjax import autograd, gluon
 from mxjax.graph import quantizing
+
+from ..internals import graph_of, outputs_of
 
 quant = mx.contrib.quant
 
@@ -177,7 +181,7 @@ def test_a_range_for_each_channel():
     assert (error < 0.02).all() and error[3] < 1e-6
     values = {"w": mx.nd.array(weight.reshape(4, -1)), "b": mx.nd.array([3, -2, 1, 4])}
     dense = mx.sym.FullyConnected(mx.sym.var("x"), mx.sym.var("w"), mx.sym.var("b"), num_hidden=4)
-    outputs, parts, _ = quantizing.by_channel(dense._outputs, {k: v.asnumpy() for k, v in values.items()})
+    outputs, parts, _ = quantizing.by_channel(outputs_of(dense), {k: v.asnumpy() for k, v in values.items()})
     parts = {name: mx.nd.array(part) for name, part in parts.items()}
     flat = mx.nd.array(random.normal(0, 1, (3, 18)))
     same = mx.sym.Symbol(outputs).bind(mx.cpu(), {**parts, "x": flat}).forward()[0]
@@ -248,7 +252,7 @@ def test_quantized_module_is_as_good(digits, tmp_path):
 def test_by_hand_with_monitor(digits):
     """`quantize_graph`, statistics through an executor's monitor, `calib_graph`."""
     net, _, x, y = digits
-    (_, sym), params = net._cached_graph, {p.name: p.data() for p in net.collect_params().values()}
+    sym, params = graph_of(net), {p.name: p.data() for p in net.collect_params().values()}
     args = {k: params[k] for k in sym.list_arguments() if k in params}
     auxs = {k: params[k] for k in sym.list_auxiliary_states()}
     qsym, _, _, collector = quant.quantize_graph(sym, args, auxs, calib_mode="naive")
@@ -273,6 +277,17 @@ def test_mistakes():
     net.initialize()
     with pytest.raises(ValueError, match="data_shapes required"):
         quant.quantize_net_v2(net)
+
+
+def test_the_first_name_warns_where_it_is_called(monkeypatch):
+    later, given = inspect.signature(quant.quantize_net_v2), []
+    monkeypatch.setattr("mxjax.contrib._quantization.quantize_net_v2", lambda *args: given.append(later.bind(*args)))
+    with pytest.warns(UserWarning, match="deprecated in favour of quantize_net_v2") as told:
+        quant.quantize_net("net", "int8", calib_mode="naive", num_calib_examples=3)
+    assert told[0].filename == __file__
+    expected = later.bind("net", "int8", calib_mode="naive", num_calib_examples=3)
+    expected.apply_defaults()
+    assert given[0].arguments == expected.arguments
 
 
 @pytest.mark.parametrize("dtype, groups, channels", [("int8", 1, 150), ("uint8", 1, 150), ("uint8", 2, 8)])

@@ -7,6 +7,8 @@ import mxjax as mx
 from mxjax.contrib.io import DataLoaderIter
 from mxjax.contrib.svrg_optimization.svrg_module import SVRGModule
 
+from ..internals import executors_of
+
 
 def regression():
     data = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1, name="fc")
@@ -37,7 +39,7 @@ def test_corrected_gradients():
     module._update_svrg_gradients()
     all_x = data.data[0][1].asnumpy()
     full = gradient(old, all_x, all_x @ [1, 2]) / 4
-    found = dict(zip(module._exec_group.param_names, module._exec_group.grad_arrays, strict=True))["fc_weight"][0]
+    found = dict(zip(executors_of(module).param_names, executors_of(module).grad_arrays, strict=True))["fc_weight"][0]
     np.testing.assert_allclose(found.asnumpy()[0], gradient(new, x, y) - gradient(old, x, y) + full, rtol=1e-4)
 
 

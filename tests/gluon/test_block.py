@@ -10,6 +10,8 @@ import mxjax as mx
 from mxjax import gluon
 from mxjax.gluon import nn
 
+from ..internals import is_hybridized, states_of
+
 DATA = Path(__file__).parents[1] / "data" / "mxnet"
 
 
@@ -182,7 +184,7 @@ def test_save_and_load_of_whole_models(tmp_path):
     net.save(str(tmp_path / "model"))
     other = _mlp(prefix="two_")
     other.load(str(tmp_path / "model"))
-    assert other._active and other.name == "one"
+    assert is_hybridized(other) and other.name == "one"
     np.testing.assert_allclose(other(x).asnumpy(), expected, rtol=1e-6)
     assert json.loads((tmp_path / "model-model.json").read_text())["hybridsequential0"]["orig_name"] == "one"
 
@@ -212,7 +214,7 @@ def test_block_of_a_real_mxnet_export(tmp_path):
     np.testing.assert_allclose(net(mx.nd.array(expected["data"])).asnumpy(), expected["out"], rtol=1e-5, atol=1e-6)
     trainer = gluon.Trainer(net.collect_params(), "adam")
     trainer.load_states(str(DATA / "gluon_resblock_adam.states"))
-    assert isinstance(trainer.optimizer, mx.optimizer.Adam) and trainer._updaters[0].states
+    assert isinstance(trainer.optimizer, mx.optimizer.Adam) and states_of(trainer)
 
 
 def test_cast_of_an_imported_block_keeps_batch_norm():

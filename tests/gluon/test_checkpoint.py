@@ -16,10 +16,11 @@ import pytest
 
 import mxjax as mx
 from mxjax._random import streams as random_streams
-from mxjax.gluon._sharding import arrays
 
 sys.path.append(str(Path(__file__).parents[1] / "kvstore"))
 from launching import environment, launch  # noqa: E402  what starts jobs of several processes
+
+from ..internals import has_values, scaler_of, state_arrays_of
 
 pytest.importorskip("orbax.checkpoint")
 JOB = Path(__file__).with_name("checkpoint_job.py")
@@ -53,9 +54,8 @@ class Made:
         return [self.step(*batch).asnumpy().tolist() for batch in itertools.islice(self.batches, count)]
 
     def values(self):
-        states = self.trainer._updaters[0].states
         return [a.asnumpy() for p in self.net._collect_params_with_prefix().values()
-                for a in (p.data(), *arrays(states.get(self.trainer._param2idx[p.name])))]
+                for a in (p.data(), *state_arrays_of(self.trainer, p))]
 
 
 def same(a, b):
@@ -83,7 +83,7 @@ def test_what_is_resumed_is_what_would_have_been(tmp_path, optimizer, options, d
     mx.random.seed(4)
     np.random.seed(4)
     second = made()
-    assert second.net[0].weight._data is None  # its shape is not known yet
+    assert not has_values(second.net[0].weight)  # its shape is not known yet
     assert second.step.restore(tmp_path, data={"loader": second.loader}) == 7
     assert second.go(7) == expected and second.trainer.learning_rate == first.trainer.learning_rate
     same(second.values(), first.values())
@@ -337,13 +337,13 @@ def test_what_does_not_fit_is_named_before_anything_changes(saved):
 
     def refused(match, make, **more):
         one = make()
-        before = one.values() if one.net[0].weight._data else None
+        before = one.values() if has_values(one.net[0].weight) else None
         with pytest.raises(mx.MXNetError, match=match):
             one.step.restore(folder, **more)
         if before is not None:
             same(one.values(), before)
         else:
-            assert one.net[0].weight._data is None
+            assert not has_values(one.net[0].weight)
 
     def more_layers():
         one = Made()
@@ -379,10 +379,11 @@ def test_loss_scales_are_kept(tmp_path):
     for one in (first, second):
         one.trainer._amp_loss_scaler = mx.contrib.amp.loss_scaler.LossScaler()
     first.go(1)
-    first.trainer._amp_loss_scaler._loss_scale, first.trainer._amp_loss_scaler._unskipped = 256.0, 17
+    scaler = scaler_of(first.trainer)
+    scaler._loss_scale, scaler._unskipped = 256.0, 17
     first.step.save(tmp_path, wait=True)
     second.step.restore(tmp_path)
-    assert vars(second.trainer._amp_loss_scaler) == vars(first.trainer._amp_loss_scaler)
+    assert vars(scaler_of(second.trainer)) == vars(scaler)
     with pytest.raises(mx.MXNetError, match="init_trainer"):
         Made().step.restore(tmp_path)
 

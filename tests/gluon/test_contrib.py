@@ -176,7 +176,7 @@ def test_wikitext(tmp_path):
         _files = {"train": ("x", hashlib.sha1(content.encode()).hexdigest())}
     words = Small(str(tmp_path), seq_len=4)
     assert len(words) == 3 and words.frequencies["a"] == 4
-    rows = [words.vocabulary.to_tokens(words._data[i].astype(int).asnumpy().tolist()) for i in range(2)]
+    rows = [words.vocabulary.to_tokens(words[i][0].astype(int).asnumpy().tolist()) for i in range(2)]
     assert rows == [["a", "b", "c", "a"], ["<eos>", "=", "b", "="]]
     data, label = words[1]
     assert np.array_equal(data.asnumpy()[1:], label.asnumpy()[:-1])

@@ -14,6 +14,8 @@ import pytest
 import mxjax as mx
 from mxjax.gluon import data
 
+from ..internals import forgotten, pool_of, workers_of
+
 
 def batches(loader):
     return [batch.asnumpy().tolist() for batch in loader]
@@ -169,9 +171,10 @@ def test_rounds_that_are_broken_off_leave_nothing():
     loader = data.DataLoader(list(range(40)), 4, num_workers=2)
     for _ in range(15):
         assert next(iter(loader)).asnumpy().tolist() == [0, 1, 2, 3]
-    pool = loader._worker_pool
+    pool = pool_of(loader)
     assert list(map(len, loader)) == [4] * 10
-    assert not pool._done and len(pool._dropped) <= 4
+    kept, dropped = forgotten(pool)
+    assert kept == 0 and dropped <= 4
 
 
 @pytest.mark.parametrize("kind", [Troubled, Bound])
@@ -196,8 +199,8 @@ def test_what_cannot_be_sent_is_where_workers_are_forked_from(monkeypatch):
     mx.nd.ones(2).wait_to_read()
     loader = data.DataLoader(Bound(), 2, num_workers=1)
     assert batches(loader) == [[[0, 0], [2, 11]], [[6, 42], [12, 93]]]
-    pid = loader._worker_pool._workers[0].pid
-    loader._worker_pool.close()
+    pid = workers_of(pool_of(loader))[0].pid
+    pool_of(loader).close()
     with pytest.raises(ChildProcessError):
         os.waitpid(pid, 0)  # no zombie either
     with pytest.raises(KeyError, match="no such sample") as caught:
@@ -294,7 +297,7 @@ def test_workers_end_with_their_process(tmp_path):
 def test_workers_end_with_their_loader():
     loader = data.DataLoader([1, 2], 1, num_workers=2)
     assert batches(loader) == [[1], [2]]
-    pids = [worker.pid for worker in loader._worker_pool._workers]
+    pids = [worker.pid for worker in workers_of(pool_of(loader))]
     assert all(os.path.exists(f"/proc/{pid}") for pid in pids)
     del loader
     gc.collect()
@@ -305,7 +308,7 @@ def test_workers_know_their_own_numbers():
     """The process that starts them answers in the order it was asked, whoever asks, and whoever wants to know first."""
     with multiprocessing.pool.ThreadPool(3) as threads:
         loaders = threads.map(lambda n: data.DataLoader(list(range(n, n + 8)), 4, num_workers=2), range(3))
-    workers = [w for loader in loaders for w in loader._worker_pool._workers]
+    workers = [w for loader in loaders for w in workers_of(pool_of(loader))]
     pids = {w: w.pid for w in reversed(workers)}
     assert len(set(pids.values())) == 6
     for n, loader in enumerate(loaders):
@@ -316,7 +319,7 @@ def test_workers_know_their_own_numbers():
             list(loaders[0])
     assert workers[0].pid is None
     with multiprocessing.pool.ThreadPool(3) as threads:  # requests of several threads at once stay apart
-        threads.map(lambda loader: loader._worker_pool.close(), loaders)
+        threads.map(lambda loader: pool_of(loader).close(), loaders)
     assert not any(os.path.exists(f"/proc/{pid}") for pid in pids.values())
 
 

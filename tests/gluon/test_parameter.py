@@ -165,7 +165,7 @@ def test_a_subclass_makes_something_of_its_values(hybridize):
         out = x.asnumpy() @ values.T / 2
         step(x, mx.nd.zeros((2, 1)))
         values = values - 0.3 * (2 * out * x.asnumpy() / 2).mean(0)
-        np.testing.assert_allclose(weight._data[0].asnumpy(), values, rtol=1e-5)
+        np.testing.assert_allclose(gluon.Parameter.data(weight).asnumpy(), values, rtol=1e-5)
 
 
 def test_rows_of_a_sparse_parameter_need_a_trainer(tmp_path):

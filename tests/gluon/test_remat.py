@@ -10,6 +10,8 @@ import mxjax as mx
 from mxjax import autograd, gluon
 from mxjax.gluon import nn
 
+from ..internals import graph_of, lowered, recomputes
+
 
 class Cell(gluon.HybridBlock):
     """Residual, with a part that draws random numbers and one that has states."""
@@ -94,14 +96,14 @@ def test_less_is_kept():
     for remat in (None, True, "dots_saveable"):
         net = made(remat)
         net(data()[0])
-        outs[remat] = kept(net._cached_graph[1], data=(256, 8))
+        outs[remat] = kept(graph_of(net), data=(256, 8))
     assert outs[True] < 0.35 * outs[None]
     assert outs[True] < outs["dots_saveable"] < outs[None]
 
 
 def stages(net, x):
     net(x)
-    nodes = json.loads(net._cached_graph[1].tojson())["nodes"]
+    nodes = json.loads(graph_of(net).tojson())["nodes"]
     return {n["attrs"].get("__mirror_stage__") for n in nodes if n["op"] != "null" and "attrs" in n} - {None}
 
 
@@ -123,10 +125,10 @@ def test_which_blocks():
     assert not stages(net, x) and not marked(net)
     net = gluon.model_zoo.vision.resnet18_v1(classes=2)
     net.hybridize(remat=True)
-    assert len(marked(net)) == 8 and all(net.features[i][k]._again for i in range(4, 8) for k in range(2))
+    assert len(marked(net)) == 8 and all(recomputes(net.features[i][k]) for i in range(4, 8) for k in range(2))
     alone = nn.Dense(2)
     alone.hybridize(remat=True)
-    assert alone._again
+    assert recomputes(alone)
     outer = gluon.nn.Sequential()
     outer.add(made(None))
     with pytest.warns(UserWarning, match="HybridSequential"):
@@ -174,7 +176,7 @@ def test_what_others_need_stays_together():
     with autograd.record():
         out = net(x)
     out.backward()
-    found = [s for s in mx.graph.lowering.Lowered(net._cached_graph[1]._outputs)._stretches() if s.again]
+    found = [s for s in lowered(graph_of(net))._stretches() if s.again]
     assert [len(s.steps) for s in found] == [3, 3]
     v = x.asnumpy()
     mask = np.exp(v.mean(0, keepdims=True))

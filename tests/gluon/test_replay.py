@@ -6,6 +6,8 @@ import pytest
 import mxjax as mx
 from mxjax.gluon import _replay
 
+from ..internals import address_of, chunk_of, replays_of, updater_of
+
 DATA = np.random.RandomState(3).rand(8, 5).astype("f")
 LABEL = np.array([0, 1, 2, 0, 1, 2, 0, 1], "f")
 
@@ -69,7 +71,7 @@ def _same(net, other):
 
 
 def _set_momentum(net, trainer):
-    trainer._optimizer.momentum = 0.5
+    trainer.optimizer.momentum = 0.5
 
 
 def _set_data(net, trainer):
@@ -89,11 +91,11 @@ def _graph_anew(net, trainer):
 
 
 def _new_states(net, trainer):
-    trainer._updaters[0].set_states(trainer._updaters[0].get_states())
+    updater_of(trainer).set_states(updater_of(trainer).get_states())
 
 
 def _clip(net, trainer):
-    trainer._optimizer.clip_gradient = 0.01
+    trainer.optimizer.clip_gradient = 0.01
 
 
 def _rate(net, trainer):
@@ -101,7 +103,7 @@ def _rate(net, trainer):
 
 
 def _decay(net, trainer):
-    net[0].weight.wd_mult, trainer._optimizer.wd = 3.0, 0.1
+    net[0].weight.wd_mult, trainer.optimizer.wd = 3.0, 0.1
 
 
 @pytest.mark.parametrize("change", [_set_momentum, _set_data, _assign, _freeze, _graph_anew, _new_states, _clip, _rate,
@@ -125,13 +127,13 @@ def test_optimizers_and_schedules(name, options, replayed):
     schedules = [mx.lr_scheduler.FactorScheduler(step=2, factor=0.7, base_lr=0.05) for _ in range(2)]
     # Adam divides by what is nearly zero in front of a batch normalization
     net, trainer, step, (net2, loss2, trainer2) = _pair(name, name != "adam", **options)
-    trainer._optimizer.lr_scheduler, trainer2._optimizer.lr_scheduler = schedules
+    trainer.optimizer.lr_scheduler, trainer2.optimizer.lr_scheduler = schedules
     x, y = mx.nd.array(DATA), mx.nd.array(LABEL)
     for i in range(16):
         step(x + i, y)
         _loop(net2, loss2, trainer2, x + i, y)
     _same(net, net2)
-    assert trainer._optimizer.num_update == trainer2._optimizer.num_update == 16
+    assert trainer.optimizer.num_update == trainer2.optimizer.num_update == 16
     assert replayed[0] == replayed[1] > 2
 
 
@@ -155,7 +157,7 @@ def test_random_numbers_go_on(replayed):
         found = []
         for _ in range(6):
             if not replays:
-                step._replays.clear()
+                replays_of(step).clear()
             found.append(step(mx.nd.array(DATA), mx.nd.array(LABEL)).asnumpy())
         return found
     with_replays = losses(True)
@@ -216,13 +218,13 @@ def test_results_are_new_arrays_and_memory_is_given_away():
     net, _, step, _ = _pair(learning_rate=0.1, momentum=0.9)
     x, y = mx.nd.array(DATA), mx.nd.array(LABEL)
     losses = [step(x, y) for _ in range(6)]
-    assert len({id(loss._chunk) for loss in losses}) == 6
+    assert len({id(chunk_of(loss)) for loss in losses}) == 6
     assert not np.array_equal(losses[4].asnumpy(), losses[5].asnumpy())
-    before = net[0].weight.data()._read().unsafe_buffer_pointer()
+    before = address_of(net[0].weight.data())
     held = net[2].weight.data().to_jax()
     was = np.array(held)
     step(x, y)
-    assert net[0].weight.data()._read().unsafe_buffer_pointer() == before
+    assert address_of(net[0].weight.data()) == before
     np.testing.assert_array_equal(np.asarray(held), was)  # somebody holds it: it is not written over
 
 

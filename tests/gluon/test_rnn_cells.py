@@ -92,6 +92,18 @@ def test_stack_and_modifiers():
         rnn.ZoneoutCell(rnn.BidirectionalCell(rnn.RNNCell(1), rnn.RNNCell(1)))
 
 
+@pytest.mark.parametrize("both", [False, True])
+def test_layers_are_stacks_of_cells(both):
+    layer = rnn.GRU(3, num_layers=2, dropout=0.5, bidirectional=both, input_size=4)
+    layer.initialize()
+    cells = layer._unfuse()
+    kind = rnn.BidirectionalCell if both else rnn.GRUCell
+    assert [type(cells[i]) for i in range(len(cells))] == [kind, rnn.DropoutCell, kind]
+    x = mx.nd.array(X.swapaxes(0, 1))
+    outputs, _ = cells.unroll(len(x), x, layout="TNC", merge_outputs=True)
+    np.testing.assert_allclose(outputs.asnumpy(), layer(x).asnumpy(), rtol=1e-4, atol=1e-5)
+
+
 def test_layers_name_parameters_as_their_cells():
     layer = rnn.LSTM(3, num_layers=2, bidirectional=True, prefix="lstm_")
     assert "_unfused.1.r_cell.h2h_bias" in layer._collect_params_with_prefix()

@@ -9,6 +9,8 @@ from jax.sharding import PartitionSpec as P
 
 import mxjax as mx
 
+from ..internals import has_values, states_of
+
 SETUP = """
 import gc, sys
 import jax, numpy as np
@@ -266,11 +268,11 @@ def test_a_plan_of_a_step_on_a_mesh_places_nothing(monkeypatch):
     one = mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), trainer, mesh=jax.make_mesh((1,), ("data",)), sharding="fsdp")
     x, y = mx.nd.ones((8, 32)), mx.nd.ones((8, 64))
     one.plan(x, y, on="v5e:2x2")
-    assert net.weight._data is None and not one._begun and not trainer._updaters[0].states
+    assert not has_values(net.weight) and not one._begun and not states_of(trainer)
     one(x, y)
-    before = net.weight.data().asnumpy(), trainer._optimizer.num_update
+    before = net.weight.data().asnumpy(), trainer.optimizer.num_update
     one.plan(x, y, on="v5e:2x2")
-    assert (net.weight.data().asnumpy() == before[0]).all() and trainer._optimizer.num_update == before[1]
+    assert (net.weight.data().asnumpy() == before[0]).all() and trainer.optimizer.num_update == before[1]
     first, later = ({g.name: list(zip([s.shape for s in g.arguments], g.specs, strict=True)) for g in groups}
                     for groups, _ in asked)
     assert sorted(first["optimizer states"]) == sorted(later["optimizer states"])

@@ -54,14 +54,14 @@ def compare(rounds, **options):
 def test_numbers_are_those_of_calls(loops):
     _, _, trainer = compare(4)
     assert loops == [STEPS] * 3  # the first call's steps are done one by one
-    assert trainer._optimizer.num_update == 4 * STEPS and trainer.learning_rate < 0.01 / 15
+    assert trainer.optimizer.num_update == 4 * STEPS and trainer.learning_rate < 0.01 / 15
 
 
 def test_other_numbers_of_steps_and_single_steps_in_between(loops):
     _, step, trainer = compare(2)
     assert step.run(mx.nd.array(DATA[:2]), mx.nd.array(LABEL[:2])).shape == (2, 8)
     step(mx.nd.array(DATA[0]), mx.nd.array(LABEL[0]))
-    assert loops == [STEPS, 2] and trainer._optimizer.num_update == 2 * STEPS + 3
+    assert loops == [STEPS, 2] and trainer.optimizer.num_update == 2 * STEPS + 3
 
 
 def test_steps_that_are_more_than_their_program_are_done_one_by_one(loops):
@@ -77,16 +77,16 @@ def test_steps_that_are_more_than_their_program_are_done_one_by_one(loops):
 
 def test_an_optimizer_that_changes_within_the_loop(loops):
     _, step, trainer = compare(2)
-    original, calls = type(trainer._optimizer)._operator, []
+    original, calls = type(trainer.optimizer)._operator, []
 
     def operator(self, weight, state):
         calls.append(1)
         name, options = original(self, weight, state)
         return name, options if len(calls) < 9 else {**options, "epsilon": 1e-3}
-    trainer._optimizer._operator = operator.__get__(trainer._optimizer)
+    trainer.optimizer._operator = operator.__get__(trainer.optimizer)
     losses = step.run(mx.nd.array(DATA), mx.nd.array(LABEL))
     assert losses.shape == (STEPS, 8) and np.isfinite(losses.asnumpy()).all()
-    assert trainer._optimizer.num_update == 3 * STEPS
+    assert trainer.optimizer.num_update == 3 * STEPS
 
 
 def test_mistakes():

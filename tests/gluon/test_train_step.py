@@ -12,6 +12,8 @@ import pytest
 import mxjax as mx
 from mxjax.eager import trace as trace
 
+from ..internals import address_of, states_of, traced_programs
+
 DATA = np.random.RandomState(0).randn(16, 6).astype("float32")
 LABEL = np.random.RandomState(1).randint(0, 3, 16).astype("float32")
 
@@ -101,9 +103,9 @@ def test_one_program_for_all_steps_and_learning_rates(optimizer, params):
     params = {"learning_rate": 0.1, "lr_scheduler": schedule, **params}
     trainer = mx.gluon.Trainer(net.collect_params(), optimizer, params)
     step = mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer)
-    before = len(trace._programs.made)
+    before = len(traced_programs())
     losses = [step(x, y).asnumpy() for _ in range(12)]  # the loop's updates become one program after some
-    assert len(trace._programs.made) == before + 1
+    assert len(traced_programs()) == before + 1
     assert not np.array_equal(losses[2], losses[3])  # new random numbers in each step
 
 
@@ -114,11 +116,11 @@ def test_steps_that_cannot_be_replayed_are_one_program_and_in_place(options):
     trainer = mx.gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.1})
     step = mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer, **options)
     step(x, y).wait_to_read()
-    before, places = len(trace._programs.made), []
+    before, places = len(traced_programs()), []
     for _ in range(10):
         step(x, y).wait_to_read()
         places.append(net[0].weight.data().to_jax().unsafe_buffer_pointer())
-    assert len(trace._programs.made) == before
+    assert len(traced_programs()) == before
     assert len(set(places)) == 1
 
 
@@ -251,9 +253,9 @@ def test_every_result_takes_the_memory_of_what_it_replaces(optimizer):
     step = mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), trainer)
 
     def pointers():
-        states = jax.tree.leaves(list(trainer._updaters[0].states.values()), is_leaf=lambda x: hasattr(x, "_chunk"))
+        states = jax.tree.leaves(list(states_of(trainer).values()), is_leaf=lambda x: isinstance(x, mx.nd.NDArray))
         arrays = [p.data() for p in net.collect_params().values()] + states
-        return [a._chunk.read().unsafe_buffer_pointer() for a in arrays]
+        return [address_of(a) for a in arrays]
     x, y = mx.nd.ones((4, 8)), mx.nd.zeros((4, 8))
     for _ in range(2):
         step(x, y).wait_to_read()

@@ -7,6 +7,8 @@ import mxjax as mx
 from mxjax import clear_caches, gluon
 from mxjax.kernel import policy
 
+from ..internals import first_steps_of, updater_of
+
 CONTEXTS = [mx.cpu(0), mx.cpu(1)]
 
 
@@ -186,7 +188,7 @@ def test_a_training_that_is_resumed_has_the_bits_of_one_that_is_not(hybridize, m
             trainer.step(16)
         net.save_parameters(str(tmp_path / "net"))
         trainer.save_states(str(tmp_path / "trainer"))
-        assert begin or trainer._updaters[0].optimizer._first_steps <= 5
+        assert begin or first_steps_of(updater_of(trainer).optimizer) <= 5
         return [p.data().asnumpy().tobytes() for p in net.collect_params().values()]
     expected = trained(0, 12)
     for stop in (2, 6, 10):

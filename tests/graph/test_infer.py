@@ -210,3 +210,7 @@ def test_inputs_whose_dtypes_are_their_own():
         mx.nd.BatchNorm(x, gamma, gamma, gamma, gamma).wait_to_read()
     update = mx.sym.multi_mp_sgd_update(a, b, c, lrs=(0.1,), wds=(0,), num_weights=1)
     assert update.infer_type(a="float16")[::2] == ([np.float16] * 2, [np.float32])
+    update = mx.sym.mp_lamb_update_phase1(a, b, c, mx.sym.var("d"), mx.sym.var("e"), t=1, wd=0)
+    assert update.infer_type(a="float16") == ([np.float16] * 2 + [np.float32], [np.float32], [np.float32] * 2)
+    lengths = mx.sym.softmax(a, b, use_length=True, axis=1)
+    assert lengths.infer_type(a="float16")[:2] == ([np.float16, np.int32], [np.float16])

@@ -13,14 +13,15 @@ from mxjax.executor.jax_function import JaxFunction
 from mxjax.graph import loop_rolling as rolling
 from mxjax.graph import lowering
 from mxjax.graph.attention import forced
-from mxjax.graph.lowering import Lowered
+
+from ..internals import loops_of, lowered
 
 CELLS, BATCH = 5, 3
 
 
 def loops(symbol):
     """(nodes, repetitions) of each loop in a graph."""
-    return [(part.loop.period, part.loop.times) for part in Lowered(symbol._outputs)._rolled() if part.loop]
+    return [(loop.period, loop.times) for loop in loops_of(lowered(symbol))]
 
 
 def computed(symbol, train=True, seed=5, **shapes):
@@ -102,7 +103,7 @@ def test_longer_ones_are_no_more_to_compile(zoneout):
             cell.add(mx.rnn.ZoneoutCell(layer, 0.2, 0.3) if zoneout else layer)
         symbol = cell.unroll(steps, inputs=mx.sym.Variable("data"), merge_outputs=True)[0]
         args = [jax.ShapeDtypeStruct(shape, "float32") for shape in symbol.infer_shape(data=(BATCH, steps, CELLS))[0]]
-        graph = Lowered(symbol._outputs)
+        graph = lowered(symbol)
         key = graph.packed(drawn(graph, args)) if zoneout else (np.zeros(2, np.uint32), np.uint32(0))
         slope = jax.grad(lambda *given: graph.call(given, [], key, True)[0][0].sum(), tuple(range(len(args))))
         return survey(jax.jit(slope).trace(*args).jaxpr.jaxpr).operations
@@ -115,7 +116,7 @@ def test_what_a_loop_draws_is_one_array():
     cell.add(mx.rnn.DropoutCell(0.5))
     symbol = unrolled(cell, steps=9)
     args = [jax.ShapeDtypeStruct(shape, "float32") for shape in symbol.infer_shape(data=(BATCH, 9, CELLS))[0]]
-    graph = Lowered(symbol._outputs)
+    graph = lowered(symbol)
     each = drawn(graph, args)
     packed = graph.packed(each)
     assert len(each) == 28 and len(packed) == 7, "three operators of eight repetitions, and four before them"
@@ -227,8 +228,8 @@ def test_a_hybridized_cell(monkeypatch, dropout):
     for found in (result(), result()):
         for one, other in zip(found, alone, strict=True):
             np.testing.assert_allclose(one, other, 2e-5, 1e-6)
-    lowered = [Lowered(out._outputs) for out in [net(mx.sym.Variable("x"))]]
-    assert any(part.loop for part in lowered[0]._rolled())
+    graph = lowered(net(mx.sym.Variable("x")))
+    assert loops_of(graph)
 
 
 def test_buckets_train():
@@ -265,9 +266,9 @@ def test_what_carries_nothing_on_is_computed_at_once(monkeypatch):
         outputs, _ = cell.unroll(24, inputs=mx.sym.Variable("data") * 2, merge_outputs=False)
         with monkeypatch.context() as patch:
             check(patch, outputs[-1] + 1, expected, data=(BATCH, 24, CELLS))
-    lowered = Lowered((outputs[-1] + 1)._outputs)
+    graph = lowered(outputs[-1] + 1)
     values = [np.ones(s, "float32") for s in (outputs[-1] + 1).infer_shape(data=(BATCH, 24, CELLS))[0]]
-    program = jax.make_jaxpr(lambda *args: lowered.call(args, (), (), False)[0])(*values)
+    program = jax.make_jaxpr(lambda *args: graph.call(args, (), (), False)[0])(*values)
     products = [eqn for eqn in program.jaxpr.eqns if "dot_general" in str(eqn)]
     assert len(products) == 2  # one of all inputs, and the loop
 

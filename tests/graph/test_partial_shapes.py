@@ -20,6 +20,8 @@ from mxjax.kernel.kernel import prepare
 from mxjax.ops import registry
 from mxjax.ops.infer import UNKNOWN, NotKnown, Size, filled, op_types, told
 
+from ..internals import outputs_of
+
 # operator and parameters; shapes of inputs that fit together, with dtypes other than float32.
 # Operators with _np behind their names are asked under NumPy semantics.
 TABLE = """
@@ -493,7 +495,7 @@ def test_what_rules_say_is_what_evaluation_says():
     told_of = set()
     for line in ROWS + MADE_ROWS:
         row = Row(line)
-        node = row.symbol._outputs[0][0]
+        node = outputs_of(row.symbol)[0][0]
         if _exact(node.op) and _compare(node.op, node.params, row.full, row.dtypes, row.np):
             told_of.add(node.op)
     others = [op for op in registry.operators() if _exact(op) and op not in told_of]

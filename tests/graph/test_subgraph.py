@@ -9,6 +9,8 @@ import mxjax as mx
 from mxjax import gluon, library
 from mxjax.graph import backends
 
+from ..internals import outputs_of
+
 RNG = np.random.RandomState(0)
 
 
@@ -31,7 +33,7 @@ def selected(*ops):
 
 
 def operators(sym):
-    nodes = {id(n): n for n, _ in sym.get_internals()._outputs}
+    nodes = {id(n): n for n, _ in outputs_of(sym.get_internals())}
     return [n.op.name for n in nodes.values() if n.op is not None]
 
 

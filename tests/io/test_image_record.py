@@ -13,6 +13,8 @@ import pytest
 import mxjax as mx
 from mxjax.io import record_batches
 
+from ..internals import decoders_of, forgotten, workers_of
+
 cv2 = pytest.importorskip("cv2")
 contents = mx.io.record_source.Contents()
 
@@ -380,7 +382,7 @@ def test_processes_make_the_batches_that_threads_make(make, path, by_processes, 
     monkeypatch.setattr(record_batches, "_THREADS", 8)
     theirs = make(kind, **options)
     theirs.reset()
-    assert made == rounds(theirs) and theirs.handle._processes is None
+    assert made == rounds(theirs) and decoders_of(theirs) is None
     assert len(ours.handle._rooms) <= 8
 
 
@@ -389,11 +391,12 @@ def test_rounds_that_are_broken_off_leave_nothing_in_processes(make, by_processe
     for _ in range(12):
         batches.reset()
         next(batches)
-    pool = batches.handle._processes
+    pool = decoders_of(batches)
     for ahead in batches.handle._ahead:
         for part in ahead.result().parts if ahead.result() is not None else ():
             part()
-    assert not pool._done and len(pool._dropped) <= 8
+    kept, dropped = forgotten(pool)
+    assert kept == 0 and dropped <= 8
 
 
 def test_batches_that_were_dropped_are_not_written_over_later_ones(path, by_processes):
@@ -416,7 +419,7 @@ def test_batches_that_were_dropped_are_not_written_over_later_ones(path, by_proc
 
 def test_a_killed_process_is_an_error(make, by_processes, path):
     batches = by_processes(make())
-    os.kill(batches.handle._processes._workers[0].pid, signal.SIGKILL)
+    os.kill(workers_of(decoders_of(batches))[0].pid, signal.SIGKILL)
     with pytest.raises(mx.MXNetError, match="ImageRecordIter worker .* was killed by SIGKILL"):
         for _ in range(9):
             batches.reset()

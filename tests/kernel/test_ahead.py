@@ -12,6 +12,8 @@ from mxjax.kernel import ahead, compiled, policy
 from mxjax.kernel.xla import XlaBackend
 from mxjax.passes import onednn
 
+from ..internals import chunk_of
+
 R = np.random.RandomState(0)
 
 
@@ -41,7 +43,7 @@ def trained(size, steps=3, hold=None):
             value = loss(net(data), mx.nd.ones((4, 3)))
         value.backward()
         if hold is not None:
-            hold.append(net[0].weight.data()._chunk.peek())
+            hold.append(chunk_of(net[0].weight.data()).peek())
         trainer.step(4)
         losses.append(value)
     return [v.asnumpy() for v in losses], [p.data().asnumpy() for p in net.collect_params().values()]

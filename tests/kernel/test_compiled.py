@@ -16,9 +16,11 @@ from mxjax.kernel.compiled import Compiled, Reordered
 from mxjax.kernel.kernel import prepare
 from mxjax.ops import registry
 
+from ..internals import calls_of, forget_numbers, forms_of, numbers_there
+
 pytestmark = pytest.mark.usefixtures("at_once")
 
-reducing = pytest.mark.skipif(len(set(map(str, xla._options()))) < 3,
+reducing = pytest.mark.skipif(len(set(map(str, xla.by_effort()))) < 3,
                               reason="this JAX has no options to compile with less effort")
 
 
@@ -205,8 +207,8 @@ def test_where_arrays_are_decides(monkeypatch):
     monkeypatch.setattr(compiled.budget, "several", True)
     program(cpu, cpu)
     kind = arguments.kind_of((cpu,))
-    assert kind is not None and {of for of, _ in program.xla._forms} == {kind}
-    assert [key[-1] for key in program._calls] == [cpu.aval, kind]
+    assert kind is not None and {of for of, _ in forms_of(program)} == {kind}
+    assert [key[-1] for key in calls_of(program)] == [cpu.aval, kind]
 
 
 def test_loops_of_few_numbers_have_barriers():
@@ -329,7 +331,7 @@ def test_products_on_gpus_are_of_cublas(monkeypatch):
     monkeypatch.setattr(xla, "options_on", lambda platform: asked.append(platform) or {"some": "options"})
     program = Compiled(lambda x: x @ x)
     np.testing.assert_allclose(program(x), 2 * np.ones((2, 2)))
-    assert asked == [device.platform] and list(program._calls.values()) == [program.xla._forms[None, 1]]
+    assert asked == [device.platform] and list(calls_of(program).values()) == [forms_of(program)[None, 1]]
 
 
 def test_what_cuda_graphs_hold(monkeypatch):
@@ -351,8 +353,7 @@ def test_numbers_stay_on_accelerators(monkeypatch):
         monkeypatch.setattr(module, "placed", lambda args: (None, None))
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     monkeypatch.setattr(compiled.budget, "several", True)
-    arguments._there.clear()
-    arguments._once.clear()
+    forget_numbers()
     x, program, made = jnp.ones((2, 2)), Compiled(lambda x, a, b, c: (x * a + b, c)), []
     for a, b, c in ((2, 0.5, np.float32(3)), (2, 0.5, np.float32(3)), (2.0, -0.0, np.arange(3, dtype=np.int8)),
                     (2, 0.0, np.zeros((1000, 1000), np.float32))):
@@ -360,12 +361,12 @@ def test_numbers_stay_on_accelerators(monkeypatch):
         for got in (program(x, a, b, c), (program.deliver(made, [x, a, b, c]), made.pop())[1]):
             for one, other in zip(got, wanted, strict=True):
                 assert one.dtype == other.dtype and one.weak_type == other.weak_type and (one == other).all()
-    assert len(arguments._there) == 7  # 2, 0.5, 3, 2.0, -0.0, the three, 0.0; nothing large
+    assert len(numbers_there()) == 7  # 2, 0.5, 3, 2.0, -0.0, the three, 0.0; nothing large
     monkeypatch.setattr(jax, "device_put", None)  # nothing is brought again
     program(x, 2, 0.5, np.float32(3))
     for step in range(100, 103):  # but what comes once is not
         program(x, step, 0.5, np.float32(3))
-    assert len(arguments._there) == 7
+    assert len(numbers_there()) == 7
 
 
 def _traced(net, *inputs):

@@ -17,8 +17,10 @@ import mxjax as mx
 from mxjax.kernel import policy, xla
 from mxjax.kernel.compiled import SOME_OF_ONE, Compiled
 
+from ..internals import first_steps_of, rounds_begun
+
 pytestmark = pytest.mark.usefixtures("room")
-by_cpu = pytest.mark.skipif(xla._options()[0] == xla._options()[2], reason="everything is compiled in full")
+by_cpu = pytest.mark.skipif(xla.by_effort()[0] == xla.by_effort()[2], reason="everything is compiled in full")
 CPU = jax.local_devices(backend="cpu")[0]
 rng = np.random.default_rng(7)
 
@@ -26,7 +28,7 @@ rng = np.random.default_rng(7)
 @pytest.fixture
 def count(compiles, monkeypatch):
     """`compiles`, where NumPy computes first calls."""
-    xla._options()  # which compiles something, once
+    xla.by_effort()  # which compiles something, once
     compiles.clear()
     monkeypatch.setenv("MXNET_ENFORCE_DETERMINISM", "0")
     return compiles
@@ -170,7 +172,7 @@ def test_a_training_moves_to_xla_as_a_whole(count, monkeypatch):
     monkeypatch.setattr(policy, "LEAST_STEPS", 3)
     monkeypatch.setattr(policy, "MOST_STEPS", 3)
     _, trainer, net = trained(True, 3)
-    assert trainer.optimizer._first_steps == 3 and not count
+    assert first_steps_of(trainer.optimizer) == 3 and not count
     trained(True, 3, trainer, net)
     assert count
 
@@ -178,14 +180,14 @@ def test_a_training_moves_to_xla_as_a_whole(count, monkeypatch):
 def test_the_step_at_which_a_training_moves_is_saved(monkeypatch, tmp_path):
     monkeypatch.setattr(policy, "MOST_STEPS", 7)
     _, trainer, _ = trained(False, 1)
-    decided = trainer.optimizer._first_steps
+    decided = first_steps_of(trainer.optimizer)
     assert decided is not None and policy.training.first == decided
     trainer.save_states(str(tmp_path / "states"))
     mx.optimizer.SGD()  # another training begins
     assert policy.training.first == float("inf")
     trainer.load_states(str(tmp_path / "states"))
-    assert trainer.optimizer._first_steps == decided == policy.training.first
-    assert pickle.loads(pickle.dumps(trainer.optimizer))._first_steps == decided
+    assert first_steps_of(trainer.optimizer) == decided == policy.training.first
+    assert first_steps_of(pickle.loads(pickle.dumps(trainer.optimizer))) == decided
 
 
 @by_cpu
@@ -300,9 +302,9 @@ def test_batches_that_a_loader_makes_are_one_round():
 
         def __getitem__(self, index):
             return mx.nd.array([index]).asnumpy()
-    before = policy._rounds.count
+    before = rounds_begun()
     assert [batch.shape for batch in mx.gluon.data.DataLoader(Samples(), 3)] == [(3, 1)] * 2
-    assert policy._rounds.count == before
+    assert rounds_begun() == before
 
 
 @by_cpu

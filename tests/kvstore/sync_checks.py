@@ -52,8 +52,8 @@ def check_buckets_are_as_good_as_one_buffer():
     workers._bucket = 1 << 14
     try:
         values = [mx.nd.arange(n * 1000) * (rank + 1) for n in (1, 9, 2, 3)]
-        assert len(workers._buckets([v._read() for v in values])) > 2
-        for n, total in zip((1, 9, 2, 3), workers.all_reduce([v._read() for v in values]), strict=True):
+        assert len(workers._buckets([v.to_jax() for v in values])) > 2
+        for n, total in zip((1, 9, 2, 3), workers.all_reduce([v.to_jax() for v in values]), strict=True):
             np.testing.assert_array_equal(total, np.arange(n * 1000) * everybody)
     finally:
         workers._bucket = before
@@ -117,12 +117,12 @@ def check_gradients_go_compressed():
             packed.push(keys, [mx.nd.ones((5, 3)) * sent, mx.nd.ones((7,)) * sent])
             packed.pull(keys, out=outs)
             assert all((out.asnumpy() == expected).all() for out in outs), (kind, sent, expected, outs[1])
-        assert packed._wire.pack("x", mx.nd.ones(big)._read()).nbytes == big[0] * big[1] * int(kind[0]) // 8
+        assert packed._wire.pack("x", mx.nd.ones(big).to_jax()).nbytes == big[0] * big[1] * int(kind[0]) // 8
 
 
 def check_many_workers_would_compute_parts():
     wire = mx.kvstore.kvstore.Compression({"type": "2bit"})
-    packed = wire.pack("parts", mx.nd.array(np.random.RandomState(rank).randn(37, 3))._read())
+    packed = wire.pack("parts", mx.nd.array(np.random.RandomState(rank).randn(37, 3)).to_jax())
     whole, parts = (store._workers.combine(packed, wire.sum_signs, spread) for spread in (False, True))
     np.testing.assert_array_equal(whole, parts)
     assert 0 < np.abs(np.asarray(whole)).max() <= size

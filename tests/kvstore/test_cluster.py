@@ -17,6 +17,8 @@ from mxjax.kvstore.scheduler import Scheduler
 from mxjax.kvstore.server import ParameterServer
 from mxjax.tools import launch
 
+from ..internals import channel_of
+
 SECRET = b"a secret of this test"
 
 
@@ -193,7 +195,7 @@ def test_a_server_that_seems_to_be_on_another_machine():
     except mx.MXNetError:
         pytest.skip("one loopback address here")
     worker = _Server(("127.0.0.2", server.port), 0, SECRET, 5)
-    assert worker._channel._seals_arrays == (worker._channel.sock.getsockname()[0] != "127.0.0.2")
+    assert channel_of(worker)._seals_arrays == (channel_of(worker).sock.getsockname()[0] != "127.0.0.2")
     for shape in ((), (0, 3), (7,), (300, 1000)):
         value = np.asarray(np.random.RandomState(0).rand(*shape), "f")
         worker.ask("init", [value], key="w", stype="default")
@@ -202,7 +204,7 @@ def test_a_server_that_seems_to_be_on_another_machine():
     with pytest.raises(mx.MXNetError, match=r"expected one array of shape \(300, 1000\)"):
         worker.ask("push", [np.zeros((500, 1000), "f")], key="w", form="dense", seen=0)
     worker.ask("sync")  # in step, after what was not wanted
-    worker._channel.close()
+    channel_of(worker).close()
     server.close()
 
 

@@ -13,6 +13,8 @@ from mxjax.kvstore import cluster
 from mxjax.kvstore.cluster import Cluster, Place
 from mxjax.kvstore.scheduler import Scheduler
 
+from ..internals import channel_of
+
 SECRET = "a secret of this test of waiting"
 SOON = 6  # seconds; what takes longer never happens
 
@@ -32,7 +34,7 @@ def job(monkeypatch):
     yield scheduler, *workers
     for worker in reversed(workers):
         worker._left = True
-        worker._channel.close()
+        channel_of(worker).close()
     scheduler.close()
 
 
@@ -91,7 +93,7 @@ def test_a_gathering_ends_with_what_has_happened_to_another(job, begin, how):
     assert first.waits.acquire(timeout=SOON)
     _until(lambda: scheduler._parts)
     if how == "dies":
-        second._channel.close()
+        channel_of(second).close()
     elif how == "leaves":
         second.leave()
     else:
@@ -107,7 +109,7 @@ def test_an_error_is_explained_as_soon_as_there_is_news(job, begin, monkeypatch)
         patch.setattr(cluster, "time", SimpleNamespace(monotonic=time.monotonic))
         explained = begin(first.explain, ValueError("a connection"))
         assert first.waits.acquire(timeout=SOON)
-    second._channel.close()
+    channel_of(second).close()
     assert "worker 1 (process" in str(explained.result(SOON)) and 2 < first.seconds[0] <= 3
     assert "has died" in str(first.explain(ValueError("another")))
 

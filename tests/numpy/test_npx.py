@@ -17,8 +17,10 @@ def test_reshape_codes(shape, codes, reverse, expected):
 
 
 def test_reshape_codes_that_do_not_fit():
-    for codes in ((-3, -1), (-1, -1), (-7,), (5, -1)):
-        with pytest.raises(mx.MXNetError, match="reshape"):
+    for codes, words in (((-3, -1), "-3 only drops"), ((-1, -1), "only one dimension"), ((-7,), "-7 has no meaning"),
+                         ((5, -1), "reshape"), ((-6, 2, 2, -4), "2 cannot be split into 2 times 2"),
+                         ((-6, -1, -1, -4), "-1 twice"), ((-2, -6, 2), "two numbers"), ((-2, -5), "too few")):
+        with pytest.raises(mx.MXNetError, match=words):
             npx.reshape(np.zeros((2, 3)), codes)
 
 

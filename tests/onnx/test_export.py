@@ -6,6 +6,8 @@ import pytest
 import mxjax as mx
 from mxjax import gluon
 
+from ..internals import graph_of
+
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -236,7 +238,7 @@ def test_recurrent(tmp_path, mode):
     x = mx.nd.array(RNG.randn(3, 2, 5))
     state = [mx.nd.array(RNG.randn(*s.shape)) for s in layer.begin_state(2)]
     want, last = layer(x, state)
-    out, params = layer._cached_graph[1], {p.name: p.data() for p in layer.collect_params().values()}
+    out, params = graph_of(layer), {p.name: p.data() for p in layer.collect_params().values()}
     path = mx.onnx.export_model(out, params, [x.shape, *(s.shape for s in state)],
                                 onnx_file_path=str(tmp_path / "rnn.onnx"))
     names = [n for n in out.list_inputs() if n not in params]

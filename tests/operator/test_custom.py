@@ -231,7 +231,7 @@ def test_errors_of_the_backward():
     with mx.autograd.record():
         y = mx.nd.Custom(x, op_type="test_fail_backward")
     np.testing.assert_array_equal(y.asnumpy(), 2 * X)
-    with pytest.raises(MXNetError, match="in the operator"):
+    with pytest.raises(MXNetError, match="backward of custom operator test_fail_backward: Special: in the operator"):
         y.backward()
         x.grad.asnumpy()
     x.grad[:] = 0
@@ -439,6 +439,16 @@ def test_storage_types_along_a_chain_and_in_graphs():
         y = mx.nd.Custom(dense * 2, op_type="test_stored", gradient="csr")
     y.backward(HEAD)
     np.testing.assert_array_equal(dense.grad.asnumpy(), 2 * HEAD.asnumpy())
+
+
+def test_errors_of_the_backward_of_sparse_arrays(monkeypatch):
+    x = SQUARE.tostype("csr")
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.Custom(x, op_type="test_stored")
+    monkeypatch.setattr(Identity, "backward", fail)
+    with pytest.raises(MXNetError, match="backward of custom operator test_stored: Special: in the operator"):
+        y.backward(HEAD)
 
 
 def test_storage_types_have_to_agree():

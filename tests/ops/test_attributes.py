@@ -7,6 +7,8 @@ import mxjax as mx
 from mxjax.ops import registry
 from mxjax.ops.attributes import ATTRIBUTES, KEPT
 
+from ..internals import outputs_of
+
 PACKAGE = pathlib.Path(mx.__file__).parent
 SOURCES = {p.relative_to(PACKAGE): p.read_text(encoding="utf-8") for p in PACKAGE.rglob("*.py")
            if p.name != "attributes.py"}
@@ -30,7 +32,7 @@ def test_every_key_that_is_given_is_declared():
     given = _found(GIVEN) | _found(NAMED, "ops", "operator", "host_operators", "graph")
     assert {"FCompute", "FHost", "FCheck", "FResourceRequest", "flat_in_integers"} <= given <= declared
     loop = mx.sym.contrib.foreach(lambda x, s: (x + s, s), mx.sym.var("data"), mx.sym.var("state"))[0]
-    made = [*registry.operators(), *(node.op for node, _ in loop._outputs)]
+    made = [*registry.operators(), *(node.op for node, _ in outputs_of(loop))]
     for op in made:
         assert set(op._attrs) <= declared, op.name
     assert any("wide" in op._attrs for op in made[-1:])  # the loop's, which is made for its graph

@@ -10,6 +10,8 @@ import mxjax as mx
 from mxjax.kernel.compiled import SOME_OF_ONE, Compiled
 from mxjax.passes import division
 
+from ..internals import forget_calls, forms_of
+
 rng = np.random.default_rng(3)
 X = (10 * rng.normal(size=(50, 70))).astype("float32")
 ROW = (rng.random((50, 1)) + 0.3).astype("float32")
@@ -97,12 +99,12 @@ def test_the_sums_under_a_softmax_are_not_written_for_each_element():
     x = np.ones((512, 1024), "f")
     compiled = Compiled(lambda x: jax.nn.softmax(x, -1), SOME_OF_ONE)
     np.testing.assert_allclose(compiled(x), np.full(x.shape, 1 / 1024, "f"))
-    [form] = [f for f in compiled.xla._forms.values() if f._cache_size()]
+    [form] = [f for f in forms_of(compiled).values() if f._cache_size()]
     assert form.lower(x).compile().memory_analysis().temp_size_in_bytes < x.nbytes / 2
 
 
 def test_calls_of_the_quotient_stay_calls_where_jit_is_off():
-    division._call.cache_clear()
+    forget_calls(division)
     with jax.disable_jit():
         quotient = division._call((2, 3), (2, 1), np.dtype("float32"), True, True)
     assert division.is_quotient(quotient) and len(quotient.outvars) == 1

@@ -17,6 +17,8 @@ from mxjax.kernel.compiled import Compiled
 from mxjax.passes import channels_last, convolutions, epilogues, onednn
 from mxjax.passes.rewriting import rewritten
 
+from ..internals import derived_of, holds_derived
+
 pytestmark = needs_onednn
 RANDOM = np.random.default_rng(5)
 
@@ -129,15 +131,15 @@ def test_what_is_made_of_weights_is_kept_while_they_are_the_same(made):
     for weights in (second, second, first):
         close(program(x, *weights), network(x, *weights))
     assert len(made) == 3
-    derived, = program.xla._derived.values()
-    assert derived._kept is not None
+    derived, = derived_of(program).values()
+    assert holds_derived(derived)
     del second, weights, first[0]
     for _ in range(100):  # a program that still runs may hold them
         gc.collect()
-        if derived._kept is None:
+        if not holds_derived(derived):
             break
         time.sleep(0.05)
-    assert derived._kept is None  # as weights go, so does what was made of them
+    assert not holds_derived(derived)  # as weights go, so does what was made of them
 
 
 @pytest.mark.usefixtures("at_once")
@@ -146,7 +148,7 @@ def test_batches_of_every_size_share_it(made):
     for count in (4, 6, 4):
         x = images(count)
         close(program(x, *weights), network(x, *weights))
-    assert len(program.xla._derived) == 1
+    assert len(derived_of(program)) == 1
     assert len(made) == 1
 
 

@@ -20,6 +20,8 @@ from mxjax.ops.by_device import traced_for
 from mxjax.passes import layouts
 from mxjax.plan import program
 
+from ..internals import address_of, buffer_of
+
 
 def turned(shape):
     return Layout(tuple(range(len(shape)))[::-1])
@@ -34,7 +36,7 @@ def turning(monkeypatch):
 
 
 def order(param):
-    return param.data()._chunk.read().format.layout.major_to_minor
+    return buffer_of(param.data()).format.layout.major_to_minor
 
 
 def network():
@@ -92,7 +94,7 @@ def test_steps_write_over_what_they_are_given(turning):
     x, y = mx.nd.ones((4, 2, 6, 6)), mx.nd.zeros((4, 3))
 
     def pointers():
-        return [p.data()._chunk.read().unsafe_buffer_pointer() for p in net.collect_params().values()]
+        return [address_of(p.data()) for p in net.collect_params().values()]
     step(x, y).wait_to_read()
     before = pointers()
     for _ in range(3):

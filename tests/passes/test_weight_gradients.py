@@ -15,6 +15,8 @@ from mxjax.kernel.compiled import Compiled
 from mxjax.passes import convolutions
 from mxjax.passes.rewriting import rewritten
 
+from ..internals import forget_calls
+
 RANDOM = np.random.default_rng(7)
 
 
@@ -34,9 +36,9 @@ def small(monkeypatch):
     monkeypatch.setattr(convolutions, "_FULL_VECTORS", 1)
     original = convolutions._sum_of_products
     monkeypatch.setattr(convolutions, "_sum_of_products", lambda *a, **k: count.append(1) or original(*a, **k))
-    convolutions._call.cache_clear()
+    forget_calls(convolutions)
     yield count
-    convolutions._call.cache_clear()
+    forget_calls(convolutions)
 
 
 @pytest.mark.parametrize("space, kernel, given", [

@@ -1,5 +1,6 @@
 """MXNet's random numbers for a seed, to the bit; the numbers and checksums here are what MXNet 1.9.1 gave."""
 
+import json
 import subprocess
 import sys
 import threading
@@ -312,3 +313,15 @@ def test_words_that_are_given_back_come_again(ahead, count):
     found = twisters.take(rows, 50)
     for i, begin in enumerate((ahead + 71, 100, 0)):
         assert found[i].tolist() == words[i][begin:begin + 50].tolist()
+
+
+def test_states_of_twisters_are_saved_again_as_they_were_loaded():
+    twisters, again = Twisters(3, 5), Twisters(3, 1)
+    twisters.one(0).take(5)
+    twisters.one(2).take(3000)
+    for count in (0, 700):
+        again.load_state_dict(json.loads(json.dumps(twisters.state_dict())))
+        assert again.state_dict() == twisters.state_dict() and again.used == twisters.used
+        for i in range(3):
+            assert again.one(i).take(count).tolist() == twisters.one(i).take(count).tolist()
+    assert again.used == twisters.used == 3005 + 3 * 700

@@ -296,9 +296,9 @@ def test_errors_name_the_file_and_keep_their_words(tmp_path):
     with pytest.raises(FileNotFoundError, match="'elsewhere'$"), replacing(path):
         open("elsewhere")
     (tmp_path / "b").mkdir()
-    with pytest.raises(IsADirectoryError, match=f"'{tmp_path}/b'$"):
+    with pytest.raises(IsADirectoryError, match=f"directory: '{tmp_path}/b'$"):
         write_file(tmp_path / "b", b"")
-    with pytest.raises(IsADirectoryError, match=f"'{path}'$"), replacing(path):
+    with pytest.raises(IsADirectoryError, match=f"directory: '{path}'$"), replacing(path):
         path.mkdir()
     with pytest.raises(MXNetError, match="cannot write b: Is a directory$"), refusals("cannot write b"):
         open(tmp_path / "b", "wb")

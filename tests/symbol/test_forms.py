@@ -6,6 +6,8 @@ import pytest
 import mxjax as mx
 from mxjax import autograd, gluon
 
+from ..internals import lowered
+
 
 def _net(prefix, hidden=3, **first):
     data = mx.sym.var(f"{prefix}_data", **first)
@@ -14,7 +16,7 @@ def _net(prefix, hidden=3, **first):
 
 
 def _programs(symbol):
-    return symbol._lower().forms()
+    return lowered(symbol).forms()
 
 
 def test_names_do_not_matter():

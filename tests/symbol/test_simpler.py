@@ -8,6 +8,8 @@ from mxjax.graph.inference import infer_shapes, infer_types
 from mxjax.symbol._simpler import _FORMS, simpler
 from mxjax.symbol.symbol import Symbol
 
+from ..internals import outputs_of
+
 SHAPES = [(), (3,), (2, 3), (2, 3, 4)]
 JOINS = [(f"{name}{len(shape)}", lambda x, y, name=name: getattr(mx.sym.np, name)([x, y]), shape, shape)
          for name in ("hstack", "vstack", "dstack") for shape in SHAPES]
@@ -29,9 +31,9 @@ def test_they_compute_the_same(make, shapes, np_semantics):
               for i, (name, shape) in enumerate(zip("xy", shapes, strict=False))}
     symbol = make(*(mx.sym.var(name).as_np_ndarray() for name in arrays))
     given, types = {name: array.shape for name, array in arrays.items()}, dict.fromkeys(arrays, "float32")
-    outputs = simpler(symbol._outputs, lambda name: name not in _FORMS, lambda outputs: (
+    outputs = simpler(outputs_of(symbol), lambda name: name not in _FORMS, lambda outputs: (
         infer_shapes(outputs, given, types), infer_types(outputs, types)))
-    assert outputs is not symbol._outputs
+    assert outputs is not outputs_of(symbol)
     expected, = symbol.eval(**arrays)
     found, = Symbol(outputs).as_np_ndarray().eval(**arrays)
     assert found.shape == expected.shape and found.dtype == expected.dtype

@@ -1,6 +1,7 @@
 """Composition, names, attributes, parts of graphs, JSON."""
 
 import copy
+import functools
 import json
 import operator
 import pathlib
@@ -451,3 +452,30 @@ def test_an_attribute_scope_hears_that_a_variable_has_no_attributes():
     with Heard(__group__="1"):
         x = mx.sym.var("x", lr_mult=2)
     assert heard == [None] and x.list_attr()["__group__"] == "1" and x.attr("__lr_mult__") == "2"
+
+
+# names of outputs that MXNet 1.9.1 gives, by operator
+OUTPUTS = [
+    ("RNN", {"state_size": 2, "num_layers": 1, "mode": "lstm"}, "output"),
+    ("RNN", {"state_size": 2, "num_layers": 1, "mode": "lstm", "state_outputs": True},
+     "output state_output statecell_output"),
+    ("RNN", {"state_size": 2, "num_layers": 1, "mode": "gru", "state_outputs": True}, "output state_output"),
+    ("BatchNorm", {"output_mean_var": True}, "output mean var"), ("BatchNorm", {}, "output"),
+    ("LayerNorm", {"output_mean_var": True}, "output mean std"),
+    ("GroupNorm", {"output_mean_var": True}, "output mean std"),
+    ("LeakyReLU", {"act_type": "rrelu"}, "output mask"), ("LeakyReLU", {}, "output"),
+    ("SliceChannel", {"num_outputs": 1}, "output0"), ("split", {"num_outputs": 2}, "output0 output1"),
+    ("sort", {}, "output0"), ("argsort", {}, "output"), ("topk", {"ret_typ": "both"}, "output0 output1"),
+    ("make_loss", {}, "loss"), ("MakeLoss", {}, "output"), ("ctc_loss", {}, "output0"),
+    ("linalg.det", {}, "output0"), ("linalg.slogdet", {}, "output0 output1"), ("moments", {}, "output0 output1"),
+    ("contrib.MultiBoxTarget", {}, "loc_target loc_mask cls_target"), ("contrib.Proposal", {}, "output"),
+    ("contrib.Proposal", {"output_score": True}, "output score"), ("contrib.hawkesll", {}, "output out_state"),
+    ("contrib.quantize_v2", {}, "output0 output1 output2"), ("contrib.dequantize", {}, "output"),
+    ("contrib.quantized_flatten", {}, "output min_output max_output"),
+]
+
+
+def test_outputs_have_the_names_of_mxnet():
+    for name, options, expected in OUTPUTS:
+        made = functools.reduce(getattr, name.split("."), mx.sym)(name="o", **options)
+        assert made.list_outputs() == [f"o_{output}" for output in expected.split()], name

@@ -38,7 +38,7 @@ def test_the_examples_of_the_page_raise_what_they_explain(monkeypatch, tmp_path)
     monkeypatch.chdir(tmp_path)
     names, shown = {}, 0
     for code, text in explain.sections().items():
-        printed = "".join(importlib.import_module("execute")._run_python(block, names, code)
+        printed = "".join(importlib.import_module("execute").run_python(block, names, code)
                           for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
         shown += bool(printed)
         assert not printed or f"[mxjax explain {code}]" in printed, (code, printed)

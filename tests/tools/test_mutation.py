@@ -41,7 +41,8 @@ def test_places_that_are_changed():
 @pytest.mark.parametrize("source, changed", [
     ("é = [f(1 < x, -y)]", ["é = [f((1 <= x), -y)]", "é = [f(2 < x, -y)]", "é = [f(1 < x, (y))]"]),
     ("a.b = c and d", ["pass", "a.b = (c or d)"]), ("a = b", []), ("a = f'{b + 1}'", []), ("a = E.Error('b' * 2)", []),
-    ("a = '%d' % b", ["a = '%d?' % b"]), ("a = (b\n is c)", ["a = ((b is not c))"]), ("__slots__ = ('a',)", [])])
+    ("a = '%d' % b", ["a = '%d?' % b"]), ("a = f'{b}' + c", []), ("a = b.c + d", ["a = (b.c - d)"]),
+    ("a = (b\n is c)", ["a = ((b is not c))"]), ("__slots__ = ('a',)", [])])
 def test_changes_of_sources(source, changed):
     content = source.encode()
     assert [(content[:one.start] + one.after.encode() + content[one.end:]).decode()

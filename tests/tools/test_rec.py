@@ -45,7 +45,7 @@ def test_tar(source, tmp_path, capsys):
 
 
 def test_an_interrupted_run_goes_on(source, tmp_path, monkeypatch):
-    out, write = tmp_path / "web", rec._tar
+    out, (write, read) = tmp_path / "web", rec.FORMATS["tar"]
     calls = []
 
     def interrupted(output, number, records):
@@ -53,7 +53,7 @@ def test_an_interrupted_run_goes_on(source, tmp_path, monkeypatch):
         if number == 1 and len(calls) == 2:
             raise KeyboardInterrupt
         return write(output, number, records)
-    monkeypatch.setitem(rec._FORMATS, "tar", (interrupted, rec._read_tar))
+    monkeypatch.setitem(rec.FORMATS, "tar", (interrupted, read))
     with pytest.raises(KeyboardInterrupt):
         run(source, out, "--to", "tar", "--per-shard", 3)
     assert len(list(tmp_path.glob("web-*.tar"))) == 1
@@ -67,7 +67,8 @@ def test_an_interrupted_run_goes_on(source, tmp_path, monkeypatch):
 
 
 def test_what_was_written_is_compared(source, tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(rec._FORMATS, "tar", (rec._tar, lambda *given: list(rec._read_tar(*given))[:-1]))
+    write, read = rec.FORMATS["tar"]
+    monkeypatch.setitem(rec.FORMATS, "tar", (write, lambda *given: list(read(*given))[:-1]))
     with pytest.raises(SystemExit):
         run(source, tmp_path / "web", "--to", "tar")
     assert "does not contain the records" in capsys.readouterr().err and not (tmp_path / "web.json").exists()
@@ -78,8 +79,8 @@ def test_folder_and_back(source, tmp_path):
     assert run(source, out, "--to", "folder", "--per-shard", 4) == 0
     assert sorted(p.name for p in out.iterdir()) == ["00000", "data.lst"]
     assert commands.main(["im2rec", "--pass-through", "--pack-label", str(out / "data"), str(out)]) == 0
-    first = [recordio.unpack(r) for _, r in rec._records(source)]
-    again = [recordio.unpack(r) for _, r in rec._records(out / "data.rec")]
+    first = [recordio.unpack(r) for _, r in rec.records_of(source)]
+    again = [recordio.unpack(r) for _, r in rec.records_of(out / "data.rec")]
     assert [data for _, data in first] == [data for _, data in again]
     for (one, _), (other, _) in zip(first, again, strict=True):
         np.testing.assert_array_equal(np.ravel(one.label), np.ravel(other.label))

@@ -16,7 +16,7 @@ def _asked(code, folder, arguments):
                           env=here)
 
 
-@pytest.mark.skipif(_devices._may_have_tpu(), reason="what may be a TPU is here")
+@pytest.mark.skipif(_devices.may_have_tpu(), reason="what may be a TPU is here")
 def test_the_tpus_compiler_stays_out_of_processes_that_compute(tmp_path):
     (tmp_path / "libtpu.py").write_text("def get_library_path():\n    return '/nowhere/libtpu.so'\n")
     code = """
@@ -24,7 +24,7 @@ import sys
 import mxjax as mx
 from mxjax._xla import devices as _devices
 if sys.argv[1:] == ["perhaps"]:
-    _devices._may_have_tpu = lambda: True
+    _devices.may_have_tpu = lambda: True
 print(mx.nd.ones(3).sum().asscalar(), mx.context.num_tpus())
 import jax
 try:
@@ -47,12 +47,12 @@ def test_a_tpu_is_seen_on_the_bus(tmp_path, monkeypatch, vendor, device, there):
     monkeypatch.setattr(_devices, "_PCI", str(tmp_path))
     monkeypatch.setattr(_devices, "_NAMES", ())
     monkeypatch.delenv("JAX_FORCE_TPU_INIT", raising=False)
-    assert _devices._may_have_tpu() is there
+    assert _devices.may_have_tpu() is there
     monkeypatch.setattr(_devices, "_PCI", str(tmp_path / "nothing"))
-    assert not _devices._may_have_tpu()
+    assert not _devices.may_have_tpu()
 
 
-@pytest.mark.skipif(_devices._may_have_tpu(), reason="what may be a TPU is here")
+@pytest.mark.skipif(_devices.may_have_tpu(), reason="what may be a TPU is here")
 def test_where_no_device_starts_the_error_says_what_to_do(tmp_path):
     code = """
 import os

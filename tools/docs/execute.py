@@ -50,7 +50,7 @@ class Failure(Exception):
     """A block failed."""
 
 
-def _run_python(code: str, names: dict[str, Any], label: str) -> str:
+def run_python(code: str, names: dict[str, Any], label: str) -> str:
     """What a block prints, with the value of its last expression."""
     tree = ast.parse(code, label)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
@@ -135,7 +135,7 @@ def outputs(page: Path, level: int, folder: Path | None = None) -> dict[int, str
         label = f"{page.name}, block {number}"
         code = textwrap.dedent(match[3]) if match[1] else match[3]
         try:
-            told = _run_python(code, vars(main), label) if match[2] == "python" else _run_shell(code)
+            told = run_python(code, vars(main), label) if match[2] == "python" else _run_shell(code)
             figures = _pictures(page, pictures, folder)
         except BaseException as error:
             said = str(error) if isinstance(error, Failure) else traceback.format_exc()

@@ -4,12 +4,14 @@ import logging
 
 import mxjax as mx
 
+from ...internals import is_hybridized, scaler_of
+
 
 def test_a_warning_of_blocks_made_before():
     kept = []
     logging.getLogger().addHandler(type("H", (logging.Handler,), {"emit": lambda self, r: kept.append(r.msg)})())
     net = mx.gluon.nn.Dense(1)
-    assert not net._active
+    assert not is_hybridized(net)
     mx.amp.init(layout_optimization=True)
     assert any("before AMP" in text for text in kept)
 
@@ -38,4 +40,4 @@ def test_a_training_with_loss_scaling():
     trainer.step(4)
     assert (net.weight.data().asnumpy() != before).all()
     net.weight.grad()[:] = float("inf")
-    assert trainer._amp_loss_scaler.has_overflow(trainer._params)
+    assert scaler_of(trainer).has_overflow([net.weight, net.bias])

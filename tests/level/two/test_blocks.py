@@ -13,6 +13,8 @@ import mxjax as mx
 from mxjax import gluon, np, npx
 from mxjax.gluon import nn, rnn
 
+from ...internals import is_hybridized, replays_of
+
 
 class Net(gluon.HybridBlock):
     """Layers with shapes that are known at the first call, a parameter and a constant of its own."""
@@ -245,7 +247,7 @@ def test_changed_blocks_are_not_hybridized_any_more(x):
         net.hybridize()
         with pytest.warns(UserWarning, match="Automatically deactivate"):
             change()
-        assert not net._active
+        assert not is_hybridized(net)
 
 
 def test_lambdas():
@@ -285,6 +287,11 @@ def test_cells_work_out_their_shapes():
     single = gluon.rnn.LSTMCell(4)
     single.infer_shape(0, np.ones((2, 5)), False)
     assert single.i2h_weight.shape == (16, 5)
+    stack = gluon.rnn.HybridSequentialRNNCell()
+    stack.add(gluon.rnn.LSTMCell(4))
+    stack.add(gluon.rnn.GRUCell(4))
+    stack.infer_shape(0, np.ones((2, 4)), False)
+    assert [stack[i].i2h_weight.shape for i in (0, 1)] == [(16, 4), (12, 4)]
 
 
 def test_retained_gradients():
@@ -332,7 +339,7 @@ def test_a_step_of_a_network_without_shapes_is_one_program():
     x, y = np.random.normal(size=(6, 5)), np.zeros(6)
     losses = [step(x, y) for _ in range(5)]
     assert all(type(one) is np.ndarray for one in losses) and losses[-1].sum() < losses[0].sum()
-    assert len(step._replays) == 1  # a step seen twice is one call from then on
+    assert len(replays_of(step)) == 1  # a step seen twice is one call from then on
     several = step.run(np.stack([x] * 3), np.stack([y] * 3))
     assert type(several) is np.ndarray and several.shape == (3, 6)
 
@@ -375,7 +382,7 @@ def test_cells_of_users_find_the_helpers_of_mxnet():
 def test_optimize_for_needs_no_backend():
     net = nn.Dense(2)
     net.initialize()
-    assert net.optimize_for(np.ones((1, 3))) is None and net._active and net.weight.shape == (2, 3)
+    assert net.optimize_for(np.ones((1, 3))) is None and is_hybridized(net) and net.weight.shape == (2, 3)
 
 
 def test_files_without_parameters_are_value_errors(tmp_path):

@@ -61,3 +61,16 @@ def test_a_loss_of_ones_own_calls_the_parts():
         mean, total = cubed(mx.np.full((2, 3), 2.0), mx.np.zeros((2, 3)), mx.np.array([[1], [3]]))
         assert mean.asnumpy().tolist() == [16, 48] and total.asnumpy().tolist() == [48, 144]
         cubed.hybridize()
+
+
+def test_binary_cross_entropy_with_a_factor_on_positives():
+    import numpy as np
+
+    import mxjax as mx
+    scores, label = np.array([[-2.0, 0.5], [1.5, -0.25]]), np.array([[0.0, 1], [1, 0]])
+    chance = 1 / (1 + np.exp(-scores))
+    for factor, more in ((1, ()), (3, (None, mx.np.array([3.0])))):
+        expected = -(label * np.log(chance) * factor + (1 - label) * np.log(1 - chance)).mean(1)
+        for given, from_sigmoid in ((scores, False), (chance, True)):
+            loss = mx.gluon.loss.SigmoidBCELoss(from_sigmoid=from_sigmoid)
+            np.testing.assert_allclose(loss(mx.np.array(given), mx.np.array(label), *more).asnumpy(), expected, 1e-5)
