@@ -431,7 +431,7 @@ class CachedOp:
 
         def show(node: GraphNode, names: Sequence[str], arrays: Sequence[NDArray]) -> None:
             for name, array in zip(names, arrays, strict=False):
-                texts = f"{node.name}_{name}", renamed.get(node.op.name, node.op.name)
+                texts = f"{node.name}_{name}", str(renamed.get(node.op.name, node.op.name))
                 callback(*[text.encode() for text in texts] if in_bytes else texts, array)
 
         def observe(node: GraphNode, inputs: Sequence[NDArray], outputs: Sequence[NDArray] | None) -> None:
