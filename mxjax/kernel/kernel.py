@@ -715,10 +715,10 @@ def _formula(op: Op, params: dict[str, Any], function: Callable[..., Any], stati
             extras["_key"] = Drawn(key[0]) if len(key) == 1 else jax.random.fold_in(jax.random.wrap_key_data(key[0]),
                                                                                     key[1])
         inputs = _spread(mask, args[:count])
-        if gradient is no_gradient:
-            return _tuple(function(*[None if x is None else jax.lax.stop_gradient(x) for x in inputs], **extras))
         if gradient is None or eager and not any(isinstance(a, Tracer) for a in args):
             return _tuple(function(*inputs, **extras))
+        if gradient is no_gradient:
+            return _tuple(function(*[None if x is None else jax.lax.stop_gradient(x) for x in inputs], **extras))
         return _with_gradient(function, gradient, extras)(*inputs)
     fn.__name__ = op.name  # name of the program in JAX's logs and XLA's profile
     return fn

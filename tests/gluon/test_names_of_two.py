@@ -77,7 +77,7 @@ def test_batches_of_processes():
     (lambda: batchify.Pad()([[1], []]), AssertionError, "empty"),
     (lambda: batchify.Group(3), AssertionError, "a int"),
     (lambda: batchify.Group([batchify.Stack()], batchify.Pad()), AssertionError, "not both"),
-    (lambda: batchify.Group(batchify.Stack(), batchify.Pad())([(1,)]), AssertionError, "1 parts for 2"),
+    (lambda: batchify.Group(batchify.Stack(), batchify.Pad())([(1,)]), AssertionError, "1 parts, but there are 2"),
     (lambda: transforms.HybridCompose([transforms.Compose([])]), ValueError, "Compose"),
     (lambda: vision.ImageListDataset(imglist=3), ValueError, "int"),
     (lambda: vision.ImageListDataset(imglist=[["a.png"]]), ValueError, "entry 0"),
