@@ -63,7 +63,7 @@ def resize(data: np.ndarray, *, size: Shape = (), keep_ratio: bool = False, inte
 
     Args:
         data: uint8, float32 or float64.
-        size: (width, height), or one number: of both, or with `keep_ratio` of the shorter side.
+        size: width and height of the result, or one number for both, with `keep_ratio` for the shorter side.
         keep_ratio: see size.
         interp: 0 nearest, 1 bilinear, 2 bicubic, 3 by area, 4 Lanczos, 5 bilinear in exact arithmetic.
     """

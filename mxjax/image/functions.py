@@ -157,8 +157,13 @@ def _bordered(src: Image, top: int, bot: int, left: int, right: int, type: int =
 
 
 def resize_short(src: Image, size: int, interp: int = 2) -> Any:
-    """Resizes an image so that its shorter edge has length `size`, keeping the aspect ratio;
-    `interp` as in `imresize`."""
+    """Resizes an image so that its shorter edge has length `size`, keeping the aspect ratio.
+
+    Args:
+        src: image (height, width, channels).
+        size: length of the shorter edge in pixels.
+        interp: as in `imresize`.
+    """
     return like(_pixels.resize_short(host(src), size, interp), src)
 
 

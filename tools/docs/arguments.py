@@ -25,7 +25,8 @@ _WITHIN = [
     (r"image|crop|resize|imdecode|rotate|normalize", {
         "src": "image (height, width, channels)", "data": "image (height, width, channels), or a batch of them",
         "mean": "value subtracted from each channel", "std": "value by which each channel is divided",
-        "interp": "interpolation: 0 nearest, 1 bilinear, 2 area, 3 bicubic, 4 Lanczos", "size": "(width, height)",
+        "interp": "interpolation: 0 nearest, 1 bilinear, 2 area, 3 bicubic, 4 Lanczos",
+        "size": "(width, height) of the result",
         "x0": "left edge", "y0": "upper edge", "w": "width", "h": "height", "src_size": "size of the image",
         "xrange": "range of the left edge, relative to the room",
         "yrange": "range of the upper edge, relative to the room",

@@ -63,8 +63,8 @@ def interleaved_matmul_selfatt_qk(queries_keys_values: Array, *, heads: Heads) -
 def interleaved_matmul_selfatt_valatt(queries_keys_values: Array, attention: Array, *, heads: Heads) -> Array:
     """Sums of the values, weighted by attention.
 
-    queries_keys_values: (time, batch, heads · 3 · size); attention: (batch · heads, time, time)
-    -> (time, batch, heads · size).
+    queries_keys_values: (time, batch, heads · 3 · size), for each head its query, key and value; attention: (batch ·
+    heads, time, time) -> (time, batch, heads · size).
     """
     return _weighted(attention, _heads("interleaved_matmul_selfatt_valatt", queries_keys_values, heads, 3)[..., 2, :])
 
@@ -75,8 +75,8 @@ def interleaved_matmul_selfatt_valatt(queries_keys_values: Array, attention: Arr
 def interleaved_matmul_encdec_qk(queries: Array, keys_values: Array, *, heads: Heads) -> Array:
     """Products of the decoder's queries and the encoder's keys, divided by sqrt(size).
 
-    queries: (time, batch, heads · size); keys_values: (source time, batch, heads · 2 · size), for each head key and
-    value -> (batch · heads, time, source time).
+    queries: (time, batch, heads · size), the queries of all heads; keys_values: (source time, batch, heads · 2 · size),
+    for each head key and value -> (batch · heads, time, source time).
     """
     name = "interleaved_matmul_encdec_qk"
     return _scores(_heads(name, queries, heads, 1)[..., 0, :], _heads(name, keys_values, heads, 2)[..., 0, :])
@@ -87,8 +87,8 @@ def interleaved_matmul_encdec_qk(queries: Array, keys_values: Array, *, heads: H
 def interleaved_matmul_encdec_valatt(keys_values: Array, attention: Array, *, heads: Heads) -> Array:
     """Sums of the encoder's values, weighted by attention.
 
-    keys_values: (source time, batch, heads · 2 · size); attention: (batch · heads, time, source time)
-    -> (time, batch, heads · size).
+    keys_values: (source time, batch, heads · 2 · size), for each head key and value; attention: (batch · heads, time,
+    source time) -> (time, batch, heads · size).
     """
     return _weighted(attention, _heads("interleaved_matmul_encdec_valatt", keys_values, heads, 2)[..., 1, :])
 
@@ -122,8 +122,8 @@ def _need_sequences(name: str, **arrays: Array) -> None:
 def sldwin_atten_score(query: Array, key: Array, dilation: Array, *, w: int, symmetric: bool) -> Array:
     """Unscaled products of each query and the keys in a window around it.
 
-    query, key: (batch, length, heads, size); dilation: (heads,) int32, the distance of the keys -> (batch, length,
-    heads, 2w + 1), or, not symmetric, the w keys before it and its own: (batch, length, heads, w + 1).
+    query, key: (batch, length, heads, size), those of all heads; dilation: (heads,) int32, the distance of the keys ->
+    (batch, length, heads, 2w + 1), or, not symmetric, the w keys before it and its own: (batch, length, heads, w + 1).
     """
     name = "_contrib_sldwin_atten_score"
     _need_sequences(name, query=query, key=key)
