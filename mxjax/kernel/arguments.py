@@ -37,7 +37,7 @@ def elements(tree: object) -> int:
 
 def located(args: Sequence[Any]) -> tuple[jax.Array | None, JaxDevice, bool]:
     """Returns a call's first array (None if there is none), a device on which it runs, and, on
-    CPUs, whether it runs on several."""
+    CPUs, whether it runs on several. Without arrays, shapes with a sharding determine the device."""
     first, device, several = None, None, False
     for leaf in jax.tree.leaves(args):
         if isinstance(leaf, jax.Array) and not isinstance(leaf, Tracer):
@@ -47,6 +47,8 @@ def located(args: Sequence[Any]) -> tuple[jax.Array | None, JaxDevice, bool]:
                 first, device = leaf, next(iter(devices))
                 if device.platform != "cpu":  # if no more is requested
                     break
+        elif device is None and isinstance(leaf, jax.ShapeDtypeStruct) and leaf.sharding is not None:
+            device = next(iter(leaf.sharding.device_set))
     return first, device or default_device(), several
 
 

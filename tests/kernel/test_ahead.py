@@ -3,12 +3,15 @@
 import os
 import threading
 
+import jax
 import numpy as np
 import pytest
 
 import mxjax as mx
+from mxjax.context import default_device
 from mxjax.eager.host_work import HostPromise
 from mxjax.kernel import ahead, compiled, policy
+from mxjax.kernel.arguments import kind_of, located
 from mxjax.kernel.xla import XlaBackend
 from mxjax.passes import onednn
 
@@ -168,3 +171,16 @@ def test_both_parts_of_a_prediction_are_compiled_before_its_calls_need_them(comp
     results = [network(x, weight).asnumpy() for _ in range(12)]
     assert len(compilers) == 2 and threading.current_thread() not in compilers
     np.testing.assert_allclose(results, [results[0]] * 12, rtol=1e-4, atol=1e-5)
+
+
+def test_shapes_tell_the_device_for_which_a_program_is_compiled():
+    class Device:
+        platform = "cuda"
+
+    class Sharding(jax.sharding.SingleDeviceSharding):
+        device_set = {Device}  # noqa: RUF012
+    cpu = jax.local_devices(backend="cpu")[0]
+    shape = jax.ShapeDtypeStruct((2, 3), np.float32, sharding=Sharding(cpu))
+    assert located([1.0, shape])[1] is Device and kind_of([shape]) is None
+    assert located([shape, jax.device_put(np.ones(2), cpu)])[1] == cpu
+    assert located([jax.ShapeDtypeStruct((2, 3), np.float32)])[1] == default_device()

@@ -16,7 +16,7 @@ def _asked(code, folder, arguments):
                           env=here)
 
 
-@pytest.mark.skipif(_devices.may_have_tpu(), reason="what may be a TPU is here")
+@pytest.mark.skipif(_devices.may_have_tpu(), reason="this host may have a TPU")
 def test_the_tpus_compiler_stays_out_of_processes_that_compute(tmp_path):
     (tmp_path / "libtpu.py").write_text("def get_library_path():\n    return '/nowhere/libtpu.so'\n")
     code = """
@@ -52,7 +52,7 @@ def test_a_tpu_is_seen_on_the_bus(tmp_path, monkeypatch, vendor, device, there):
     assert not _devices.may_have_tpu()
 
 
-@pytest.mark.skipif(_devices.may_have_tpu(), reason="what may be a TPU is here")
+@pytest.mark.skipif(_devices.may_have_tpu(), reason="this host may have a TPU")
 def test_where_no_device_starts_the_error_says_what_to_do(tmp_path):
     code = """
 import os
