@@ -18,7 +18,7 @@ from .._support.c_math import c_number
 from .._support.handles import pointer, taken
 from .._xla.process import waits
 from ..base import MXNetError, NotOneOf, Unfit, WrongShape, integer_types, numeric_types
-from ..context import Context, current_context
+from ..context import Context, current_context, default_device
 from ..eager.array_types import Handle, array_classes, storage, wrap
 from ..eager.backward import backward, drop, retain
 from ..eager.call_cache import kernel_of
@@ -27,7 +27,7 @@ from ..eager.dispatch import call, change, invoke
 from ..eager.host_work import HostPromise, push
 from ..eager.modes import state
 from ..eager.program import run_into
-from ..eager.promise import Promise, on_default_device, put
+from ..eager.promise import HostValue, Promise, as_buffer, on_default_device, put
 from ..eager.tape import GRAD_REQS, Node, mark, record
 from ..kernel.kernel import WIDE_DTYPES, Kernel, mistake, prepare, run
 from ..kernel.policy import next_round
@@ -188,16 +188,34 @@ class NDArray(_Base):
         version, base = chunk.version, chunk.buffer  # in this order: a value newer than its version is read again
         if base is None:
             base = chunk.read()
+        return base if self._view is None else as_buffer(self._seen_in(base, version))
+
+    def _at_hand(self) -> Any:
+        """Returns the value as a buffer or a value of the host; None if it is pending or being changed."""
+        chunk = self._chunk
+        version, base = chunk.version, chunk.buffer
+        if base is None:
+            base = chunk.pending
+            if type(base) is not HostValue:
+                return None
         return base if self._view is None else self._seen_in(base, version)
 
-    def _seen_in(self, base: jax.Array, version: int) -> jax.Array:
-        """The value, given the chunk's buffer as of a version."""
+    def _seen_in(self, base: Any, version: int) -> Any:
+        """Returns the value as a buffer or a value of the host, given that of the chunk as of a version."""
         view = self._view
         if view is None:
             return base
         cached, value = self._cache
         if cached != version:
-            value = run(indexing.view_kernel(view[1]), [base, _offset_scalar(view[0])], self._chunk.wide)[0]
+            offset, shape = view
+            count = math.prod(shape)
+            part = None
+            if type(base) is HostValue:
+                value = HostValue.of(base.numpy().reshape(-1)[offset:offset + count].reshape(shape), base.device)
+            elif count <= _FEW and (part := _part_on_host(base, offset, shape)) is not None:
+                value = HostValue(part, base.device if base.committed else None)  # it takes less time than a program
+            else:
+                value = run(indexing.view_kernel(shape), [base, _offset_scalar(offset)], self._chunk.wide)[0]
             if not isinstance(value, Tracer):
                 self._cache = (version, value)
         return value
@@ -244,12 +262,16 @@ class NDArray(_Base):
         """Performs `_update` without other arrays and without waiting."""
         chunk = self._chunk
         with chunk.lock:
-            if chunk.buffer is None:
-                if chunk.pending is not None or isinstance(chunk.stash, Promise):
+            value = chunk.buffer
+            if value is None:
+                value = chunk.pending
+                if value is None and (not isinstance(chunk.stash, Promise) or type(chunk.stash) is HostValue):
+                    self._rewrite(kernel, args)  # within a change
+                    return True
+                if type(value) is not HostValue:
                     return False
-                self._rewrite(kernel, args)  # within a change
-                return True
-            chunk.stash, chunk.buffer = chunk.buffer, None
+            chunk.stash, chunk.buffer, chunk.pending = value, None, None
+            value = None
             try:
                 self._rewrite(kernel, args)
             finally:
@@ -282,13 +304,19 @@ class NDArray(_Base):
 
     def asnumpy(self) -> np.ndarray:
         """A writable NumPy copy; waits for the value."""
-        view = self._view
-        part = None if view is None else self._part_on_host(*view)
-        if part is not None:
-            return part
-        value = self._read()
+        pending, view = self._chunk.pending, self._view
+        value = pending if type(pending) is HostValue else self._chunk.read() if view is not None else self._read()
         waits()
         next_round()
+        try:
+            part = None if view is None else _part_on_host(value, *view, True)
+            if part is not None:
+                return _Single.of(part)
+            if type(value) is HostValue and view is None:
+                return _Single.of(np.array(value.numpy()))
+        except (jax.errors.JaxRuntimeError, MemoryError) as error:
+            raise mistake("asnumpy", [value], error) from None
+        value = self._read()
         if isinstance(value, Tracer):
             raise MXNetError("asnumpy() cannot run inside a JAX transformation (jit, grad, vmap ...): the array has no "
                              "value yet")
@@ -296,25 +324,6 @@ class NDArray(_Base):
             return _Single.of(np.array(value, order="C"))
         except (jax.errors.JaxRuntimeError, MemoryError) as error:
             raise mistake("asnumpy", [value], error) from None
-
-    def _part_on_host(self, offset: int, shape: tuple[int, ...]) -> np.ndarray | None:
-        """Returns a copy of a view without a program if its memory is on the host; otherwise None."""
-        base = self._chunk.read()  # its memory is not overwritten while this reference exists
-        if isinstance(base, Tracer) or base.dtype not in _SHOWN:
-            return None
-        devices = base.devices()
-        if len(devices) != 1 or next(iter(devices)).platform != "cpu":
-            return None
-        waits()
-        next_round()
-        try:
-            base.block_until_ready()
-            # not by `numpy.asarray`: JAX would cache the result, and copy the array on each write
-            whole = np.from_dlpack(base)  # pyright: ignore[reportArgumentType]  JAX's and NumPy's stubs differ
-            whole = whole.reshape(-1)
-            return _Single.of(whole[offset:offset + math.prod(shape)].reshape(shape).copy())
-        except (jax.errors.JaxRuntimeError, MemoryError) as error:
-            raise mistake("asnumpy", [base], error) from None
 
     def asscalar(self) -> Any:
         """The only element as a Python/NumPy scalar.
@@ -813,6 +822,7 @@ def _any(pending: Promise) -> bool:
 
 _ALL = slice(None)
 _SHOWN = frozenset(map(np.dtype, ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")))  # by DLPack
+_FEW = 1 << 14  # elements of a view that are copied on the host
 _IN_PLACE = "Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with autograd"
 py_slice = slice  # `slice` is also an operator
 _STORAGE_TYPE_STR_TO_ID = {stype: number for number, stype in file_format._STYPES.items()}
@@ -821,7 +831,23 @@ _DTYPE_NP_TO_MX = {dtype: code for code, dtype in _DTYPE_MX_TO_NP.items()}
 _GRAD_REQ_MAP = {"null": 0, "write": 1, "add": 3}
 
 
-# ---------------------------------------------------------------- kernels used directly
+# ---------------------------------------------------------------- values and kernels used directly
+def _part_on_host(base: Any, offset: int, shape: tuple[int, ...], wait: bool = False) -> np.ndarray | None:
+    """Returns a copy of a view of a chunk's value whose memory is on the host; None if it is not, or if the
+    value is not computed yet and this is not to wait for it."""
+    if type(base) is HostValue:
+        whole = base.numpy()
+    elif isinstance(base, Tracer) or base.dtype not in _SHOWN or not isinstance(base.device, jax.Device) or \
+            base.device.platform != "cpu" or not (wait or base.is_ready()) or \
+            not base.committed and base.device != default_device():
+        return None
+    else:
+        base.block_until_ready()
+        # not by `numpy.asarray`: JAX would cache the result, and copy the array on each write
+        whole = np.from_dlpack(base)
+    return whole.reshape(-1)[offset:offset + math.prod(shape)].reshape(shape).copy()
+
+
 def _offset_scalar(offset: int) -> Any:
     return offset if offset < 2**31 else np.int64(offset)
 

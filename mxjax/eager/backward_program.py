@@ -20,7 +20,7 @@ from ..context import Context, current_context
 from ..interpret.calls import interpreting
 from ..kernel.ahead import Later
 from ..kernel.derivative import Derivative, PullByNumpy, derivative_of
-from ..kernel.kernel import WIDE_DTYPES, Kernel, run
+from ..kernel.kernel import WIDE_DTYPES, Kernel, compute
 from ..kernel.policy import MOST_CALLS, MOST_CALLS_AWAY, OFTEN, TRIALS, Programs
 from ..kernel.shape_only import ShapeOnly
 from .chunk import ALONE, exclusive, holding, point
@@ -30,7 +30,7 @@ from .gradients import ONES, Totals, may_add, store
 from .host_work import push_kernel
 from .modes import state
 from .program import run_into
-from .promise import Promise
+from .promise import HostValue, Promise
 from .tape import Node
 from .walk import pulls, walk
 
@@ -251,12 +251,12 @@ def _results(program: _Program, described: _Description, ctx: Context) -> Iterat
         return iter(perform(program.kernel, values, ctx, wide))
     # residuals of a forward pass are not arrays, so they cannot be values of a trace
     for i, value in enumerate(values):
-        if isinstance(value, Promise):
+        if isinstance(value, Promise) and type(value) is not HostValue:
             values[i] = value.get()
     if described.adding:
         return iter(_added_up(program, values, [described.ends[i] for i in described.adding], wide))
     try:
-        return iter(run(program.kernel, values, wide, None, None, True))
+        return iter(compute(program.kernel, values, wide, None, True))
     except Later:
         pass
     return iter(push_kernel(program.kernel, values, wide, ctx or current_context(), compiles=True))

@@ -16,7 +16,7 @@ from ..base import MXNetError
 from ..context import Context, accelerators, as_context, current_context
 from ..kernel.ahead import Later, compiling
 from ..kernel.derivative import derivative_of
-from ..kernel.kernel import USER_MISTAKES, Kernel, mistake, never, prepare, run, watched
+from ..kernel.kernel import USER_MISTAKES, Kernel, compute, mistake, never, prepare, run, watched
 from ..ops.registry import Op
 from .array_types import Handle, array_classes, wrap
 from .chunk import Chunk, exclusive, transformation
@@ -24,7 +24,7 @@ from .deferred_call import DeferredCall, after, may_wait
 from .host_work import HostPromise, push_kernel, waits_for_compiler
 from .modes import state
 from .program import Target, run_into
-from .promise import Promise, on_default_device, put
+from .promise import HostValue, Promise, as_buffer, on_default_device, put
 from .state_updates import StateUpdate, as_outputs, fixed_places, set_to
 from .tape import Node, entries, record
 
@@ -146,15 +146,21 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
             wide = True
         if chunk.origin_trace is not None:
             origin_trace = chunk.origin_trace
-        value = chunk.buffer if a._view is None else None
+        value = chunk.buffer
         if value is None:
-            missing = True
+            value = chunk.pending
+            if type(value) is not HostValue:
+                value = None
+                missing = True
+        if a._view is not None and value is not None:
+            value = a._at_hand()
+            missing = missing or value is None
         args.append(value)
     if kernel.simple and not missing and arrays and state.trace is None:  # the usual case, shortest
         args += extras
         results: Sequence[Any] | None = None
         try:
-            results = run(kernel, args, wide, None, None, True)
+            results = compute(kernel, args, wide, None, True)
         except Later:
             pass
         if results is None:
@@ -217,7 +223,8 @@ def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Seq
             value = chunk.buffer
             if value is None:
                 value = chunk.stash if chunk in taken else chunk.pending
-            if value is None or array._view is not None or isinstance(value, (Promise, Tracer)) or \
+            if value is None or array._view is not None or \
+                    isinstance(value, (Promise, Tracer)) and type(value) is not HostValue or \
                     chunk.ctx is not ctx and chunk.ctx != ctx:
                 if array._view is not None or chunk.ctx != ctx or not waits_for_compiler(value):
                     return False
@@ -273,7 +280,7 @@ def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx:
                         value = chunk.pending
                         if value is None and chunk in taken:
                             value = chunk.seen()
-                if value is None or isinstance(value, Promise):
+                if value is None or isinstance(value, Promise) and type(value) is not HostValue:
                     missing = True
                     if value is None or value.value is not None and not value.stays or not _passed_on(value):
                         value = glimpse(scope, a, _passed_on)
@@ -350,7 +357,7 @@ def change(targets: Sequence[Any], sources: Sequence[Any], step: Callable[[list[
             values = [glimpse(scope, a, passed_on) for a in sources]
             if not any([v is _ELSEWHERE for v in values]) and \
                     not any([isinstance(scope.glimpse(c), Promise) for c in wholes]):
-                return step(values)
+                return step(list(map(as_buffer, values)))
             values.clear()
         settle(sources, passed_on)
         for chunk in wholes:
@@ -361,7 +368,8 @@ _ELSEWHERE = object()  # marks a value that must be waited for, but not while ar
 
 
 def glimpse(scope: exclusive, array: Handle, passed_on: Callable[[Promise], bool] | None = None) -> Any:
-    """Returns the value of an array that a change reads: a buffer, a Promise if it may be passed on, or _ELSEWHERE.
+    """Returns the value of an array that a change reads: a buffer, a value of the host, a Promise if it may be
+    passed on, or _ELSEWHERE.
 
     For sparse arrays it returns None; they are read when needed.
     """
@@ -369,7 +377,7 @@ def glimpse(scope: exclusive, array: Handle, passed_on: Callable[[Promise], bool
         return None
     version = array._chunk.version
     value = scope.glimpse(array._chunk)
-    if isinstance(value, Promise):
+    if isinstance(value, Promise) and type(value) is not HostValue:
         passes = array._view is None and (value.value is None or value.stays) and passed_on is not None and \
             passed_on(value)
         if passes or value.value is None:
@@ -515,9 +523,9 @@ def perform(kernel: Kernel, args: list[Any], ctx: Context, wide: bool) -> Sequen
         return state.trace.defer(kernel, args, ctx, wide)
     if any([waits_for_compiler(a) for a in args]):
         return push_kernel(kernel, args, wide, ctx)
-    args = [a.get() if isinstance(a, Promise) else a for a in args]
+    args = [a.get() if isinstance(a, Promise) and type(a) is not HostValue else a for a in args]
     try:
-        return run(kernel, args, wide, None, None, True)
+        return compute(kernel, args, wide, None, True)
     except Later:
         pass
     return push_kernel(kernel, args, wide, ctx, compiles=True)
@@ -538,7 +546,7 @@ def _fill(args: list[Any], arrays: Sequence[Any], changes: bool) -> bool:
         elif a is None:
             args[i] = arrays[i]._read()
         else:
-            args[i] = a.get() if isinstance(a, Promise) else a
+            args[i] = a.get() if isinstance(a, Promise) and type(a) is not HostValue else a
     return waiting
 
 
@@ -591,9 +599,11 @@ def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> boo
     with chunk.lock:
         old = chunk.buffer
         if old is None:
-            return False
+            old = chunk.pending
+            if type(old) is not HostValue:
+                return False
         # taken before any read, so that a thread which changes an input from `out` meanwhile must wait
-        chunk.stash, chunk.buffer = old, None
+        chunk.stash, chunk.buffer, chunk.pending = old, None, None
         try:
             wide, place, again = kernel.wide, -1, False
             args: list[Any] = []
@@ -601,7 +611,12 @@ def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> boo
                 source = a._chunk
                 if source.wide:
                     wide = True
-                value = source.buffer if a._view is None else None
+                value = None
+                if a._view is None:
+                    value = source.buffer
+                    if value is None:
+                        value = source.pending
+                        value = value if type(value) is HostValue else None
                 if source is chunk:
                     place, again = len(args), place >= 0
                     value = old if a._view is None else None

@@ -14,11 +14,13 @@ from typing import Any
 
 from jax.core import Tracer
 
+from ..interpret.rules import Eager
 from ..kernel.ahead import Later
-from ..kernel.kernel import Kernel, run
+from ..kernel.compiled import Compiled
+from ..kernel.kernel import Kernel, on_host, run
 from .chunk import ALONE, Chunk
 from .host_work import push_kernel
-from .promise import apart
+from .promise import apart, as_buffer
 
 __all__ = ["Target", "run_giving", "run_into"]
 
@@ -64,6 +66,7 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
         for chunk, place, index in targets:
             if place >= 0:
                 chunk.stash = args, place, made, index
+                args[place] = as_buffer(args[place])
                 if chunk.lent or getrefcount(args[place]) != ALONE:
                     args[place] = apart(args[place])
         places, given, shared = copies, [], []
@@ -83,7 +86,7 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
     program = (kernel.donors.get(places) or kernel.donating(places)) if places else None
     try:
         if not later:
-            run(kernel, args, wide, program, made, finish is not _known_to_fit)
+            _run(kernel, args, wide, program, made, finish is not _known_to_fit)
     except Later:
         later = True
     finally:
@@ -101,15 +104,26 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
                     chunk.write(results[index])
             else:
                 for chunk, _, index in targets:
-                    chunk.buffer, chunk.pending = results[index], None
-                    chunk.version += 1
+                    chunk.put(results[index])
     if later:
         program = kernel.donating(tuple(sorted(given + shared))) if given or shared else None
         promises = push_kernel(kernel, args, wide, targets[0][0].ctx, None, True, program, shared)
         for _, place, index in targets:
-            promises[index].before = args[place] if place >= 0 else None
+            promises[index].before = as_buffer(args[place]) if place >= 0 else None
         return finish(kernel, args, promises, *rest)
     return outcome
+
+
+def _run(kernel: Kernel, args: list[Any], wide: bool, program: Compiled | Eager | None, made: list[tuple],
+         patient: bool) -> None:
+    """Runs the program by NumPy or XLA; `made` receives its results."""
+    results = on_host(kernel, args, wide, program or kernel.jitted, patient)
+    if results is not None:
+        made.append(tuple(results))
+        return
+    for place in range(len(args)):
+        args[place] = as_buffer(args[place])  # no other variable may refer to it
+    run(kernel, args, wide, program, made, patient)
 
 
 def run_giving(kernel: Kernel, args: list[Any], wide: bool, places: Sequence[int], made: list[tuple]) -> None:

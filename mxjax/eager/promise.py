@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import jax
 import jax.numpy as jnp
@@ -17,56 +16,12 @@ from .._xla.transfer import moved, to_device
 from ..base import MXNetError
 from ..context import Context, default_device
 from ..kernel.kernel import WIDE_DTYPES, is_wide
+from ..kernel.promise import HostValue, Promise, as_buffer
 
-__all__ = ["Promise", "apart", "identity", "lost", "on_default_device", "on_one_device", "put", "zeros"]
+__all__ = ["HostValue", "Promise", "apart", "as_buffer", "identity", "lost", "on_default_device", "on_one_device",
+           "put", "zeros"]
 
 _ON_HOST = 1 << 18  # elements of zeros up to which a copy to a device is cheaper than compilation
-
-
-def _by_subclass(sharding: jax.sharding.Sharding | None) -> jax.Array:
-    raise NotImplementedError("a subclass must compute the value")
-
-
-class Promise:
-    """A pending value; `get` returns its buffer, or raises the error of its computation.
-
-    Subclasses belong to host work (`HostPromise`), to traces (`TracePromise`), and to deferred
-    recorded calls (`CallPromise`).
-
-    Args:
-        shape, dtype: of the value.
-        make: function(sharding or None) that creates the buffer, if no subclass does; called once.
-    """
-
-    __slots__ = ("shape", "dtype", "value", "make")
-    value: jax.Array | None
-    stays = False  # whether a buffer for readers is a copy, which does not replace the promise
-
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype,
-                 make: Callable[[jax.sharding.Sharding | None], jax.Array] = _by_subclass) -> None:
-        self.shape, self.dtype, self.value, self.make = shape, dtype, None, make
-
-    def get(self) -> jax.Array:
-        """Returns the buffer; finishes the work if necessary."""
-        value = self.value
-        if value is None:
-            self.force()
-            value = cast(jax.Array, self.value)
-        return value
-
-    def force(self) -> None:
-        """Finishes the work and sets `value`."""
-        self.value = self.make(None)
-
-    def held(self) -> Any:
-        """Returns the buffer, or None while it is pending."""
-        return self.value
-
-    def follows(self, old: Any) -> None:
-        """Records that this value replaces the value `old` of an array."""
-
-    def join(self, trace: Any) -> None:
-        """Prepares the value to be an argument of a call in this trace."""
 
 
 def lost(shape: tuple[int, ...], dtype: np.dtype) -> Promise:

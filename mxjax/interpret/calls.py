@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import jax
 import numpy as np
 
 from .._xla.devices import JaxDevice
-from .._xla.tracing import EVALUATES, find_top_trace, settings
+from .._xla.tracing import EVALUATES, find_top_trace
 from .._xla.transfer import to_device
 from .blas import single_thread
 from .cost import Cost
 from .program import ByLeaves
 
-__all__ = ["Interpreted", "TooMuch", "as_buffers", "interpreting", "meter", "of_buffers"]
+__all__ = ["Interpreted", "TooMuch", "as_buffers", "interpreting", "meter"]
 
 _DOUBLE = 8  # bytes of a number beyond which JAX needs its 64-bit mode
 _LONG = 2000.0  # microseconds of a call's products from which on several threads are faster
@@ -63,6 +64,7 @@ class Meter(threading.local):
 
 
 meter = Meter()
+_AS_THEY_ARE = contextlib.nullcontext()
 
 
 def interpreting() -> bool:
@@ -96,38 +98,13 @@ class Interpreted:
             self.calls = int((meter.worth - worth) / max(meter.cost - cost, 1.0))
             return results
         meter.note(self.cost)
-        if 0 < self.cost.products < _LONG:
-            with single_thread:
-                results = self.function(leaves)
-        else:
+        with self.threads():
             results = self.function(leaves)
         return results if results is None or self.tree is None else jax.tree.unflatten(self.tree, results)
 
-
-def of_buffers(interpreted: Interpreted, goes_on: Callable[[Sequence[Any]], bool], then: Callable[..., Any],
-               last: Callable[[], None]) -> Callable[..., Any]:
-    """Returns a function of buffers whose first calls NumPy computes.
-
-    Args:
-        interpreted: the NumPy function.
-        goes_on: function(arguments) -> whether NumPy computes this call.
-        then: the function that XLA computes.
-        last: called when NumPy stops computing.
-    """
-    wide = settings.jax_enable_x64
-
-    def call(*args: Any) -> Any:
-        leaves = jax.tree.leaves(args)
-        placed = [a.sharding for a in leaves if isinstance(a, jax.Array) and a.committed]
-        plain = wide == settings.jax_enable_x64 and all(len(p.device_set) == 1 and p == placed[0] for p in placed)
-        if plain and goes_on(args):  # otherwise JAX distributes the call, or raises an error
-            with contextlib.suppress(TooMuch, MemoryError):  # XLA reports the missing memory
-                results = interpreted(leaves)
-                if results is not None:
-                    return as_buffers(results, next(iter(placed[0].device_set)) if placed else None)
-        last()
-        return then(*args)
-    return call
+    def threads(self) -> AbstractContextManager[None]:
+        """Returns a scope with the number of threads for the products of a call."""
+        return single_thread if self.cost is not None and 0 < self.cost.products < _LONG else _AS_THEY_ARE
 
 
 def as_buffers(results: Any, device: JaxDevice | None = None) -> Any:

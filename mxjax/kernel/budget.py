@@ -13,7 +13,7 @@ from typing import Any
 
 from .._support import settings
 from .._xla.host_memory import give_back
-from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES
+from .policy import LOOK_EVERY, LOOK_SELDOM, MOST_MAPPINGS, MOST_SIGNATURES
 
 __all__ = ["ProgramBudget"]
 
@@ -45,14 +45,18 @@ class ProgramBudget:
         with self._lock:
             self._all.add(one)
 
-    def note(self, size: int = 0) -> None:
+    def note(self, size: int = 0, seldom: bool = False) -> None:
         """Registers a new signature or a program of about this size, and occasionally checks the total.
 
         That check also includes the mappings of other code in the process that compiles.
+
+        Args:
+            size: bytes of a program.
+            seldom: NumPy computes the new signature, so there is no new program.
         """
         self.held += size
         self._noted += 1
-        if self.held > self.most or self._noted % LOOK_EVERY == 0 and self._many():
+        if self.held > self.most or self._noted % (LOOK_SELDOM if seldom else LOOK_EVERY) == 0 and self._many():
             self.short = True
 
     def _many(self) -> bool:

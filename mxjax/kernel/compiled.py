@@ -32,8 +32,9 @@ from ..passes.epilogues import SplitProgram
 from .ahead import Ahead, Later, may_wait
 from .arguments import elements, kind_of, placed, signature_of, with_numbers_there
 from .budget import ProgramBudget
-from .interpreted import ByNumpy, InterpreterBackend
+from .interpreted import ByNumpy, HostCall, InterpreterBackend
 from .policy import compiles_at_once
+from .promise import HostValue, as_buffer
 from .xla import Compilation, XlaBackend
 
 __all__ = ["SOME_OF_ONE", "Compiled", "Reordered", "clear_caches"]
@@ -130,6 +131,23 @@ class Compiled:
         if self.xla.owns(call) and self._calls.get(signature) is call:
             self._warm[signature] = call
 
+    def on_host(self, args: Sequence[Any]) -> Sequence[HostValue] | None:
+        """Returns the results as values of the host if NumPy computes this call; otherwise None, and `__call__`
+        will not use NumPy either.
+
+        args: buffers, numbers and values of the host.
+
+        Raises:
+            MXNetError, Later: as `__call__`.
+        """
+        if budget.several or find_top_trace(None) is not EVALUATES:
+            return None
+        if budget.short:
+            budget.make()
+        signature = tuple([signature_of(a) if (aval := getattr(a, "aval", None)) is None else aval for a in args])
+        call = self._calls.get(signature) or self._choose(signature, args)
+        return call.on_host(args) if type(call) is HostCall and not budget.several else None
+
     def within(self, *args: object) -> Any:
         """Computes the results of NumPy arrays as NumPy arrays, as part of a program that NumPy computes."""
         signature = tuple([(a.shape, a.dtype) if type(a) is np.ndarray else signature_of(a) for a in args])
@@ -203,17 +221,21 @@ class Compiled:
             Later: it must be compiled, and the function is `patient`.
         """
         if forked():
-            call = self._calls[signature] = self.interpreter.in_fork(args, unknown) or unknown(*args)
+            call = self._calls[signature] = self.interpreter.in_fork(args, self, signature) or unknown()
             return call
         starts()
         budget.several = jax.default_backend() != "cpu" or jax.local_device_count("cpu") > 1
-        budget.note()
-        kind = self._kind(args)
+        kind = self._kind(args if budget.several else ())
         call = None if kind is None else self._interpreted(signature, args, kind)
-        if call is None and self._patient and (kind is None or compiles_at_once()) and as_elsewhere() and may_wait():
+        if call is not None:
+            budget.note(seldom=True)
+            return call
+        budget.note()
+        args = list(map(as_buffer, args))
+        if self._patient and (kind is None or compiles_at_once()) and as_elsewhere() and may_wait():
             self._calls[signature] = functools.partial(self._first, signature)
             raise Later
-        return call or self._compiled(signature, args)
+        return self._compiled(signature, args)
 
     def begin(self, args: Sequence[Any]) -> Var:
         """Starts to compile the program for these arguments, or their shapes and dtypes, in another thread.
@@ -229,25 +251,28 @@ class Compiled:
             return compilation._replace(ahead=None), (compilation.ahead or _nothing)()  # it refers to the arguments
         return self.ahead.begin(args, self._name(), lower)
 
-    def _soon(self, args: Sequence[Any]) -> None:
+    def soon(self, args: Sequence[Any]) -> None:
         """Starts to compile the program that replaces the interpreter, if another thread can do so."""
         if may_wait():
             with contextlib.suppress(Exception):  # the call that needs the program raises it
-                self.begin(args)
+                self.begin(list(map(as_buffer, args)))
 
     def _first(self, signature: tuple, *args: Any) -> Any:
         return self._compiled(signature, args)(*args)
 
-    def _interpreted(self, signature: tuple, args: Sequence[Any], kind: str) -> Callable | None:
+    def _interpreted(self, signature: tuple, args: Sequence[Any], kind: str) -> HostCall | None:
         """Returns the interpreter's executable for the first calls of a signature."""
-        then = functools.partial(self._first, signature)
-
-        def last() -> None:
-            self._calls[signature] = then
-        call = self.interpreter.executable(args, kind, then, last, self._soon)
+        call = self.interpreter.executable(args, kind, self, signature)
         if call is not None:
             self._calls[signature] = call
         return call
+
+    def by_xla(self, signature: tuple) -> Callable:
+        """Ends the interpreter's calls of a signature; returns the function that XLA computes."""
+        if forked():
+            unknown()
+        then = self._calls[signature] = functools.partial(self._first, signature)
+        return then
 
     def _compiled(self, signature: tuple, args: Sequence[Any]) -> Callable:
         """Returns XLA's executable for a signature, which later calls use."""
@@ -320,6 +345,10 @@ class Reordered(Compiled):
 
     def deliver(self, made: list[Any], args: Sequence[Any]) -> None:
         super().deliver(_Through(self._restored, made), args)
+
+    def on_host(self, args: Sequence[Any]) -> Sequence[HostValue] | None:
+        results = super().on_host(args)
+        return None if results is None else self._restored(results)
 
     def __reduce__(self) -> tuple:
         return functools.partial(Reordered, order=self._order, **self._arguments), (self._function,)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
 
-from ..interpret.calls import Interpreted, meter, of_buffers
+from .._xla.tracing import settings
+from ..interpret.calls import Interpreted, TooMuch, as_buffers, meter
 from ..interpret.cost import Cost
 from .policy import LEAST_CALLS, compiles_at_once, quota_of
+from .promise import HostValue
 from .shape_only import ShapeOnly
-from .symbolic_shapes import SymbolicTraces
+from .symbolic_shapes import TREES, SymbolicTraces
 
-__all__ = ["ByNumpy", "InterpreterBackend"]
+__all__ = ["ByNumpy", "HostCall", "InterpreterBackend"]
 
 _MUCH = 1e6  # estimated microseconds above which a forked child warns that it is slow
 _warned = False
@@ -24,23 +26,153 @@ _warned = False
 ByNumpy = Callable[[Sequence[Any]], "tuple[Callable[..., Any], Cost] | None"]
 
 
+
+
 def _spec(leaf: Any) -> Any:
     """Returns a leaf of the arguments for a trace: the aval of an array, without its values."""
     if hasattr(leaf, "weak_type"):
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray) else leaf
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray | HostValue) else leaf
 
 
-def _in_child(args: Sequence[Any]) -> bool:
-    """Returns True, because NumPy computes all calls in a forked child; warns if that is much work."""
-    global _warned
-    if not _warned and meter.cost > _MUCH:
-        _warned = True
-        warnings.warn("a process that was forked after the first use of arrays computes much with NumPy, which is "
-                      "slower than the compiled programs of the parent. Start such processes with spawn "
-                      "(multiprocessing.get_context('spawn'), subprocess), or fork before arrays are used",
-                      RuntimeWarning, stacklevel=2)
-    return True
+class _Counter(Protocol):
+    """Counts the calls of a signature (see `policy.Quota`)."""
+
+    def __call__(self) -> bool:
+        """Counts a call and returns whether NumPy computes it."""
+        ...
+
+    def ending(self) -> bool:
+        """Returns whether XLA will take over soon."""
+        ...
+
+
+class _InChild:
+    """The counter in a forked child, where NumPy computes all calls; warns if that is much work."""
+
+    def __call__(self) -> bool:
+        global _warned
+        if not _warned and meter.cost > _MUCH:
+            _warned = True
+            warnings.warn("a process that was forked after the first use of arrays computes much with NumPy, which is "
+                          "slower than the compiled programs of the parent. Start such processes with spawn "
+                          "(multiprocessing.get_context('spawn'), subprocess), or fork before arrays are used",
+                          RuntimeWarning, stacklevel=2)
+        return True
+
+    def ending(self) -> bool:
+        return False
+
+
+class _Owner(Protocol):
+    """The compiled function to which an executable belongs (see `compiled.Compiled`)."""
+
+    def soon(self, args: Sequence[Any]) -> None:
+        """Starts to compile the program that replaces the interpreter."""
+        ...
+
+    def by_xla(self, signature: tuple) -> Callable[..., Any]:
+        """Ends the interpreter's calls of a signature; returns the function that XLA computes."""
+        ...
+
+
+class HostCall:
+    """The executable of one signature while NumPy computes its calls.
+
+    Args:
+        interpreted: the NumPy function.
+        counter: decides whether NumPy computes a call.
+        owner, signature: the compiled function, and the signature.
+    """
+
+    __slots__ = ("_interpreted", "_counter", "_owner", "_signature", "_wide")
+
+    def __init__(self, interpreted: Interpreted, counter: _Counter, owner: _Owner, signature: tuple) -> None:
+        self._interpreted, self._counter, self._owner, self._signature = interpreted, counter, owner, signature
+        self._wide = settings.jax_enable_x64
+
+    def __call__(self, *args: Any) -> Any:
+        """Returns the results as buffers."""
+        leaves = jax.tree.leaves(args)
+        placed = [a.sharding for a in leaves if isinstance(a, jax.Array) and a.committed]
+        if self._wide == settings.jax_enable_x64 and \
+                all(len(p.device_set) == 1 and p == placed[0] for p in placed):
+            results = self._computed(args, leaves)
+            if results is not None:
+                return as_buffers(results, next(iter(placed[0].device_set)) if placed else None)
+        return self._owner.by_xla(self._signature)(*args)  # JAX distributes the call, or raises an error
+
+    def on_host(self, args: Sequence[Any]) -> list[HostValue] | None:
+        """Returns the results as values of the host, for arguments of which some may be such values; None if
+        XLA computes the call."""
+        if self._wide != settings.jax_enable_x64:
+            return None
+        leaves: list[Any] = []
+        device = None
+        for arg in args:
+            kind = type(arg)
+            if kind is HostValue:
+                device = arg.device or device
+                arg = arg.array if arg.array is not None else arg.numpy()
+            elif kind in TREES:
+                return None
+            elif isinstance(arg, jax.Array):
+                if arg.committed:
+                    devices = arg.sharding.device_set
+                    if len(devices) > 1:
+                        return None
+                    device = next(iter(devices))
+                arg = np.asarray(arg)
+            if kind is not ShapeOnly:
+                leaves.append(arg)
+        results = self._computed(args, leaves)
+        if results is None:
+            self._owner.by_xla(self._signature)
+            return None
+        return [HostValue.of(result, device) for result in results]
+
+    def _computed(self, args: Sequence[Any], leaves: Sequence[Any]) -> Any:
+        """Returns NumPy's results, or None if XLA must compute the call."""
+        counter = self._counter
+        if not counter():
+            return None
+        if counter.ending():
+            self._owner.soon(args)
+        try:
+            return self._interpreted(leaves)
+        except (TooMuch, MemoryError):  # XLA reports the missing memory
+            return None
+
+
+class _OwnForm(Interpreted):
+    """A form of the function that needs no trace, combined with one by a trace for calls that it does not support."""
+
+    __slots__ = ("_backend", "_types", "_kind", "_traced")
+
+    def __init__(self, form: Callable[..., Any], cost: Cost, backend: InterpreterBackend, types: tuple,
+                 kind: str) -> None:
+        super().__init__(form, None, cost)
+        self._backend, self._types, self._kind = backend, types, kind
+        self._traced: Interpreted | None = None
+
+    def __call__(self, leaves: Sequence[Any]) -> Any:
+        """Returns the results as NumPy arrays; None for unsupported numbers."""
+        meter.note(self.cost)
+        try:
+            with self.threads(), np.errstate(all="ignore"):
+                return self.function(*[np.asarray(v) if isinstance(v, jax.Array) else v for v in leaves])
+        except Exception:  # may also be a user error, which the operator's formula reports
+            return self._by_trace(leaves)
+
+    def _by_trace(self, leaves: Sequence[Any]) -> Any:
+        traced = self._traced
+        if traced is None:
+            specs = [jax.tree.map(_spec, each) if type(each) is tuple else _spec(each) for each in self._types]
+            traced = self._traced = self._backend.traced(specs, self._kind) or _NONE
+        return traced(leaves) if traced is not _NONE and (traced.calls or 0) >= LEAST_CALLS else None
+
+
+_NONE = Interpreted(lambda leaves: None, None, None)  # marks the absence of a trace
 
 
 class InterpreterBackend:
@@ -64,16 +196,13 @@ class InterpreterBackend:
         self._function, self._by_numpy, self._parts = function, by_numpy, parts
         self._begins, self._trains = begins, trains
 
-    def executable(self, args: Sequence[Any], kind: str, then: Callable[..., Any], last: Callable[[], None],
-                   soon: Callable[[Sequence[Any]], Any]) -> Callable | None:
+    def executable(self, args: Sequence[Any], kind: str, owner: _Owner, signature: tuple) -> HostCall | None:
         """Returns the executable for the first calls of a signature; None if XLA computes all of them.
 
         Args:
             args: arguments of the signature.
             kind: kind of device for which the function is traced.
-            then: the function that XLA computes.
-            last: called when NumPy stops computing.
-            soon: function(arguments), called when NumPy will stop soon.
+            owner, signature: as in `HostCall`.
         """
         if not self._begins or compiles_at_once():
             return None
@@ -81,21 +210,13 @@ class InterpreterBackend:
         interpreted = self.interpreted(args, kind)
         if interpreted is None:
             return None
-        quota = quota_of(lambda: interpreted.calls, self._trains, varied)
-        if quota is None:
-            return None
+        quota = quota_of(interpreted, self._trains, varied)
+        return None if quota is None else HostCall(interpreted, quota, owner, signature)
 
-        def goes_on(args: Sequence[Any]) -> bool:
-            counted = quota()
-            if counted and quota.ending():
-                soon(args)
-            return counted
-        return of_buffers(interpreted, goes_on, then, last)
-
-    def in_fork(self, args: Sequence[Any], refuse: Callable[..., Any]) -> Callable | None:
+    def in_fork(self, args: Sequence[Any], owner: _Owner, signature: tuple) -> HostCall | None:
         """Returns the executable for all calls of a signature in a forked child; None if there is no NumPy form."""
         interpreted = self.interpreted(args, "cpu")
-        return None if interpreted is None else of_buffers(interpreted, _in_child, refuse, lambda: None)
+        return None if interpreted is None else HostCall(interpreted, _InChild(), owner, signature)
 
     def interpreted(self, args: Sequence[Any], kind: str) -> Interpreted | None:
         """Returns the NumPy function for arguments of one signature; None if there is none."""
@@ -103,8 +224,20 @@ class InterpreterBackend:
             return Interpreted(self._by_parts(jax.tree.structure(args)), None, None)
         own = None if self._by_numpy is None else self._by_numpy(args)
         if own is None:
-            return self.sizes.find(args) or self.sizes.trace(args, kind)
-        return self._own(*own, args, kind)
+            return self.traced(args, kind)
+        form, cost = own
+        for arg in args:
+            if type(arg) is ShapeOnly or type(arg) is tuple:
+                form = _filled(form, args)
+                break
+        # not the arrays, which would stay
+        types = tuple([getattr(a, "aval", a) if not isinstance(a, np.ndarray) else _spec(a) for a in args])
+        return _OwnForm(form, cost, self, types, kind)
+
+    def traced(self, args: Sequence[Any], kind: str) -> Interpreted | None:
+        """Returns the NumPy function by a trace, for arguments or their types; None if there is none."""
+        args = list(map(_spec, args)) if HostValue in map(type, args) else args
+        return self.sizes.find(args) or self.sizes.trace(args, kind)
 
     def _by_parts(self, tree: object) -> Callable[[Sequence[Any]], Any]:
         def function(leaves: Sequence[Any]) -> Any:
@@ -114,24 +247,14 @@ class InterpreterBackend:
                 return self._function(*args)
         return function
 
-    def _own(self, function: Callable[..., Any], cost: Cost, args: Sequence[Any], kind: str) -> Interpreted:
-        """Returns the form of the function, combined with a form by a trace for calls that it does not support."""
-        absent = [np.broadcast_to(np.zeros((), a.dtype), a.shape) if isinstance(a, ShapeOnly) else None for a in args]
-        avals = [a.aval if isinstance(a, jax.Array) else jax.tree.map(_spec, a) if isinstance(a, tuple) else _spec(a)
-                 for a in args]  # not the arrays, which would be kept alive
-        tree = jax.tree.structure(list(args)) if any([isinstance(a, tuple) for a in args]) else None
-        traced: list[Interpreted | None] = []
 
-        def call(leaves: Sequence[Any]) -> Any:
-            values = iter(leaves) if tree is None else iter([
-                a for a in jax.tree.unflatten(tree, leaves) if not isinstance(a, ShapeOnly)])
-            full = [next(values) if a is None else a for a in absent]
-            try:
-                with np.errstate(all="ignore"):
-                    return function(*[np.asarray(v) if isinstance(v, jax.Array) else v for v in full])
-            except Exception:  # may also be a user error, which the operator's formula reports
-                if not traced:
-                    specs = [_spec(a) for a in avals]
-                    traced.append(self.sizes.find(specs) or self.sizes.trace(specs, kind))
-                return traced[0](leaves) if traced[0] is not None and (traced[0].calls or 0) >= LEAST_CALLS else None
-        return Interpreted(call, None, cost)
+def _filled(function: Callable[..., Any], args: Sequence[Any]) -> Callable[..., Any]:
+    """Returns a function of the leaves of such arguments, with zeros for those that are `ShapeOnly`."""
+    absent = [np.broadcast_to(np.zeros((), a.dtype), a.shape) if isinstance(a, ShapeOnly) else None for a in args]
+    tree = jax.tree.structure(list(args)) if any([isinstance(a, tuple) for a in args]) else None
+
+    def filled(*leaves: object) -> Any:
+        values = iter(leaves) if tree is None else iter([
+            a for a in jax.tree.unflatten(tree, leaves) if not isinstance(a, ShapeOnly)])
+        return function(*[next(values) if a is None else a for a in absent])
+    return filled

@@ -37,11 +37,12 @@ from .ahead import Later
 from .arguments import kind_of
 from .bound_form import BoundForm, OwnForm, bound
 from .compiled import SOME_OF_ONE, Compiled, Reordered
+from .promise import HostValue, as_buffer
 from .shape_only import ShapeOnly, shape_only
 from .symbolic_shapes import SymbolicTraces
 
-__all__ = ["USER_MISTAKES", "WIDE_DTYPES", "Kernel", "as_numbers", "cotangent", "is_wide", "never", "prepare",
-           "run", "run_program", "watch", "watched"]
+__all__ = ["USER_MISTAKES", "WIDE_DTYPES", "Kernel", "as_numbers", "compute", "cotangent", "is_wide", "never",
+           "on_host", "prepare", "run", "run_program", "watch", "watched"]
 
 Spec = tuple[tuple[int, ...], np.dtype]
 # errors of JAX and NumPy for invalid arguments, or missing memory for the result
@@ -510,6 +511,41 @@ def run(kernel: Kernel, args: Sequence[Any], wide: bool,
                 return run(kernel, args, wide, program, made)
         raise _named(kernel, args, error) from None
     return run(kernel, args, wide, program, made)  # it compiles
+
+
+def compute(kernel: Kernel, args: Sequence[Any], wide: bool, program: Compiled | Eager | None = None,
+            patient: bool = False) -> Sequence[Any]:
+    """Calls a kernel like `run`, but the arguments and the results may be values of the host (`HostValue`).
+
+    Raises:
+        MXNetError, Later: as `run`.
+    """
+    results = on_host(kernel, args, wide, program or kernel.jitted, patient)
+    return run(kernel, list(map(as_buffer, args)), wide, program, None, patient) if results is None else results
+
+
+def on_host(kernel: Kernel, args: Sequence[Any], wide: bool, program: Compiled | Eager,
+            patient: bool = False) -> Sequence[HostValue] | None:
+    """Returns the results of a call that NumPy computes; None if it must be a call of `run`.
+
+    Raises:
+        MXNetError, Later: as `run`.
+    """
+    if _observer is not None or type(program) is Eager:
+        return None
+    call: Any = program.on_host
+    try:
+        if wide or kernel.wide:
+            with jax.enable_x64(True):
+                return call(args)
+        return call(args)
+    except Later:
+        if patient:
+            raise
+    except (MXNetError, *USER_MISTAKES) as error:
+        if not _guarded(error):  # `run` calls it once more
+            raise _named(kernel, args, error) from None
+    return None
 
 
 def run_program(name: str, program: Callable[..., Any], args: Sequence[Any], wide: bool,

@@ -16,13 +16,13 @@ from typing import Any
 
 from .._support import settings
 from .._support.bounded import Bounded
-from ..interpret.calls import meter
+from ..interpret.calls import Interpreted, meter
 
-__all__ = ["AHEAD", "CALL_NUMBERS", "FEW_WEIGHTS", "LEAST_CALLS", "LEAST_STEPS", "LONG", "LOOK_EVERY", "MANY_WEIGHTS",
-           "MOST_CALLS", "MOST_CALLS_AT_FIRST", "MOST_CALLS_AWAY", "MOST_MAPPINGS", "MOST_SIGNATURES", "MOST_STEPS",
-           "OFTEN", "STEADY", "TRIALS", "VARIED_ROUNDS", "VARIED_SHAPES", "VARIED_SLICES", "Programs", "Quota",
-           "Training", "Variety", "compiles_at_once", "expect_few_calls", "next_round", "quota_of", "same_round",
-           "training"]
+__all__ = ["AHEAD", "CALL_NUMBERS", "FEW_WEIGHTS", "LEAST_CALLS", "LEAST_STEPS", "LONG", "LOOK_EVERY", "LOOK_SELDOM",
+           "MANY_WEIGHTS", "MOST_CALLS", "MOST_CALLS_AT_FIRST", "MOST_CALLS_AWAY", "MOST_MAPPINGS", "MOST_SIGNATURES",
+           "MOST_STEPS", "OFTEN", "STEADY", "TRIALS", "VARIED_ROUNDS", "VARIED_SHAPES", "VARIED_SLICES", "Programs",
+           "Quota", "Training", "Variety", "compiles_at_once", "expect_few_calls", "next_round", "quota_of",
+           "same_round", "training"]
 
 TRIALS = 2  # occurrences of a structure of calls before it becomes a program
 LEAST_CALLS = 4  # calls that NumPy must complete in the time of a compilation; otherwise XLA computes all
@@ -41,7 +41,8 @@ FEW_WEIGHTS = 4  # number of weights below which that gains nothing
 MANY_WEIGHTS = 16  # number of weights whose joint update takes seconds to compile; they are first updated one by one
 CALL_NUMBERS = 1 << 17  # elements of a weight from which the cost of a separate call is negligible
 VARIED_SLICES = 16  # slices from which on the start is an argument of a single, slower program
-LOOK_EVERY = 64  # new signatures and programs between two checks of the total, which take up to 40 ms
+LOOK_EVERY = 64  # new programs between two checks of the total, which take up to 40 ms
+LOOK_SELDOM = 1024  # new signatures that NumPy computes, which need little memory and no mappings
 MOST_MAPPINGS = 0.5  # share of Linux's limit of memory mappings at which programs are dropped
 MOST_SIGNATURES = 1 << 14  # signatures of all compiled functions, about ten kilobytes each
 
@@ -134,16 +135,16 @@ class Quota:
     within one step.
 
     Args:
-        worth: function() that returns the number of calls that take as long as compilation (None:
-            not known yet).
+        work: its `calls` is the number of calls that take as long as compilation (None: not known
+            yet).
         trains: it is called in training alone.
         varied: new signatures keep appearing, so the policy of training does not apply.
     """
 
-    __slots__ = ("_worth", "_trains", "_varied", "_calls", "_step", "_others")
+    __slots__ = ("_work", "_trains", "_varied", "_calls", "_step", "_others")
 
-    def __init__(self, worth: Callable[[], int | None], trains: bool, varied: bool) -> None:
-        self._worth, self._trains, self._varied = worth, trains, varied
+    def __init__(self, work: Interpreted, trains: bool, varied: bool) -> None:
+        self._work, self._trains, self._varied = work, trains, varied
         self._calls = self._others = 0
         self._step = -1
 
@@ -164,20 +165,20 @@ class Quota:
         return training.ending
 
     def _most(self) -> int:
-        worth = self._worth()
+        worth = self._work.calls
         return MOST_CALLS_AT_FIRST if worth is None or _short_lived else min(worth, MOST_CALLS_AT_FIRST)
 
 
-def quota_of(worth: Callable[[], int | None], trains: bool, varied: bool) -> Quota | None:
+def quota_of(work: Interpreted, trains: bool, varied: bool) -> Quota | None:
     """Returns the number of calls of a new signature that NumPy computes; None if it computes none.
 
     Args:
-        worth, trains, varied: as in `Quota`.
+        work, trains, varied: as in `Quota`.
     """
-    calls = worth()
+    calls = work.calls
     if calls is not None and calls < LEAST_CALLS or (trains or recording()) and not (training.young or varied):
         return None
-    return Quota(worth, trains, varied)
+    return Quota(work, trains, varied)
 
 
 class _Rounds(threading.local):

@@ -33,11 +33,12 @@ from ..passes.division import with_quotients
 from .policy import VARIED_SHAPES, Variety
 from .shape_only import ShapeOnly
 
-__all__ = ["SymbolicTrace", "SymbolicTraces"]
+__all__ = ["TREES", "SymbolicTrace", "SymbolicTraces"]
 
 _MOST = 1 << 17  # limit of a size and, for NumPy, of the elements of an argument
 _NAMES = "abcdefgh"
 _TRIALS = 3  # attempts of a symbolic trace per kind of calls: others vary, or the function needs sizes
+TREES = frozenset([tuple, list, dict, type(None)])  # arguments that are structures of arrays
 _KINDS = 64  # kinds of calls stored per function
 
 
@@ -253,14 +254,23 @@ def _kind(args: Sequence[Any]) -> Hashable:
 
     The sizes 0 and 1 are distinguished.
     """
+    if TREES.isdisjoint(map(type, args)):
+        return (settings.jax_enable_x64, *map(_kind_of, args))
     leaves, tree = _flat(args)
-    return (tree, settings.jax_enable_x64, *[
-        (type(leaf) is ShapeOnly, leaf.dtype, getattr(leaf, "weak_type", False), tuple([min(n, 2) for n in leaf.shape]))
-        if hasattr(leaf, "shape") else type(leaf) for leaf in leaves])
+    return (tree, settings.jax_enable_x64, *map(_kind_of, leaves))
+
+
+def _kind_of(leaf: Any) -> Hashable:
+    shape = getattr(leaf, "shape", None)
+    if shape is None:
+        return type(leaf)
+    return (type(leaf) is ShapeOnly, leaf.dtype, getattr(leaf, "weak_type", False),
+            tuple([2 if n > 2 else n for n in shape]))
 
 
 def _sizes(args: Sequence[Any]) -> tuple[int, ...]:
-    return tuple([n for leaf in _flat(args)[0] for n in getattr(leaf, "shape", ())])
+    leaves = args if TREES.isdisjoint(map(type, args)) else _flat(args)[0]
+    return tuple([n for leaf in leaves for n in getattr(leaf, "shape", ())])
 
 
 def _same(one: ByLeaves, other: ByLeaves, args: Sequence[Any]) -> bool:

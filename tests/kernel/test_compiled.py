@@ -316,6 +316,7 @@ def test_room_is_made_while_other_threads_make_functions(room):
 
 def test_many_signatures_are_dropped_though_nothing_is_compiled(room, monkeypatch):
     monkeypatch.setattr(budget, "MOST_SIGNATURES", 4)
+    monkeypatch.setattr(budget, "LOOK_SELDOM", 1)
     program = Compiled(lambda x: -x)
     for n in range(1, 30):
         assert program(jax.device_put(np.ones(n, "float32"))).tolist() == [-1] * n
