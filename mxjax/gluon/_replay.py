@@ -15,7 +15,7 @@ from ..eager.chunk import Chunk, exclusive
 from ..eager.deferred_call import CallPromise
 from ..eager.modes import state
 from ..eager.program import run_into
-from ..eager.promise import Promise
+from ..eager.promise import Promise, as_buffer
 from ..eager.state_updates import set_to
 from ..eager.trace import Trace
 from ..kernel.kernel import Kernel
@@ -170,7 +170,7 @@ class Replay:
             for place, chunk in self.kept:
                 args[place] = chunk.buffer
             for place, number in self.given:
-                args[place] = inputs[number]._chunk.buffer
+                args[place] = as_buffer(inputs[number]._at_hand())
             for place in self._places:
                 if args[place] is None or isinstance(args[place], (Promise, Tracer)):
                     return None
