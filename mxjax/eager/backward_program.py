@@ -20,7 +20,7 @@ from ..context import Context, current_context
 from ..interpret.calls import interpreting
 from ..kernel.ahead import Later
 from ..kernel.derivative import Derivative, PullByNumpy, derivative_of
-from ..kernel.kernel import WIDE_DTYPES, Kernel, compute
+from ..kernel.kernel import WIDE_DTYPES, Kernel, run
 from ..kernel.policy import MOST_CALLS, MOST_CALLS_AWAY, OFTEN, TRIALS, Programs
 from ..kernel.shape_only import ShapeOnly
 from .chunk import ALONE, exclusive, holding, point
@@ -256,7 +256,7 @@ def _results(program: _Program, described: _Description, ctx: Context) -> Iterat
     if described.adding:
         return iter(_added_up(program, values, [described.ends[i] for i in described.adding], wide))
     try:
-        return iter(compute(program.kernel, values, wide, None, True))
+        return iter(run(program.kernel, values, wide, None, None, True, True))
     except Later:
         pass
     return iter(push_kernel(program.kernel, values, wide, ctx or current_context(), compiles=True))

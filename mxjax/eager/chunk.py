@@ -137,14 +137,6 @@ class Chunk:
             self.buffer, self.pending = buffer, None
             self.version += 1
 
-    def put(self, value: Any) -> None:
-        """Replaces the value by a buffer or Promise, for the thread with the lock."""
-        if isinstance(value, Promise):
-            self.buffer, self.pending = None, value
-        else:
-            self.buffer, self.pending = value, None
-        self.version += 1
-
     def defer(self, pending: Promise) -> None:
         """Replaces the value by a pending one."""
         with self.lock:

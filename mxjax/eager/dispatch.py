@@ -16,7 +16,7 @@ from ..base import MXNetError
 from ..context import Context, accelerators, as_context, current_context
 from ..kernel.ahead import Later, compiling
 from ..kernel.derivative import derivative_of
-from ..kernel.kernel import USER_MISTAKES, Kernel, compute, mistake, never, prepare, run, watched
+from ..kernel.kernel import USER_MISTAKES, Kernel, mistake, never, prepare, run, watched
 from ..ops.registry import Op
 from .array_types import Handle, array_classes, wrap
 from .chunk import Chunk, exclusive, transformation
@@ -160,7 +160,7 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         args += extras
         results: Sequence[Any] | None = None
         try:
-            results = compute(kernel, args, wide, None, True)
+            results = run(kernel, args, wide, None, None, True, True)
         except Later:
             pass
         if results is None:
@@ -525,7 +525,7 @@ def perform(kernel: Kernel, args: list[Any], ctx: Context, wide: bool) -> Sequen
         return push_kernel(kernel, args, wide, ctx)
     args = [a.get() if isinstance(a, Promise) and type(a) is not HostValue else a for a in args]
     try:
-        return compute(kernel, args, wide, None, True)
+        return run(kernel, args, wide, None, None, True, True)
     except Later:
         pass
     return push_kernel(kernel, args, wide, ctx, compiles=True)

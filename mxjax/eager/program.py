@@ -14,13 +14,11 @@ from typing import Any
 
 from jax.core import Tracer
 
-from ..interpret.rules import Eager
 from ..kernel.ahead import Later
-from ..kernel.compiled import Compiled
-from ..kernel.kernel import Kernel, on_host, run
+from ..kernel.kernel import Kernel, run
 from .chunk import ALONE, Chunk
-from .host_work import push_kernel
-from .promise import apart, as_buffer
+from .host_work import HostPromise, push_kernel
+from .promise import HostValue, apart, as_buffer, on_devices
 
 __all__ = ["Target", "run_giving", "run_into"]
 
@@ -63,10 +61,11 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
     made: list[tuple] = []
     outcome: Any = None
     if copies:
+        if HostValue in map(type, args):
+            on_devices(args)
         for chunk, place, index in targets:
             if place >= 0:
                 chunk.stash = args, place, made, index
-                args[place] = as_buffer(args[place])
                 if chunk.lent or getrefcount(args[place]) != ALONE:
                     args[place] = apart(args[place])
         places, given, shared = copies, [], []
@@ -86,7 +85,7 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
     program = (kernel.donors.get(places) or kernel.donating(places)) if places else None
     try:
         if not later:
-            _run(kernel, args, wide, program, made, finish is not _known_to_fit)
+            run(kernel, args, wide, program, made, finish is not _known_to_fit, True)
     except Later:
         later = True
     finally:
@@ -103,27 +102,24 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
                 for chunk, _, index in targets:
                     chunk.write(results[index])
             else:
+                host = type(results[0]) is HostValue  # then all are
                 for chunk, _, index in targets:
-                    chunk.put(results[index])
+                    value = results[index]
+                    chunk.buffer, chunk.pending = (None, value) if host else (value, None)
+                    chunk.version += 1
     if later:
-        program = kernel.donating(tuple(sorted(given + shared))) if given or shared else None
-        promises = push_kernel(kernel, args, wide, targets[0][0].ctx, None, True, program, shared)
-        for _, place, index in targets:
-            promises[index].before = as_buffer(args[place]) if place >= 0 else None
-        return finish(kernel, args, promises, *rest)
+        return finish(kernel, args, _pushed(kernel, args, wide, targets, given, shared), *rest)
     return outcome
 
 
-def _run(kernel: Kernel, args: list[Any], wide: bool, program: Compiled | Eager | None, made: list[tuple],
-         patient: bool) -> None:
-    """Runs the program by NumPy or XLA; `made` receives its results."""
-    results = on_host(kernel, args, wide, program or kernel.jitted, patient)
-    if results is not None:
-        made.append(tuple(results))
-        return
-    for place in range(len(args)):
-        args[place] = as_buffer(args[place])  # no other variable may refer to it
-    run(kernel, args, wide, program, made, patient)
+def _pushed(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Target], given: list[int],
+            shared: list[int]) -> list[HostPromise]:
+    """Returns promises of the results of a program that is still being compiled, or waits for another one."""
+    program = kernel.donating(tuple(sorted(given + shared))) if given or shared else None
+    promises = push_kernel(kernel, args, wide, targets[0][0].ctx, None, True, program, shared)
+    for _, place, index in targets:
+        promises[index].before = as_buffer(args[place]) if place >= 0 else None
+    return promises
 
 
 def run_giving(kernel: Kernel, args: list[Any], wide: bool, places: Sequence[int], made: list[tuple]) -> None:

@@ -16,10 +16,10 @@ from .._xla.transfer import moved, to_device
 from ..base import MXNetError
 from ..context import Context, default_device
 from ..kernel.kernel import WIDE_DTYPES, is_wide
-from ..kernel.promise import HostValue, Promise, as_buffer
+from ..kernel.promise import HostValue, Promise, as_buffer, identity, on_devices
 
-__all__ = ["HostValue", "Promise", "apart", "as_buffer", "identity", "lost", "on_default_device", "on_one_device",
-           "put", "zeros"]
+__all__ = ["HostValue", "Promise", "apart", "as_buffer", "identity", "lost", "on_default_device", "on_devices",
+           "on_one_device", "put", "zeros"]
 
 _ON_HOST = 1 << 18  # elements of zeros up to which a copy to a device is cheaper than compilation
 
@@ -44,12 +44,6 @@ def zeros(shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> Promise:
                 return put(np.zeros(shape, dtype), ctx)
             return jnp.zeros(shape, dtype, device=ctx.jax_device)
     return Promise(shape, dtype, make)
-
-
-def identity(value: object) -> int:
-    """Returns the identity of a buffer or pending value."""
-    buffer = value.held() if isinstance(value, Promise) else value
-    return id(value if buffer is None else buffer)
 
 
 def on_one_device(value: jax.Array) -> jax.Array:

@@ -16,7 +16,7 @@ from .array_types import wrap
 from .dispatch import invoke, perform
 from .gradients import Totals, add_up
 from .modes import state
-from .promise import Promise, as_buffer
+from .promise import Promise, on_devices
 from .tape import Node
 
 __all__ = ["pulls", "walk"]
@@ -77,7 +77,7 @@ def pulls(nodes: Sequence[Node], totals: Totals, retain: bool, create_graph: boo
 def _pull(node: Node, slots: list[Any], create_graph: bool) -> Sequence[Any]:
     """Returns the gradients of a call's arguments (None if there is none)."""
     if node.pull is not None:
-        return node.pull(list(map(as_buffer, slots)), create_graph)
+        return node.pull(on_devices(slots), create_graph)
     kernel, args = node.kernel, node.args
     if node.lazy is not None:
         if not create_graph:

@@ -170,7 +170,8 @@ class Replay:
             for place, chunk in self.kept:
                 args[place] = chunk.buffer
             for place, number in self.given:
-                args[place] = as_buffer(inputs[number]._at_hand())
+                value = inputs[number]._chunk.buffer
+                args[place] = as_buffer(inputs[number]._at_hand()) if value is None else value
             for place in self._places:
                 if args[place] is None or isinstance(args[place], (Promise, Tracer)):
                     return None

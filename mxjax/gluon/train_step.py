@@ -501,7 +501,9 @@ def _signature(inputs: Sequence[Any]) -> tuple | None:
     for array in inputs:
         if not isinstance(array, NDArray) or not array._plain or array._view is not None or array._entry is not None:
             return None
-        held = array._at_hand()
+        held = array._chunk.buffer
+        if held is None:
+            held = array._at_hand()
         if held is None or isinstance(held, Tracer):
             return None
         results.append(held.aval)

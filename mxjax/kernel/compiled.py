@@ -34,7 +34,7 @@ from .arguments import elements, kind_of, placed, signature_of, with_numbers_the
 from .budget import ProgramBudget
 from .interpreted import ByNumpy, HostCall, InterpreterBackend
 from .policy import compiles_at_once
-from .promise import HostValue, as_buffer
+from .promise import HostValue, on_devices
 from .xla import Compilation, XlaBackend
 
 __all__ = ["SOME_OF_ONE", "Compiled", "Reordered", "clear_caches"]
@@ -104,17 +104,38 @@ class Compiled:
             args = args if kind else with_numbers_there(args)
         return (self._calls.get(signature) or self._choose(signature, args))(*args)
 
-    def deliver(self, made: list[Any], args: Sequence[Any]) -> None:
+    def anywhere(self, args: Sequence[Any]) -> Any:
+        """Calls the function; arguments and, if NumPy computes the call, results may be values of the host."""
+        if budget.several or find_top_trace(None) is not EVALUATES:
+            return self(*on_devices(args))
+        if budget.short:
+            budget.make()
+        signature = tuple([signature_of(a) if (aval := getattr(a, "aval", None)) is None else aval for a in args])
+        call = self._calls.get(signature) or self._choose(signature, args)
+        if isinstance(call, HostCall) and not budget.several:
+            results = call.on_host(args)
+            if results is not None:
+                return results
+            return self(*on_devices(args))  # XLA takes over
+        if HostValue in map(type, args):
+            args = on_devices(args)
+        return call(*args)
+
+    def deliver(self, made: list[Any], args: Sequence[Any], host: bool = False) -> None:
         """Calls the function and stores the result in `made`, in a single C call, so that no signal
-        is handled in between."""
+        is handled in between.
+
+        host: arguments and results may be values of the host. If XLA computes the call, buffers replace
+            them in the list `args`.
+        """
         if find_top_trace(None) is not EVALUATES:
-            made.append(self._in_transformation(args))
+            made.append(self._in_transformation(on_devices(args)))
             return
         if budget.short:
             budget.make()
         signature = tuple([signature_of(a) if (aval := getattr(a, "aval", None)) is None else aval for a in args])
         if budget.several:
-            kind, device = placed(args)
+            kind, device = placed(on_devices(args))
             if device is not None:
                 with jax.default_device(device):
                     self.deliver(made, args)
@@ -123,30 +144,22 @@ class Compiled:
             args = args if kind else with_numbers_there(args)
         call = self._warm.get(signature)
         if call is not None:
+            if HostValue in map(type, args):
+                args = on_devices(args)
             made.extend(itertools.starmap(call, (args,)))
             return
         call = self._calls.get(signature) or self._choose(signature, args)
+        if host and isinstance(call, HostCall) and not budget.several:
+            results = call.on_host(args)
+            if results is not None:
+                made.append(tuple(results))
+                return
+            call = self._calls.get(signature) or self._choose(signature, args)
+        args = on_devices(args)
         with later_signals():  # on the first call, JAX's Python code runs after the program
             made.extend(itertools.starmap(call, (args,)))
         if self.xla.owns(call) and self._calls.get(signature) is call:
             self._warm[signature] = call
-
-    def on_host(self, args: Sequence[Any]) -> Sequence[HostValue] | None:
-        """Returns the results as values of the host if NumPy computes this call; otherwise None, and `__call__`
-        will not use NumPy either.
-
-        args: buffers, numbers and values of the host.
-
-        Raises:
-            MXNetError, Later: as `__call__`.
-        """
-        if budget.several or find_top_trace(None) is not EVALUATES:
-            return None
-        if budget.short:
-            budget.make()
-        signature = tuple([signature_of(a) if (aval := getattr(a, "aval", None)) is None else aval for a in args])
-        call = self._calls.get(signature) or self._choose(signature, args)
-        return call.on_host(args) if type(call) is HostCall and not budget.several else None
 
     def within(self, *args: object) -> Any:
         """Computes the results of NumPy arrays as NumPy arrays, as part of a program that NumPy computes."""
@@ -231,7 +244,7 @@ class Compiled:
             budget.note(seldom=True)
             return call
         budget.note()
-        args = list(map(as_buffer, args))
+        args = on_devices(args)
         if self._patient and (kind is None or compiles_at_once()) and as_elsewhere() and may_wait():
             self._calls[signature] = functools.partial(self._first, signature)
             raise Later
@@ -255,7 +268,7 @@ class Compiled:
         """Starts to compile the program that replaces the interpreter, if another thread can do so."""
         if may_wait():
             with contextlib.suppress(Exception):  # the call that needs the program raises it
-                self.begin(list(map(as_buffer, args)))
+                self.begin(on_devices(tuple(args)))
 
     def _first(self, signature: tuple, *args: Any) -> Any:
         return self._compiled(signature, args)(*args)
@@ -343,12 +356,11 @@ class Reordered(Compiled):
     def __call__(self, *args: object) -> tuple:
         return self._restored(super().__call__(*args))
 
-    def deliver(self, made: list[Any], args: Sequence[Any]) -> None:
-        super().deliver(_Through(self._restored, made), args)
+    def anywhere(self, args: Sequence[Any]) -> tuple:
+        return self._restored(super().anywhere(args))
 
-    def on_host(self, args: Sequence[Any]) -> Sequence[HostValue] | None:
-        results = super().on_host(args)
-        return None if results is None else self._restored(results)
+    def deliver(self, made: list[Any], args: Sequence[Any], host: bool = False) -> None:
+        super().deliver(_Through(self._restored, made), args, host)
 
     def __reduce__(self) -> tuple:
         return functools.partial(Reordered, order=self._order, **self._arguments), (self._function,)

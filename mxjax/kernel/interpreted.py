@@ -113,17 +113,17 @@ class HostCall:
             kind = type(arg)
             if kind is HostValue:
                 device = arg.device or device
-                arg = arg.array if arg.array is not None else arg.numpy()
-            elif kind in TREES:
-                return None
+                leaves.append(arg.numpy())
             elif isinstance(arg, jax.Array):
                 if arg.committed:
                     devices = arg.sharding.device_set
                     if len(devices) > 1:
                         return None
                     device = next(iter(devices))
-                arg = np.asarray(arg)
-            if kind is not ShapeOnly:
+                leaves.append(np.asarray(arg))
+            elif kind in TREES:
+                return None
+            elif kind is not ShapeOnly:
                 leaves.append(arg)
         results = self._computed(args, leaves)
         if results is None:
@@ -148,6 +148,7 @@ class _OwnForm(Interpreted):
     """A form of the function that needs no trace, combined with one by a trace for calls that it does not support."""
 
     __slots__ = ("_backend", "_types", "_kind", "_traced")
+    cost: Cost
 
     def __init__(self, form: Callable[..., Any], cost: Cost, backend: InterpreterBackend, types: tuple,
                  kind: str) -> None:
@@ -160,7 +161,8 @@ class _OwnForm(Interpreted):
         meter.note(self.cost)
         try:
             with self.threads(), np.errstate(all="ignore"):
-                return self.function(*[np.asarray(v) if isinstance(v, jax.Array) else v for v in leaves])
+                arrays: list[Any] = [np.asarray(v) if isinstance(v, jax.Array) else v for v in leaves]
+                return self.function(*arrays)
         except Exception:  # may also be a user error, which the operator's formula reports
             return self._by_trace(leaves)
 

@@ -37,12 +37,12 @@ from .ahead import Later
 from .arguments import kind_of
 from .bound_form import BoundForm, OwnForm, bound
 from .compiled import SOME_OF_ONE, Compiled, Reordered
-from .promise import HostValue, as_buffer
+from .promise import on_devices
 from .shape_only import ShapeOnly, shape_only
 from .symbolic_shapes import SymbolicTraces
 
-__all__ = ["USER_MISTAKES", "WIDE_DTYPES", "Kernel", "as_numbers", "compute", "cotangent", "is_wide", "never",
-           "on_host", "prepare", "run", "run_program", "watch", "watched"]
+__all__ = ["USER_MISTAKES", "WIDE_DTYPES", "Kernel", "as_numbers", "cotangent", "is_wide", "never", "prepare",
+           "run", "run_program", "watch", "watched"]
 
 Spec = tuple[tuple[int, ...], np.dtype]
 # errors of JAX and NumPy for invalid arguments, or missing memory for the result
@@ -479,73 +479,45 @@ def watched(name: str, function: Callable[..., Any], kind: str = "symbolic") -> 
 
 
 def run(kernel: Kernel, args: Sequence[Any], wide: bool,
-        call: Compiled | Eager | functools.partial[tuple] | None = None, made: list[tuple] | None = None,
-        patient: bool = False) -> tuple:
+        program: Compiled | Eager | Callable[..., Any] | None = None, made: list[tuple] | None = None,
+        patient: bool = False, host: bool = False) -> Sequence[Any]:
     """Calls the compiled kernel on buffers, in 64-bit mode if `wide`; invalid arguments raise an MXNetError.
 
     `made` receives the results before Python handles signals, so that Ctrl-C cannot lose donated
     arguments.
 
+    host: arguments and results may also be values of the host (`HostValue`).
+
     Raises:
         Later: the caller is `patient` and the kernel must be compiled first.
     """
-    call = program = call or kernel.jitted
+    call: Any = program or kernel.jitted
+    executable = call
+    if host and (_observer is not None or type(call) is Eager):
+        args, host = on_devices(args), False
     if _observer is not None:
         call = functools.partial(_observer, kernel.name, "symbolic" if kernel.symbolic else "imperative", call)
     try:
         if wide or kernel.wide:
             with jax.enable_x64(True):
-                return call(*args) if made is None else _delivered(call, args, made)
-        if made is None:
-            return call(*args)
-        if type(call) is Compiled:
-            call.deliver(made, args)
+                if made is not None:
+                    return _delivered(call, args, made, host)
+                return executable.anywhere(args) if host else call(*args)
+        if made is not None:
+            if type(call) is not Compiled:
+                return _delivered(call, args, made, host)
+            call.deliver(made, args, host)
             return made[0]
-        return _delivered(call, args, made)
+        return executable.anywhere(args) if host else call(*args)
     except Later:
         if patient:
             raise
     except (MXNetError, *USER_MISTAKES) as error:
         if _guarded(error):
             with jax.transfer_guard("allow"):
-                return run(kernel, args, wide, program, made)
+                return run(kernel, args, wide, executable, made, False, host)
         raise _named(kernel, args, error) from None
-    return run(kernel, args, wide, program, made)  # it compiles
-
-
-def compute(kernel: Kernel, args: Sequence[Any], wide: bool, program: Compiled | Eager | None = None,
-            patient: bool = False) -> Sequence[Any]:
-    """Calls a kernel like `run`, but the arguments and the results may be values of the host (`HostValue`).
-
-    Raises:
-        MXNetError, Later: as `run`.
-    """
-    results = on_host(kernel, args, wide, program or kernel.jitted, patient)
-    return run(kernel, list(map(as_buffer, args)), wide, program, None, patient) if results is None else results
-
-
-def on_host(kernel: Kernel, args: Sequence[Any], wide: bool, program: Compiled | Eager,
-            patient: bool = False) -> Sequence[HostValue] | None:
-    """Returns the results of a call that NumPy computes; None if it must be a call of `run`.
-
-    Raises:
-        MXNetError, Later: as `run`.
-    """
-    if _observer is not None or type(program) is Eager:
-        return None
-    call: Any = program.on_host
-    try:
-        if wide or kernel.wide:
-            with jax.enable_x64(True):
-                return call(args)
-        return call(args)
-    except Later:
-        if patient:
-            raise
-    except (MXNetError, *USER_MISTAKES) as error:
-        if not _guarded(error):  # `run` calls it once more
-            raise _named(kernel, args, error) from None
-    return None
+    return run(kernel, args, wide, executable, made, False, host)  # it compiles
 
 
 def run_program(name: str, program: Callable[..., Any], args: Sequence[Any], wide: bool,
@@ -576,9 +548,9 @@ def _guarded(error: BaseException) -> bool:
     return isinstance(error, jax.errors.JaxRuntimeError) and "Disallowed host-to-device transfer" in str(error)
 
 
-def _delivered(call: Callable[..., tuple], args: Sequence[Any], made: list[tuple]) -> tuple:
+def _delivered(call: Callable[..., tuple], args: Sequence[Any], made: list[tuple], host: bool) -> tuple:
     if isinstance(call, Compiled):
-        call.deliver(made, args)
+        call.deliver(made, args, host)
     else:
         made.append(call(*args))
     return made[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import jax
@@ -16,7 +16,7 @@ from .._xla.devices import JaxDevice
 from .._xla.tracing import EVALUATES, find_top_trace
 from .._xla.transfer import to_device
 
-__all__ = ["HostValue", "Promise", "as_buffer"]
+__all__ = ["HostValue", "Promise", "as_buffer", "identity", "on_devices"]
 
 _WIDE = 8  # bytes of a number beyond which JAX needs its 64-bit mode
 
@@ -125,9 +125,27 @@ class HostValue(Promise):
         self.array = None
 
 
+def identity(value: object) -> int:
+    """Returns the identity of a buffer or pending value."""
+    buffer = value.held() if isinstance(value, Promise) else value
+    return id(value if buffer is None else buffer)
+
+
 def as_buffer(value: Any) -> Any:
     """Returns the buffer of a `HostValue`; any other value unchanged."""
     return value.get() if type(value) is HostValue else value
+
+
+def on_devices(args: Sequence[Any]) -> Sequence[Any]:
+    """Returns arguments with buffers instead of values of the host; a list is changed itself, so that it has the
+    only references."""
+    if HostValue not in map(type, args):
+        return args
+    if type(args) is not list:
+        args = list(args)
+    for place in range(len(args)):
+        args[place] = as_buffer(args[place])
+    return args
 
 
 def _may_share(view: np.ndarray) -> bool:
