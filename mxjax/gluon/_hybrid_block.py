@@ -247,7 +247,7 @@ class HybridBlock(Block):
         data, out = self._get_graph(*args)
         places = {_name_of(variable): i for i, variable in enumerate(data)}
         inputs = out.list_inputs()
-        params = {p._key: p for is_arg, p in self._cached_op_args if not is_arg} or self._by_variable()
+        params = {p.variable_name: p for is_arg, p in self._cached_op_args if not is_arg} or self._by_variable()
         unknown = next((name for name in inputs if name not in params and name not in places), None)
         if unknown is not None:
             raise AssertionError(f"Unknown input to HybridBlock: {unknown}")
@@ -382,8 +382,9 @@ class HybridBlock(Block):
                          **dict.fromkeys(out.list_auxiliary_states(), "aux")}
         with together():
             out.save(f"{path}-symbol.json", remove_amp_cast=remove_amp_cast)
-            save_each(f"{path}-{epoch:04d}.params", {f"{kinds_by_name[param._key]}:{param._key}": param
-                                                     for is_arg, param in self._cached_op_args if not is_arg})
+            params = {param.variable_name: param for is_arg, param in self._cached_op_args if not is_arg}
+            save_each(f"{path}-{epoch:04d}.params", {f"{kinds_by_name[name]}:{name}": param
+                                                     for name, param in params.items()})
 
     def to_jax(self, *inputs: Any) -> tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]:
         """Returns (apply, params, aux), the block as a pure JAX function; see `mx.interop.block_to_jax`."""
@@ -454,7 +455,7 @@ class HybridBlock(Block):
             if has_symbol:
                 params = {name: param.var() for name, param in self._reg_params.items()}
                 # each of several calls is a stage
-                stage = self._again and NameManager._current.value.get(None, "stage")
+                stage = self._again and NameManager.innermost().get(None, "stage")
                 with self._scope, self._stage(stage), ArrayScope(True):
                     return self.hybrid_forward(symbol, x, *args, **params)
             ctx = contexts[0]

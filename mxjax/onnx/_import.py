@@ -363,7 +363,7 @@ def graph_to_block(graph: Any, opset: int, ctx: Context | Sequence[Context] | No
     sym, args, auxs = graph_to_symbol(graph, opset)
     names = [name for name, *_ in described(graph)["input_tensor_data"]]
     block = SymbolBlock(sym, [var(name) for name in names])
-    block._set_values({**args, **auxs}, ctx)
+    block.set_values({**args, **auxs}, ctx)
     return block
 
 
