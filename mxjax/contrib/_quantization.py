@@ -438,7 +438,7 @@ def _traced(network: HybridBlock, specs: list[tuple[tuple[int, ...], Any]]) -> t
         except TypeError:
             if count == 1:
                 raise
-    inputs, out, _ = network._named_graph()
+    inputs, out, _ = network.named_graph()
     return [variable.list_outputs()[0] for variable in inputs], out
 
 
@@ -500,7 +500,7 @@ def float_graph(network: HybridBlock, specs: list[tuple[tuple[int, ...], Any]], 
     """Returns (input names, graph, arguments, auxiliary states, excluded nodes), a range for each channel."""
     names, sym = _traced(network, specs)
     kinds = sym.list_arguments(), sym.list_auxiliary_states()
-    params = {name: p._reduce() for name, p in network._named_graph()[2].items()}
+    params = {name: p._reduce() for name, p in network.named_graph()[2].items()}
     args, auxs = ({k: params[k] for k in kind if k in params} for kind in kinds)
     excluded = list(exclude_layers or ())
     excluded += [name for name in (layer.name for layer in sym.get_internals())

@@ -77,16 +77,19 @@ class Executor:
 
     # ------------------------------------------------------------ making
     @classmethod
-    def _make(cls, symbol: Any, ctx: Context, arrays: Sequence[NDArray], grads: Sequence[NDArray | None],
-              grad_req: GradReq, aux: Sequence[NDArray], group2ctx: dict[str, Context] | None) -> Executor:
+    def of_arrays(cls, symbol: Any, ctx: Context, arrays: Sequence[NDArray], grads: Sequence[NDArray | None],
+                  grad_req: GradReq, aux: Sequence[NDArray], group2ctx: dict[str, Context] | None) -> Executor:
+        """Creates an executor that uses these arrays, for `Symbol.bind`; not in MXNet."""
         names = symbol.list_arguments()
         return cls((list(arrays), list(grads), list(aux), _requests(grad_req, names, grads)), symbol, ctx, grad_req,
                    group2ctx)
 
     @classmethod
-    def _simple(cls, symbol: Any, ctx: Context, grad_req: GradReq, types: dict[str, Any], stypes: dict[str, str],
-                group2ctx: dict[str, Context] | None, shared_names: Sequence[str] | None, shared_exec: Executor | None,
-                shared_buffer: dict[str, NDArray] | None, shapes: dict[str, Any]) -> Executor:
+    def of_shapes(cls, symbol: Any, ctx: Context, grad_req: GradReq, types: dict[str, Any], stypes: dict[str, str],
+                  group2ctx: dict[str, Context] | None, shared_names: Sequence[str] | None,
+                  shared_exec: Executor | None, shared_buffer: dict[str, NDArray] | None,
+                  shapes: dict[str, Any]) -> Executor:
+        """Creates an executor with new arrays of these shapes, for `Symbol.simple_bind`; not in MXNet."""
         graph = symbol.lowered()
         known_types = {k: np_dtype(v).name for k, v in types.items() if v is not None}
         arg_shapes, _, aux_shapes = symbol._infer_shape((), shapes, known_types)

@@ -260,7 +260,7 @@ class HybridBlock(Block):
             warnings.warn(f"Parameter {', '.join(unused)} is not used by any computation. Is this intended?",
                           stacklevel=4)
         used = [params[name] for name in inputs if name in params]
-        if any(param._data is None and param._deferred_init for param in used):
+        if any(param._data is None and param.waits_for_shape for param in used):
             self._deferred_infer_shape(*[a for a in flatten(args, "input")[0]])
             for param in used:
                 param._finish_deferred_init()
@@ -283,12 +283,12 @@ class HybridBlock(Block):
             raise RuntimeError(f"{type(self).__name__} has no graph yet: hybridize it and call it once")
         return self._cached_graph
 
-    def _named_graph(self) -> tuple[list[Symbol], Symbol, dict[str, Parameter]]:
-        """(input variables, output symbol, parameters) of the graph there is, by the names that users know."""
+    def named_graph(self) -> tuple[list[Symbol], Symbol, dict[str, Parameter]]:
+        """Returns (input variables, output symbol, parameters by name) of the existing graph; not in MXNet."""
         return *self._known_graph(), self._by_variable()
 
-    def _graph_of(self, inputs: Sequence[Any]) -> tuple[list[Symbol], Symbol]:
-        """(input variables, output symbol) for these arrays, or lists of them."""
+    def graph_of(self, inputs: Sequence[Any]) -> tuple[list[Symbol], Symbol]:
+        """Returns (input variables, output symbol) for arrays, or lists of them; not in MXNet."""
         return self._get_graph(*inputs)
 
     def _shown_name(self, variable: str, param: Parameter) -> str:

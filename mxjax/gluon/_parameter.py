@@ -203,6 +203,11 @@ class Parameter:
         return self._trainer
 
     @property
+    def waits_for_shape(self) -> bool:
+        """True from `initialize` until the shape is known; not in MXNet."""
+        return bool(self._deferred_init)
+
+    @property
     def variable_name(self) -> str:
         """Name of the variable in graphs, which also identifies the parameter in trainers; not in MXNet."""
         return self.name
@@ -259,7 +264,7 @@ class Parameter:
             self._init_impl(data, ctx)
 
     def known_shape(self) -> tuple[int, ...]:
-        """The shape.
+        """Returns the shape if all its dimensions are known; not in MXNet.
 
         Raises:
             AssertionError: it is not known yet.

@@ -160,7 +160,7 @@ class HybridBlock(_hybrid_block.HybridBlock):
 
     def _deferred_infer_shape(self, *args: Nested) -> None:
         """Has all blocks in this one work out their shapes: tracing calls each of them, and runs no operator."""
-        self._graph_of(args)
+        self.graph_of(args)
 
     # ------------------------------------------------------------ graphs
     @property
@@ -168,12 +168,12 @@ class HybridBlock(_hybrid_block.HybridBlock):
         """Returns whether calling the block on arrays is running its graph, and nothing else that Python could do."""
         return type(self).__call__ is HybridBlock.__call__ and self._runs_one_graph
 
-    def _named_graph(self) -> tuple[list[Symbol], Symbol, dict[str, Parameter]]:
+    def named_graph(self) -> tuple[list[Symbol], Symbol, dict[str, Parameter]]:
         inputs, out = self._known_graph()
         params = dict(self.collect_params().items())
         return inputs, out.renamed({param.variable_name: name for name, param in reversed(params.items())}), params
 
-    def _graph_of(self, inputs: Sequence[Any]) -> tuple[list[Symbol], Symbol]:
+    def graph_of(self, inputs: Sequence[Any]) -> tuple[list[Symbol], Symbol]:
         if not self._cached_graph:
             self._infer_own_shapes(*inputs)
         return self._get_graph(*inputs)
@@ -227,7 +227,7 @@ class HybridBlock(_hybrid_block.HybridBlock):
                 "once before calling export."))
         known = dict(self.collect_params().items())
         structural = {param.variable_name: name for name, param in reversed(known.items())}
-        out = self._named_graph()[1]
+        out = self.named_graph()[1]
         auxiliary = set(out.list_auxiliary_states())
         params = {}
         for is_arg, param in self._cached_op_args:

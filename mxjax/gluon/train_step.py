@@ -444,7 +444,7 @@ class TrainStep:
     def _initialize(self, inputs: Sequence[NDArray]) -> None:
         """Finishes deferred initialization and makes the optimizer's states, so that all steps are one program."""
         trainer = self._trainer
-        if any(param._deferred_init for param in self._trained):
+        if any(param.waits_for_shape for param in self._trained):
             self._infer(inputs)
             if isinstance(self._net, HybridBlock):
                 for param in self._net.collect_params().values():

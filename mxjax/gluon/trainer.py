@@ -144,7 +144,7 @@ class Trainer:
             return
         waiting = []
         for param in self._params_to_init:
-            if param._deferred_init:
+            if param.waits_for_shape:
                 waiting.append(param)
                 continue
             arrays, index = param._check_and_get(param._data, list), self._param2idx[param.variable_name]

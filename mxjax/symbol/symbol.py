@@ -441,7 +441,7 @@ class Symbol(_Base):
         arrays = _arranged(args, graph.args, "args", False)
         aux = _arranged(aux_states if aux_states is not None else [], graph.aux, "aux_states", False)
         grads = _arranged(args_grad, graph.args, "args_grad", True)
-        return Executor._make(symbol, chosen(ctx), arrays, grads, grad_req, aux, group2ctx)
+        return Executor.of_arrays(symbol, chosen(ctx), arrays, grads, grad_req, aux, group2ctx)
 
     def simple_bind(self, ctx: Context | None = None, grad_req: GradReq = "write",
                     type_dict: Any = None, stype_dict: Any = None,
@@ -461,9 +461,9 @@ class Symbol(_Base):
         Raises:
             MXNetError: shapes cannot be inferred, or contradict each other.
         """
-        return Executor._simple(backends.for_binding(self), chosen(ctx), grad_req, type_dict or {},
-                                stype_dict or {}, group2ctx, shared_arg_names, shared_exec, shared_buffer,
-                                {name: shape for name, shape in kwargs.items() if isinstance(shape, (tuple, list))})
+        return Executor.of_shapes(backends.for_binding(self), chosen(ctx), grad_req, type_dict or {},
+                                  stype_dict or {}, group2ctx, shared_arg_names, shared_exec, shared_buffer,
+                                  {name: shape for name, shape in kwargs.items() if isinstance(shape, (tuple, list))})
 
     _bind, _simple_bind = bind, simple_bind  # their names in MXNet 2
 

@@ -307,7 +307,7 @@ def convert_hybrid_block(block: HybridBlock, target_dtype: str = "float16",
     if not block._cached_graph:
         raise RuntimeError("Please first call block.hybridize() and then run forward with this block at least once "
                            "before calling convert_hybrid_block.")
-    inputs, sym, params = block._named_graph()
+    inputs, sym, params = block.named_graph()
     converted = convert_symbol(sym, target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops, excluded_sym_names,
                                [variable.list_outputs()[0] for variable in inputs], cast_optional_params)
     values = _in_dtypes(converted, {name: param._reduce() for name, param in params.items()})
