@@ -433,7 +433,9 @@ def test_operators_without_counterpart_are_named_and_nothing_is_written(target, 
     outs, _ = sym.contrib.foreach(step, sym.Correlation(x, x, name="agreement"), sym.var("state"), name="loop")
     inner, _ = sym.contrib.foreach(step, x, sym.var("state"), name="loop")
     prefix = str(tmp_path / "net")
-    for symbol, state, named in ((outs, "9,6,6", "Correlation (agreement)"), (inner, "2,8,8", "(drawn)")):
+    mask = sym.Group([sym.LeakyReLU(x, act_type="rrelu", name="slopes")[1], sym.var("state")])
+    for symbol, state, named in ((outs, "9,6,6", "Correlation (agreement)"), (inner, "2,8,8", "(drawn)"),
+                                 (mask, "2,8,8", "LeakyReLU (slopes): its output 1")):
         mx.model.save_checkpoint(prefix, 0, symbol, {}, {})
         with pytest.raises(SystemExit):
             command_line.main(["convert", prefix, "0", "--to", target, "--shape", "data=1,2,8,8", "--shape",
