@@ -33,6 +33,10 @@ class _ScopeType(type):
     def current(cls, scope: object) -> None:
         cls._current.value = scope
 
+    def innermost(cls) -> Any:
+        """Returns this thread's innermost scope, for the library itself: without a warning."""
+        return cls._current.value
+
 
 class _Scope(metaclass=_ScopeType):
     """An object that a `with` block makes the current one of its kind in this thread (`cls._current.value`)."""
@@ -91,4 +95,4 @@ class AttrScope(_Scope):
 
 def current() -> AttrScope:
     """Returns this thread's current AttrScope; MXNet 2's way to ask."""
-    return AttrScope._current.value
+    return AttrScope.innermost()

@@ -56,4 +56,4 @@ class Prefix(NameManager):
 
 def current() -> NameManager:
     """Returns this thread's current NameManager; MXNet 2's way to ask."""
-    return NameManager._current.value
+    return NameManager.innermost()

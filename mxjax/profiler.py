@@ -45,7 +45,7 @@ _SETTINGS: dict[str, Any] = {
     "profile_process": "worker", "jax_trace": "", "synchronous": True}
 _SORTING = {"total": "Total", "avg": "Avg", "min": "Min", "max": "Max", "count": "Count"}
 _MARKER_SCOPES = {"global": "g", "process": "p", "thread": "t", "task": "t", "marker": "t"}
-_SERVER_COMMAND = 5  # the head of the message by which workers ask servers to profile
+SERVER_COMMAND = 5  # the head of the message by which workers ask servers to profile
 _MEMORY = "Device Storage"
 
 
@@ -240,7 +240,7 @@ def _ask_servers(function: str, **arguments: object) -> None:
     if _profiler.kvstore is None:
         raise MXNetError(f"profiler.{function}(profile_process='server'): the servers are unknown; call "
                          "set_kvstore_handle(store) first")
-    _profiler.kvstore._send_command_to_servers(_SERVER_COMMAND, json.dumps({"function": function, **arguments}))
+    _profiler.kvstore._send_command_to_servers(SERVER_COMMAND, json.dumps({"function": function, **arguments}))
 
 
 def _on_server(process: str, function: str, **arguments: object) -> bool:

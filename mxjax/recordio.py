@@ -168,8 +168,8 @@ class MXRecordIO:
             parts.append(data)
         return _MAGIC.join(parts)
 
-    def _read_at(self, position: int, size: int = 0) -> bytes:
-        """The record at a position, also for several threads at a time; `read` goes on where it was.
+    def read_at(self, position: int, size: int = 0) -> bytes:
+        """Returns the record at a position, for several threads at a time; not in MXNet. `read` goes on where it was.
 
         Args:
             position: its offset in the file.

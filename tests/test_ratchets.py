@@ -96,7 +96,7 @@ def test_private_attributes_of_other_objects(sources):
             count += isinstance(node, ast.Attribute) and node.attr.startswith("_") and \
                 not node.attr.startswith("__") and not (isinstance(node.value, ast.Name) and
                                                         node.value.id in ("self", "cls"))
-    assert count <= 1166
+    assert count <= 962
 
 
 def _programs():

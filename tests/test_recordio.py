@@ -78,9 +78,9 @@ def test_an_index_of_some_records(tmp_path):
     for i in reversed(chosen):
         assert reader.read_idx(i) == [large, *RECORDS, b"last"][i]
         for size in (0, 20, 1 << 30):  # whatever was said of it
-            assert reader._read_at(begins[i], size) == [large, *RECORDS, b"last"][i]
+            assert reader.read_at(begins[i], size) == [large, *RECORDS, b"last"][i]
     path.write_bytes(path.read_bytes()[:-1])
-    for read in (reader.read_idx, lambda i: reader._read_at(begins[i])):
+    for read in (reader.read_idx, lambda i: reader.read_at(begins[i])):
         with pytest.raises(MXNetError, match="a.rec at offset .*ends within a part"):
             read(chosen[-1])
 
@@ -90,7 +90,7 @@ def test_reading_goes_on_behind_the_record_of_a_key(tmp_path):
     for i in (7, 0, 4):
         assert reader.read_idx(i) == RECORDS[i]
         for k in (9, 5):  # one in one part, one in several: iterators read so, and disturb nobody
-            assert reader._read_at(reader.idx[k]) == RECORDS[k]
+            assert reader.read_at(reader.idx[k]) == RECORDS[k]
         assert reader.read() == RECORDS[i + 1]
 
 

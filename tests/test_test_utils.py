@@ -196,3 +196,17 @@ def test_one_output_or_a_list() -> None:
     assert utils.simple_forward(x + 1, x=ones).tolist() == [[2, 2], [2, 2]]
     both = utils.simple_forward(mx.sym.Group([x + 1, x * 3]), x=ones)
     assert [out.tolist()[0] for out in both] == [[2, 2], [3, 3]]
+
+
+def test_models_of_a_list_are_downloaded(tmp_path, capsys):
+    contents = {"net.json": "graph", "net-weights": "numbers"}
+    for name, content in contents.items():
+        (tmp_path / name).write_text(content)
+    models = {"net": {"symbol": (tmp_path / "net.json").as_uri(), "params": (tmp_path / "net-weights").as_uri()}}
+    prefix, epoch = mx.test_utils.download_model("net", str(tmp_path / "models"), models)
+    assert prefix == str(tmp_path / "models" / "net") and epoch == 0
+    said = capsys.readouterr().out
+    assert said.count("Downloading ") == 2 and all(models["net"][what] in said for what in ("symbol", "params"))
+    found = [(tmp_path / "models" / f"net{end}").read_text() for end in ("-symbol.json", "-0000.params")]
+    assert found == list(contents.values())
+    assert mx.test_utils.download_model("other", str(tmp_path), models) == (None, 0)

@@ -153,7 +153,7 @@ def interpolation(interp: int, sizes: Sequence[float] = ()) -> int:
     return interp
 
 
-def _shaped(pixels: np.ndarray) -> np.ndarray:
+def shaped(pixels: np.ndarray) -> np.ndarray:
     """With the axis of a single channel, which OpenCV drops."""
     return pixels if pixels.ndim == 3 else pixels[:, :, None]
 
@@ -172,7 +172,7 @@ def resize(pixels: np.ndarray, width: int, height: int, interp: int = 1) -> np.n
         return pixels.copy()
     try:
         with _as_mxnet_resizes(opencv):
-            return _shaped(opencv.resize(pixels, (width, height), interpolation=method))
+            return shaped(opencv.resize(pixels, (width, height), interpolation=method))
     except opencv.error as error:
         raise MXNetError(f"an image of shape {pixels.shape} and dtype {pixels.dtype} cannot be resized to "
                          f"{width} x {height}: {error}") from error
@@ -215,4 +215,4 @@ def border(pixels: np.ndarray, top: int, bottom: int, left: int, right: int, kin
     """
     given = np.atleast_1d(values).tolist()
     colour = tuple(given) if given else (value, value, value)
-    return _shaped(cv2().copyMakeBorder(pixels, top, bottom, left, right, kind, value=colour))
+    return shaped(cv2().copyMakeBorder(pixels, top, bottom, left, right, kind, value=colour))

@@ -149,13 +149,14 @@ def _get_optimal_thresholds(hist_dict: dict[str, tuple], quantized_dtype: str, n
     return table
 
 
-def _calibrates(mode: str | None) -> bool:
+def must_calibrate(mode: str | None) -> bool:
+    """Returns whether a calibration mode needs data."""
     return mode is not None and mode != "none"
 
 
 def _collector(mode: str, dtype: str, layers: Sequence[str], custom: Any, logger: LoggerLike | None) -> Any:
     """Returns the collector of statistics for a calibration mode; None for no calibration."""
-    if not _calibrates(mode):
+    if not must_calibrate(mode):
         return None
     if mode == "entropy":
         return _LayerHistogramCollector(include_layer=layers, logger=logger)
@@ -174,9 +175,9 @@ def _table(collector: Any, mode: str, dtype: str, logger: LoggerLike | None) -> 
     return collector.min_max_dict
 
 
-def _collect(sym: Symbol, params: _Params, data: Iterable[DataBatch], inputs: Sequence[DataDesc], layers: Iterable[str],
-             collect: Callable[[str, NDArray], None], limit: int | None, ctx: Context,
-             logger: LoggerLike | None) -> None:
+def collect_outputs(sym: Symbol, params: _Params, data: Iterable[DataBatch], inputs: Sequence[DataDesc],
+                    layers: Iterable[str], collect: Callable[[str, NDArray], None], limit: int | None, ctx: Context,
+                    logger: LoggerLike | None) -> None:
     """Runs batches through the float graph and gives the outputs of layers to `collect`."""
     internals = sym.get_internals()
     known = set(internals.list_outputs())
@@ -237,17 +238,18 @@ def _calibrate_quantized_sym(qsym: Symbol, th_dict: _Table | None) -> Symbol:
     return Symbol(_pass.calibrate(qsym.handle, th_dict)) if th_dict else qsym
 
 
-def _exact(qsym: Symbol) -> Symbol:
+def exact_graph(qsym: Symbol) -> Symbol:
     """The quantized symbol, with nothing left to calibrate, with layers at the scale of their inputs."""
     return Symbol(_pass.exact(qsym.handle))
 
 
-def _excluded_ops(names: Sequence[str] | None, calibrates: bool) -> list[str]:
+def operators_in_floats(names: Sequence[str] | None, calibrates: bool) -> list[str]:
     """Operators that stay in floats: normalizations need a calibrated range."""
     return [*(names or ()), *(() if calibrates else ("BatchNorm",))]
 
 
-def _check(ctx: object, dtype: str, granularity: str, **lists: Any) -> None:
+def check_arguments(ctx: object, dtype: str, granularity: str, **lists: Any) -> None:
+    """Raises ValueError for an invalid context, dtype or granularity, or names that are not a list."""
     if not isinstance(ctx, Context):
         raise ValueError(f"currently only supports single ctx, while received {ctx}")
     for name, value in lists.items():
@@ -261,7 +263,8 @@ def _check(ctx: object, dtype: str, granularity: str, **lists: Any) -> None:
                          "`channel-wise`.")
 
 
-def _loaded(sym: Symbol | str) -> Symbol:
+def loaded(sym: Symbol | str) -> Symbol:
+    """Returns the symbol, loaded if it is the name of a file."""
     return _load_symbol(sym) if isinstance(sym, (str, os.PathLike)) else sym
 
 
@@ -301,23 +304,23 @@ def quantize_model(sym: Symbol, arg_params: _Params, aux_params: _Params, data_n
     Example:
         qsym, qargs, auxs = mx.contrib.quant.quantize_model(sym, args, auxs, calib_mode="naive", calib_data=batches)
     """
-    _check(ctx, quantized_dtype, quantize_granularity, excluded_sym_names=excluded_sym_names,
-           excluded_op_names=excluded_op_names)
-    calibrates = _calibrates(calib_mode)
+    check_arguments(ctx, quantized_dtype, quantize_granularity, excluded_sym_names=excluded_sym_names,
+                    excluded_op_names=excluded_op_names)
+    calibrates = must_calibrate(calib_mode)
     if calibrates and not isinstance(calib_data, DataIter):
         raise ValueError(f"calib_data must be provided as a DataIter when calib_mode={calib_mode}, got "
                          f"{type(calib_data)}")
-    sym = _loaded(sym)
-    qsym, layers = _quantize_symbol(sym, ctx, excluded_sym_names, _excluded_ops(excluded_op_names, calibrates),
+    sym = loaded(sym)
+    qsym, layers = _quantize_symbol(sym, ctx, excluded_sym_names, operators_in_floats(excluded_op_names, calibrates),
                                     list(arg_params), quantized_dtype, quantize_mode, quantize_granularity)
     table: _Table = {}
     if calibrates and isinstance(calib_data, DataIter):  # others are refused above
         collector = _collector(calib_mode, quantized_dtype, layers, None, logger)
-        _collect(sym, {**arg_params, **aux_params}, calib_data, described(calib_data.provide_data), layers,
-                 collector.collect, num_calib_examples, ctx, logger)
+        collect_outputs(sym, {**arg_params, **aux_params}, calib_data, described(calib_data.provide_data), layers,
+                        collector.collect, num_calib_examples, ctx, logger)
         table = _table(collector, calib_mode, quantized_dtype, logger)
         qsym = _calibrate_quantized_sym(qsym, table)
-    qsym = _exact(qsym)
+    qsym = exact_graph(qsym)
     return qsym, _quantize_params(qsym, arg_params, table), aux_params
 
 
@@ -337,15 +340,15 @@ def quantize_model_mkldnn(sym: Symbol, arg_params: _Params, aux_params: _Params,
     """
     if not isinstance(ctx, Context) or ctx.device_type != "cpu":
         raise ValueError(f"quantize_model_mkldnn only supports a single CPU context, got {ctx}")
-    sym, arg_params, aux_params, excluded = _by_channel(_loaded(sym), arg_params, aux_params, excluded_sym_names,
-                                                        excluded_op_names)
+    sym, arg_params, aux_params, excluded = by_channel(loaded(sym), arg_params, aux_params, excluded_sym_names,
+                                                       excluded_op_names)
     return quantize_model(sym, arg_params, aux_params, data_names, label_names, ctx, excluded, excluded_op_names,
                           calib_mode, calib_data, num_calib_examples, quantized_dtype, quantize_mode,
                           quantize_granularity, logger)
 
 
-def _by_channel(sym: Symbol, args: _Params, auxs: _Params, excluded: list[str] | None,
-                excluded_ops: list[str] | None) -> tuple[Symbol, _Params, _Params, list[str]]:
+def by_channel(sym: Symbol, args: _Params, auxs: _Params, excluded: list[str] | None,
+               excluded_ops: list[str] | None) -> tuple[Symbol, _Params, _Params, list[str]]:
     """(symbol, arguments, auxiliary states, names of nodes that stay in floats) with a range for each channel."""
     params = {**args, **auxs}
     arrays = {name: value.asnumpy() for name, value in params.items()}  # NumPy's formulas need no compiler
@@ -376,10 +379,10 @@ def quantize_graph(sym: Symbol, arg_params: _Params, aux_params: _Params, ctx: C
     Raises:
         ValueError: an argument is invalid, or the calibration mode is unknown.
     """
-    _check(ctx, quantized_dtype, quantize_granularity, excluded_sym_names=excluded_sym_names,
-           excluded_op_names=excluded_op_names)
-    qsym, layers = _quantize_symbol(_loaded(sym), ctx, excluded_sym_names,
-                                    _excluded_ops(excluded_op_names, _calibrates(calib_mode)), list(arg_params),
+    check_arguments(ctx, quantized_dtype, quantize_granularity, excluded_sym_names=excluded_sym_names,
+                    excluded_op_names=excluded_op_names)
+    excluded_ops = operators_in_floats(excluded_op_names, must_calibrate(calib_mode))
+    qsym, layers = _quantize_symbol(loaded(sym), ctx, excluded_sym_names, excluded_ops, list(arg_params),
                                     quantized_dtype, quantize_mode, quantize_granularity)
     collector = _collector(calib_mode, quantized_dtype, layers, LayerOutputCollector, logger)
     return qsym, _quantize_params(qsym, arg_params, {}), aux_params, collector
@@ -401,7 +404,7 @@ def calib_graph(qsym: Symbol, arg_params: _Params, aux_params: _Params, collecto
     if calib_mode not in ("naive", "entropy", "customize"):
         raise ValueError(f"please set calibration mode to naive, entropy or customize, got {calib_mode}")
     table = _table(collector, calib_mode, quantized_dtype, logger)
-    qsym = _exact(_calibrate_quantized_sym(_loaded(qsym), table))
+    qsym = exact_graph(_calibrate_quantized_sym(loaded(qsym), table))
     return qsym, _quantize_params(qsym, arg_params, table), aux_params
 
 
@@ -435,7 +438,7 @@ def _traced(network: HybridBlock, specs: list[tuple[tuple[int, ...], Any]]) -> t
         except TypeError:
             if count == 1:
                 raise
-    inputs, out, _ = network._named_graph()
+    inputs, out, _ = network.named_graph()
     return [variable.list_outputs()[0] for variable in inputs], out
 
 
@@ -467,15 +470,15 @@ def quantize_net_v2(network: HybridBlock, quantized_dtype: str = "auto", quantiz
     Example:
         qnet = mx.contrib.quant.quantize_net_v2(net, calib_data=loader, calib_mode="naive")
     """
-    calibrates = _calibrates(calib_mode)
+    calibrates = must_calibrate(calib_mode)
     if calibrates and calib_data is None:
         raise ValueError(f"calib_data must be provided when calib_mode={calib_mode}")
     if not data_shapes and calib_data is None:
         raise ValueError("data_shapes required")
     specs = [(tuple(d.shape), getattr(d, "dtype", np.float32)) for d in data_shapes] if data_shapes \
         else _first(calib_data)
-    names, sym, args, auxs, excluded = _float_graph(network, specs, exclude_layers, exclude_layers_match,
-                                                    exclude_operators, logger)
+    names, sym, args, auxs, excluded = float_graph(network, specs, exclude_layers, exclude_layers_match,
+                                                   exclude_operators, logger)
     qsym, qargs, auxs, collector = quantize_graph(
         sym, args, auxs, ctx, excluded, exclude_operators, calib_mode, quantized_dtype, quantize_mode,
         quantize_granularity, LayerOutputCollector, logger)
@@ -483,34 +486,34 @@ def quantize_net_v2(network: HybridBlock, quantized_dtype: str = "auto", quantiz
         inputs = [DataDesc(name, shape, dtype) for name, (shape, dtype) in zip(names, specs, strict=False)]
         layers = collector.include_layer if getattr(collector, "include_layer", None) else \
             _quantize_symbol(sym, ctx, excluded, exclude_operators, list(args), quantized_dtype, quantize_mode)[1]
-        _collect(sym, {**args, **auxs}, _batches(calib_data), inputs, sorted(layers), collector.collect,
-                 num_calib_examples, ctx, logger)
+        collect_outputs(sym, {**args, **auxs}, _batches(calib_data), inputs, sorted(layers), collector.collect,
+                        num_calib_examples, ctx, logger)
         qsym, qargs, auxs = calib_graph(qsym, args, auxs, collector, calib_mode, quantized_dtype, logger)
     else:
-        qsym = _exact(qsym)
-    return _block(qsym, names, {**qargs, **auxs}, ctx)
+        qsym = exact_graph(qsym)
+    return block_of(qsym, names, {**qargs, **auxs}, ctx)
 
 
-def _float_graph(network: HybridBlock, specs: list[tuple[tuple[int, ...], Any]], exclude_layers: list[str] | None,
-                 exclude_layers_match: list[str] | None, exclude_operators: list[str] | None,
-                 logger: LoggerLike | None) -> tuple[list[str], Symbol, _Params, _Params, list[str]]:
+def float_graph(network: HybridBlock, specs: list[tuple[tuple[int, ...], Any]], exclude_layers: list[str] | None,
+                exclude_layers_match: list[str] | None, exclude_operators: list[str] | None,
+                logger: LoggerLike | None) -> tuple[list[str], Symbol, _Params, _Params, list[str]]:
     """Returns (input names, graph, arguments, auxiliary states, excluded nodes), a range for each channel."""
     names, sym = _traced(network, specs)
     kinds = sym.list_arguments(), sym.list_auxiliary_states()
-    params = {name: p._reduce() for name, p in network._named_graph()[2].items()}
+    params = {name: p._reduce() for name, p in network.named_graph()[2].items()}
     args, auxs = ({k: params[k] for k in kind if k in params} for kind in kinds)
     excluded = list(exclude_layers or ())
     excluded += [name for name in (layer.name for layer in sym.get_internals())
                  if name is not None and any(match in name for match in exclude_layers_match or ())]
     if logger:
         logger.info("These layers have been excluded %s", excluded)
-    return names, *_by_channel(sym, args, auxs, excluded, exclude_operators)
+    return names, *by_channel(sym, args, auxs, excluded, exclude_operators)
 
 
-def _block(sym: Symbol, names: Sequence[str], params: _Params, ctx: Context) -> SymbolBlock:
+def block_of(sym: Symbol, names: Sequence[str], params: _Params, ctx: Context) -> SymbolBlock:
     """A SymbolBlock with these parameters."""
     block = SymbolBlock(sym.as_np_ndarray() if is_np_array() else sym, [var(name) for name in names])
-    block._set_values(params, ctx)
+    block.set_values(params, ctx)
     return block
 
 

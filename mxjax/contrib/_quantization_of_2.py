@@ -103,7 +103,7 @@ class _LayerOutputMinMaxCollector(CalibrationCollector):
 
 def _collector(mode: str | None, dtype: str, layers: Sequence[str], custom: CalibrationCollector | None,
                logger: logging.Logger | None) -> CalibrationCollector | None:
-    if not _one._calibrates(mode):
+    if not _one.must_calibrate(mode):
         return None
     if mode == "entropy":
         return _LayerHistogramCollector(dtype, include_layers=layers, logger=logger)
@@ -141,9 +141,9 @@ def _statistics(sym: Symbol, params: _Params, names: Sequence[str], data: DataLo
     internals = sym.get_internals()
     known = set(internals.list_outputs())
     operators = {name: _operator(internals[name]) for name in layers if name in known}
-    _one._collect(sym, params, (DataBatch([value.as_nd_ndarray() for value in batch])
-                                for batch in itertools.chain([first], batches)), inputs, list(operators),
-                  lambda name, value: collector.collect(name, operators[name], value), None, device, logger)
+    given = (DataBatch([value.as_nd_ndarray() for value in batch]) for batch in itertools.chain([first], batches))
+    _one.collect_outputs(sym, params, given, inputs, list(operators),
+                         lambda name, value: collector.collect(name, operators[name], value), None, device, logger)
 
 
 def _operator(sym: Symbol) -> str:
@@ -189,18 +189,18 @@ def quantize_model(sym: Symbol, arg_params: _Params, aux_params: _Params, data_n
     """
     warnings.warn("quantize_model is deprecated: use quantize_net with Gluon models", stacklevel=2)
     batches = None
-    if _one._calibrates(calib_mode):
+    if _one.must_calibrate(calib_mode):
         if calib_mode not in ("naive", "entropy"):
             raise ValueError(f"unknown calibration mode {calib_mode} received, expected `none`, `naive`, or `entropy`")
         if calib_data is None:
             raise ValueError(f"calib_data must be provided when calib_mode={calib_mode}")
         batches = _loader(calib_data, calib_mode)
-    sym = _one._loaded(sym)
+    sym = _one.loaded(sym)
     qsym, qargs, auxs, collector, layers = quantize_graph(
         sym, arg_params, aux_params, device, excluded_sym_names, excluded_op_names, calib_mode, quantized_dtype,
         quantize_mode, quantize_granularity, None, logger)
     if batches is None or collector is None:
-        return _for_arrays(_one._exact(qsym)), qargs, auxs
+        return _for_arrays(_one.exact_graph(qsym)), qargs, auxs
     _statistics(sym, {**arg_params, **aux_params}, data_names, batches, layers, collector, num_calib_batches, device,
                 logger)
     return calib_graph(qsym, arg_params, auxs, collector, calib_mode, logger)
@@ -220,8 +220,8 @@ def quantize_model_onednn(sym: Symbol, arg_params: _Params, aux_params: _Params,
     """
     if not isinstance(device, Context) or device.device_type != "cpu":
         raise ValueError(f"quantize_model_onednn only supports a single CPU device, got {device}")
-    sym, arg_params, aux_params, excluded = _one._by_channel(_one._loaded(sym), arg_params, aux_params,
-                                                             excluded_sym_names, excluded_op_names)
+    sym, arg_params, aux_params, excluded = _one.by_channel(_one.loaded(sym), arg_params, aux_params,
+                                                            excluded_sym_names, excluded_op_names)
     return quantize_model(sym, arg_params, aux_params, data_names, device, excluded, excluded_op_names, calib_mode,
                           calib_data, num_calib_batches, quantized_dtype, quantize_mode, quantize_granularity, logger)
 
@@ -248,10 +248,10 @@ def quantize_graph(sym: Symbol, arg_params: _Params, aux_params: _Params, device
 
     Raises:
         ValueError: an argument is invalid. """
-    _one._check(device, quantized_dtype, quantize_granularity, excluded_sym_names=excluded_sym_names,
-                excluded_op_names=excluded_op_names)
-    excluded_ops = _one._excluded_ops(excluded_op_names, _one._calibrates(calib_mode))
-    qsym, layers = _one._quantize_symbol(_one._loaded(sym), device, excluded_sym_names, excluded_ops, list(arg_params),
+    _one.check_arguments(device, quantized_dtype, quantize_granularity, excluded_sym_names=excluded_sym_names,
+                         excluded_op_names=excluded_op_names)
+    excluded_ops = _one.operators_in_floats(excluded_op_names, _one.must_calibrate(calib_mode))
+    qsym, layers = _one._quantize_symbol(_one.loaded(sym), device, excluded_sym_names, excluded_ops, list(arg_params),
                                          quantized_dtype, quantize_mode, quantize_granularity)
     collector = _collector(calib_mode, quantized_dtype, layers, LayerOutputCollector, logger)
     return _for_arrays(qsym), _one._quantize_params(qsym, arg_params, {}), aux_params, collector, layers
@@ -275,7 +275,7 @@ def calib_graph(qsym: Symbol, arg_params: _Params, aux_params: _Params, collecto
     if calib_mode not in ("naive", "entropy", "custom"):
         raise ValueError(f"please set calibration mode to naive, entropy or custom, got {calib_mode}")
     table = collector.post_collect()
-    qsym = _one._exact(_one._calibrate_quantized_sym(_one._loaded(qsym), table))
+    qsym = _one.exact_graph(_one._calibrate_quantized_sym(_one.loaded(qsym), table))
     return _for_arrays(qsym), _one._quantize_params(qsym, arg_params, table), aux_params
 
 
@@ -319,16 +319,16 @@ def quantize_net(network: HybridBlock, quantized_dtype: str = "auto", quantize_m
         specs = [(value.shape, value.dtype) for value in _arrays(next(iter(_loader(calib_data, calib_mode))))]
     else:
         specs = _described(data_shapes)
-    names, sym, args, auxs, excluded = _one._float_graph(network, specs, exclude_layers, exclude_layers_match,
-                                                         exclude_operators, logger)
+    names, sym, args, auxs, excluded = _one.float_graph(network, specs, exclude_layers, exclude_layers_match,
+                                                        exclude_operators, logger)
     qsym, qargs, auxs, collector, layers = quantize_graph(
         sym, args, auxs, device, excluded, exclude_operators, calib_mode, quantized_dtype, quantize_mode,
         quantize_granularity, LayerOutputCollector, logger)
     if collector is None:
-        return _one._block(_one._exact(qsym), names, {**qargs, **auxs}, device)
+        return _one.block_of(_one.exact_graph(qsym), names, {**qargs, **auxs}, device)
     if calib_data is None:
         raise ValueError(f"calib_data must be provided when calib_mode={calib_mode}")
     _statistics(sym, {**args, **auxs}, names, _loader(calib_data, calib_mode), collector.include_layers or layers,
                 collector, num_calib_batches, device, logger)
     qsym, qargs, auxs = calib_graph(qsym, args, auxs, collector, calib_mode, logger)
-    return _one._block(qsym, names, {**qargs, **auxs}, device)
+    return _one.block_of(qsym, names, {**qargs, **auxs}, device)

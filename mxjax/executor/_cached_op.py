@@ -65,7 +65,7 @@ class CachedOp:
     """
 
     def __init__(self, sym: Any, flags: Sequence[tuple[str, Any]] = ()) -> None:
-        self._set(sym._lower(), sym.numpy_semantics, flags)
+        self._set(sym.lowered(), sym.numpy_semantics, flags)
 
     @classmethod
     def of_graph(cls, graph: Lowered, numpy_semantics: bool = False,

@@ -55,7 +55,7 @@ class Executor:
     def __init__(self, handle: Any, symbol: Any, ctx: Context, grad_req: GradReq,
                  group2ctx: dict[str, Context] | None) -> None:
         self._symbol, self._ctx, self._grad_req, self._group2ctx = symbol, ctx, grad_req, group2ctx or {}
-        self._graph: Lowered = symbol._lower()
+        self._graph: Lowered = symbol.lowered()
         self.arg_arrays, self.grad_arrays, self.aux_arrays, self._reqs = handle
         self._sparse = not all(a is None or a._plain for a in (*self.arg_arrays, *self.grad_arrays))
         self._wanted = tuple(r != "null" and g is not None for r, g in zip(self._reqs, self.grad_arrays, strict=True))
@@ -77,17 +77,20 @@ class Executor:
 
     # ------------------------------------------------------------ making
     @classmethod
-    def _make(cls, symbol: Any, ctx: Context, arrays: Sequence[NDArray], grads: Sequence[NDArray | None],
-              grad_req: GradReq, aux: Sequence[NDArray], group2ctx: dict[str, Context] | None) -> Executor:
+    def of_arrays(cls, symbol: Any, ctx: Context, arrays: Sequence[NDArray], grads: Sequence[NDArray | None],
+                  grad_req: GradReq, aux: Sequence[NDArray], group2ctx: dict[str, Context] | None) -> Executor:
+        """Creates an executor that uses these arrays, for `Symbol.bind`; not in MXNet."""
         names = symbol.list_arguments()
         return cls((list(arrays), list(grads), list(aux), _requests(grad_req, names, grads)), symbol, ctx, grad_req,
                    group2ctx)
 
     @classmethod
-    def _simple(cls, symbol: Any, ctx: Context, grad_req: GradReq, types: dict[str, Any], stypes: dict[str, str],
-                group2ctx: dict[str, Context] | None, shared_names: Sequence[str] | None, shared_exec: Executor | None,
-                shared_buffer: dict[str, NDArray] | None, shapes: dict[str, Any]) -> Executor:
-        graph = symbol._lower()
+    def of_shapes(cls, symbol: Any, ctx: Context, grad_req: GradReq, types: dict[str, Any], stypes: dict[str, str],
+                  group2ctx: dict[str, Context] | None, shared_names: Sequence[str] | None,
+                  shared_exec: Executor | None, shared_buffer: dict[str, NDArray] | None,
+                  shapes: dict[str, Any]) -> Executor:
+        """Creates an executor with new arrays of these shapes, for `Symbol.simple_bind`; not in MXNet."""
+        graph = symbol.lowered()
         known_types = {k: np_dtype(v).name for k, v in types.items() if v is not None}
         arg_shapes, _, aux_shapes = symbol._infer_shape((), shapes, known_types)
         for name, shape in zip(graph.args + graph.aux, arg_shapes + aux_shapes, strict=True):

@@ -35,7 +35,7 @@ class JaxFunction:
     """
 
     def __init__(self, symbol: Any, *, kernels: bool = False) -> None:
-        self._graph, self.output_names, self._kernels = symbol._lower(), symbol.list_outputs(), kernels
+        self._graph, self.output_names, self._kernels = symbol.lowered(), symbol.list_outputs(), kernels
         if self._graph.cut:
             host = [n.name for n in self._graph.steps if n.op.eager or n.op.get_attr("FHost")]
             raise MXNetError(f"to_jax: {', '.join(host)} runs on the host or has an output shape that depends on data; "

@@ -36,12 +36,12 @@ class _BlockScope:
     _current = threading.local()
 
     def __init__(self, block: Block) -> None:
-        self._block = block
-        self._counter: dict[str, int] = {}
+        self.block = block
+        self._counter: dict[str, int] = defaultdict(int)
         self._outer: list[tuple[_BlockScope | None, _name.Prefix]] = []
 
-    @staticmethod
-    def create(prefix: str | None, params: ParameterDict | None, hint: str) -> tuple[str, ParameterDict]:
+    @classmethod
+    def create(cls, prefix: str | None, params: ParameterDict | None, hint: str) -> tuple[str, ParameterDict]:
         """Prefix and parameter dictionary of a new block.
 
         Args:
@@ -49,37 +49,40 @@ class _BlockScope:
             params: dictionary to share parameters with.
             hint: the block's kind.
         """
-        current = getattr(_BlockScope._current, "value", None)
+        current = getattr(cls._current, "value", None)
         if prefix is None:
-            if current is None:
-                prefix = f"{_name.NameManager._current.value.get(None, hint)}_"
-            else:
-                number = current._counter.get(hint, 0)
-                current._counter[hint] = number + 1
-                prefix = f"{hint}{number}_"
-        outer = "" if current is None else current._block.prefix
+            own = f"{_name.current().get(None, hint)}_" if current is None else current.numbered(hint)
+        else:
+            own = prefix
+        outer = "" if current is None else current.block.prefix
         if params is not None:
             params = ParameterDict(params.prefix, params)
         elif current is None:
-            params = ParameterDict(prefix)
+            params = ParameterDict(own)
         else:
-            parent = current._block.params
-            params = ParameterDict(parent.prefix + prefix, parent._shared)
-        return outer + prefix, params
+            parent = current.block.params
+            params = ParameterDict(parent.prefix + own, parent._shared)
+        return outer + own, params
+
+    def numbered(self, hint: str) -> str:
+        """Returns the prefix of the next block of this kind in the scope."""
+        number = self._counter[hint]
+        self._counter[hint] += 1
+        return f"{hint}{number}_"
 
     def __enter__(self) -> _BlockScope:
-        if not self._block._empty_prefix:
-            names = _name.Prefix(self._block.prefix)
-            self._outer.append((getattr(_BlockScope._current, "value", None), names))
-            _BlockScope._current.value = self
+        if not self.block._empty_prefix:
+            names = _name.Prefix(self.block.prefix)
+            self._outer.append((getattr(self._current, "value", None), names))
+            self._current.value = self
             names.__enter__()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if not self._block._empty_prefix:
+        if not self.block._empty_prefix:
             outer, names = self._outer.pop()
             names.__exit__(*exc)
-            _BlockScope._current.value = outer
+            self._current.value = outer
 
 
 class Block:

@@ -28,7 +28,7 @@ def plan_of_block(block: HybridBlock, inputs: Sequence[Any], on: str, train: str
     """See `HybridBlock.plan`."""
     arrays = [i if isinstance(i, NDArray) else zeros_later(tuple(getattr(i, "shape", i)), current_context(),
                                                            getattr(i, "dtype", "float32")) for i in inputs]
-    variables, out = block._graph_of([array.as_np_ndarray() if is_np_array() else array for array in arrays])
+    variables, out = block.graph_of([array.as_np_ndarray() if is_np_array() else array for array in arrays])
     named = {str(v.name): i for v, i in zip(variables, inputs, strict=True)}
     types = {name: np.dtype(i.dtype) for name, i in named.items() if hasattr(i, "dtype")}
     floats = [t for t in types.values() if jnp.issubdtype(t, jnp.floating)]

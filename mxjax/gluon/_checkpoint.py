@@ -26,12 +26,14 @@ from ..libinfo import __mxjax_version__
 from ..ndarray import NDArray
 from ..ops.params import np_dtype
 from ._checkpoint_files import Found, Target, Writer, find
-from ._parameter import Parameter, _flavoured
+from ._parameter import Parameter, _flavoured, is_dense
 from ._sharding import arrays as arrays_of
 from .block import Block
 
 if TYPE_CHECKING:
+    from ..optimizer import Updater
     from .train_step import TrainStep
+    from .trainer import Trainer
 
 __all__ = ["restore", "save"]
 
@@ -41,7 +43,7 @@ _FORMAT = 1
 def save(step: TrainStep, writer: Writer, directory: str | os.PathLike[str], number: int | None, data: Any,
          keep: int | None, wait: bool) -> None:
     """See `TrainStep.save`."""
-    count: int = step._trainer._optimizer.num_update if number is None else number
+    count: int = step.trainer.optimizer.num_update if number is None else number
     for name, value, least in (("step", count, 0), ("keep", 1 if keep is None else keep, 1)):
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
             raise ValueError(f"TrainStep.save: {name} must be an integer, {least} or more, got {value!r}")
@@ -80,15 +82,14 @@ def restore(step: TrainStep, writer: Writer, directory: str | os.PathLike[str], 
 
 def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
     """Checks first, then reads, then changes."""
-    trainer, state = step._trainer, found.state
+    trainer, state = step.trainer, found.state
     params = _named(step)
     saved = {group: {name: (tuple(map(_integer, shape)), np_dtype(dtype))
                      for name, (shape, dtype) in state[group].items()} for group in ("parameters", "states")}
     _check_parameters(found.path, params, saved["parameters"])
     attributes = list(_new_attributes(step, state, found.path))
     states = _new_states(step, params, saved, found.path)
-    by_name = {name: trainer._param2idx[param._key] for name, param in params.items()
-               if param._key in trainer._param2idx}
+    by_name = {name: key for name, param in params.items() if (key := trainer.index_of(param)) is not None}
     counts = {by_name[name]: _integer(count) for name, count in state["counts"].items()}
     repeated, count, longest = map(_integer, [state["repeated"], *state["rows"]])
     for name, (shape, _) in saved["parameters"].items():
@@ -111,7 +112,7 @@ def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
         if param._data is None:
             param._imagine(param.list_device()[0])
         _set(param._arrays()[0], read["parameters"][name])
-    updater, optimizer = trainer._updaters[0], trainer._optimizer
+    updater, optimizer = _updater(trainer), trainer.optimizer
     updater.states.clear()
     updater.states_synced.clear()
     for name, made in states.items():
@@ -119,13 +120,10 @@ def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
             _set(array, read["states"][f"{name}.{i}"])
         updater.states[by_name[name]], updater.states_synced[by_name[name]] = made, True
     # it goes another way after some updates of the same parameters, whose results differ in their last bits
-    updater._repeated = [i for i, param in enumerate(trainer._params) if param.grad_req != "null"], repeated
+    updater.repeated = [i for i, param in enumerate(trainer._params) if param.grad_req != "null"], repeated
     for owner, values in attributes:
         vars(owner).update(values)
-    optimizer._all_index_update_counts.clear()
-    optimizer._set_current_context(trainer._contexts[0].device_id)
-    optimizer._index_update_count.update(counts)
-    optimizer.resume_training()
+    optimizer.resume_training(trainer.contexts[0].device_id, counts)
     trainer._prepare()
     _named(step)  # which refuses a store that updates
 
@@ -134,20 +132,25 @@ def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
 def _named(step: TrainStep) -> dict[str, Parameter]:
     """The step's parameters by name; one that blocks share is there once."""
     result: dict[int, tuple[str, Parameter]] = {}
-    for what, part in (("net", step._net), ("loss", step._loss)):
+    for what, part in (("net", step.net), ("loss", step.loss)):
         if isinstance(part, Block):
             for name, param in part._collect_params_with_prefix().items():
                 result.setdefault(id(param), (f"{what}.{name}", param))
     for param in step._params():
         result.setdefault(id(param), (f"other.{param.name}", param))
-    sparse = next((param.name for _, param in result.values() if param._stype != "default"), None)
+    sparse = next((param.name for _, param in result.values() if not is_dense(param)), None)
     if sparse is not None:
         raise MXNetError(f"a checkpoint of a step can store only dense parameters; {sparse!r} is sparse: use "
                          f"save_parameters")
-    if step._trainer._kv_initialized and step._trainer._update_on_kvstore:
+    if step.trainer.updates_on_store:
         raise MXNetError("the kvstore owns the optimizer's states: create the trainer with update_on_kvstore=False, or "
                          "use its save_states")
     return dict(sorted(result.values(), key=lambda pair: pair[0]))
+
+
+def _updater(trainer: Trainer) -> Updater:
+    """Returns the updater of the trainer's only context."""
+    return trainer._updaters[0]
 
 
 def _integer(value: object) -> int:
@@ -162,14 +165,14 @@ def _owner(state: str) -> str:
 
 def _arrays(step: TrainStep) -> dict[str, dict[str, NDArray]]:
     """Parameters by name, and the optimizer's states as `name.0`, `name.1` ..."""
-    trainer, params = step._trainer, _named(step)
+    trainer, params = step.trainer, _named(step)
     states = {}
     for name, param in params.items():
-        made = trainer._updaters[0].states.get(trainer._param2idx.get(param._key))
+        made = _updater(trainer).states.get(trainer.index_of(param))
         states.update({f"{name}.{i}": array for i, array in enumerate(arrays_of(made))})
-    kept = next((key for key, value in vars(trainer._optimizer).items() if _has_arrays(value)), None)
+    kept = next((key for key, value in vars(trainer.optimizer).items() if _has_arrays(value)), None)
     if kept is not None:
-        raise MXNetError(f"{type(trainer._optimizer).__name__} keeps arrays in its attribute {kept!r}, which a "
+        raise MXNetError(f"{type(trainer.optimizer).__name__} keeps arrays in its attribute {kept!r}, which a "
                          "checkpoint would lose")
     return {"parameters": {name: param.data() for name, param in params.items()}, "states": states}
 
@@ -236,15 +239,16 @@ def _check_parameters(path: str, params: Mapping[str, Parameter], saved: Mapping
 def _new_states(step: TrainStep, params: Mapping[str, Parameter], saved: Mapping[str, Mapping[str, tuple]],
                 path: str) -> dict[str, Any]:
     """States as the optimizer makes them, for those parameters that had some; their arrays take no memory yet."""
-    trainer, made = step._trainer, {}
+    trainer, made = step.trainer, {}
     for name in dict.fromkeys(map(_owner, saved["states"])):
         param = params.get(name)
-        if param is None or param._key not in trainer._param2idx:
+        key = None if param is None else trainer.index_of(param)
+        if param is None or key is None:
             raise MXNetError(f"{path} has states of parameter {name!r}, which this trainer does not train")
         ctx = param.list_device()[0]
         shape, dtype = saved["parameters"][name]
         weight = _flavoured(zeros_later(shape, ctx, dtype))
-        made[name] = trainer._optimizer.create_state_multi_precision(trainer._param2idx[param._key], weight)
+        made[name] = trainer.optimizer.create_state_multi_precision(key, weight)
         own = arrays_of(made[name])
         for array in own:
             array._chunk.defer(zeros(array.shape, np_dtype(array.dtype), ctx))
@@ -263,20 +267,20 @@ def _told(specs: list[tuple | None]) -> str:
 # ------------------------------------------------------------ plain values
 def _shared(step: TrainStep) -> dict[str, Any]:
     """Returns the state that all processes share."""
-    trainer, optimizer = step._trainer, step._trainer._optimizer
-    counts = optimizer._all_index_update_counts.get(trainer._contexts[0].device_id, {})
-    return {"repeated": trainer._updaters[0]._repeated[1],
-            "counts": {name: counts[trainer._param2idx[param._key]] for name, param in _named(step).items()
-                       if trainer._param2idx.get(param._key) in counts},
+    trainer, optimizer = step.trainer, step.trainer.optimizer
+    counts = optimizer.update_counts(trainer.contexts[0].device_id)
+    return {"repeated": _updater(trainer).repeated[1],
+            "counts": {name: counts[key] for name, param in _named(step).items()
+                       if (key := trainer.index_of(param)) in counts},
             "attributes": {what: None if owner is None else {"kind": type(owner).__name__, "values": _plain(owner)}
                            for what, owner in _owners(step)}}
 
 
 def _owners(step: TrainStep) -> Iterator[tuple[str, Any]]:
     """The objects whose plain attributes are kept."""
-    trainer = step._trainer
-    yield "optimizer", trainer._optimizer
-    yield "scheduler", trainer._optimizer.lr_scheduler
+    trainer = step.trainer
+    yield "optimizer", trainer.optimizer
+    yield "scheduler", trainer.optimizer.lr_scheduler
     yield "AMP's loss scale", getattr(trainer, "_amp_loss_scaler", None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from ..level import current, fix
@@ -11,9 +12,14 @@ if TYPE_CHECKING or fix("mxjax.gluon") == 1:  # checkers see level 1, the defaul
 else:
     from ._structural_block import Block  # type: ignore[assignment]
 
-__all__ = ["Block", "named"]
+__all__ = ["Block", "named", "scope_of"]
 
 
 def named(prefix: str | None) -> dict[str, Any]:
     """Returns the block arguments that set `prefix`, at the level where blocks have prefixes."""
     return {"prefix": prefix} if current() == 1 else {}
+
+
+def scope_of(block: Block) -> AbstractContextManager[Any]:
+    """Returns the name scope of a block; at the level where blocks have no prefixes, one that changes nothing."""
+    return block._scope

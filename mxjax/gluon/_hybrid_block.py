@@ -247,7 +247,7 @@ class HybridBlock(Block):
         data, out = self._get_graph(*args)
         places = {_name_of(variable): i for i, variable in enumerate(data)}
         inputs = out.list_inputs()
-        params = {p._key: p for is_arg, p in self._cached_op_args if not is_arg} or self._by_variable()
+        params = {p.variable_name: p for is_arg, p in self._cached_op_args if not is_arg} or self._by_variable()
         unknown = next((name for name in inputs if name not in params and name not in places), None)
         if unknown is not None:
             raise AssertionError(f"Unknown input to HybridBlock: {unknown}")
@@ -260,7 +260,7 @@ class HybridBlock(Block):
             warnings.warn(f"Parameter {', '.join(unused)} is not used by any computation. Is this intended?",
                           stacklevel=4)
         used = [params[name] for name in inputs if name in params]
-        if any(param._data is None and param._deferred_init for param in used):
+        if any(param._data is None and param.waits_for_shape for param in used):
             self._deferred_infer_shape(*[a for a in flatten(args, "input")[0]])
             for param in used:
                 param._finish_deferred_init()
@@ -283,12 +283,12 @@ class HybridBlock(Block):
             raise RuntimeError(f"{type(self).__name__} has no graph yet: hybridize it and call it once")
         return self._cached_graph
 
-    def _named_graph(self) -> tuple[list[Symbol], Symbol, dict[str, Parameter]]:
-        """(input variables, output symbol, parameters) of the graph there is, by the names that users know."""
+    def named_graph(self) -> tuple[list[Symbol], Symbol, dict[str, Parameter]]:
+        """Returns (input variables, output symbol, parameters by name) of the existing graph; not in MXNet."""
         return *self._known_graph(), self._by_variable()
 
-    def _graph_of(self, inputs: Sequence[Any]) -> tuple[list[Symbol], Symbol]:
-        """(input variables, output symbol) for these arrays, or lists of them."""
+    def graph_of(self, inputs: Sequence[Any]) -> tuple[list[Symbol], Symbol]:
+        """Returns (input variables, output symbol) for arrays, or lists of them; not in MXNet."""
         return self._get_graph(*inputs)
 
     def _shown_name(self, variable: str, param: Parameter) -> str:
@@ -382,8 +382,9 @@ class HybridBlock(Block):
                          **dict.fromkeys(out.list_auxiliary_states(), "aux")}
         with together():
             out.save(f"{path}-symbol.json", remove_amp_cast=remove_amp_cast)
-            save_each(f"{path}-{epoch:04d}.params", {f"{kinds_by_name[param._key]}:{param._key}": param
-                                                     for is_arg, param in self._cached_op_args if not is_arg})
+            params = {param.variable_name: param for is_arg, param in self._cached_op_args if not is_arg}
+            save_each(f"{path}-{epoch:04d}.params", {f"{kinds_by_name[name]}:{name}": param
+                                                     for name, param in params.items()})
 
     def to_jax(self, *inputs: Any) -> tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]:
         """Returns (apply, params, aux), the block as a pure JAX function; see `mx.interop.block_to_jax`."""
@@ -454,7 +455,7 @@ class HybridBlock(Block):
             if has_symbol:
                 params = {name: param.var() for name, param in self._reg_params.items()}
                 # each of several calls is a stage
-                stage = self._again and NameManager._current.value.get(None, "stage")
+                stage = self._again and NameManager.innermost().get(None, "stage")
                 with self._scope, self._stage(stage), ArrayScope(True):
                     return self.hybrid_forward(symbol, x, *args, **params)
             ctx = contexts[0]

@@ -53,9 +53,9 @@ def block_to_jax(block: HybridBlock,
         raise MXNetError(f"to_jax: the graph of {block._name} is built from inputs: pass example inputs, "
                          "block.to_jax(x), or hybridize the block and call it first")
     if arrays:
-        block._graph_of(arrays)
-    variables, out, values = block._named_graph()
-    if any(p._deferred_init for p in values.values()):
+        block.graph_of(arrays)
+    variables, out, values = block.named_graph()
+    if any(p.waits_for_shape for p in values.values()):
         block._deferred_infer_shape(*arrays)
         for param in values.values():
             param._finish_deferred_init()

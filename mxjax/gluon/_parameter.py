@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from ..ops.params import DTypeLike
     from .trainer import Trainer
 
-__all__ = ["Constant", "ConstantValue", "DeferredInitializationError", "Parameter", "ParameterDict", "merged",
-           "tensor_types"]
+__all__ = ["Constant", "ConstantValue", "DeferredInitializationError", "Parameter", "ParameterDict",
+           "has_dense_gradient", "is_dense", "merged", "tensor_types"]
 
 tensor_types = (Symbol, NDArray)
 DEFAULT_INIT = initializer.Uniform()
@@ -203,8 +203,13 @@ class Parameter:
         return self._trainer
 
     @property
-    def _key(self) -> str:
-        """The name of its variable in graphs, by which trainers know it, too."""
+    def waits_for_shape(self) -> bool:
+        """True from `initialize` until the shape is known; not in MXNet."""
+        return bool(self._deferred_init)
+
+    @property
+    def variable_name(self) -> str:
+        """Name of the variable in graphs, which also identifies the parameter in trainers; not in MXNet."""
         return self.name
 
     def var(self) -> Symbol:
@@ -250,7 +255,7 @@ class Parameter:
             return
         init, ctx, default_init, data = self._deferred_init
         self._deferred_init = ()
-        shape = self._known_shape()
+        shape = self.known_shape()
         with autograd.pause():
             if data is None:
                 data = _flavoured(zeros_later(shape, cpu(), self.dtype) if self._stype == "default" else
@@ -258,8 +263,8 @@ class Parameter:
                 initializer.create(default_init)(initializer.InitDesc(self.name, {"__init__": init}), data)
             self._init_impl(data, ctx)
 
-    def _known_shape(self) -> tuple[int, ...]:
-        """The shape.
+    def known_shape(self) -> tuple[int, ...]:
+        """Returns the shape if all its dimensions are known; not in MXNet.
 
         Raises:
             AssertionError: it is not known yet.
@@ -274,7 +279,7 @@ class Parameter:
         """Has a value of zeros, which take memory when somebody looks."""
         self._ctx_list = [ctx]
         self._ctx_map = _places(self._ctx_list)
-        self._data = [_flavoured(zeros_later(self._known_shape(), ctx, self.dtype))]
+        self._data = [_flavoured(zeros_later(self.known_shape(), ctx, self.dtype))]
         self._deferred_init = ()
         self._init_grad()
 
@@ -501,7 +506,7 @@ class Parameter:
         """The mean over the contexts, on the CPU."""
         ctx = cpu()
         if self._stype != "default":
-            trainer, shape = self._its_trainer(), self._known_shape()
+            trainer, shape = self._its_trainer(), self.known_shape()
             if not trainer:
                 raise RuntimeError(f"Cannot read the rows of Parameter {self.name!r}, which is {self._stype}, when no "
                                    "Trainer is created with it.")
@@ -811,6 +816,16 @@ class ParameterDict:
                                      f"in ParameterDict, choices are: {_brief_print_list(self.keys())}. Set "
                                      "ignore_extra to True to ignore. Please make sure source and target networks "
                                      f"have the same prefix; see {_NAMING}.")
+
+
+def is_dense(parameter: Parameter) -> bool:
+    """Returns whether the value of a parameter is dense, not sparse."""
+    return parameter._stype == "default"
+
+
+def has_dense_gradient(parameter: Parameter) -> bool:
+    """Returns whether the gradient of a parameter is dense, not sparse."""
+    return parameter._grad_stype == "default"
 
 
 def save_each(filename: str, params: Mapping[str, Parameter]) -> None:

@@ -12,6 +12,7 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 
 from ..eager.mesh_trace import place, plain
 from ..ndarray import NDArray
+from ._parameter import is_dense
 
 if TYPE_CHECKING:
     from .parameter import Parameter
@@ -74,10 +75,10 @@ class Sharding:
 
     def name_of(self, param: Parameter) -> str:
         """Returns the name that a parameter has in `collect_params()` of its network."""
-        if param._key not in self._names:
+        if param.variable_name not in self._names:
             for block in self._blocks:
-                self._names.update({p._key: name for name, p in block.collect_params().items()})
-        return self._names.setdefault(param._key, param.name)
+                self._names.update({p.variable_name: name for name, p in block.collect_params().items()})
+        return self._names.setdefault(param.variable_name, param.name)
 
     def of(self, param: Parameter) -> NamedSharding:
         """Returns the sharding of a parameter.
@@ -85,7 +86,7 @@ class Sharding:
         Raises:
             ValueError: the rule does not fit the parameter's shape.
         """
-        key = param._key, param.shape, param.sharding
+        key = param.variable_name, param.shape, param.sharding
         cached = self._known.get(key)
         if cached is None:
             cached = self._known[key] = NamedSharding(self._mesh, self._spec(param))
@@ -98,9 +99,9 @@ class Sharding:
         if given is not None:
             return self._checked(param, given)
         parts = self._mesh.shape[self.axis]
-        if self.rule == "replicated" or param._stype != "default" or parts == 1:
+        if self.rule == "replicated" or not is_dense(param) or parts == 1:
             return PartitionSpec()
-        shape = param._known_shape()
+        shape = param.known_shape()
         fitting = [i for i, n in enumerate(shape) if n % parts == 0] if math.prod(shape) >= _SMALL else []
         if not fitting:
             return PartitionSpec()
@@ -109,7 +110,7 @@ class Sharding:
 
     def _checked(self, param: Parameter, given: Any) -> PartitionSpec:
         spec = given if isinstance(given, PartitionSpec) else PartitionSpec(*given)
-        shape = param._known_shape()
+        shape = param.known_shape()
         told = (f"the sharding {spec} of parameter {self.name_of(param)!r} does not fit its shape {shape} and "
                 f"the mesh {dict(self._mesh.shape)}: ")
         if len(spec) > len(shape):
@@ -141,12 +142,13 @@ class Sharding:
 
     def lying(self, trainer: Trainer, params: Sequence[Parameter]) -> Iterator[tuple[Any, NamedSharding]]:
         """Returns the sharded chunks and their shardings."""
-        updater, places = trainer._updaters[0], trainer._param2idx
+        updater = trainer._updaters[0]
         for param in self.split(params):
             sharding = self.of(param)
             yield param._arrays()[0]._chunk, sharding
-            if param._key in places:
-                for state in arrays(updater.states.get(places[param._key])):
+            key = trainer.index_of(param)
+            if key is not None:
+                for state in arrays(updater.states.get(key)):
                     if state.shape == param.shape:
                         yield state._chunk, sharding
 
@@ -154,7 +156,7 @@ class Sharding:
         """See `TrainStep.shardings`."""
         rows = Shardings()
         for param in params:
-            sharding, shape = self.of(param), tuple(param._known_shape())
+            sharding, shape = self.of(param), tuple(param.known_shape())
             size = math.prod(sharding.shard_shape(shape)) * np.dtype(param.data().dtype).itemsize
             rows.append(_Row(self.name_of(param), shape, np.dtype(param.dtype).name, sharding.spec, size))
         return rows

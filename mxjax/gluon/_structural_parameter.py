@@ -53,8 +53,8 @@ class Parameter(_parameter.Parameter, own_arrays=False):
         return f"{type(self).__name__} (shape={self.shape}, dtype={self.dtype})"
 
     @property
-    def _key(self) -> str:
-        """The name of its variable in graphs, which no other parameter has."""
+    def variable_name(self) -> str:
+        """Name of the variable in graphs, which no other parameter has; not in MXNet."""
         return self._own_name or f"{self._uuid.replace('-', '_')}_{self.name}"
 
     def _rename(self, unique: str) -> None:
@@ -64,7 +64,7 @@ class Parameter(_parameter.Parameter, own_arrays=False):
     def var(self) -> Symbol:
         """Returns the symbol of this parameter in graphs."""
         if self._var is None:
-            self._var = symbol.var(self._key, shape=self.shape, dtype=self.dtype, lr_mult=self.lr_mult,
+            self._var = symbol.var(self.variable_name, shape=self.shape, dtype=self.dtype, lr_mult=self.lr_mult,
                                    wd_mult=self.wd_mult, init=self.init, stype=self._stype)
         return self._var.as_np_ndarray() if is_np_array() else self._var
 

@@ -62,8 +62,8 @@ class GraphBlock:
         inputs, out = self._cached_graph
         return f"{type(self).__name__}(\n{out} : {len(inputs)} -> {len(out.list_outputs())}\n)"
 
-    def _set_values(self, values: Mapping[str, NDArray], ctx: Context | Sequence[Context] | None) -> None:
-        """Initializes all parameters with these values, whose dtypes they take."""
+    def set_values(self, values: Mapping[str, NDArray], ctx: Context | Sequence[Context] | None) -> None:
+        """Initializes all parameters with these values, whose dtypes they take; not in MXNet."""
         for name, param in self._by_variable().items():  # type: ignore[attr-defined]
             param._load_init(values[name], ctx, cast_dtype=True, dtype_source="saved")
 

@@ -160,7 +160,7 @@ class HybridBlock(_hybrid_block.HybridBlock):
 
     def _deferred_infer_shape(self, *args: Nested) -> None:
         """Has all blocks in this one work out their shapes: tracing calls each of them, and runs no operator."""
-        self._graph_of(args)
+        self.graph_of(args)
 
     # ------------------------------------------------------------ graphs
     @property
@@ -168,12 +168,12 @@ class HybridBlock(_hybrid_block.HybridBlock):
         """Returns whether calling the block on arrays is running its graph, and nothing else that Python could do."""
         return type(self).__call__ is HybridBlock.__call__ and self._runs_one_graph
 
-    def _named_graph(self) -> tuple[list[Symbol], Symbol, dict[str, Parameter]]:
+    def named_graph(self) -> tuple[list[Symbol], Symbol, dict[str, Parameter]]:
         inputs, out = self._known_graph()
         params = dict(self.collect_params().items())
-        return inputs, out.renamed({param._key: name for name, param in reversed(params.items())}), params
+        return inputs, out.renamed({param.variable_name: name for name, param in reversed(params.items())}), params
 
-    def _graph_of(self, inputs: Sequence[Any]) -> tuple[list[Symbol], Symbol]:
+    def graph_of(self, inputs: Sequence[Any]) -> tuple[list[Symbol], Symbol]:
         if not self._cached_graph:
             self._infer_own_shapes(*inputs)
         return self._get_graph(*inputs)
@@ -182,7 +182,7 @@ class HybridBlock(_hybrid_block.HybridBlock):
         return next((name for name, own in self.collect_params().items() if own is param), variable)
 
     def _by_variable(self) -> dict[str, Parameter]:
-        return {param._key: param for param in self.collect_params().values()}
+        return {param.variable_name: param for param in self.collect_params().values()}
 
     def _get_graph(self, *args: Nested) -> tuple[list[Symbol], Symbol]:
         """(input variables, output symbol), made at the first call."""
@@ -225,13 +225,14 @@ class HybridBlock(_hybrid_block.HybridBlock):
             raise RuntimeError(addressed(
                 "Please first call block.hybridize() and then run forward with this block at least "
                 "once before calling export."))
-        structural = {param._key: name for name, param in reversed(dict(self.collect_params().items()).items())}
-        out = self._named_graph()[1]
+        known = dict(self.collect_params().items())
+        structural = {param.variable_name: name for name, param in reversed(known.items())}
+        out = self.named_graph()[1]
         auxiliary = set(out.list_auxiliary_states())
         params = {}
         for is_arg, param in self._cached_op_args:
             if not is_arg:
-                name = structural.get(param._key, param._key)
+                name = structural.get(param.variable_name, param.variable_name)
                 params[f"{'aux' if name in auxiliary else 'arg'}:{name}"] = param
         if path is None:
             return (out.without_amp_casts() if remove_amp_cast else out), {n: p._reduce() for n, p in params.items()}
@@ -244,7 +245,7 @@ class HybridBlock(_hybrid_block.HybridBlock):
 
     def reset_device(self, device: Context | Sequence[Context] | None) -> None:
         """Moves all parameters, including those that a backend created, to other devices (None: the current one)."""
-        params = {param._key: param for is_arg, param in self._cached_op_args if not is_arg}
+        params = {param.variable_name: param for is_arg, param in self._cached_op_args if not is_arg}
         for param in {**params, **self._by_variable()}.values():
             param.reset_device(device)
 
@@ -262,7 +263,7 @@ class HybridBlock(_hybrid_block.HybridBlock):
             with np_shape(), np_array():  # layers of the library have NumPy's semantics always
                 return self(*given)
         has_symbol, has_array, contexts = kinds(given)
-        if has_symbol and ArrayScope._current.value.active:  # a layer within one whose shapes are worked out
+        if has_symbol and ArrayScope.innermost().active:  # a layer within one whose shapes are worked out
             params = {name: param.var().as_np_ndarray() for name, param in self._reg_params.items()}
             return self.hybrid_forward(symbol, *given, **params)
         if not has_array:

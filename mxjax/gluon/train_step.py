@@ -96,8 +96,8 @@ class TrainStep:
                  clip_norm: float | None = None) -> None:
         if not isinstance(trainer, Trainer):
             raise TypeError(f"TrainStep: trainer must be a gluon.Trainer, got {type(trainer).__name__}")
-        if len(trainer._contexts) > 1:
-            raise ValueError(f"TrainStep: the parameters are on {len(trainer._contexts)} contexts; initialize them on "
+        if len(trainer.contexts) > 1:
+            raise ValueError(f"TrainStep: the parameters are on {len(trainer.contexts)} contexts; initialize them on "
                              "one context and pass a mesh of devices")
         for name, part in (("net", net), ("loss", loss)):
             if not (callable(part) or name == "loss" and part is None):
@@ -125,6 +125,21 @@ class TrainStep:
         self._begun = False
         self._split: list[Parameter] = []  # those in parts, once it has begun
         self._writer = Writer()
+
+    @property
+    def net(self) -> Callable[..., Any]:
+        """The network."""
+        return self._net
+
+    @property
+    def loss(self) -> Callable[..., Any] | None:
+        """The loss function; None if the network returns the loss."""
+        return self._loss
+
+    @property
+    def trainer(self) -> Trainer:
+        """The trainer of the parameters."""
+        return self._trainer
 
     def __call__(self, *inputs: NDArray, batch_size: int | None = None) -> Any:
         """Runs one step.
@@ -325,7 +340,7 @@ class TrainStep:
     def _record(self, trace: Trace, parts: Sequence[Sequence[NDArray]], batch_size: int | None) -> Any:
         """Defers a step on the parts of a batch to a segment; returns what the loss will be."""
         trainer, batch_size = self._trainer, batch_size or sum(part[0].shape[0] for part in parts)
-        unwanted = [(grad._chunk, grad._chunk.peek()) for param in trainer._params if param.grad_req == "write"
+        unwanted = [(grad._chunk, grad._chunk.peek()) for param in self._trained if param.grad_req == "write"
                     for grad in param.list_grad() if grad.stype == "default"]
         with Collecting(trace):
             try:
@@ -336,7 +351,7 @@ class TrainStep:
                             trace.lay(grad._chunk, self._sharding.of(param))
                 trace.updating()
                 if self._clip_norm is not None:
-                    grads = [grad for p in trainer._params if p.grad_req != "null" for grad in p.list_grad()]
+                    grads = [grad for p in self._trained if p.grad_req != "null" for grad in p.list_grad()]
                     clip_global_norm(grads, self._clip_norm * batch_size / trainer._scale, check_isfinite=False)
                 trainer.step(batch_size)
             finally:
@@ -395,14 +410,19 @@ class TrainStep:
 
     def _mark(self, req: str) -> None:
         """Says what backward passes do to the gradients of parameters whose grad_req is "write"."""
-        for param in self._trainer._params:
+        for param in self._trained:
             if param.grad_req == "write" and param._data is not None and param._grad is not None:
                 autograd.mark_variables(param._data, param._grad, req)
+
+    @property
+    def _trained(self) -> list[Parameter]:
+        """The trainer's parameters."""
+        return self._trainer._params
 
     def _params(self) -> list[Parameter]:
         """The trainer's parameters, and the others of the network and the loss."""
         blocks: list[Any] = [block for block in (self._net, self._loss) if hasattr(block, "collect_params")]
-        results = [*self._trainer._params, *[p for block in blocks for p in block.collect_params().values()]]
+        results = [*self._trained, *[p for block in blocks for p in block.collect_params().values()]]
         return list({id(param): param for param in results}.values())
 
     def _check_kinds(self, inputs: Sequence[NDArray]) -> None:
@@ -424,7 +444,7 @@ class TrainStep:
     def _initialize(self, inputs: Sequence[NDArray]) -> None:
         """Finishes deferred initialization and makes the optimizer's states, so that all steps are one program."""
         trainer = self._trainer
-        if any(param._deferred_init for param in trainer._params):
+        if any(param.waits_for_shape for param in self._trained):
             self._infer(inputs)
             if isinstance(self._net, HybridBlock):
                 for param in self._net.collect_params().values():
@@ -454,7 +474,7 @@ class TrainStep:
     def _states(self) -> Iterator[Parameter]:
         """Makes the states that the optimizer keeps of parameters; gives those, one after the other."""
         trainer = self._trainer
-        for i, param in enumerate(trainer._params):
+        for i, param in enumerate(self._trained):
             if param.grad_req != "null" and not trainer._update_on_kvstore:
                 trainer._updaters[0]._prepare([i], [param._arrays()[0]])
                 yield param
@@ -467,7 +487,7 @@ class TrainStep:
         if store is not None and self._trainer._distributed:
             raise ValueError("TrainStep: a program on a mesh of several processes already sums over them; create the "
                              f"trainer with kvstore=None, not {store.type!r}")
-        for param in self._trainer._params:
+        for param in self._trained:
             for array in param.list_data():
                 if not getattr(array._chunk.peek(), "stays", False):  # parts were made everywhere of the same numbers
                     array[:] = np.asarray(multihost_utils.broadcast_one_to_all(array.asnumpy()))

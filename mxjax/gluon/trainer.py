@@ -12,7 +12,7 @@ from .._support.files import reading, replacing
 from ..context import Context
 from ..kvstore.training import _create_kvstore, _create_sparse_kvstore, _exchange
 from ..ndarray import NDArray
-from ._parameter import Parameter, ParameterDict
+from ._parameter import Parameter, ParameterDict, has_dense_gradient, is_dense
 
 __all__ = ["Trainer"]
 
@@ -54,11 +54,11 @@ class Trainer:
             raise ValueError(f"First argument must be a list or dict of Parameters, got list of {type(wrong)}.")
         # parameters that blocks share appear under several names in MXNet 2's dicts
         self._params = list(params) if level.current() == 1 else list(dict.fromkeys(params))
-        self._param2idx = {param._key: i for i, param in enumerate(self._params)}
+        self._param2idx = {param.variable_name: i for i, param in enumerate(self._params)}
         for param in self._params:
             param._set_trainer(self)
-        self._contains_sparse_weight = any(param._stype != "default" for param in self._params)
-        self._contains_sparse_grad = any(param._grad_stype != "default" for param in self._params)
+        self._contains_sparse_weight = any(not is_dense(param) for param in self._params)
+        self._contains_sparse_grad = any(not has_dense_gradient(param) for param in self._params)
         self._compression_params = compression_params
         self._contexts = self._check_contexts()
         self._init_optimizer(optimizer, optimizer_params or {})
@@ -110,7 +110,7 @@ class Trainer:
             if wanted is False:
                 raise ValueError("Cannot set update_on_kvstore=False when sparse weights are present.")
         else:
-            values = {param._key: param.data(self._contexts[0]) for param in self._params}
+            values = {param.variable_name: param.data(self._contexts[0]) for param in self._params}
             store, on_store = _create_kvstore(given, len(self._contexts), values)
             distributed = store is not None and "dist" in store.type
             must = None
@@ -144,11 +144,11 @@ class Trainer:
             return
         waiting = []
         for param in self._params_to_init:
-            if param._deferred_init:
+            if param.waits_for_shape:
                 waiting.append(param)
                 continue
-            arrays, index = param._check_and_get(param._data, list), self._param2idx[param._key]
-            if param._stype == "default":
+            arrays, index = param._check_and_get(param._data, list), self._param2idx[param.variable_name]
+            if is_dense(param):
                 store.broadcast(index, arrays[0], arrays)
             else:
                 self._sparse_store().init(index, arrays[0])
@@ -167,7 +167,7 @@ class Trainer:
     def _row_sparse_pull(self, parameter: Parameter, out: NDArray, row_id: NDArray, full_idx: bool = False) -> None:
         """Fetches rows of a sparse parameter from the store (`full_idx`: all of them)."""
         self._prepare()
-        index, store = self._param2idx[parameter._key], self._sparse_store()
+        index, store = self._param2idx[parameter.variable_name], self._sparse_store()
         if full_idx and not self._distributed:
             if row_id.size != out.shape[0]:
                 raise AssertionError(f"expected one index per row ({out.shape[0]}), got {row_id.size}")
@@ -185,6 +185,20 @@ class Trainer:
     def optimizer(self) -> opt.Optimizer:
         """The optimizer."""
         return self._optimizer
+
+    def index_of(self, parameter: Parameter) -> int | None:
+        """Returns the key of a parameter in updaters and stores, or None if it is not trained here; not in MXNet."""
+        return self._param2idx.get(parameter.variable_name)
+
+    @property
+    def contexts(self) -> list[Context]:
+        """Contexts of the parameters; not in MXNet."""
+        return self._contexts
+
+    @property
+    def updates_on_store(self) -> bool:
+        """True if a store exists and updates the parameters; not in MXNet."""
+        return bool(self._kv_initialized and self._update_on_kvstore)
 
     def set_learning_rate(self, lr: float) -> None:
         """Sets the learning rate.
@@ -253,11 +267,11 @@ class Trainer:
             if param.grad_req == "null":
                 continue
             grads = param.list_grad()
-            if param._stype != "default":
+            if not is_dense(param):
                 self._sparse_store().push(i, grads, priority=-i)
                 continue
             wanted = param.list_data() if self._update_on_kvstore else grads
-            if param._grad_stype != "default":
+            if not has_dense_gradient(param):
                 self._sparse_store().push(i, grads, priority=-i)
                 self._sparse_store().pull(i, wanted, priority=-i, ignore_sparse=bool(self._distributed))
                 continue

@@ -154,7 +154,7 @@ def as_node(symbol: Any, inputs: Sequence[Entry] | None = None, name: str | None
         raise MXNetError(f"_CachedOp: the graph takes {len(symbol.list_inputs())} inputs "
                          f"({', '.join(symbol.list_inputs())}), got {len(inputs)}")
     counts = {"num_args": len(inputs) + 1, "num_outputs": len(symbol.handle)}
-    graph = symbol._lower()
+    graph = symbol.lowered()
     op = bind(registry.get("_CachedOp"), [graph])
     first = next(n.name for n in topological(symbol.handle) if n.op is not None)
     attrs = {k: str(v) for k, v in counts.items()}

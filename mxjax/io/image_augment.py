@@ -115,7 +115,7 @@ class Augmenter:
         shift = (np.array(size) - turn @ (width, height)) / 2
         matrix = np.concatenate([turn, shift[:, None]], axis=1).astype(np.float32)
         flags = method(p.inter_method, (width, height), (size[0], size[1]), rng)
-        return _pixels._shaped(_pixels.cv2().warpAffine(pixels, matrix, (int(size[0]), int(size[1])), flags=flags,
+        return _pixels.shaped(_pixels.cv2().warpAffine(pixels, matrix, (int(size[0]), int(size[1])), flags=flags,
                                                     borderValue=(p.fill_value,) * 3))
 
     def _cropped(self, pixels: np.ndarray, rng: Draws | Random) -> np.ndarray:

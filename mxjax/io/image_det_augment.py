@@ -132,7 +132,7 @@ class DetAugmenter:
         pixels = self._colours(pixels, rng)
         if p.rand_mirror_prob > 0 and rng.random() < p.rand_mirror_prob:
             objects.mirror()
-            pixels = _pixels._shaped(cv2.flip(pixels, 1))
+            pixels = _pixels.shaped(cv2.flip(pixels, 1))
         if p.rand_pad_prob > 0 and p.max_pad_scale > 1 and rng.random() < p.rand_pad_prob:
             pixels = self._pad(pixels, objects, rng)
         if p.rand_crop_prob > 0 and p.num_crop_sampler > 0 and rng.random() < p.rand_crop_prob:
@@ -155,7 +155,7 @@ class DetAugmenter:
         if int(hue) or int(saturation) or int(lightness):
             pixels = jitter_hls(pixels, int(hue), int(lightness), int(saturation))
         if abs(contrast) > 1e-3:
-            pixels = _pixels._shaped(_pixels.cv2().addWeighted(pixels, 1 + contrast, pixels, 0, 0))
+            pixels = _pixels.shaped(_pixels.cv2().addWeighted(pixels, 1 + contrast, pixels, 0, 0))
         return pixels
 
     def _pad(self, pixels: np.ndarray, objects: Objects, rng: Random) -> np.ndarray:

@@ -47,7 +47,7 @@ def _pixels(record: bytes, channels: int) -> tuple[recordio.IRHeader, np.ndarray
     pixels = _host.unpacked(np.frombuffer(content, np.uint8), flag)
     if pixels is None:
         raise MXNetError("the image cannot be decoded")
-    pixels = _host._shaped(pixels)
+    pixels = _host.shaped(pixels)
     if pixels.shape[2] != channels:
         raise MXNetError(f"expected an image with {channels} channels, got {pixels.shape[2]}")
     return header, pixels

@@ -58,7 +58,7 @@ class Contents:
             file = self._files.get(record.file)
             if file is None:
                 file = self._files[record.file] = MXRecordIO(record.file, "r")
-        return file._read_at(*record.held)
+        return file.read_at(*record.held)
 
 
 class _Rounds(ABC):

@@ -19,7 +19,7 @@ from ..array.sparse import row_sparse_array, zeros
 from ..base import MXNetError
 from ..eager.array_types import wrap
 from ..ndarray import NDArray, array
-from ..optimizer import updater as optimizer_states
+from ..optimizer import _states as optimizer_states
 from . import wire
 from .compression import Compression
 from .door import Door
@@ -213,7 +213,7 @@ class ParameterServer:
             return {"version": entry.version}, [entry.value.asnumpy()[arrays[0]]]
 
     def _do_optimizer(self, _: dict[str, Any], arrays: list[np.ndarray]) -> None:
-        states, optimizer = optimizer_states._load(arrays[0].tobytes())
+        states, optimizer = optimizer_states.load(arrays[0].tobytes())
         with self._lock:
             self._updater = opt.get_updater(optimizer)
             del states
@@ -232,7 +232,7 @@ class ParameterServer:
         self._compression = Compression(header["params"])
 
     def _do_command(self, header: dict[str, Any], _: list[np.ndarray]) -> None:
-        if header["head"] == profiler._SERVER_COMMAND:
+        if header["head"] == profiler.SERVER_COMMAND:
             profiler.obey(header["body"])
         else:
             print(f"mxjax server: unknown command ({header['head']}, {header['body']})", file=sys.stderr, flush=True)

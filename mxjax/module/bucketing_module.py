@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -173,7 +173,7 @@ class BucketingModule(BaseModule):
     def symbol(self) -> Symbol:
         """The network of the current bucket."""
         self._require("binded")
-        return self._curr_module._symbol
+        return cast(Symbol, self._curr_module.symbol)
 
     # ------------------------------------------------------------------ parameters
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:

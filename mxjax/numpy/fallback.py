@@ -27,6 +27,7 @@ polyint polymul polysub positive ppmt promote_types ptp pv rate real result_type
 setdiff1d setxor1d signbit size spacing take_along_axis trapz tril_indices_from trim_zeros triu_indices_from union1d
 unpackbits unwrap vander""".split()
 
+_UNSET = np._NoValue  # the default of arguments that NumPy tells from None
 _FINANCIAL = ("mirr", "npv", "pmt", "ppmt", "pv", "rate")
 
 
@@ -47,8 +48,8 @@ def _trapz(y: np.ndarray, x: np.ndarray | None = None, dx: float = 1.0, axis: in
     return getattr(np, "trapezoid" if hasattr(np, "trapezoid") else "trapz")(y, x, dx, axis)
 
 
-def _corrcoef(x: np.ndarray, y: np.ndarray | None = None, rowvar: bool = True, bias: object = np._NoValue,
-              ddof: object = np._NoValue, *, dtype: DTypeLike = None) -> Any:
+def _corrcoef(x: np.ndarray, y: np.ndarray | None = None, rowvar: bool = True, bias: object = _UNSET,
+              ddof: object = _UNSET, *, dtype: DTypeLike = None) -> Any:
     return np.corrcoef(x, y, rowvar, dtype=dtype)  # bias and ddof have long had no effect
 
 
@@ -64,7 +65,7 @@ def _histogramdd(sample: Any, bins: Any = 10, range: Any = None, normed: bool | 
 
 def _nan_quantile(name: str) -> Callable[..., Any]:
     def call(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
-             keepdims: Any = np._NoValue, *, interpolation: str | None = None) -> Any:
+             keepdims: Any = _UNSET, *, interpolation: str | None = None) -> Any:
         return getattr(np, name)(a, q, axis, out, overwrite_input, interpolation or method, keepdims)
     return call
 

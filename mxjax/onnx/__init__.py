@@ -1,7 +1,7 @@
 """`mx.onnx`: export of models to ONNX files and import from them (import also as `mx.contrib.onnx`).
 
 `_export.py` walks a graph and asks a converter for each node; converters register themselves in the `_to_*.py`
-files, one line for a simple operator. `_import.py` goes the other way with the converters of `_from_onnx.py`.
+files, one line for a simple operator. `_import.py` goes the other way with the importers of the `_from_*.py` files.
 """
 
 import sys as _sys

@@ -25,6 +25,7 @@ __all__ = ["IMPORTERS", "Call", "Derived", "described", "get_model_metadata", "g
 _T = TypeVar("_T")
 Importer = Callable[["Call"], Any]
 IMPORTERS: dict[str, Importer] = {}
+_FAMILIES = ("_from_constants", "_from_elemwise", "_from_shape", "_from_nn", "_from_rnn", "_from_detection")
 _MOST_MADE = 1 << 26
 # two sets of numbers for dynamic sizes, which have many divisors: for the first two axes, and for those of images
 _BATCHES = (24, 72, 120, 168, 216, 264), (240, 336, 528, 624, 816, 912)
@@ -196,7 +197,8 @@ class _Model:
         self.inputs = [i.name for i in graph.input if i.name not in self.values]
         self.values.update({name: var(name) for name in self.inputs})
         self._makes = False  # what derives from shapes is computed when the graph runs
-        import_module("._from_onnx", __package__)
+        for family in _FAMILIES:
+            import_module(f".{family}", __package__)
         for node in graph.node:
             self._convert(node)
         outputs = [self._output(o.name) for o in graph.output]
@@ -363,7 +365,7 @@ def graph_to_block(graph: Any, opset: int, ctx: Context | Sequence[Context] | No
     sym, args, auxs = graph_to_symbol(graph, opset)
     names = [name for name, *_ in described(graph)["input_tensor_data"]]
     block = SymbolBlock(sym, [var(name) for name in names])
-    block._set_values({**args, **auxs}, ctx)
+    block.set_values({**args, **auxs}, ctx)
     return block
 
 

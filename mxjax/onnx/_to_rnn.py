@@ -11,13 +11,13 @@ from ._export import Call, converter
 from ._to_shape import cut
 
 # MXNet's order of gates -> ONNX's
-_GATES = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2), "rnn_tanh": (0,), "rnn_relu": (0,)}
+GATES = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2), "rnn_tanh": (0,), "rnn_relu": (0,)}
 _KINDS = {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN", "rnn_relu": "RNN"}
 
 
 def _weights(c: Call, layout: list[Piece]) -> dict[tuple[int, str], str]:
     """Tensors by layer and name: (directions, gates · state, ...) in ONNX's order of gates."""
-    order, gates = _GATES[c.p["mode"]], len(_GATES[c.p["mode"]])
+    order, gates = GATES[c.p["mode"]], len(GATES[c.p["mode"]])
     parts: dict[tuple[int, str], list[np.ndarray]] = {}
     begin = 0
     for piece in layout:

@@ -297,7 +297,7 @@ class Ftrl(_Stepwise):
 class _Listed(_TwoMoments):
     """An optimizer with operators for several weights at a time, which `_call` calls."""
 
-    _alike_alone = True
+    alike_alone = True
 
     def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         self._update_impl(index, weight, grad, state, multi_precision=False)

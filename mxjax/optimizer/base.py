@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -69,7 +69,7 @@ class Optimizer:
 
     lr: float
     opt_registry: ClassVar[dict[str, type[Optimizer]]] = {}
-    _takes_lists = False  # whether `update` takes lists of weights alone, as in MXNet 2
+    takes_lists = False  # whether `update` takes lists of weights alone, as in MXNet 2
     _first_steps: float | None = None  # how many steps of the training NumPy computes, once that is decided
 
     def __init__(self, rescale_grad: float = 1.0, param_idx2name: dict[int, str] | None = None, wd: float = 0.0,
@@ -272,9 +272,21 @@ class Optimizer:
                         self._first_steps = first
                 self.num_update = counts[one]
 
-    def resume_training(self) -> None:
+    def update_counts(self, device_id: int) -> dict[Any, int]:
+        """Returns the number of updates on a device, by parameter; not in MXNet."""
+        return self._all_index_update_counts.get(device_id, {})
+
+    def resume_training(self, device_id: int | None = None, counts: Mapping[Any, int] | None = None) -> None:
         """Continues training from a loaded optimizer: NumPy computes the remainder of its first steps.
+
+        Args:
+            device_id: device on which updates are counted from now on; None: the same as before.
+            counts: number of updates of each parameter on this device, in place of all counts.
         """
+        if device_id is not None:
+            self._all_index_update_counts.clear()
+            self._set_current_context(device_id)
+            self._index_update_count.update(counts or {})
         training.resume(self.num_update, self._first_steps)
 
     # ------------------------------------------------------------------ prepared updates
@@ -283,7 +295,7 @@ class Optimizer:
     if TYPE_CHECKING:
         def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]: ...
 
-    _alike_alone = False  # whether `update` of a list does what it does of each by itself
+    alike_alone = False  # whether `update` of a list does what it does of each by itself
 
     def _is_one_call(self, weight: NDArray) -> bool:
         """Returns whether `_operator` tells of this weight; a subclass of such a class may do something else."""

@@ -47,7 +47,7 @@ class Optimizer(base.Optimizer):
         ...             weight -= self._get_lr(index) * grad
     """
 
-    _takes_lists = True
+    takes_lists = True
     _decayed = ("",)  # all names decay by default
 
     def __init__(self, rescale_grad: float = 1.0, param_idx2name: dict[int, str] | None = None, wd: float = 0.0,

@@ -50,13 +50,13 @@ class Updater:
         self.optimizer = optimizer
         self.states: dict[Any, Any] = {}
         self.states_synced: dict[Any, bool] = {}  # whether a loaded state is on its weight's context already
-        self._repeated: tuple[Any, int] = (None, 0)  # the last call's weights, and how often in a row they came
+        self.repeated: tuple[Any, int] = (None, 0)  # the last call's weights, and how often in a row they came
         self._prepared: PreparedUpdate | None = None  # the update of these
 
     @property
     def aggregate_updates(self) -> bool:
         """Returns whether the optimizer updates several parameters at a time."""
-        return self.optimizer.aggregate_num > self.optimizer._takes_lists
+        return self.optimizer.aggregate_num > self.optimizer.takes_lists
 
     @overload
     def __call__(self, index: list[Any], grad: list[NDArray], weight: list[NDArray]) -> None: ...
@@ -88,23 +88,23 @@ class Updater:
         if not rows:
             return
         optimizer._set_current_context(rows[0][1].context.device_id)
-        before, times = self._repeated
+        before, times = self.repeated
         if before is None:  # it may be loaded
             times = min([optimizer._index_update_count.get(key, 0) for key in index])
         else:
             times = times + 1 if index == before else 0
-        self._repeated = index, times
+        self.repeated = index, times
         whole = thread.trace is not None and thread.trace.whole  # it is compiled now, and must stay as it is
         steady = (whole or times >= STEADY) and len(rows) >= FEW_WEIGHTS
         separately = max(0, self._separately(rows) - times)
-        size = 1 if separately and optimizer._alike_alone else optimizer.aggregate_num
+        size = 1 if separately and optimizer.alike_alone else optimizer.aggregate_num
         if steady or listed and (separately or self.aggregate_updates):
             columns = list(weight), list(grad), [row[3] for row in rows]
             if PreparedUpdate.possible(optimizer, *columns):
                 self._prepared = PreparedUpdate(optimizer, index, *columns, separately)
                 if self._prepared(optimizer):
                     return
-        if steady and size <= optimizer._takes_lists and all(row[1]._plain and row[2]._plain for row in rows):
+        if steady and size <= optimizer.takes_lists and all(row[1]._plain and row[2]._plain for row in rows):
             with deferred():  # this goes on for long: one program for all weights is worth being compiled
                 self._update(rows, size)
         else:
@@ -126,7 +126,7 @@ class Updater:
 
     def _update(self, rows: list[tuple], size: int) -> None:
         """Updates weights; `size`: as many at a time, where that is not 0."""
-        if self.optimizer._takes_lists:
+        if self.optimizer.takes_lists:
             rows = [(key, _classic(weight), _classic(grad), state) for key, weight, grad, state in rows]
             size = max(1, min(size, len(rows)))
         if size <= 0:
@@ -139,7 +139,7 @@ class Updater:
         for group in by_dtype.values():
             for start in range(0, len(group), size):
                 keys, weights, grads, states = zip(*group[start:start + size], strict=True)
-                if self.optimizer._takes_lists:
+                if self.optimizer.takes_lists:
                     keys, weights, grads = list(keys), list(weights), list(grads)  # tuples in 1.9.1
                 self.optimizer.update_multi_precision(keys, weights, grads, list(states))
 
@@ -147,7 +147,7 @@ class Updater:
         """Makes the states that weights have not got yet, and brings loaded ones to their contexts."""
         for key, weight in zip(indices, weights, strict=True):
             if key not in self.states:
-                known = _classic(weight) if self.optimizer._takes_lists else weight
+                known = _classic(weight) if self.optimizer.takes_lists else weight
                 self.states[key] = self.optimizer.create_state_multi_precision(key, known)
             elif not self.states_synced[key]:
                 self.states[key] = self.sync_state_context(self.states[key], weight.context)
@@ -192,7 +192,7 @@ class Updater:
         if optimizer is not None:
             self.optimizer = optimizer
             optimizer.resume_training()
-        self._prepared, self._repeated = None, (None, 0)
+        self._prepared, self.repeated = None, (None, 0)
         self.states = loaded
         self.states_synced = dict.fromkeys(loaded, False)
 

@@ -68,6 +68,10 @@ class RNNParams:
             self._params[name] = symbol.Variable(name, **kwargs)
         return self._params[name]
 
+    def update(self, other: RNNParams) -> None:
+        """Adds the variables of another container, under their names."""
+        self._params.update(other._params)
+
 
 class BaseRNNCell:
     """Base of all cells: `cell(inputs, states)` returns (output, new states) of one time step.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 from .. import initializer, symbol
@@ -201,8 +202,8 @@ class _CompositeCell(BaseRNNCell):
         if self._override_cell_params:
             if not cell._own_params:
                 raise ValueError(f"either {type(self).__name__} or its cells may have params, not both")
-            cell.params._params.update(self.params._params)
-        self.params._params.update(cell.params._params)
+            cell.params.update(self.params)
+        self.params.update(cell.params)
         self._cells.append(cell)
 
     @property
@@ -365,16 +366,24 @@ class ModifierCell(BaseRNNCell):
             self, init_sym: Callable[..., Symbol] = symbol.zeros, **kwargs: Any) -> list[Symbol]:
         """Creates the initial states; `init_sym` (or `func`) is the `func` of `BaseRNNCell`."""
         self._check_unmodified()
-        self.base_cell._modified = False
-        states = self.base_cell.begin_state(**{"func": init_sym, **kwargs})
-        self.base_cell._modified = True
-        return states
+        with _released(self.base_cell):
+            return self.base_cell.begin_state(**{"func": init_sym, **kwargs})
 
     def unpack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
         return self.base_cell.unpack_weights(args)
 
     def pack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
         return self.base_cell.pack_weights(args)
+
+
+@contextmanager
+def _released(cell: BaseRNNCell) -> Iterator[None]:
+    """A scope in which a modified cell may be called."""
+    cell._modified = False
+    try:
+        yield
+    finally:
+        cell._modified = True
 
 
 class ZoneoutCell(ModifierCell):
@@ -436,10 +445,9 @@ class ResidualCell(ModifierCell):
     def unroll(self, length: int, inputs: Symbol | Sequence[Symbol], begin_state: list[Symbol] | None = None,
                layout: str = "NTC", merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
         self.reset()
-        self.base_cell._modified = False
-        outputs, states = self.base_cell.unroll(length, inputs=inputs, begin_state=begin_state, layout=layout,
-                                                merge_outputs=merge_outputs)
-        self.base_cell._modified = True
+        with _released(self.base_cell):
+            outputs, states = self.base_cell.unroll(length, inputs=inputs, begin_state=begin_state, layout=layout,
+                                                    merge_outputs=merge_outputs)
         merged = isinstance(outputs, Symbol)
         added, _ = _normalize_sequence(length, inputs, layout, merged)
         if merged:

@@ -669,12 +669,13 @@ async def _serve(models: Sequence[Served | Handler], limits: Limits,
         server = _grpc_server(application, f"{host}:{grpc_port}", limits.max_bytes)
         await server.start()
     failures: list[BaseException] = []
-    threading.Thread(target=_warmed, args=(application, rest._server, failures), name="mxjax-warm", daemon=True).start()
+    listener = rest._server
+    threading.Thread(target=_warmed, args=(application, listener, failures), name="mxjax-warm", daemon=True).start()
     loop = asyncio.get_running_loop()
-    rest._server.handle_exit = lambda *_: loop.call_soon_threadsafe(
-        loop.create_task, _end_slowly(plane, rest._server, linger))
+    listener.handle_exit = lambda *_: loop.call_soon_threadsafe(
+        loop.create_task, _end_slowly(plane, listener, linger))
     with _ending_quietly():
-        await rest._server.serve()
+        await listener.serve()
     try:
         await application.drain()
     finally:

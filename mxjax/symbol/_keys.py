@@ -62,7 +62,7 @@ def positions(outputs: list[Entry], names: list[str], key: object) -> list[int]:
 
 def refuse_as_array(outputs: list[Entry], construct: str) -> None:
     """Raises NotImplementedForSymbol if the symbol has one output, an array with an unknown number of rows."""
-    if len(outputs) != 1 or not ArrayScope._current.value.active:
+    if len(outputs) != 1 or not ArrayScope.innermost().active:
         return
     node = outputs[0][0]
     if node.op is None or _COUNTS.isdisjoint(node.params) or node.num_visible > 1:  # F.split(x, 1) is a list of one

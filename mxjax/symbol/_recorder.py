@@ -162,7 +162,7 @@ class Recorder:
             state.recorder = self
 
     def _node(self, op: Op, params: dict[str, Any], inputs: Sequence[Entry]) -> list[Entry]:
-        attrs = {hidden(k): str(v) for k, v in AttrScope._current.value.get(None).items()}
+        attrs = {hidden(k): str(v) for k, v in AttrScope.innermost().get(None).items()}
         attrs.update({k: str(v) for k, v in params.items()  # a custom operator has its own parameters
                       if v is not None and (k not in op.params or v != op.params[k].default)})
         if op.variadic and op.variadic not in params and not op.get_attr("own_count"):

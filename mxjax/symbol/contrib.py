@@ -153,10 +153,10 @@ class _Body(AttrScope):
     """
 
     def __init__(self, name: str) -> None:
-        outer = self._current.value._attr.get(_MARK)
+        outer = self._current.value.get(None).get(_MARK)
         name = f"{outer}${name}" if outer else name
-        number = AttrScope._subgraph_names[name]
-        AttrScope._subgraph_names[name] += 1
+        number = self._subgraph_names[name]
+        self._subgraph_names[name] += 1
         self.name = f"{name}{number}"
         self._outside: dict[Node, tuple[Entry, int | None]] = {}
         super().__init__(**{_MARK: self.name})
@@ -215,7 +215,7 @@ def _union(*graphs: _Body) -> tuple[list[Entry], list[list[int]]]:
 def _node(op: str, graphs: Sequence[_Body], entries: Sequence[Entry], **params: object) -> list[Symbol]:
     """A node that holds the graphs, as a list of its outputs."""
     text = {k: str(v) for k, v in {**params, "num_args": len(graphs) + len(entries)}.items()}
-    return list(apply(op, op, [Symbol([e]) for e in entries], text, subgraphs=[g.symbol._lower() for g in graphs]))
+    return list(apply(op, op, [Symbol([e]) for e in entries], text, subgraphs=[g.symbol.lowered() for g in graphs]))
 
 
 # -------------------------------------------------------------------- functions of several operators

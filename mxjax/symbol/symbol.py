@@ -75,7 +75,7 @@ class Symbol(_Base):
     def __init__(self, handle: Any) -> None:
         """Wraps a list of entries (node, output number), or a pointer from a function of `mx.base._LIB`."""
         if isinstance(handle, ctypes.c_void_p):
-            handle = taken(handle, Symbol)._outputs
+            handle = taken(handle, Symbol).handle
         self._outputs: list[Entry] = list(handle or ())  # None: MXNet's pickles call `__setstate__` next
         self._lowered: Lowered | None = None
 
@@ -93,11 +93,11 @@ class Symbol(_Base):
 
     def list_arguments(self) -> list[str]:
         """Names of the arguments: inputs and parameters, without auxiliary states."""
-        return self._lower().args
+        return self.lowered().args
 
     def list_auxiliary_states(self) -> list[str]:
         """Names of the auxiliary states: variables that operators change."""
-        return self._lower().aux
+        return self.lowered().aux
 
     def list_inputs(self) -> list[str]:
         """Names of all variables."""
@@ -237,10 +237,10 @@ class Symbol(_Base):
             raise MXNetError(f"compose: unknown variable {', '.join(sorted(unknown))}; the variables are "
                              f"{', '.join(names)}")
         for symbol in given.values():
-            if len(symbol._outputs) != 1:
+            if len(symbol.handle) != 1:
                 raise MXNetError("compose: a symbol with several outputs cannot replace a variable")
         copied: dict[int, Node] = {}
-        mapping = {k: v._outputs[0] for k, v in given.items()}
+        mapping = {k: v.handle[0] for k, v in given.items()}
         for node in topological(self._outputs):
             if node.op is None and node.name in mapping:
                 continue
@@ -265,7 +265,7 @@ class Symbol(_Base):
     def renamed(self, names: dict[str, str]) -> Symbol:
         """Returns a copy whose variables are renamed by `names`."""
         made = copy.copy(self)
-        for node in topological(made._outputs):
+        for node in topological(made.handle):
             if node.op is None:
                 node.name = names.get(node.name, node.name)
         return made
@@ -319,7 +319,7 @@ class Symbol(_Base):
 
     def _check_names(self, what: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Raises MXNetError if a name is not an input of the symbol."""
-        graph = self._lower()
+        graph = self.lowered()
         unknown = [n for n in kwargs if n not in graph.args and n not in graph.aux] if kwargs else \
             args[len(graph.args):]
         if unknown:
@@ -328,7 +328,7 @@ class Symbol(_Base):
 
     def _infer_shape(self, args: Sequence[Any], kwargs: dict[str, Any],
                      types: dict[str, str] | None = None) -> tuple[list, list, list]:
-        graph = self._lower()
+        graph = self.lowered()
         if args and kwargs:
             raise ValueError("Can only specify known argument shapes either by positional or kwargs way.")
         named = dict(zip(graph.args, args, strict=False)) if args else kwargs
@@ -362,7 +362,7 @@ class Symbol(_Base):
 
     def infer_type_partial(self, *args: DTypeLike, **kwargs: DTypeLike) -> tuple:
         """Like `infer_type`, but unknown dtypes appear in the lists as None."""
-        graph = self._lower()
+        graph = self.lowered()
         if args and kwargs:
             raise ValueError("Can only specify known argument types either by positional or kwargs way.")
         self._check_names("infer_type", args, kwargs)
@@ -411,7 +411,8 @@ class Symbol(_Base):
         return "\n".join(lines) + "\n"
 
     # ------------------------------------------------------------ execution
-    def _lower(self) -> Lowered:
+    def lowered(self) -> Lowered:
+        """Returns the graph as JAX functions are made of it; used by the library, not part of MXNet's interface."""
         if self._lowered is None:
             self._lowered = Lowered(self._outputs)
         return self._lowered
@@ -436,11 +437,11 @@ class Symbol(_Base):
             MXNetError, ValueError, TypeError: an array is missing or does not match.
         """
         symbol = backends.for_binding(self)
-        graph = symbol._lower()
+        graph = symbol.lowered()
         arrays = _arranged(args, graph.args, "args", False)
         aux = _arranged(aux_states if aux_states is not None else [], graph.aux, "aux_states", False)
         grads = _arranged(args_grad, graph.args, "args_grad", True)
-        return Executor._make(symbol, chosen(ctx), arrays, grads, grad_req, aux, group2ctx)
+        return Executor.of_arrays(symbol, chosen(ctx), arrays, grads, grad_req, aux, group2ctx)
 
     def simple_bind(self, ctx: Context | None = None, grad_req: GradReq = "write",
                     type_dict: Any = None, stype_dict: Any = None,
@@ -460,9 +461,9 @@ class Symbol(_Base):
         Raises:
             MXNetError: shapes cannot be inferred, or contradict each other.
         """
-        return Executor._simple(backends.for_binding(self), chosen(ctx), grad_req, type_dict or {},
-                                stype_dict or {}, group2ctx, shared_arg_names, shared_exec, shared_buffer,
-                                {name: shape for name, shape in kwargs.items() if isinstance(shape, (tuple, list))})
+        return Executor.of_shapes(backends.for_binding(self), chosen(ctx), grad_req, type_dict or {},
+                                  stype_dict or {}, group2ctx, shared_arg_names, shared_exec, shared_buffer,
+                                  {name: shape for name, shape in kwargs.items() if isinstance(shape, (tuple, list))})
 
     _bind, _simple_bind = bind, simple_bind  # their names in MXNet 2
 
@@ -620,7 +621,7 @@ def _arranged(arrays: Arrays, names: Sequence[str], what: str, partial: bool) ->
 
 
 # ---------------------------------------------------------------- making nodes
-_on_compose: Callable[[Node], None] | None = None  # mixed precision: changes new nodes' inputs
+on_compose: Callable[[Node], None] | None = None  # mixed precision: changes new nodes' inputs
 
 
 def Variable(name: str, attr: dict[str, str] | None = None, shape: ShapeLike | None = None,  # noqa: N802
@@ -644,7 +645,7 @@ def Variable(name: str, attr: dict[str, str] | None = None, shape: ShapeLike | N
     """
     if not isinstance(name, str):
         raise TypeError("Expect a string for variable `name`")
-    given = dict(AttrScope._current.value.get(attr))
+    given = dict(AttrScope.innermost().get(attr))
     extra = {"__shape__": None if shape is None else str(shape),
              "__lr_mult__": lr_mult, "__wd_mult__": wd_mult,
              "__dtype__": None if dtype is None else CODES[np_dtype(dtype).name],
@@ -674,7 +675,7 @@ def Group(symbols: Sequence[Symbol], create_fn: Callable = Symbol) -> Symbol:  #
     """
     if not symbols or any(not isinstance(s, Symbol) for s in symbols):
         raise TypeError("Expected a list of symbols as input")
-    return create_fn([e for s in symbols for e in s._outputs])
+    return create_fn([e for s in symbols for e in s.handle])
 
 
 def load(fname: str | os.PathLike) -> Symbol:
@@ -720,13 +721,13 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
         subgraphs: the graphs inside the node.
     """
     op = registry.get(op_name) if not subgraphs else bind(registry.get(op_name), subgraphs)
-    given = {key: str(value) for key, value in AttrScope._current.value.get(attr).items()}
+    given = {key: str(value) for key, value in AttrScope.innermost().get(attr).items()}
     for key in [k for k in params if hidden(k) != k or k.startswith("__") and k.endswith("__")]:
         given[key] = str(params.pop(key))
     # in MXNet, an attribute with a parameter's name is the parameter, and precedes the argument of the call
     params = {**params, **{key: given.pop(key) for key in list(given) if key in op.params}}
     named = dict(named or {})
-    entries = [_one(s, op.name) for s in inputs] if not op.variadic else [e for s in inputs for e in s._outputs]
+    entries = [_one(s, op.name) for s in inputs] if not op.variadic else [e for s in inputs for e in s.handle]
     numbered = op.variadic and not op.input_names and op.get_attr("FListInputNames") is None
     if op.variadic and not op.input_names:
         entries = _numbered(op, entries, named, params.get(op.variadic)) if numbered else \
@@ -736,7 +737,7 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
             and not op.get_attr("own_count"):
         params = {**params, op.variadic: len(entries)}
     canonical = op.parse(dict(params))
-    own: str = NameManager._current.value.get(name, hint)
+    own: str = NameManager.innermost().get(name, hint)
     attrs = {hidden(k): v for k, v in given.items()}
     attrs.update({k: _text(op, k, v, canonical) for k, v in params.items() if v is not None or k in canonical})
     filled: list[Entry] = [(Node(None, f"{own}_arg{i}", dict(attrs)), 0) if entry is None else entry
@@ -744,8 +745,8 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
     node = Node(op, own, attrs, canonical, filled, subgraphs)
     if op.input_names or not op.variadic or op.get_attr("FListInputNames") is not None:
         _fill_inputs(node, filled, named)
-    if _on_compose is not None:
-        _on_compose(node)
+    if on_compose is not None:
+        on_compose(node)
     node.applied()
     kind = next((type(s) for s in [*inputs, *named.values()] if type(s) is not Symbol), Symbol)
     if kind is Symbol and op_name.startswith("_np"):
@@ -783,10 +784,10 @@ def _numbered(op: registry.Op, entries: list[Entry], named: dict[str, Symbol], g
 def _one(symbol: Symbol, op_name: str) -> Entry:
     if not isinstance(symbol, Symbol):
         raise TypeError(f"operator {op_name}: inputs must be Symbols, got {type(symbol).__name__}")
-    if len(symbol._outputs) != 1:
-        raise MXNetError(f"operator {op_name}: an input is a group of {len(symbol._outputs)} outputs; select one, such "
+    if len(symbol.handle) != 1:
+        raise MXNetError(f"operator {op_name}: an input is a group of {len(symbol.handle)} outputs; select one, such "
                          "as s[0]")
-    return symbol._outputs[0]
+    return symbol.handle[0]
 
 
 def _fill_inputs(node: Node, entries: list[Entry], named: dict[str, Symbol]) -> None:

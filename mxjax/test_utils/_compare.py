@@ -196,14 +196,14 @@ def _compare_optimizers(opt1: Optimizer, opt2: Optimizer, shape: Any, dtype: DTy
     indices = list(range(len(shapes)))
     if noise_seed is not None:
         random.seed(noise_seed)
-    if opt1._takes_lists:
+    if opt1.takes_lists:
         opt1.update_multi_precision(indices, dense[0], dense[1], states[0])
     else:
         for i, (w, g, state) in enumerate(zip(*dense, states[0], strict=True)):
             opt1.update_multi_precision(i, w, g, state)
     if noise_seed is not None:
         random.seed(noise_seed)
-    if ntensors == 1 and not isinstance(shape, list) and not opt2._takes_lists:
+    if ntensors == 1 and not isinstance(shape, list) and not opt2.takes_lists:
         opt2.update_multi_precision(0, weights[0], grads[0], states[1][0])
     else:
         opt2.update_multi_precision(indices, weights, grads, states[1])

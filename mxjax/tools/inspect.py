@@ -56,7 +56,7 @@ class _Counter:
 
 def _rows(model: _model.Model) -> list[tuple[Node, Any, int, float]]:
     """(node, output shape, number of parameters that first appear there, operations) of each operator."""
-    graph = model.symbol._lower()
+    graph = model.symbol.lowered()
     given = {n: v.shape for n, v in model.params.items()} | dict(model.shapes)
     types = {n: np_dtype(v.dtype).name for n, v in model.params.items()} | {n: t.name for n, t in model.dtypes.items()}
     shapes, dtypes = infer_shapes(graph.outputs, given, types), infer_types(graph.outputs, types)
@@ -90,7 +90,7 @@ def main(given: argparse.Namespace) -> int:
     print("operators   " + ", ".join(f"{count} {name}" for name, count in kinds.most_common()))
     print(f"parameters  {sum(math.prod(v.shape) for v in model.params.values()):,} in {_size(stored, 'B')}")
     print(f"operations  {_size(sum(flops for *_, flops in rows), 'FLOP')}")
-    if not model.symbol._lower().cut:
+    if not model.symbol.lowered().cut:
         _print_memory(model)
     return 0
 

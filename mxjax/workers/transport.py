@@ -51,7 +51,7 @@ class Shared:
     def __init__(self, size: int, file: Any = None) -> None:
         self.size, self.file = size, file
         if file is None:
-            self.file = _memory()
+            self.file = memory_file()
             self.file.truncate(size)
         self._memory = mmap.mmap(self.file.fileno(), size)
 
@@ -163,7 +163,7 @@ def send_dumped(sock: socket.socket, payload: bytes, buffers: list, shared: list
         position += -position % _ALIGN
         spans.append((position, buffer.nbytes))
         position += buffer.nbytes
-    with _memory() as file:
+    with memory_file() as file:
         file.write(payload)
         file.write(b"".join(_SPAN.pack(*span) for span in spans))
         for (begin, _), buffer in zip(spans, buffers, strict=True):
@@ -174,7 +174,7 @@ def send_dumped(sock: socket.socket, payload: bytes, buffers: list, shared: list
         socket.send_fds(sock, [_HEADER.pack(len(payload), len(buffers) + 1, len(fds))], [file.fileno(), *fds])
 
 
-def _memory() -> Any:
+def memory_file() -> Any:
     """A nameless file in memory."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("mxjax-data"), "w+b")

@@ -284,6 +284,28 @@ def test_columns_of_numbers():
         float(column)
 
 
+def test_waitall_names_a_failed_value_and_passes_over_donated_ones(monkeypatch):
+    class Value:
+        """A buffer whose program has failed, or that another program has taken."""
+
+        shape, dtype = (2,), np.dtype("float32")
+
+        def __init__(self, deleted):
+            self.deleted = deleted
+
+        def block_until_ready(self):
+            raise RuntimeError("it was taken" if self.deleted else "the program failed")
+
+        def is_deleted(self):
+            return self.deleted
+    values = [Value(True)]
+    monkeypatch.setattr("mxjax.array.creation.live_arrays", lambda: values)
+    mx.nd.waitall()
+    values.append(Value(False))
+    with pytest.raises(mx.MXNetError, match="waitall.*the program failed"):
+        mx.nd.waitall()
+
+
 def test_waitall_waits_for_results_that_nobody_keeps():
     x = mx.nd.ones((1200, 1200))
     mx.nd.dot(x, x).wait_to_read()

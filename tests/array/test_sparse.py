@@ -164,7 +164,7 @@ def test_gradients_have_the_rows_that_were_used():
 @pytest.mark.parametrize("stype, name, options", [
     *[(stype, *rest) for stype in ("default", "row_sparse") for rest in [
         ("sgd", {"momentum": 0.9, "wd": 0.01}), ("sgd", {"wd": 0.01}), ("adam", {"wd": 0.01}), ("adagrad", {}),
-        ("groupadagrad", {})]], ("row_sparse", "ftrl", {})])
+        ("adagrad", {"wd": 0.01}), ("groupadagrad", {})]], ("row_sparse", "ftrl", {})])
 def test_lazy_updates_leave_other_rows_alone(stype, name, options):
     start = R.randn(6, 5).astype("float32")
     weight, dense = mx.nd.array(start).tostype(stype), mx.nd.array(start)

@@ -361,6 +361,31 @@ def test_destructors_may_push(threaded, restless):
     assert len(seen) == 3000 and x.version == 6000
 
 
+def test_calls_from_within_the_bookkeeping():
+    """A device is asked for its kind there, as a destructor or a signal handler may run there."""
+    eng = engine.ThreadedEnginePerDevice()
+    x, order, refused = eng.new_variable(), [], []
+    own = eng.new_operator(lambda run_ctx: order.append("pushed within"), (), (x,))
+
+    class Device:
+        @property
+        def device_type(self):
+            eng.push_operator(own)  # begins when the bookkeeping has ended
+            for wait in (eng.wait_for_all, lambda: eng.wait_for_var(x), lambda: eng.push_sync(nothing, (x,))):
+                try:
+                    wait()
+                except MXNetError as error:
+                    refused.append(str(error))
+            return "cpu"
+    thread = threading.Thread(target=eng.push, args=(lambda run_ctx: order.append("first"), (), (x,)),
+                              kwargs={"ctx": Device()}, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert len(refused) == 3 and all("cannot wait in a destructor or signal handler" in text for text in refused)
+    eng.wait_for_all()
+    assert order == ["first", "pushed within"] and eng.stop(timeout=20) == []
+
+
 def test_stop_and_go_on(threaded):
     x = threaded.new_variable()
     for round_ in range(1, 4):

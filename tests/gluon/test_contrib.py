@@ -1,6 +1,7 @@
 """Tests of Gluon's contributed layers, cells and data sets."""
 
 import hashlib
+import zipfile
 
 import numpy as np
 import pytest
@@ -161,6 +162,23 @@ def test_dynamic_unroll(layout):
 
 
 # -------------------------------------------------------------------- data
+@pytest.mark.parametrize("kind, folder", [("WikiText2", "wikitext-2"), ("WikiText103", "wikitext-103")])
+def test_wikitext_reads_the_file_of_its_segment(kind, folder, tmp_path, monkeypatch):
+    asked = []
+
+    def download(url, root, sha1_hash):
+        asked.append((url.rpartition("/")[2], len(sha1_hash)))
+        with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
+            for name in ("train", "valid", "test"):
+                archive.writestr(f"{folder}/wiki.{name}.tokens", f"{name} a b c\n" * 2)
+        return str(tmp_path / "archive.zip")
+    monkeypatch.setattr(contrib.data.text, "download", download)
+    for segment, word in (("train", "train"), ("validation", "valid"), ("test", "test")):
+        words = getattr(contrib.data.text, kind)(str(tmp_path), segment, seq_len=4)
+        assert words.frequencies[word] == 2
+    assert asked == [(f"{folder}-v1.zip", 40)] * 3
+
+
 def test_intervals():
     assert list(contrib.data.IntervalSampler(7, 3)) == [0, 3, 6, 1, 4, 2, 5]
     assert list(contrib.data.IntervalSampler(7, 3, rollover=False)) == [0, 3, 6]

@@ -207,3 +207,24 @@ def test_a_symbol_with_a_constant_fills_a_module():
     gc.collect()
     with pytest.raises(ValueError, match="not registered"):
         mx.init.create(name)
+
+
+@pytest.mark.parametrize("shape", [(2,), (0,)])  # the second one is deferred
+def test_files_are_loaded_onto_the_contexts_of_the_parameters(shape, tmp_path):
+    def network(ctx):
+        net = mx.gluon.nn.Dense(3, in_units=shape[0])
+        net.initialize(ctx=ctx)
+        return net
+    path = str(tmp_path / "net.params")
+    saved = network(mx.cpu(0))
+    saved(mx.nd.ones((1, 2)))
+    saved.save_parameters(path)
+    net = network([mx.cpu(0), mx.cpu(1)])
+    for others in (mx.cpu(1), [mx.cpu(0)], [mx.cpu(0), mx.cpu(2)]):
+        with pytest.raises(AssertionError, match="weight.* on .*: it was previously initialized on"):
+            net.load_parameters(path, ctx=others)
+    for same in (None, [mx.cpu(1), mx.cpu(0)]):
+        net.load_parameters(path, **({} if same is None else {"ctx": same}))
+        for ctx in (mx.cpu(0), mx.cpu(1)):
+            assert net.weight.data(ctx).context == ctx
+            np.testing.assert_array_equal(net.weight.data(ctx).asnumpy(), saved.weight.data().asnumpy())

@@ -137,6 +137,9 @@ def test_colour_augmenters():
                                (x - [1, 2, 3]) / [2, 4, 8], rtol=1e-6)
     assert np.ptp(apply(mx.img.RandomGrayAug(1)), axis=2).max() < 1e-3
     assert np.array_equal(apply(mx.img.HorizontalFlipAug(1)), x[:, ::-1])
+    colours = next(a for a in mx.img.CreateAugmenter((3, 4, 5), pca_noise=0.1) if isinstance(a, mx.img.LightingAug))
+    np.testing.assert_allclose(colours.eigvec @ colours.eigvec.T, np.eye(3), atol=1e-4)  # of ImageNet's colours
+    assert colours.eigval.tolist() == [55.46, 4.794, 1.148] and colours.alphastd == 0.1
     noise = apply(mx.img.LightingAug(0.1, np.ones(3), np.eye(3))) - x
     assert np.ptp(noise.reshape(-1, 3), axis=0).max() < 1e-4 and np.abs(noise).max() > 0
 

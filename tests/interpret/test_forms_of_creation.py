@@ -12,6 +12,8 @@ from .forms import check
     ("_arange", {"start": 0, "stop": 4, "dtype": "int64"}), ("_arange", {"start": 0.5, "stop": 4, "dtype": "float64"}),
     ("_arange", {"start": 0.5, "stop": 4, "dtype": "float16"}),
     ("_npi_arange", {"start": 5, "stop": 2}), ("_npi_arange", {"start": 2, "stop": 5, "dtype": "uint8"}),
+    ("_npi_arange", {"start": 1}), ("_npi_arange", {"start": 0, "stop": 0.3, "step": 0.1}),
+    ("_npi_arange", {"start": 1, "stop": 0, "step": -0.25}), ("_npi_arange", {"start": 2, "stop": 2}),
     ("_linspace", {"start": 0, "stop": 1, "num": 7}),
     ("_linspace", {"start": 3, "stop": 1, "num": 4, "endpoint": False}),
     ("_linspace", {"start": 3, "stop": 1, "num": 1, "dtype": "float64"}),

@@ -7,6 +7,7 @@ from jax.test_util import check_grads
 
 import mxjax as mx
 from mxjax import np
+from mxjax.numpy import fallback
 from mxjax.ops import registry
 
 A = onp.array([[0.5, -1.5, 2.0], [3.5, -0.25, 1.0]], "float32")
@@ -346,3 +347,18 @@ def test_integers_that_float32_does_not_have():
 def test_dot_of_integers_is_matmul():
     a, b = np.array([[1, 2], [3, 4]], dtype="int32"), np.array([[1, 0], [2, 1]], dtype="int32")
     assert np.dot(a, b).tolist() == np.matmul(a, b).tolist() == [[5, 2], [11, 4]]
+
+
+def test_functions_of_numpy_have_texts_of_their_own():
+    for name in fallback.__all__:
+        assert "NumPy's `" not in (getattr(mx.np, name).__doc__ or "NumPy's `").split("\n")[0], name
+
+
+@pytest.mark.parametrize("arguments", [
+    (1,), (3,), (0,), (-2,), (0.5,), (0, 1, 0.1), (0, 0.3, 0.1), (1, 1), (5, 2), (2, 5, -1), (5, 2, -1), (5, 2, -2),
+    (1, 0, -0.25), (-1, 1), (2, 3, 4)])
+def test_arange_has_as_many_values_as_numpys(arguments):
+    expected = onp.arange(*arguments)
+    for made in (np.arange(*arguments), mx.sym.np.arange(*arguments).as_nd_ndarray().eval()[0]):
+        assert made.shape == expected.shape
+        onp.testing.assert_allclose(made.asnumpy(), expected, rtol=1e-6, atol=1e-7)

@@ -101,6 +101,8 @@ def test_splits():
 
 def test_joins():
     np.testing.assert_array_equal(call("Concat", X, X, dim=-1), np.concatenate([X, X], -1))
+    for axis in ({}, {"axis": 0}, {"axis": 1}, {"axis": -1}, {"axis": None}):  # the default is 0, as in MXNet
+        np.testing.assert_array_equal(call("_npi_concatenate", X, X, **axis), np.concatenate([X, X], **axis))
     np.testing.assert_array_equal(call("stack", X, X, axis=1), np.stack([X, X], 1))
     assert partial_shapes("Concat", [(2, None), (None, 3)], [(None, 8)], dim=1) == ([(2, 5), (2, 3)], [(2, 8)])
     assert partial_shapes("_rnn_param_concat", [(None,), (None,), (2,)], [(8,)], dim=0)[0] == [(3,), (3,), (2,)]

@@ -68,7 +68,9 @@ def test_sampling(weighted):
     count = int(vertices.asnumpy()[-1])
     chosen = vertices.asnumpy()[:count]
     assert {0, 7} <= set(chosen) and (np.diff(chosen) > 0).all() and layer.asnumpy()[:count].max() <= 2
+    assert vertices.shape == (12,) and layer.shape == (11,) and not vertices.asnumpy()[count:-1].any()
     if weighted:
+        assert probability.shape == (11,)
         np.testing.assert_array_equal(probability.asnumpy()[:count], likely[chosen])
     found = sub.asnumpy()
     assert found.shape == (11, 12) and ((found > 0).sum(1) <= 2).all()

@@ -1,6 +1,7 @@
 """`mx.sym.contrib`: functions made of several operators."""
 
 import numpy as np
+import pytest
 
 import mxjax as mx
 
@@ -23,3 +24,27 @@ def test_adamw_update():
     out = graph.bind(mx.cpu(), arrays, aux_states=states).forward()[0].asnumpy()
     wanted = mx.nd.contrib.adamw_update(*arrays, mx.nd.zeros(2), mx.nd.zeros(2), 1.0, lr=0.1, eta=0.5)
     np.testing.assert_allclose(out, wanted.asnumpy())
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("scale", [0.5, "symbol", 0.0])
+def test_adamw_takes_every_option(mixed, scale):
+    """As `mx.nd.contrib`, with values for which each option makes a difference."""
+    options = {"lr": 0.1, "eta": 0.5, "beta1": 0.8, "beta2": 0.9, "epsilon": 1e-2, "wd": 0.3, "clip_gradient": 1.2}
+    name, dtype = ("mp_adamw_update", "float16") if mixed else ("adamw_update", "float32")
+
+    def arrays():
+        values = [np.array([v, -2 * v], np.float32) for v in (1.0, 3.0, 0.2, 0.4, 1.0)]
+        return [mx.nd.array(np.abs(v) if i == 3 else v, dtype=dtype if i < 2 else "float32")
+                for i, v in enumerate(values[:4 + mixed])]
+    inputs = [mx.sym.var(n) for n in ("weight", "grad", "mean", "var", "weight32")[:4 + mixed]]
+    factor = mx.sym.var("scale") if scale == "symbol" else scale
+    graph = getattr(mx.sym.contrib, name)(*inputs, factor, **options)
+    number = 0.5 if scale == "symbol" else scale
+    given = dict(zip((s.name for s in inputs), arrays(), strict=True))
+    given.update({"scale": mx.nd.array([number])} if scale == "symbol" else {})
+    states = {n: given.pop(n) for n in graph.list_auxiliary_states()}
+    result = graph.bind(mx.cpu(), given, aux_states=states).forward()[0]
+    expected = getattr(mx.nd.contrib, name)(*arrays(), mx.nd.array([number]), **options)
+    assert result.dtype == expected.dtype
+    np.testing.assert_allclose(result.asnumpy(), expected.asnumpy(), rtol=1e-5)

@@ -187,7 +187,10 @@ def mathematics():
              sym.broadcast_logical_xor(zeros, halves), sym.broadcast_mod(x, zeros), x % 0.7, 1.5 % zeros, x % 0,
              sym.degrees(x), sym.radians(x), sym.contrib.quadratic(x, a=0.1, b=2, c=3), sym.broadcast_hypot(x, z),
              sym.sign(halves) + sym.relu(x), sym.logical_not(x > z), sym.hard_sigmoid(x), x >= 0.5, halves != 1,
-             sym.nansum(x, axis=(1, 2)), sym.nanprod(x, axis=3), sym.square(x).sum(), *sym.moments(x, axes=(0, 2))]
+             sym.nansum(x, axis=(1, 2)), sym.nanprod(x, axis=3), sym.square(x).sum(), *sym.moments(x, axes=(0, 2)),
+             *[sym.Activation(x, act_type=kind) for kind in ("relu", "sigmoid", "tanh", "softrelu", "softsign", "mish",
+                                                             "log_sigmoid")],
+             *[sym.LeakyReLU(x, act_type=kind, slope=0.3)[0] for kind in ("leaky", "elu", "selu", "gelu", "rrelu")]]
     return sym.Group([sym.BatchNorm(sym.Convolution(x, kernel=(1, 1), num_filter=3), name="bn") % 0.5, *found])
 
 
@@ -218,7 +221,10 @@ def sequences():
     x, lengths = sym.var("data"), sym.broadcast_add(sym.arange(1, 4), sym.round(sym.clip(sym.var("more"), 0, 1)))
     cut = dict(sequence_length=lengths, use_sequence_length=True)  # (5, 3, 4), lengths (3,)
     y = sym.slice_axis(x, axis=2, begin=0, end=1)
+    kv = sym.concat(x, -x, dim=2)
+    scores = sym.contrib.interleaved_matmul_encdec_qk(sym.reverse(x, axis=0), kv, heads=2)
     return sym.Group([
+        scores, sym.contrib.interleaved_matmul_encdec_valatt(kv, sym.softmax(scores), heads=2),
         sym.SequenceMask(x, value=-1, **cut), sym.SequenceLast(x, **cut), sym.SequenceReverse(x, **cut),
         sym.SequenceReverse(x), sym.SequenceLast(x), sym.SequenceLast(x, sequence_length=lengths - 1,
                                                                       use_sequence_length=True),
@@ -361,9 +367,9 @@ MODELS = {
     "bert": (bert, {"data0": (2, 9), "data1": (2, 9), "data2": (2,)}, 115, 2),
     "ssd": (ssd, {"data": (2, 3, 32, 32)}, 130, 3), "arcface": (arcface, {"data": (1, 3, 32, 32)}, 110, 5),
     "shapes": (shapes, {"data": (2, 3, 8, 8)}, 75, 1),
-    "mathematics": (mathematics, {"data": (2, 3, 4, 5), "data1": (2, 3, 4, 5)}, 130, 1),
+    "mathematics": (mathematics, {"data": (2, 3, 4, 5), "data1": (2, 3, 4, 5)}, 150, 1),
     "ordering": (ordering, {"data": (3, 4, 6)}, 110, 1),
-    "sequences": (sequences, {"data": (5, 3, 4), "more": (3,)}, 120, 1),
+    "sequences": (sequences, {"data": (5, 3, 4), "more": (3,)}, 135, 1),
     "detections": (detections, {"data": (2, 12, 6)}, 150, 1),
     "regions": (regions, {"data": (2, 3, 32, 48), "maps": (2, 6)}, 260, 1),
     "loops": (loops, {"data": (5, 2, 4), "state": (2, 6), "extra": (2, 6)}, 170, 9),
@@ -427,7 +433,9 @@ def test_operators_without_counterpart_are_named_and_nothing_is_written(target, 
     outs, _ = sym.contrib.foreach(step, sym.Correlation(x, x, name="agreement"), sym.var("state"), name="loop")
     inner, _ = sym.contrib.foreach(step, x, sym.var("state"), name="loop")
     prefix = str(tmp_path / "net")
-    for symbol, state, named in ((outs, "9,6,6", "Correlation (agreement)"), (inner, "2,8,8", "(drawn)")):
+    mask = sym.Group([sym.LeakyReLU(x, act_type="rrelu", name="slopes")[1], sym.var("state")])
+    for symbol, state, named in ((outs, "9,6,6", "Correlation (agreement)"), (inner, "2,8,8", "(drawn)"),
+                                 (mask, "2,8,8", "LeakyReLU (slopes): its output 1")):
         mx.model.save_checkpoint(prefix, 0, symbol, {}, {})
         with pytest.raises(SystemExit):
             command_line.main(["convert", prefix, "0", "--to", target, "--shape", "data=1,2,8,8", "--shape",

@@ -221,9 +221,9 @@ def _called(policy: Policy, scaler: Any) -> Callable[..., _Call]:
 
 def install(policy: Policy, scaler: Any) -> None:
     """Applies the policy to imperative calls and new symbols."""
-    calling.on_call, symbol._on_compose = _called(policy, scaler), _composed(policy)
+    calling.on_call, symbol.on_compose = _called(policy, scaler), _composed(policy)
 
 
 def uninstall() -> None:
     """Undoes `install`."""
-    calling.on_call = symbol._on_compose = None
+    calling.on_call = symbol.on_compose = None

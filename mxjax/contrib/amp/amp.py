@@ -307,12 +307,12 @@ def convert_hybrid_block(block: HybridBlock, target_dtype: str = "float16",
     if not block._cached_graph:
         raise RuntimeError("Please first call block.hybridize() and then run forward with this block at least once "
                            "before calling convert_hybrid_block.")
-    inputs, sym, params = block._named_graph()
+    inputs, sym, params = block.named_graph()
     converted = convert_symbol(sym, target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops, excluded_sym_names,
                                [variable.list_outputs()[0] for variable in inputs], cast_optional_params)
     values = _in_dtypes(converted, {name: param._reduce() for name, param in params.items()})
     result = SymbolBlock(converted.as_np_ndarray() if sym.numpy_semantics else converted, inputs)
-    result._set_values(values, ctx)
+    result.set_values(values, ctx)
     return result
 
 
@@ -333,10 +333,10 @@ def convert_bucketing_module(bucketing_mod: BucketingModule, target_dtype: str =
     symbols: dict[Any, Symbol] = {}
     new_args, new_auxs = args, auxs
     for key, module in bucketing_mod._buckets.items():
-        if module._symbol is None:
+        if module.symbol is None:
             raise AssertionError(f"convert_bucketing_module: the module of bucket {key!r} has no graph")
         symbols[key], new_args, new_auxs = convert_model(
-            module._symbol, args, auxs, target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops,
+            module.symbol, args, auxs, target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops,
             excluded_sym_names, cast_optional_params)
     return BucketingModule.load_dict(
         symbols, sym_gen=bucketing_mod._sym_gen, arg_params=new_args, aux_params=new_auxs,

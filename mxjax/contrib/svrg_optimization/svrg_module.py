@@ -36,9 +36,10 @@ __all__ = ["SVRGModule"]
 
 def _group(module: Module) -> DataParallelExecutorGroup:
     """Returns a module's executors."""
-    if module._exec_group is None:
+    group = module._exec_group
+    if group is None:
         raise Precondition("SVRGModule: call bind first")
-    return module._exec_group
+    return group
 
 
 def _gradients(module: Module) -> list[list[NDArray]]:

@@ -50,7 +50,7 @@ def rebuild_ndarray(pid: int, fd: Any, shape: tuple[int, ...], dtype: DTypeLike)
 def reduce_ndarray(data: NDArray) -> tuple:
     """Reduces an NDArray to (function, arguments) for another process, through shared memory."""
     values = data.asnumpy()
-    with transport._memory() as file:
+    with transport.memory_file() as file:
         file.write(values.data if values.size else b"\0")
         file.flush()
         return rebuild_ndarray, (os.getpid(), reduction.DupFd(file.fileno()), values.shape, values.dtype)

@@ -37,7 +37,7 @@ from ._protocol import _worker_fn as _worker_fn
 from ._protocol import _worker_initializer as _worker_initializer
 from ._state import has_state, need_state
 from ._stream import End, Stream, StreamBatches, StreamBatchify, is_stream
-from .dataset import in_float32
+from .dataset import Dataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ class DataLoader:
 
     def _as_native(self, source: Any) -> Any:
         """Returns the samples as MXNet 2's loader in C++ reads them, or as they are if it cannot."""
-        floats = in_float32(source)
+        floats = source.in_float32() if isinstance(source, Dataset) else None
         self._native = floats is not None
         return source if floats is None else floats
 

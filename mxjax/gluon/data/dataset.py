@@ -74,6 +74,17 @@ class Dataset:
         """Applies a function to the first element of each sample; arguments as in `transform`."""
         return self.transform(_TransformFirst(fn), lazy)
 
+    def in_float32(self) -> Dataset | None:
+        """Returns this data set as MXNet 2's C++ loader reads it; used by `DataLoader`, not part of MXNet's interface.
+
+        NumPy arrays and lists are float32 there; NDArrays keep their dtype.
+
+        Returns:
+            The new data set, or None if that loader cannot read this one, because it contains no
+            numeric arrays or its functions are not hybrid blocks.
+        """
+        return None
+
 
 class SimpleDataset(Dataset):
     """Wraps anything with `__len__` and `__getitem__` as a data set.
@@ -91,6 +102,11 @@ class SimpleDataset(Dataset):
     def __getitem__(self, idx: int) -> Any:
         return self._data[idx]
 
+    def in_float32(self) -> Dataset | None:
+        known = type(self) is SimpleDataset and isinstance(self._data, (NDArray, np.ndarray))
+        data = _numbers(self._data) if known else None
+        return None if data is None else SimpleDataset(data)
+
 
 class _LazyTransformDataset(SimpleDataset):
     """Another data set's samples after a function."""
@@ -103,15 +119,20 @@ class _LazyTransformDataset(SimpleDataset):
         item = self._data[idx]
         return self._fn(*item) if isinstance(item, tuple) else self._fn(item)
 
+    def in_float32(self) -> Dataset | None:
+        function = self._fn.function if isinstance(self._fn, _TransformFirst) else self._fn
+        data = _in_float32(self._data) if isinstance(function, HybridBlock) else None
+        return None if data is None else _LazyTransformDataset(data, self._fn)
+
 
 class _TransformFirst:
     """Applies a function to the first argument and hands on the others."""
 
-    def __init__(self, fn: Callable) -> None:
-        self._fn = fn
+    def __init__(self, function: Callable) -> None:
+        self.function = function
 
     def __call__(self, first: object, *rest: object) -> Any:
-        return (self._fn(first), *rest) if rest else self._fn(first)
+        return (self.function(first), *rest) if rest else self.function(first)
 
 
 class _SampledDataset(Dataset):
@@ -126,6 +147,10 @@ class _SampledDataset(Dataset):
 
     def __getitem__(self, idx: int) -> Any:
         return self._dataset[self._indices[idx]]
+
+    def in_float32(self) -> Dataset | None:
+        data = _in_float32(self._dataset)
+        return None if data is None else _SampledDataset(data, self._indices)
 
 
 class ArrayDataset(Dataset):
@@ -163,6 +188,10 @@ class ArrayDataset(Dataset):
     def __len__(self) -> int:
         return self._length
 
+    def in_float32(self) -> Dataset | None:
+        parts = [part.in_float32() if isinstance(part, Dataset) else _numbers(part) for part in self._data]
+        return None if any(part is None for part in parts) else ArrayDataset(*parts)
+
 
 def _parts(data: object) -> list[Any]:
     """Returns the columns of a data set, array, series or frame."""
@@ -175,32 +204,8 @@ def _parts(data: object) -> list[Any]:
     return list(frame.values())
 
 
-def in_float32(dataset: object) -> Any:
-    """Returns a data set whose NumPy arrays and lists are float32; NDArrays keep their dtype.
-
-    This matches MXNet 2's C++ loader.
-
-    Returns:
-        The new data set, or None if that loader cannot read `dataset`, because it contains no
-        numeric arrays or its functions are not hybrid blocks.
-    """
-    if isinstance(dataset, ArrayDataset):
-        parts = [in_float32(part) if isinstance(part, Dataset) else _numbers(part) for part in dataset._data]
-        return None if any(part is None for part in parts) else ArrayDataset(*parts)
-    if isinstance(dataset, _LazyTransformDataset):
-        function = dataset._fn._fn if isinstance(dataset._fn, _TransformFirst) else dataset._fn
-        data = in_float32(dataset._data) if isinstance(function, HybridBlock) else None
-        return None if data is None else _LazyTransformDataset(data, dataset._fn)
-    if isinstance(dataset, _DownloadedDataset):
-        parts = [None] if dataset._transform else [_numbers(dataset._data), _numbers(dataset._label)]
-        return None if any(part is None for part in parts) else ArrayDataset(*parts)
-    if isinstance(dataset, _SampledDataset):
-        data = in_float32(dataset._dataset)
-        return None if data is None else _SampledDataset(data, dataset._indices)
-    if type(dataset) is SimpleDataset and isinstance(dataset._data, (NDArray, np.ndarray)):
-        data = _numbers(dataset._data)
-        return None if data is None else SimpleDataset(data)
-    return None
+def _in_float32(data: object) -> Dataset | None:
+    return data.in_float32() if isinstance(data, Dataset) else None
 
 
 def _numbers(data: object) -> Any:
@@ -258,6 +263,10 @@ class _DownloadedDataset(Dataset):
 
     def __len__(self) -> int:
         return len(self._label)
+
+    def in_float32(self) -> Dataset | None:
+        parts = [None] if self._transform else [_numbers(self._data), _numbers(self._label)]
+        return None if any(part is None for part in parts) else ArrayDataset(*parts)
 
     def _get_data(self) -> None:
         """Sets `_data` and `_label`."""

@@ -12,7 +12,7 @@ from ... import numpy, numpy_extension, symbol
 from ...base import MXNetError
 from ...level import fix
 from ...ops.params import np_dtype
-from .._chosen_block import named
+from .._chosen_block import named, scope_of
 from .._parameter import ParameterDict
 from ..block import Block, HybridBlock
 from ..parameter import Parameter
@@ -76,7 +76,7 @@ class _Stack(Block):
         if not isinstance(layers, list):
             return layers
         part = type(self)(**named(self._prefix))
-        with part._scope:
+        with scope_of(part):
             part.add(*layers)
         return part
 

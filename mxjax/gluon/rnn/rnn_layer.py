@@ -15,6 +15,7 @@ from ...level import fix
 from ...ndarray import NDArray
 from ...numpy import zeros
 from ...util import is_np_array
+from .._chosen_block import scope_of
 from ..block import HybridBlock
 from ..parameter import Parameter, tensor_types
 from . import rnn_cell
@@ -152,7 +153,7 @@ class _RNNLayer(HybridBlock):
         kinds = {"lstm": rnn_cell.LSTMCell, "gru": rnn_cell.GRUCell}
         options = {} if self._mode in kinds else {"activation": self._mode.removeprefix("rnn_")}
         stack = rnn_cell.HybridSequentialRNNCell(prefix=self._prefix, params=self.params)
-        with stack._scope:
+        with scope_of(stack):
             input_size = self._input_size
             for layer in range(self._num_layers):
                 cells = [kinds.get(self._mode, rnn_cell.RNNCell)(

@@ -304,6 +304,8 @@ class _Reader:
         node, i = entry
         if (id(node), i) not in self.known:
             if id(node) in self.moving:
+                if node.op is not None:
+                    raise MXNetError(f"{node.op.name} ({node.name}): its output {i}")
                 self.inputs.append(node.name)
                 self.known[id(node), i] = (-len(self.inputs), 0)
             else:
@@ -357,9 +359,15 @@ class _Reader:
                 refused.append(str(error))
                 result = (0, 0)
             self.known.update({(id(node), i): ref for i, ref in enumerate(_refs(result))})
+        outputs = []
+        for entry in self.outputs if not unknown and not refused else ():
+            try:
+                outputs.append(self.ref(entry))
+            except MXNetError as error:
+                refused.append(str(error))
         if unknown or refused:
             raise MXNetError("there is no counterpart for " + "; ".join(unknown or refused))
-        return [self.ref(entry) for entry in self.outputs]
+        return outputs
 
 
 def read(model: Network, table: Table, turn: str = "", inner: bool = False) -> tuple[list[str], list[Step], list[Ref]]:

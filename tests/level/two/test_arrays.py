@@ -149,6 +149,8 @@ def test_members_and_arguments():
     numpy.testing.assert_allclose(np.linalg.cholesky(spd, upper=True).asnumpy(), lower.T, rtol=1e-5)
     assert np.linalg.eigvalsh(spd, upper=True).shape == np.linalg.eigvalsh(spd, UPLO="L").shape == (2,)
     assert str(inspect.signature(np.zeros)) == "(shape, dtype=None, order='C', device=None)"
+    for function in (np.zeros, np.std, np.eye, np.linalg.pinv, np.random.uniform):  # not that of MXNet 1.x behind it
+        assert inspect.unwrap(function) is function
     assert np.zeros(2, device=mx.cpu()).shape == np.zeros(2, ctx=mx.cpu()).shape == (2,)
     assert np.random.uniform(device=mx.cpu()).shape == ()
     with pytest.raises(NotImplementedError):

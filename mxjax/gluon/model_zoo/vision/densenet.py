@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ....context import cpu
 from ....device import with_device
 from ... import nn
-from ..._chosen_block import named
+from ..._chosen_block import named, scope_of
 from ...contrib.nn import HybridConcurrent, Identity
 from ._family import ROOT, Classifier, trained, variant
 
@@ -64,7 +64,7 @@ class DenseNet(Classifier):
             channels = num_init_features
             for number, count in enumerate(block_config, start=1):
                 stage = nn.HybridSequential(**named(f"stage{number}_"))
-                with stage._scope:
+                with scope_of(stage):
                     for _ in range(count):
                         stage.add(_dense_layer(growth_rate, bn_size, dropout))
                 self.features.add(stage)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ....context import cpu
 from ....device import with_device
 from ... import nn
-from ..._chosen_block import named
+from ..._chosen_block import named, scope_of
 from ...contrib.nn import HybridConcurrent
 from ._family import ROOT, Classifier, trained
 
@@ -88,7 +88,7 @@ class Inception3(Classifier):
                                     nn.MaxPool2D(3, 2))
             for prefix, kind, size in _BLOCKS:
                 block = HybridConcurrent(axis=1, **named(prefix))
-                with block._scope:
+                with scope_of(block):
                     block.add(*_block(kind, size))
                 self.features.add(block)
             self.features.add(nn.AvgPool2D(8), nn.Dropout(0.5))

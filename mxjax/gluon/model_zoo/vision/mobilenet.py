@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ....context import cpu
 from ....device import with_device
 from ... import nn
-from ..._chosen_block import named
+from ..._chosen_block import named, scope_of
 from ...block import HybridBlock
 from ._family import ROOT, Classifier, trained, variant
 
@@ -104,14 +104,14 @@ class MobileNetV2(Classifier):
         strides = (1, 2, 1, 2, 1, 1, 2, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1)
         with self._scope:
             self.features = nn.HybridSequential(**named("features_"))
-            with self.features._scope:
+            with scope_of(self.features):
                 _convolution(self.features, channels[0], 3, 2, activation=RELU6())
                 for i, stride in enumerate(strides):
                     self.features.add(LinearBottleneck(channels[i], channels[i + 1], 6 if i else 1, stride))
                 _convolution(self.features, int(1280 * max(multiplier, 1.0)), activation=RELU6())
                 self.features.add(nn.GlobalAvgPool2D())
             self.output = nn.HybridSequential(**named("output_"))
-            with self.output._scope:
+            with scope_of(self.output):
                 self.output.add(nn.Conv2D(classes, 1, use_bias=False, **named("pred_")), nn.Flatten())
 
 

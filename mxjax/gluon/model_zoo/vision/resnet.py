@@ -10,7 +10,7 @@ from ....context import cpu
 from ....device import with_device
 from ....util import is_np_array
 from ... import nn
-from ..._chosen_block import named
+from ..._chosen_block import named, scope_of
 from ...block import HybridBlock
 from ._family import ROOT, Classifier, trained, variant
 
@@ -142,7 +142,7 @@ def _add_stages(features: nn.HybridSequential, block: type, layers: Sequence[int
     for i, count in enumerate(layers):
         before, after = channels[i], channels[i + 1]
         stage = nn.HybridSequential(**named(f"stage{i + 1}_"))
-        with stage._scope:
+        with scope_of(stage):
             stage.add(block(after, 2 if i else 1, after != before, in_channels=before, **named("")))
             for _ in range(count - 1):
                 stage.add(block(after, 1, False, in_channels=after, **named("")))
