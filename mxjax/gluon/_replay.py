@@ -10,6 +10,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ..array.dense import NDArray
+from ..context import Context
 from ..eager.array_types import wrap
 from ..eager.chunk import Chunk, exclusive
 from ..eager.deferred_call import CallPromise
@@ -153,39 +154,51 @@ class Replay:
                 return False
         return self.prepared.current(trainer._updaters[0].states)
 
-    def __call__(self, inputs: Sequence[NDArray], batch_size: int) -> tuple[Any] | None:
-        """Runs the step and returns the loss in a tuple; None, without any effect, if the step has to run in full."""
+    def __call__(self, inputs: Sequence[NDArray], batch_size: int) -> tuple[Any, int] | None:
+        """Runs the step and returns (the loss, 1); None, without any effect, if the step has to run in full."""
+        return self.run(self, [array._chunk.buffer for array in inputs], inputs[0]._chunk.ctx, batch_size)
+
+    def run(self, program: Replay | Loop, inputs: list[Any], ctx: Context, batch_size: int) -> tuple[Any, int] | None:
+        """Runs the program of one step or of several, and returns (the loss, number of steps); None, without any
+        effect, if it cannot run."""
         if not self.holds():
             return None
         for array, number in self.fixed:
             set_to(array, number)
-        chunks, ctx = self.chunks, inputs[0]._chunk.ctx
-        for chunk in chunks:
+        for chunk in self.chunks:
             if chunk.buffer is None:
                 chunk.read()
-        with exclusive(chunks):
+        with exclusive(self.chunks):
             args: list[Any] = [None] * len(self.sources)
             for place, chunk in self.old:
                 args[place] = chunk.stash
             for place, chunk in self.kept:
                 args[place] = chunk.buffer
             for place, number in self.given:
-                args[place] = inputs[number]._chunk.buffer
+                args[place] = inputs[number]
             for place in self._places:
                 if args[place] is None or isinstance(args[place], (Promise, Tracer)):
                     return None
-            self.trainer._check_and_rescale_grad(self.trainer._scale / batch_size)
-            numbers = self.prepared.numbers(self.optimizer)
-            if numbers is None:
+            steps = program.complete(args, inputs, ctx, batch_size)
+            if not steps:
                 return None
-            key = self.random.draw(ctx, self.drawing) if self.random is not None else ()
-            for place, number in self.drawn:
-                args[place] = key[number]
-            for place in self.numbers:
-                args[place] = numbers
-            results = run_into(self.kernel, args, self.wide, self.targets, copies=self.freed)
-        flat = [wrap(results[k], ctx, kind) for _, k, kind in self.out]
-        return (flat[0] if self.form == 0 else regroup(flat, self.form),)
+            results = run_into(program.kernel, args, self.wide, program.targets, copies=self.freed)
+        flat = [wrap(results[k], ctx, kind) for _, k, kind in program.out]
+        return flat[0] if self.form == 0 else regroup(flat, self.form), steps
+
+    def complete(self, args: Any, inputs: list[Any], ctx: Context, batch_size: int) -> int:
+        """Adds the numbers and draws of a step to its arguments; returns the number of steps, 0 if the optimizer's
+        behaviour has changed."""
+        self.trainer._check_and_rescale_grad(self.trainer._scale / batch_size)
+        numbers = self.prepared.numbers(self.optimizer)
+        if numbers is None:
+            return 0
+        key = self.random.draw(ctx, self.drawing) if self.random is not None else ()
+        for place, number in self.drawn:
+            args[place] = key[number]
+        for place in self.numbers:
+            args[place] = numbers
+        return 1
 
 
 class Loop:
@@ -201,9 +214,10 @@ class Loop:
         self._carried = [(places[chunk], k) for chunk, _, k in replay.targets if chunk in places]
         self.possible = len(self._carried) == len(replay.targets)
         self._rows = [place for place, _ in (*replay.given, *replay.drawn)] + replay.numbers
-        self._targets = [(chunk, place, i) for i, (chunk, place, _) in enumerate(replay.targets)]
-        self._kernel = Kernel("training steps", self._trace, len(replay.sources), len(replay.targets),
-                              options={"trains": True})
+        self.targets = [(chunk, place, i) for i, (chunk, place, _) in enumerate(replay.targets)]
+        self.out = [(i, len(self.targets) + k, kind) for k, (i, _, kind) in enumerate(replay.out)]
+        self.kernel = Kernel("training steps", self._trace, len(replay.sources), len(replay.targets),
+                             options={"trains": True})
 
     def _trace(self, *args: Any) -> tuple:
         def step(carry: tuple, rows: tuple) -> tuple[tuple, tuple]:
@@ -225,50 +239,19 @@ class Loop:
             (Losses with one row per step, number of completed steps), or None if nothing ran. Fewer
             steps than rows are completed if the optimizer's behaviour changes on the way.
         """
-        replay = self._replay
-        if not replay.holds():
-            return None
-        for array, number in replay.fixed:
-            set_to(array, number)
-        ctx = inputs[0]._chunk.ctx
-        for chunk in replay.chunks:
-            if chunk.buffer is None:
-                chunk.read()
-        values = [array._read() for array in inputs]
-        with exclusive(replay.chunks):
-            args: list[Any] = [None] * len(replay.sources)
-            for place, chunk in replay.old:
-                args[place] = chunk.stash
-            for place, chunk in replay.kept:
-                args[place] = chunk.buffer
-            if any(args[place] is None or isinstance(args[place], (Promise, Tracer))
-                   for place, _ in (*replay.old, *replay.kept)):
-                return None
-            numbers, drawn = self._draw(len(values[0]), batch_size, ctx)
-            count = len(numbers)
-            if count == 0:
-                return None
-            for place, number in replay.given:
-                args[place] = values[number] if count == len(values[number]) else values[number][:count]
-            for place, number in replay.drawn:
-                args[place] = np.stack([draws[number] for draws in drawn])
-            for place in replay.numbers:
-                args[place] = np.stack(numbers)
-            results = run_into(self._kernel, args, replay.wide, self._targets, copies=replay.freed)
-        flat = [wrap(results[len(self._targets) + i], ctx, kind) for i, (_, _, kind) in enumerate(replay.out)]
-        return (flat[0] if replay.form == 0 else regroup(flat, replay.form)), count
+        return self._replay.run(self, [array._read() for array in inputs], inputs[0]._chunk.ctx, batch_size)
 
-    def _draw(self, steps: int, batch_size: int, ctx: Any) -> tuple[list[Any], list[Any]]:
-        """Returns the numbers of the optimizer and the draws of each step, in the order of steps one by one."""
-        replay, numbers, drawn = self._replay, [], []
-        for _ in range(steps):
-            replay.trainer._check_and_rescale_grad(replay.trainer._scale / batch_size)
-            one = replay.prepared.numbers(replay.optimizer)
-            if one is None:
-                break
-            numbers.append(one)
-            drawn.append(() if replay.random is None else replay.random.draw(ctx, replay.drawing))
-        return numbers, drawn
+    def complete(self, args: list[Any], inputs: list[Any], ctx: Context, batch_size: int) -> int:
+        """Adds the numbers and draws of the steps to their arguments, in the order of steps one by one; returns the
+        number of steps."""
+        rows, replay = list[dict[int, Any]](), self._replay
+        while len(rows) < len(inputs[0]) and replay.complete(row := {}, inputs, ctx, batch_size):
+            rows.append(row)
+        for place in rows[0] if rows else ():
+            args[place] = np.stack([row[place] for row in rows])
+        for place, number in replay.given:
+            args[place] = inputs[number] if len(rows) == len(inputs[0]) else inputs[number][:len(rows)]
+        return len(rows)
 
 
 def _promised(chunk: Chunk) -> Any:
