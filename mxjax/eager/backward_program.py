@@ -7,7 +7,7 @@ program (`_Program`), whose arguments are the values that the rows name.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from sys import getrefcount
 from typing import Any
@@ -306,7 +306,7 @@ class _Program:
     def __init__(self, rows: Sequence[tuple], ends: int, kept: Sequence[tuple], given: Sequence[tuple], mirror: bool,
                  adding: tuple[int, ...]) -> None:
         self._rows, self._ends, self._kept, self._given, self._adding = rows, ends, kept, given, adding
-        self._calls = [(functools.partial(_forward, part, parents, mirror), refs) for part, parents, refs, _ in rows]
+        self._calls = [(_function(part, parents, mirror), refs) for part, parents, refs, _ in rows]
         self.present: list[bool] = []
         self.added: list[bool] = []
         self.reached: list[int] = []
@@ -345,11 +345,12 @@ class _Program:
         return (*sums, *gradients, *[done[number][k] for number, k in self._kept])
 
 
-def _forward(part: Any, parents: Sequence[Any], mirror: bool, *args: Any) -> Sequence[Any]:
-    """Returns the results of a call that the program also runs forward, and the pullback of any call."""
+def _function(part: Any, parents: Sequence[Any], mirror: bool) -> Callable[..., Sequence[Any]]:
+    """Returns the function that computes a row: its pullback, after the results if the program also runs it forward."""
+    if isinstance(part, Derivative):
+        return functools.partial(part.trace, mirror)
     if isinstance(part, Kernel):
-        return (derivative_of(part, tuple([p is not None for p in parents])).traced_pull(args, (), len(args)),)
-    if isinstance(part, tuple):
-        return (part[0].traced_pull(args[0], part[1], len(parents)),)
-    results, pull = part.trace(args, mirror)
-    return *results, pull
+        derivative = derivative_of(part, tuple([p is not None for p in parents]))
+        return lambda *args: (derivative.traced_pull(args),)
+    derivative, outs = part
+    return lambda saved: (derivative.traced_pull(saved, outs),)

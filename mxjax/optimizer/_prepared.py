@@ -74,11 +74,10 @@ class PreparedUpdate:
         """Returns whether these are the states that this update changes."""
         return all(map(is_, self._states, map(states.get, self.indices)))
 
-    def fits(self, optimizer: Optimizer, indices: list[Any], weights: list[NDArray], grads: list[NDArray],
-             states: dict[Any, Any]) -> bool:
+    def fits(self, indices: list[Any], weights: list[NDArray], grads: list[NDArray], states: dict[Any, Any]) -> bool:
         """Returns whether this is the update of these parameters with these states."""
         return self.indices == indices and all(map(is_, self._weights, weights)) and \
-            all(map(is_, self._grads, grads)) and all(map(is_, self._states, map(states.get, indices)))
+            all(map(is_, self._grads, grads)) and self.current(states)
 
     def numbers(self, optimizer: Optimizer) -> np.ndarray | None:
         """Counts an update and returns the vector of its numbers. Returns None, without any effect,
