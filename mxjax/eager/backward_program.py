@@ -55,9 +55,10 @@ def run_together(nodes: Sequence[Node], heads: Totals, retain: bool) -> bool:
     Returns:
         True if it ran; False without any effect otherwise.
     """
-    deferred, calls, postponed, ctx = [], 0, set(), None
+    deferred, calls, ends, postponed, ctx = [], [], [], set(), None
     for node in nodes:
         if node.kernel is None and node.lazy is None and node.pull is None:
+            ends.append(node)
             continue
         if not node.alive or node.watch is not None or ctx is not None and ctx is not node.ctx and ctx != node.ctx:
             return False
@@ -65,34 +66,36 @@ def run_together(nodes: Sequence[Node], heads: Totals, retain: bool) -> bool:
         if node.lazy is not None:
             deferred.append(node.lazy)
         elif node.pull is not None:
+            if not _can_be_postponed(node):
+                return False
             postponed.add(node)
+            ends.append(node)
+            continue
         elif node.kernel.eager:
             return False
-        calls += 1
+        calls.append(node)
+    count = len(calls) + len(postponed)
     if deferred:
-        if retain or calls - len(deferred) > MOST_CALLS:
+        if retain or count - len(deferred) > MOST_CALLS:
             return False
-    elif postponed or not 1 < calls <= (MOST_CALLS_AWAY if _is_away(ctx) else MOST_CALLS):
+    elif postponed or not 1 < count <= (MOST_CALLS_AWAY if _is_away(ctx) else MOST_CALLS):
         return False  # one call is a program already
-    for node in postponed:
-        if not _can_be_postponed(node):
-            return False
     for value in heads.values():
         if hasattr(value, "_chunk"):
             return False
     with holding(list(map(_lock_of, deferred))):
-        described = _Description(nodes, heads, postponed)
-        if described.structure is None:
+        described = _Description(calls, ends, heads, postponed)
+        structure = described.structure
+        if structure is None:
             return False
-        programs, trials = _programs, TRIALS if calls <= MOST_CALLS else OFTEN
-        owner = None
-        for call in deferred:
-            if owner is None or owner.origin is None and call.origin is not None:
-                owner = call  # the graph, if there is one; its programs are dropped together with it
-        if owner is not None:
+        programs, trials = _programs, TRIALS if count <= MOST_CALLS else OFTEN
+        if deferred:  # the programs of a graph, if there is one, are dropped together with it
+            owner = deferred[0]
+            for call in deferred:
+                if owner.origin is None and call.origin is not None:
+                    owner = call
             programs, trials = owner.derivative.programs, 0
-        make = functools.partial(_Program, *described.structure)
-        program = programs.made.get(described.structure) or programs.find(described.structure, make, trials)
+        program = programs.find(structure, lambda: _Program(*structure), trials)
         if program is None:
             return False
         described.run(program, ctx, retain)
@@ -127,25 +130,19 @@ class _Description:
         pulled: some forward pass has run already; its saved values are arguments.
     """
 
-    def __init__(self, nodes: Sequence[Node], heads: Totals, postponed: set[Node]) -> None:
+    def __init__(self, calls: list[Node], ends: list[Node], heads: Totals, postponed: set[Node]) -> None:
         self.structure: tuple | None = None
         self.wide = self.pulled = False
         self.rows: list[tuple] = []
         self.values: list[Any] = []
-        self.calls: list[Node] = []
-        self.ends: list[Node] = []
+        self.calls, self.ends, self._postponed = calls, ends, postponed
         self.adding: list[int] = []
-        self._postponed = postponed
         self._waiting: list[tuple[int, DeferredCall]] = []  # calls that the program runs forward, too
         numbers: dict[Node, int] = {}
-        for node in nodes:
-            if node.lazy is not None or node.kernel is not None and node not in postponed:
-                self.calls.append(node)
-            else:
-                self.ends.append(node)
-                numbers[node] = -len(self.ends)
-        makers, uses, number = {}, {}, len(self.calls)
-        for node in self.calls:
+        for node in ends:
+            numbers[node] = -1 - len(numbers)
+        makers, uses, number = {}, {}, len(calls)
+        for node in calls:
             number -= 1
             call = node.lazy
             numbers[node] = number
@@ -155,12 +152,12 @@ class _Description:
                     makers[id(result)] = number, k
                     uses[number, k] = 0
         result = None  # it would count as an owner
-        for node in self.calls:
+        for node in calls:
             if not self._add_call(node, makers, uses, numbers):
                 return
-        for number, node in enumerate(self.ends):
+        for number, node in enumerate(ends):
             if node.req == "add" and node not in postponed and may_add(node) and \
-                    node.grad._chunk not in [self.ends[i].grad._chunk for i in self.adding]:
+                    node.grad._chunk not in [ends[i].grad._chunk for i in self.adding]:
                 self.adding.append(number)
         kept = []
         for number, call in self._waiting:
@@ -319,8 +316,9 @@ class _Program:
     def _trace(self, *values: Any) -> tuple:
         done: list[Sequence[Any]] = []
         compute(self._calls, values, done)
-        totals = {(number, index): values[head] if type(head) is int else (np if interpreting() else jnp).ones(*head)
-                  for number, index, head in self._given}
+        totals: dict[tuple[int, int], Any] = {}
+        for number, index, head in self._given:
+            totals[number, index] = values[head] if type(head) is int else (np if interpreting() else jnp).ones(*head)
         reached = []
 
         def calls() -> Iterable[tuple]:
