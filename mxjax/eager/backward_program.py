@@ -95,7 +95,7 @@ def run_together(nodes: Sequence[Node], heads: Totals, retain: bool) -> bool:
                 if owner.origin is None and call.origin is not None:
                     owner = call
             programs, trials = owner.derivative.programs, 0
-        program = programs.find(structure, lambda: _Program(*structure), trials)
+        program = programs.made.get(structure) or programs.find(structure, lambda: _Program(*structure), trials)
         if program is None:
             return False
         described.run(program, ctx, retain)

@@ -10,7 +10,6 @@ import numpy as np
 from jax.core import Tracer
 
 from ..array.dense import NDArray
-from ..context import Context
 from ..eager.array_types import wrap
 from ..eager.chunk import Chunk, exclusive
 from ..eager.deferred_call import CallPromise
@@ -155,45 +154,43 @@ class Replay:
         return self.prepared.current(trainer._updaters[0].states)
 
     def __call__(self, inputs: Sequence[NDArray], batch_size: int) -> tuple[Any, int] | None:
-        """Runs the step and returns (the loss, 1); None, without any effect, if the step has to run in full."""
-        return self.run(self, [array._chunk.buffer for array in inputs], inputs[0]._chunk.ctx, batch_size)
-
-    def run(self, program: Replay | Loop, inputs: list[Any], ctx: Context, batch_size: int) -> tuple[Any, int] | None:
-        """Runs the program of one step or of several, and returns (the loss, number of steps); None, without any
-        effect, if it cannot run."""
+        """Runs the step and returns (the loss, number of steps); None, without any effect, if it has to run in full."""
         if not self.holds():
             return None
         for array, number in self.fixed:
             set_to(array, number)
-        for chunk in self.chunks:
+        chunks, ctx = self.chunks, inputs[0]._chunk.ctx
+        for chunk in chunks:
             if chunk.buffer is None:
                 chunk.read()
-        with exclusive(self.chunks):
+        with exclusive(chunks):
             args: list[Any] = [None] * len(self.sources)
             for place, chunk in self.old:
                 args[place] = chunk.stash
             for place, chunk in self.kept:
                 args[place] = chunk.buffer
             for place, number in self.given:
-                args[place] = inputs[number]
+                args[place] = inputs[number]._chunk.buffer
             for place in self._places:
                 if args[place] is None or isinstance(args[place], (Promise, Tracer)):
                     return None
-            steps = program.complete(args, inputs, ctx, batch_size)
+            steps = self.complete(args, inputs, batch_size)
             if not steps:
                 return None
-            results = run_into(program.kernel, args, self.wide, program.targets, copies=self.freed)
-        flat = [wrap(results[k], ctx, kind) for _, k, kind in program.out]
+            results = run_into(self.kernel, args, self.wide, self.targets, copies=self.freed)
+        flat = []
+        for _, k, kind in self.out:
+            flat.append(wrap(results[k], ctx, kind))
         return flat[0] if self.form == 0 else regroup(flat, self.form), steps
 
-    def complete(self, args: Any, inputs: list[Any], ctx: Context, batch_size: int) -> int:
+    def complete(self, args: Any, inputs: Sequence[NDArray], batch_size: int) -> int:
         """Adds the numbers and draws of a step to its arguments; returns the number of steps, 0 if the optimizer's
         behaviour has changed."""
         self.trainer._check_and_rescale_grad(self.trainer._scale / batch_size)
         numbers = self.prepared.numbers(self.optimizer)
         if numbers is None:
             return 0
-        key = self.random.draw(ctx, self.drawing) if self.random is not None else ()
+        key = self.random.draw(inputs[0]._chunk.ctx, self.drawing) if self.random is not None else ()
         for place, number in self.drawn:
             args[place] = key[number]
         for place in self.numbers:
@@ -201,14 +198,15 @@ class Replay:
         return 1
 
 
-class Loop:
+class Loop(Replay):
     """Several consecutive steps of a `Replay` in one program.
 
     This is faster where the host needs more time per step than the device, as in small networks.
     """
 
     def __init__(self, replay: Replay) -> None:
-        self._replay = replay
+        vars(self).update(vars(replay))
+        self._step = replay
         places = {chunk: place for place, chunk in replay.old}
         # (argument, result) of each value that a step takes from the one before
         self._carried = [(places[chunk], k) for chunk, _, k in replay.targets if chunk in places]
@@ -226,8 +224,8 @@ class Loop:
                 full[place] = value
             for place, value in zip(self._rows, rows, strict=True):
                 full[place] = value
-            results = self._replay.kernel.fn(*full)
-            return tuple([results[k] for _, k in self._carried]), tuple([results[k] for _, k, _ in self._replay.out])
+            results = self._step.kernel.fn(*full)
+            return tuple([results[k] for _, k in self._carried]), tuple([results[k] for _, k, _ in self._step.out])
         begin = tuple([args[place] for place, _ in self._carried])
         last, outs = jax.lax.scan(step, begin, tuple([args[place] for place in self._rows]))
         return *last, *outs
@@ -239,18 +237,19 @@ class Loop:
             (Losses with one row per step, number of completed steps), or None if nothing ran. Fewer
             steps than rows are completed if the optimizer's behaviour changes on the way.
         """
-        return self._replay.run(self, [array._read() for array in inputs], inputs[0]._chunk.ctx, batch_size)
+        ctx = inputs[0]._chunk.ctx
+        return super().__call__([wrap(array._read(), ctx) for array in inputs], batch_size)
 
-    def complete(self, args: list[Any], inputs: list[Any], ctx: Context, batch_size: int) -> int:
+    def complete(self, args: list[Any], inputs: Sequence[NDArray], batch_size: int) -> int:
         """Adds the numbers and draws of the steps to their arguments, in the order of steps one by one; returns the
         number of steps."""
-        rows, replay = list[dict[int, Any]](), self._replay
-        while len(rows) < len(inputs[0]) and replay.complete(row := {}, inputs, ctx, batch_size):
+        rows, most = list[dict[int, Any]](), len(inputs[0])
+        while len(rows) < most and super().complete(row := {}, inputs, batch_size):
             rows.append(row)
         for place in rows[0] if rows else ():
             args[place] = np.stack([row[place] for row in rows])
-        for place, number in replay.given:
-            args[place] = inputs[number] if len(rows) == len(inputs[0]) else inputs[number][:len(rows)]
+        for place, _ in self.given if len(rows) < most else ():
+            args[place] = args[place][:len(rows)]
         return len(rows)
 
 
