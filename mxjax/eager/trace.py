@@ -264,13 +264,17 @@ class Trace:
 
         The calls do not run, and the trace is cleared.
         """
-        values, wanted = [*self.values, *([np.concatenate(self._numbers)] if self._numbers else [])], self._wanted()
+        values, wanted = self._arguments(), self._wanted()
         replaced = [min(d.place, len(values)) for d in wanted]
         function = self._function(values, tuple([(d.call, d.index) for d in wanted]))
         for deferred in wanted:
             deferred.failure = MXNetError("the value belongs to a step that was planned, not executed")
         self._clear()
         return function, values, replaced
+
+    def _arguments(self) -> list[Any]:
+        """Returns the arguments of the program: the external values, and all numbers as one vector."""
+        return [*self.values, np.concatenate(self._numbers)] if self._numbers else [*self.values]
 
     def _deliver(self, promise: TracePromise, value: jax.Array) -> None:
         """Delivers a result to its promise."""
@@ -291,10 +295,7 @@ class Trace:
         return wanted
 
     def _run(self) -> None:
-        calls, values, wide = self.calls, list(self.values), self.wide
-        if self._numbers:
-            values.append(np.concatenate(self._numbers))
-        wanted = self._wanted()
+        calls, values, wide, wanted = self.calls, self._arguments(), self.wide, self._wanted()
         places = tuple([(d.call, d.index) for d in wanted])
         form, options = self._form(values, wanted)
         again = self._first_update > 0  # a training step, whose results are arguments of the next one
