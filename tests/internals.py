@@ -97,7 +97,12 @@ def traced_programs():
 
 def replays_of(step):
     """Returns the steps that a `TrainStep` has seen twice and repeats as one call."""
-    return step._replays
+    return [replay for replay in step._replays.values() if replay is not None]
+
+
+def forget_replays(step):
+    """Makes a `TrainStep` run its next steps in full."""
+    step._replays.clear()
 
 
 def rounds_begun():

@@ -1,6 +1,6 @@
 """A backward pass as one program: the walk back, together with the pending forward passes of deferred calls.
 
-Rows describe a pass, one per node of the tape (`_Description`). Passes with equal rows share a
+Rows describe a pass, one per call of the tape (`_Description`). Passes with equal rows share a
 program (`_Program`), whose arguments are the values that the rows name.
 """
 
@@ -24,6 +24,7 @@ from ..kernel.kernel import WIDE_DTYPES, Kernel, run
 from ..kernel.policy import MOST_CALLS, MOST_CALLS_AWAY, OFTEN, TRIALS, Programs
 from ..kernel.shape_only import ShapeOnly
 from .chunk import ALONE, exclusive, holding, point
+from .compose import compute
 from .deferred_call import DeferredCall
 from .dispatch import perform
 from .gradients import ONES, Totals, may_add, store
@@ -54,9 +55,10 @@ def run_together(nodes: Sequence[Node], heads: Totals, retain: bool) -> bool:
     Returns:
         True if it ran; False without any effect otherwise.
     """
-    deferred, calls, postponed, ctx = [], 0, set(), None
+    deferred, calls, ends, postponed, ctx = [], [], [], set(), None
     for node in nodes:
         if node.kernel is None and node.lazy is None and node.pull is None:
+            ends.append(node)
             continue
         if not node.alive or node.watch is not None or ctx is not None and ctx is not node.ctx and ctx != node.ctx:
             return False
@@ -64,37 +66,39 @@ def run_together(nodes: Sequence[Node], heads: Totals, retain: bool) -> bool:
         if node.lazy is not None:
             deferred.append(node.lazy)
         elif node.pull is not None:
+            if not _can_be_postponed(node):
+                return False
             postponed.add(node)
+            ends.append(node)
+            continue
         elif node.kernel.eager:
             return False
-        calls += 1
+        calls.append(node)
+    count = len(calls) + len(postponed)
     if deferred:
-        if retain or calls - len(deferred) > MOST_CALLS:
+        if retain or count - len(deferred) > MOST_CALLS:
             return False
-    elif postponed or not 1 < calls <= (MOST_CALLS_AWAY if _is_away(ctx) else MOST_CALLS):
+    elif postponed or not 1 < count <= (MOST_CALLS_AWAY if _is_away(ctx) else MOST_CALLS):
         return False  # one call is a program already
-    for node in postponed:
-        if not _can_be_postponed(node):
-            return False
     for value in heads.values():
         if hasattr(value, "_chunk"):
             return False
     with holding(list(map(_lock_of, deferred))):
-        described = _Description(nodes, heads, postponed)
-        if described.structure is None:
+        described = _Description(calls, ends, heads, postponed)
+        structure = described.structure
+        if structure is None:
             return False
-        programs, trials = _programs, TRIALS if calls <= MOST_CALLS else OFTEN
-        owner = None
-        for call in deferred:
-            if owner is None or owner.origin is None and call.origin is not None:
-                owner = call  # the graph, if there is one; its programs are dropped together with it
-        if owner is not None:
+        programs, trials = _programs, TRIALS if count <= MOST_CALLS else OFTEN
+        if deferred:  # the programs of a graph, if there is one, are dropped together with it
+            owner = deferred[0]
+            for call in deferred:
+                if owner.origin is None and call.origin is not None:
+                    owner = call
             programs, trials = owner.derivative.programs, 0
-        make = functools.partial(_Program, *described.structure)
-        program = programs.made.get(described.structure) or programs.find(described.structure, make, trials)
+        program = programs.made.get(structure) or programs.find(structure, lambda: _Program(*structure), trials)
         if program is None:
             return False
-        described.run(program, ctx, nodes, retain)
+        described.run(program, ctx, retain)
         return True
 
 
@@ -116,43 +120,45 @@ class _Description:
 
     Attributes:
         structure: the arguments of the `_Program`, which identify it; None: no program can run the pass.
+        rows: for each call, earliest first: (what is called, sources of its arguments, their references, number of
+            outputs).
         values: the program's arguments.
+        calls: the nodes of the rows, latest first.
         ends: nodes that the walk ends at: variables, and calls that are postponed.
         adding: the ends, by number, whose gradients are added to their arrays.
         wide: the program needs JAX's 64-bit mode.
         pulled: some forward pass has run already; its saved values are arguments.
     """
 
-    def __init__(self, nodes: Sequence[Node], heads: Totals, postponed: set[Node]) -> None:
+    def __init__(self, calls: list[Node], ends: list[Node], heads: Totals, postponed: set[Node]) -> None:
         self.structure: tuple | None = None
         self.wide = self.pulled = False
-        self.rows: list[tuple | None] = []
+        self.rows: list[tuple] = []
         self.values: list[Any] = []
-        self.ends: list[Node] = []
+        self.calls, self.ends, self._postponed = calls, ends, postponed
         self.adding: list[int] = []
-        self._postponed = postponed
-        self._numbers: dict[Node, int] = {}
         self._waiting: list[tuple[int, DeferredCall]] = []  # calls that the program runs forward, too
-        makers, uses = {}, {}
-        for number, node in enumerate(nodes):
+        numbers: dict[Node, int] = {}
+        for node in ends:
+            numbers[node] = -1 - len(numbers)
+        makers, uses, number = {}, {}, len(calls)
+        for node in calls:
+            number -= 1
             call = node.lazy
-            self._numbers[node] = number
+            numbers[node] = number
             if call is not None and not call.done:
                 self._waiting.append((number, call))
                 for k, result in enumerate(call.results):
                     makers[id(result)] = number, k
                     uses[number, k] = 0
         result = None  # it would count as an owner
-        for node in nodes:
-            if node.lazy is not None or node.kernel is not None and node not in postponed:
-                if not self._add_call(node, makers, uses):
-                    return
-                continue
-            self.rows.append(None)
+        for node in calls:
+            if not self._add_call(node, makers, uses, numbers):
+                return
+        for number, node in enumerate(ends):
             if node.req == "add" and node not in postponed and may_add(node) and \
-                    node.grad._chunk not in [self.ends[i].grad._chunk for i in self.adding]:
-                self.adding.append(len(self.ends))
-            self.ends.append(node)
+                    node.grad._chunk not in [ends[i].grad._chunk for i in self.adding]:
+                self.adding.append(number)
         kept = []
         for number, call in self._waiting:
             results = call.results
@@ -162,15 +168,18 @@ class _Description:
         self._kept = tuple(kept)
         given = []
         for (node, index), value in heads.items():
-            given.append((self._numbers[node], index, node.outs[index] if value is ONES else None))
+            given.append((numbers[node], index, node.outs[index] if value is ONES else len(self.values)))
             if value is not ONES:
                 self.values.append(value)
         for value in self.values:
             if getattr(value, "dtype", None) in WIDE_DTYPES:
                 self.wide = True
-        self.structure = tuple(self.rows), self._kept, tuple(given), settings.BACKWARD_DO_MIRROR(), tuple(self.adding)
+        self.rows.reverse()
+        self.structure = tuple(self.rows), len(self.ends), self._kept, tuple(given), settings.BACKWARD_DO_MIRROR(), \
+            tuple(self.adding)
 
-    def _add_call(self, node: Node, makers: dict[int, tuple[int, int]], uses: dict[tuple[int, int], int]) -> bool:
+    def _add_call(self, node: Node, makers: dict[int, tuple[int, int]], uses: dict[tuple[int, int], int],
+                  numbers: dict[Node, int]) -> bool:
         """Adds the row of a call; returns False if no program can contain it."""
         call = node.lazy
         if call is None:
@@ -191,16 +200,17 @@ class _Description:
             if type(arg) is ShapeOnly:
                 ref = arg
             elif ref is None:
+                ref = len(self.values)
                 self.values.append(arg)
             else:
                 uses[ref] += 1
             refs.append(ref)
         for parent in node.parents:
-            parents.append(None if parent is None else (self._numbers[parent[0]], parent[1]))
+            parents.append(None if parent is None else (numbers[parent[0]], parent[1]))
         self.rows.append((part, tuple(parents), tuple(refs), len(node.outs)))
         return True
 
-    def run(self, program: _Program, ctx: Any, nodes: Sequence[Node], retain: bool) -> None:
+    def run(self, program: _Program, ctx: Any, retain: bool) -> None:
         """Runs the program, distributes the results of deferred calls and the gradients, and frees
         values that are not retained."""
         results = _results(program, self, ctx)
@@ -220,7 +230,7 @@ class _Description:
             gradients = [None if node in self._postponed else totals.get((node, 0)) for node in self.ends]
         if state.training:
             for number in program.reached:
-                update = nodes[number].state_update
+                update = self.calls[~number].state_update
                 if update is not None:
                     update.settle()
         chunks, values = [], []
@@ -239,9 +249,8 @@ class _Description:
                 store(node, (grad,))
         point(chunks, values)
         if not retain:
-            for node, row in zip(nodes, self.rows, strict=True):
-                if row is not None or node in self._postponed:
-                    node.free()
+            for node in (*self.calls, *self._postponed):
+                node.free()
 
 
 def _results(program: _Program, described: _Description, ctx: Context) -> Iterator[Any]:
@@ -291,57 +300,55 @@ class _Program:
     a gradient; reached: the rows of calls that gradients reached. All are known once the program has been traced.
     """
 
-    def __init__(self, rows: Sequence[tuple | None], kept: Sequence[tuple], given: Sequence[tuple], mirror: bool,
+    def __init__(self, rows: Sequence[tuple], ends: int, kept: Sequence[tuple], given: Sequence[tuple], mirror: bool,
                  adding: tuple[int, ...]) -> None:
-        self._rows, self._kept, self._given, self._mirror, self._adding = rows, kept, given, mirror, adding
+        self._rows, self._ends, self._kept, self._given, self._adding = rows, ends, kept, given, adding
+        self._calls = [(_function(part, parents, mirror), refs) for part, parents, refs, _ in rows]
         self.present: list[bool] = []
         self.added: list[bool] = []
         self.reached: list[int] = []
-        graphs = [row[0] for row in rows if row is not None and not isinstance(row[0], Kernel)]
+        graphs = [row[0] for row in rows if not isinstance(row[0], Kernel)]
         name = "backward" if all(isinstance(part, tuple) for part in graphs) else "forward and backward"
-        by_parts = all(isinstance(part, Kernel) or isinstance(part, Derivative) and part.by_parts
-                       for part in [row[0] for row in rows if row is not None])
+        by_parts = all(isinstance(part, Derivative) and part.by_parts for part in graphs)
         self.kernel = Kernel(name, self._trace, 0, 0, symbolic=bool(graphs), parts=by_parts,
                              options={"trains": True})
 
     def _trace(self, *values: Any) -> tuple:
-        rows, arguments = self._rows, iter(values)
-        taken = [[] if row is None else [next(arguments) if ref is None else ref for ref in row[2]] for row in rows]
-        totals = {(place, index): next(arguments) if spec is None else (np if interpreting() else jnp).ones(*spec)
-                  for place, index, spec in self._given}
-        made: dict[tuple[int, int], Any] = {}
-        pulls: dict[int, Callable[[list[Any]], Sequence[Any]]] = {}
-        for i in reversed(range(len(rows))):  # forward passes: the latest call of the tape comes first
-            row = rows[i]
-            if row is None:
-                continue
-            part, parents, refs, _ = row
-            args = [made[ref] if type(ref) is tuple else value for value, ref in zip(taken[i], refs, strict=True)]
-            if isinstance(part, Kernel):
-                wanted = tuple([p is not None for p in parents])
-                pulls[i] = derivative_of(part, wanted).traced_pull(args, (), len(args))
-            elif isinstance(part, tuple):
-                pulls[i] = part[0].traced_pull(args[0], part[1], len(parents))
-            else:
-                results, pulls[i] = part.trace(args, self._mirror)
-                made.update({(i, k): value for k, value in enumerate(results)})
-        ends, reached = [], []
+        done: list[Sequence[Any]] = []
+        compute(self._calls, values, done)
+        totals: dict[tuple[int, int], Any] = {}
+        for number, index, head in self._given:
+            totals[number, index] = values[head] if type(head) is int else (np if interpreting() else jnp).ones(*head)
+        reached = []
 
         def calls() -> Iterable[tuple]:
-            for i, row in enumerate(rows):
-                if row is None:
-                    ends.append(totals.get((i, 0)))
-                    continue
-                slots = [totals.pop((i, k), None) for k in range(row[3])]
+            for i in reversed(range(len(done))):
+                slots = [totals.pop((i, k), None) for k in range(self._rows[i][3])]
                 if any(s is not None for s in slots):
                     reached.append(i)
-                    yield row[1], slots, pulls[i], lambda old, grad: old + grad.astype(old.dtype)
+                    yield self._rows[i][1], slots, done[i][-1], lambda old, grad: old + grad.astype(old.dtype)
         walk(calls(), totals)
-        self.reached = reached
-        self.added = [ends[i] is not None for i in self._adding]
-        sums = []
-        for i, old in zip(self._adding, arguments, strict=True):
-            sums.append(old if ends[i] is None else old + ends[i].astype(old.dtype))
-            ends[i] = None
-        self.present = [grad is not None for grad in ends]
-        return (*sums, *[grad for grad in ends if grad is not None], *[made[ref] for ref in self._kept])
+        olds = iter(values[len(values) - len(self._adding):])
+        sums, gradients, added, present = [], [], [], []
+        for i in range(self._ends):
+            grad = totals.get((-1 - i, 0))
+            present.append(grad is not None and i not in self._adding)
+            if i in self._adding:
+                old = next(olds)
+                sums.append(old if grad is None else old + grad.astype(old.dtype))
+                added.append(grad is not None)
+            elif grad is not None:
+                gradients.append(grad)
+        self.reached, self.added, self.present = reached, added, present
+        return (*sums, *gradients, *[done[number][k] for number, k in self._kept])
+
+
+def _function(part: Any, parents: Sequence[Any], mirror: bool) -> Callable[..., Sequence[Any]]:
+    """Returns the function that computes a row: its pullback, after the results if the program also runs it forward."""
+    if isinstance(part, Derivative):
+        return functools.partial(part.trace, mirror)
+    if isinstance(part, Kernel):
+        derivative = derivative_of(part, tuple([p is not None for p in parents]))
+        return lambda *args: (derivative.traced_pull(args),)
+    derivative, outs = part
+    return lambda saved: (derivative.traced_pull(saved, outs),)

@@ -13,6 +13,7 @@ thread with its lock never waits: values from other traces are computed before t
 from __future__ import annotations
 
 import contextlib
+import functools
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -34,11 +35,12 @@ from ..kernel.policy import TRIALS, Programs
 from ..ops.by_device import for_cpus
 from ..passes.all_gather import gathered
 from .chunk import ALONE, RLock
+from .compose import Call, Numbers, Ref, arguments, composed
 from .modes import Collecting, state
 from .program import run_giving
-from .promise import Promise, apart, identity, on_one_device
+from .promise import Promise, apart, as_buffer, identity, on_one_device
 
-__all__ = ["Trace", "TracePromise", "bulk_changed", "deferred", "flush", "lookup"]
+__all__ = ["Trace", "TracePromise", "bulk_changed", "deferred", "flush"]
 
 Ways = Sequence[tuple[NamedSharding, NamedSharding] | None]  # shardings of values, and those where they are used
 _programs = Programs()
@@ -129,7 +131,7 @@ class Trace:
         self.turn += 1
         self.ctx: Context | None = None
         self.wide = False
-        self.calls: list[tuple[Kernel, tuple]] = []
+        self.calls: list[tuple[Kernel, tuple[Ref, ...]]] = []
         self.outputs: list[list[TracePromise]] = []
         self.values: list[Any] = []
         self._known: dict[int, int] = {}  # position by identity; the objects are kept alive
@@ -200,13 +202,13 @@ class Trace:
         """Returns an external value as an argument of the program."""
         return value
 
-    def _reference(self, arg: object) -> tuple:
+    def _reference(self, arg: object) -> Ref:
         if isinstance(arg, TracePromise):
-            return ("call", arg.call, arg.index)
+            return arg.call, arg.index
         if isinstance(arg, np.ndarray) and arg.dtype == np.float32 and arg.ndim == 1:
             self._numbers.append(arg)
             self._count += len(arg)
-            return ("numbers", self._count - len(arg), len(arg))
+            return Numbers(self._count - len(arg), self._count)
         place = self._known.get(id(arg)) if hasattr(arg, "shape") else None
         if place is None:
             place = len(self.values)
@@ -215,7 +217,7 @@ class Trace:
                 self._sources.append(arg)
             if hasattr(arg, "shape"):
                 self._known[id(arg)] = place
-        return ("value", place, 0)
+        return place
 
     def _form(self, values: Sequence[Any], wanted: Sequence[TracePromise]) -> tuple[Any, dict[str, Any]]:
         """Returns (the key of the program besides its calls, options of `jax.jit`)."""
@@ -227,7 +229,15 @@ class Trace:
 
     def _function(self, values: Sequence[Any], places: tuple) -> Callable[..., tuple]:
         """Returns the calls as one function of the values; places: positions of the required results."""
-        return _composed(self.calls, places, self._first_update, self._ways(values))
+        ways, first_update, calls = self._ways(values), self._first_update, []
+        for number, (kernel, refs) in enumerate(self.calls):
+            function, to = kernel.within, [ways[ref] if ways and type(ref) is int else None for ref in refs]
+            if any(to) and number >= first_update:
+                function = _sharding_gradients(function, refs, to, first_update)
+            elif any(to) and any(split := [way if way and way[0] != way[1] else None for way in to]):
+                function = gathered(function, split)
+            calls.append((function, refs))
+        return composed(calls, places, first_update, _wait if first_update and ways is None else None)
 
     def run(self) -> None:
         """Runs the deferred calls and sets the values that are still referenced.
@@ -254,13 +264,17 @@ class Trace:
 
         The calls do not run, and the trace is cleared.
         """
-        values, wanted = [*self.values, *([np.concatenate(self._numbers)] if self._numbers else [])], self._wanted()
+        values, wanted = self._arguments(), self._wanted()
         replaced = [min(d.place, len(values)) for d in wanted]
         function = self._function(values, tuple([(d.call, d.index) for d in wanted]))
         for deferred in wanted:
             deferred.failure = MXNetError("the value belongs to a step that was planned, not executed")
         self._clear()
         return function, values, replaced
+
+    def _arguments(self) -> list[Any]:
+        """Returns the arguments of the program: the external values, and all numbers as one vector."""
+        return [*self.values, np.concatenate(self._numbers)] if self._numbers else [*self.values]
 
     def _deliver(self, promise: TracePromise, value: jax.Array) -> None:
         """Delivers a result to its promise."""
@@ -281,10 +295,7 @@ class Trace:
         return wanted
 
     def _run(self) -> None:
-        calls, values, wide = self.calls, list(self.values), self.wide
-        if self._numbers:
-            values.append(np.concatenate(self._numbers))
-        wanted = self._wanted()
+        calls, values, wide, wanted = self.calls, self._arguments(), self.wide, self._wanted()
         places = tuple([(d.call, d.index) for d in wanted])
         form, options = self._form(values, wanted)
         again = self._first_update > 0  # a training step, whose results are arguments of the next one
@@ -299,7 +310,8 @@ class Trace:
         failure: BaseException | None = None
         try:
             if program is None:
-                results.append(_one_by_one(calls, values, places, wide))
+                each = [(functools.partial(_run, kernel, wide), refs) for kernel, refs in calls]
+                results.append(tuple(map(as_buffer, composed(each, places)(*values))))
             else:
                 self._compiled(program, values, wanted, wide, results)
         except BaseException as error:
@@ -348,70 +360,47 @@ def _deleted(value: object) -> bool:
     return isinstance(value, jax.Array) and not isinstance(value, Tracer) and value.is_deleted()
 
 
-def lookup(ref: tuple, values: Sequence[Any], done: list[Sequence[Any]]) -> Any:
-    kind, place, index = ref
-    if kind == "call":
-        return done[place][index]
-    return values[place] if kind == "value" else values[-1][place:place + index]
+def _run(kernel: Kernel, wide: bool, *args: Any) -> Sequence[Any]:
+    return run(kernel, args, wide, host=True)
 
 
-def _composed(calls: list[tuple[Kernel, tuple]], places: tuple, first_update: int,
-              ways: Ways | None) -> Callable[..., tuple]:
-    """Returns one function of the external values for all calls; from `first_update` on they are updates."""
-    def fn(*values: object) -> tuple:
-        inputs, done = list(values), list[Sequence[Any]]()
-        for number, (kernel, refs) in enumerate(calls):
-            if number == first_update > 0 and ways is None and not interpreting() and for_cpus():
-                _wait(calls[number:], inputs, done)
-            args, function = [lookup(r, inputs, done) for r in refs], kernel.within
-            to = [ways[r[1]] if r[0] == "value" else None for r in refs] if ways is not None else ()
-            if any(to) and number < first_update:
-                split = [way if way and way[0] != way[1] else None for way in to]
-                function = gathered(function, split) if any(split) else function
-            elif any(to):
-                _shard_gradients(refs, args, to, first_update)
-            done.append(function(*args))
-        return tuple(done[c][i] for c, i in places)
-    return fn
-
-
-def _shard_gradients(refs: Sequence[tuple], args: list[Any], to: Sequence[Any], first_update: int) -> None:
-    """Shards the gradient of each weight, which is the sum over all devices.
+def _sharding_gradients(function: Callable[..., tuple], refs: Sequence[Ref], to: Sequence[Any],
+                        first_update: int) -> Callable[..., tuple]:
+    """Returns an update that shards the gradient of each weight, which is the sum over all devices.
 
     Otherwise, XLA would let each device compute its shard from the data of all devices.
     """
-    weight = None
-    for i, ref in enumerate(refs):
-        if to[i] is not None:
-            weight = i
-        elif weight is not None and ref[0] == "call" and ref[1] < first_update and \
-                args[i].shape == args[weight].shape:
-            args[i] = lax.with_sharding_constraint(args[i], to[weight][1])
+    def update(*given: Any) -> tuple:
+        args, weight = list(given), None
+        for i, ref in enumerate(refs):
+            if to[i] is not None:
+                weight = i
+            elif weight is not None and type(ref) is tuple and ref[0] < first_update and \
+                    args[i].shape == args[weight].shape:
+                args[i] = lax.with_sharding_constraint(args[i], to[weight][1])
+        return function(*args)
+    return update
 
 
-def _wait(updates: Sequence[tuple[Kernel, tuple]], values: list[Any], done: list[Sequence[Any]]) -> None:
+def _wait(updates: Sequence[Call], values: list[Any], done: list[Sequence[Any]]) -> None:
     """Delays the updates of convolution weights until all their gradients are available.
 
     Then a weight has no more readers and can be overwritten. Otherwise XLA copies it first, because a program does not
     order the gradient by a layer's data before the layer's update. For dense layers, the copies cost less than keeping
     all gradients at once (docs/design/0011).
     """
-    refs = sorted({ref for _, each in updates for ref in each if ref[0] == "value" or ref[0] == "call" and
-                   ref[1] < len(done)})
-    refs = [ref for ref in refs if np.ndim(lookup(ref, values, done)) > 2]
-    behind = lax.optimization_barrier([lookup(ref, values, done) for ref in refs])
-    for (kind, place, index), value in zip(refs, behind, strict=True):
-        if kind == "value":
-            values[place] = value
+    if interpreting() or not for_cpus():
+        return
+    refs = {ref for _, each in updates for ref in each}
+    read = sorted([ref for ref in refs if type(ref) is tuple and ref[0] < len(done)])
+    read += sorted([ref for ref in refs if type(ref) is int])
+    read = [ref for ref, arg in zip(read, arguments(read, values, done), strict=True) if np.ndim(arg) > 2]
+    for ref, value in zip(read, lax.optimization_barrier(arguments(read, values, done)), strict=True):
+        if isinstance(ref, tuple):
+            number, index = ref
+            done[number] = [*done[number][:index], value, *done[number][index + 1:]]
         else:
-            done[place] = [*done[place][:index], value, *done[place][index + 1:]]
-
-
-def _one_by_one(calls: list[tuple[Kernel, tuple]], values: list[Any], places: tuple, wide: bool) -> tuple:
-    done: list[Sequence[Any]] = []
-    for kernel, refs in calls:
-        done.append(run(kernel, [lookup(r, values, done) for r in refs], wide))
-    return tuple([done[c][i] for c, i in places])
+            values[ref] = value
 
 
 @contextlib.contextmanager

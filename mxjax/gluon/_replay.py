@@ -153,8 +153,8 @@ class Replay:
                 return False
         return self.prepared.current(trainer._updaters[0].states)
 
-    def __call__(self, inputs: Sequence[NDArray], batch_size: int) -> tuple[Any] | None:
-        """Runs the step and returns the loss in a tuple; None, without any effect, if the step has to run in full."""
+    def __call__(self, inputs: Sequence[NDArray], batch_size: int) -> tuple[Any, int] | None:
+        """Runs the step and returns (the loss, number of steps); None, without any effect, if it has to run in full."""
         if not self.holds():
             return None
         for array, number in self.fixed:
@@ -175,36 +175,48 @@ class Replay:
             for place in self._places:
                 if args[place] is None or isinstance(args[place], (Promise, Tracer)):
                     return None
-            self.trainer._check_and_rescale_grad(self.trainer._scale / batch_size)
-            numbers = self.prepared.numbers(self.optimizer)
-            if numbers is None:
+            steps = self.complete(args, inputs, batch_size)
+            if not steps:
                 return None
-            key = self.random.draw(ctx, self.drawing) if self.random is not None else ()
-            for place, number in self.drawn:
-                args[place] = key[number]
-            for place in self.numbers:
-                args[place] = numbers
             results = run_into(self.kernel, args, self.wide, self.targets, copies=self.freed)
-        flat = [wrap(results[k], ctx, kind) for _, k, kind in self.out]
-        return (flat[0] if self.form == 0 else regroup(flat, self.form),)
+        flat = []
+        for _, k, kind in self.out:
+            flat.append(wrap(results[k], ctx, kind))
+        return flat[0] if self.form == 0 else regroup(flat, self.form), steps
+
+    def complete(self, args: Any, inputs: Sequence[NDArray], batch_size: int) -> int:
+        """Adds the numbers and draws of a step to its arguments; returns the number of steps, 0 if the optimizer's
+        behaviour has changed."""
+        self.trainer._check_and_rescale_grad(self.trainer._scale / batch_size)
+        numbers = self.prepared.numbers(self.optimizer)
+        if numbers is None:
+            return 0
+        key = self.random.draw(inputs[0]._chunk.ctx, self.drawing) if self.random is not None else ()
+        for place, number in self.drawn:
+            args[place] = key[number]
+        for place in self.numbers:
+            args[place] = numbers
+        return 1
 
 
-class Loop:
+class Loop(Replay):
     """Several consecutive steps of a `Replay` in one program.
 
     This is faster where the host needs more time per step than the device, as in small networks.
     """
 
     def __init__(self, replay: Replay) -> None:
-        self._replay = replay
+        vars(self).update(vars(replay))
+        self._step = replay
         places = {chunk: place for place, chunk in replay.old}
         # (argument, result) of each value that a step takes from the one before
         self._carried = [(places[chunk], k) for chunk, _, k in replay.targets if chunk in places]
         self.possible = len(self._carried) == len(replay.targets)
         self._rows = [place for place, _ in (*replay.given, *replay.drawn)] + replay.numbers
-        self._targets = [(chunk, place, i) for i, (chunk, place, _) in enumerate(replay.targets)]
-        self._kernel = Kernel("training steps", self._trace, len(replay.sources), len(replay.targets),
-                              options={"trains": True})
+        self.targets = [(chunk, place, i) for i, (chunk, place, _) in enumerate(replay.targets)]
+        self.out = [(i, len(self.targets) + k, kind) for k, (i, _, kind) in enumerate(replay.out)]
+        self.kernel = Kernel("training steps", self._trace, len(replay.sources), len(replay.targets),
+                             options={"trains": True})
 
     def _trace(self, *args: Any) -> tuple:
         def step(carry: tuple, rows: tuple) -> tuple[tuple, tuple]:
@@ -213,8 +225,8 @@ class Loop:
                 full[place] = value
             for place, value in zip(self._rows, rows, strict=True):
                 full[place] = value
-            results = self._replay.kernel.fn(*full)
-            return tuple([results[k] for _, k in self._carried]), tuple([results[k] for _, k, _ in self._replay.out])
+            results = self._step.kernel.fn(*full)
+            return tuple([results[k] for _, k in self._carried]), tuple([results[k] for _, k, _ in self._step.out])
         begin = tuple([args[place] for place, _ in self._carried])
         last, outs = jax.lax.scan(step, begin, tuple([args[place] for place in self._rows]))
         return *last, *outs
@@ -226,50 +238,20 @@ class Loop:
             (Losses with one row per step, number of completed steps), or None if nothing ran. Fewer
             steps than rows are completed if the optimizer's behaviour changes on the way.
         """
-        replay = self._replay
-        if not replay.holds():
-            return None
-        for array, number in replay.fixed:
-            set_to(array, number)
         ctx = inputs[0]._chunk.ctx
-        for chunk in replay.chunks:
-            if chunk.buffer is None:
-                chunk.read()
-        values = [array._read() for array in inputs]
-        with exclusive(replay.chunks):
-            args: list[Any] = [None] * len(replay.sources)
-            for place, chunk in replay.old:
-                args[place] = chunk.stash
-            for place, chunk in replay.kept:
-                args[place] = chunk.buffer
-            if any(args[place] is None or isinstance(args[place], (Promise, Tracer))
-                   for place, _ in (*replay.old, *replay.kept)):
-                return None
-            numbers, drawn = self._draw(len(values[0]), batch_size, ctx)
-            count = len(numbers)
-            if count == 0:
-                return None
-            for place, number in replay.given:
-                args[place] = values[number] if count == len(values[number]) else values[number][:count]
-            for place, number in replay.drawn:
-                args[place] = np.stack([draws[number] for draws in drawn])
-            for place in replay.numbers:
-                args[place] = np.stack(numbers)
-            results = run_into(self._kernel, args, replay.wide, self._targets, copies=replay.freed)
-        flat = [wrap(results[len(self._targets) + i], ctx, kind) for i, (_, _, kind) in enumerate(replay.out)]
-        return (flat[0] if replay.form == 0 else regroup(flat, replay.form)), count
+        return super().__call__([wrap(array._read(), ctx) for array in inputs], batch_size)
 
-    def _draw(self, steps: int, batch_size: int, ctx: Any) -> tuple[list[Any], list[Any]]:
-        """Returns the numbers of the optimizer and the draws of each step, in the order of steps one by one."""
-        replay, numbers, drawn = self._replay, [], []
-        for _ in range(steps):
-            replay.trainer._check_and_rescale_grad(replay.trainer._scale / batch_size)
-            one = replay.prepared.numbers(replay.optimizer)
-            if one is None:
-                break
-            numbers.append(one)
-            drawn.append(() if replay.random is None else replay.random.draw(ctx, replay.drawing))
-        return numbers, drawn
+    def complete(self, args: list[Any], inputs: Sequence[NDArray], batch_size: int) -> int:
+        """Adds the numbers and draws of the steps to their arguments, in the order of steps one by one; returns the
+        number of steps."""
+        rows, most = list[dict[int, Any]](), len(inputs[0])
+        while len(rows) < most and super().complete(row := {}, inputs, batch_size):
+            rows.append(row)
+        for place in rows[0] if rows else ():
+            args[place] = np.stack([row[place] for row in rows])
+        for place, _ in self.given if len(rows) < most else ():
+            args[place] = args[place][:len(rows)]
+        return len(rows)
 
 
 def _promised(chunk: Chunk) -> Any:

@@ -119,8 +119,7 @@ class TrainStep:
             raise ValueError(f"TrainStep: accumulate must be a number of parts, 1 or more, got {accumulate!r}")
         self._accumulate, self._clip_norm = accumulate, clip_norm
         self._shapes: set[Any] = set()
-        self._seen: dict[tuple, bool] = Bounded(256)  # signatures of steps that were done in full
-        self._replays: dict[tuple | None, Replay] = Bounded(64)
+        self._replays: dict[tuple | None, Replay | None] = Bounded(64)  # by signature of steps that were done in full
         self._rows: dict[tuple, tuple | None] = Bounded(64)  # signatures of steps by the form of rows in `run`
         self._begun = False
         self._split: list[Parameter] = []  # those in parts, once it has begun
@@ -163,13 +162,13 @@ class TrainStep:
             done = replay(inputs, batch_size or signature[0].shape[0])
             if done is not None:
                 return done[0]
-            del self._replays[signature]
+            self._replays[signature] = None
         self._check(inputs)
         self._initialize(inputs)
         trainer, watch = self._trainer, None
         if self._mesh is None or self._sharding is None:
             trace = Trace(1 << 30, trials=0)
-            if signature in self._seen and self._accumulate == 1 and \
+            if signature in self._replays and self._accumulate == 1 and \
                     Watch.possible(self._net, self._loss, trainer, inputs):
                 watch = Watch(self._net, self._loss, trainer, inputs)
         else:
@@ -180,10 +179,8 @@ class TrainStep:
         if watch is not None:
             watch.sources(trace)
         trace.run()
-        if watch is not None and (replay := watch.replay(trace, out)) is not None:
-            self._replays[signature] = replay
         if signature is not None:
-            self._seen[signature] = True
+            self._replays[signature] = None if watch is None else watch.replay(trace, out)
         return out
 
     def run(self, *inputs: NDArray, batch_size: int | None = None) -> Any:

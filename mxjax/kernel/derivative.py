@@ -46,34 +46,34 @@ class Derivative:
         self._backward = Compiled(lambda pull, heads: pull(heads), trains=True) if kernel.symbolic else None
         self.by_parts = not kernel.symbolic or kernel.pullback is not None
 
-    def trace(self, args: Sequence[Any], mirror: bool) -> tuple[Sequence[Any], Pull]:
-        """Returns the results and the pullback, within a program.
+    def trace(self, mirror: bool, *args: Any) -> Sequence[Any]:
+        """Returns the results and, as the last one, the pullback, within a program.
 
         Args:
-            args: values of the arguments.
             mirror: recompute values in the backward pass instead of keeping them.
+            args: values of the arguments.
         """
         if not self.kernel.symbolic:
             function = self.kernel.within if interpreting() else self.kernel.fn
-            return function(*args), self.traced_pull(args, (), len(args))
+            return *function(*args), self.traced_pull(args)
         if interpreting():
-            return self.kernel.pullback(args, self._wanted, once=True)
+            results, pull = self.kernel.pullback(args, self._wanted, once=True)
+            return *results, pull
         outputs, pull, others = self._differentiated(args, mirror)
-        return [*outputs, *others], self.traced_pull(pull, [(o.shape, o.dtype) for o in outputs], len(args))
+        return *outputs, *others, self.traced_pull(pull, [(o.shape, o.dtype) for o in outputs])
 
-    def traced_pull(self, kept: Any, outs: Sequence[tuple], count: int) -> Pull:
+    def traced_pull(self, kept: Any, outs: Sequence[tuple] = ()) -> Pull:
         """Returns the pullback within a program after the forward pass has run.
 
         Args:
             kept: values that the forward pass kept.
-            outs: (shape, dtype) of the outputs.
-            count: the number of arguments.
+            outs: (shape, dtype) of a graph's outputs.
         """
         if not self.kernel.symbolic:
             return lambda slots: self._by_backward_kernel(kept, slots)
 
         def pull(slots: list[Any]) -> Sequence[Any]:
-            grads: list[Any] = [None] * count
+            grads: list[Any] = [None] * len(self._wanted)
             heads = [_cotangent(slot, *spec) for slot, spec in zip(slots, outs, strict=True)]
             for place, grad in zip(self.places, kept(heads), strict=True):
                 grads[place] = grad

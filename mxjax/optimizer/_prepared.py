@@ -5,21 +5,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from operator import is_
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._support.bounded import Bounded
 from ..array.dense import NDArray
+from ..eager.compose import Call, composed
 from ..eager.dispatch import invoke, overwrite
 from ..kernel.kernel import Kernel, as_numbers, prepare
+from ..kernel.policy import Programs
 from ..ops import registry
 from .base import Optimizer
 
-if TYPE_CHECKING:
-    import jax
-
 __all__ = ["PreparedUpdate"]
+
 
 class PreparedUpdate:
     """The update of a fixed set of weights. Its arguments are looked up once; afterwards only the numbers change.
@@ -43,7 +42,8 @@ class PreparedUpdate:
             self.states += own
         self._firsts = [which.index(i) for i in range(len(self._forms))]
         self._varied = self._forms[0].varied
-        self._kernel = _kernel(self._forms, which)
+        structure = tuple(self._forms), tuple(which)
+        self._kernel = _programs.find(structure, lambda: _together(*structure), 0)
         self._wide = any(a._chunk.wide for a in self._arrays)
         self._separately, self._ones = separately, list[tuple[Kernel, dict[str, Any], list[NDArray], NDArray]]()
         if separately:
@@ -74,11 +74,10 @@ class PreparedUpdate:
         """Returns whether these are the states that this update changes."""
         return all(map(is_, self._states, map(states.get, self.indices)))
 
-    def fits(self, optimizer: Optimizer, indices: list[Any], weights: list[NDArray], grads: list[NDArray],
-             states: dict[Any, Any]) -> bool:
+    def fits(self, indices: list[Any], weights: list[NDArray], grads: list[NDArray], states: dict[Any, Any]) -> bool:
         """Returns whether this is the update of these parameters with these states."""
         return self.indices == indices and all(map(is_, self._weights, weights)) and \
-            all(map(is_, self._grads, grads)) and all(map(is_, self._states, map(states.get, indices)))
+            all(map(is_, self._grads, grads)) and self.current(states)
 
     def numbers(self, optimizer: Optimizer) -> np.ndarray | None:
         """Counts an update and returns the vector of its numbers. Returns None, without any effect,
@@ -159,30 +158,23 @@ def _one(form: _Form, pack: bool = False) -> tuple[Kernel, dict[str, Any]]:
     return one.in_place or one, given
 
 
-_kernels: dict[tuple, Kernel] = Bounded(256)
+_programs = Programs(256)
 
 
-def _kernel(forms: Sequence[_Form], which: Sequence[int]) -> Kernel:
+def _together(forms: Sequence[_Form], which: Sequence[int]) -> Kernel:
     """fn(weight, gradient, states of each, vector of rates, decays and shared numbers) -> new weights, new states."""
-    key = tuple(forms), tuple(which)
-    cached = _kernels.get(key)
-    if cached is None:
-        count, varied = len(which), forms[0].varied
-        ones = [_one(form) for form in forms]
-        starts = [0, *itertools.accumulate(forms[i].width for i in which)]
-
-        def fn(*args: jax.Array) -> tuple:
-            numbers = as_numbers(args[-1])
-            shared = dict(zip(varied, numbers[2 * count:], strict=True))
-            weights, states = [], []
-            for i, place in enumerate(which):
-                one, given = ones[place]
-                own = {**given, **shared, "lr": numbers[i], "wd": numbers[count + i]}
-                results = one.within(*args[starts[i]:starts[i + 1]], *[own[n] for n in one.dynamic])
-                weights.append(results[0])
-                states += results[1:]
-            return (*weights, *states)
-        mutated = tuple([starts[i] + place for i, form in enumerate(which) for place in ones[form][0].mutated])
-        cached = _kernels[key] = Kernel(f"{forms[0].name} of {count}", fn, starts[-1], count, mutated=mutated,
-                                        parts=True, options={"trains": True}, like=(*starts[:-1], *mutated))
-    return cached
+    ones, count = [_one(form) for form in forms], len(which)
+    starts = [0, *itertools.accumulate(forms[i].width for i in which)]
+    rates = starts[-1]  # the first place after the arrays
+    shared = {name: rates + 2 * count + k for k, name in enumerate(forms[0].varied)}
+    calls, states, mutated = list[Call](), list[tuple[int, int]](), list[int]()
+    for i, form in enumerate(which):
+        one, given = ones[form]
+        constants = {name: float(given[name]) for name in one.dynamic}
+        places = {**constants, **shared, "lr": rates + i, "wd": rates + count + i}
+        calls.append((one.within, (*range(starts[i], starts[i + 1]), *[places[name] for name in one.dynamic])))
+        states += [(i, 1 + k) for k in range(len(one.mutated))]
+        mutated += [starts[i] + place for place in one.mutated]
+    fn = composed(calls, [*[(i, 0) for i in range(count)], *states])
+    return Kernel(f"{forms[0].name} of {count}", lambda *args: fn(*args[:-1], *as_numbers(args[-1])), starts[-1], count,
+                  mutated=tuple(mutated), parts=True, options={"trains": True}, like=(*starts[:-1], *mutated))

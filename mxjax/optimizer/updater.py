@@ -73,7 +73,7 @@ class Updater:
         """
         optimizer, prepared = self.optimizer, self._prepared
         if prepared is not None and type(index) is list:
-            if prepared.fits(optimizer, index, weight, grad, self.states) and \
+            if prepared.fits(index, weight, grad, self.states) and \
                     (thread.trace is None or prepared.together):
                 optimizer._set_current_context(weight[0]._chunk.ctx.device_id)
                 if prepared(optimizer):
