@@ -436,11 +436,11 @@ class Symbol(_Base):
             MXNetError, ValueError, TypeError: an array is missing or does not match.
         """
         symbol = backends.for_binding(self)
-        graph = symbol._lower()
+        graph, ctx = symbol._lower(), chosen(ctx)
         arrays = _arranged(args, graph.args, "args", False)
         aux = _arranged(aux_states if aux_states is not None else [], graph.aux, "aux_states", False)
         grads = _arranged(args_grad, graph.args, "args_grad", True)
-        return Executor._make(symbol, chosen(ctx), arrays, grads, grad_req, aux, group2ctx)
+        return Executor._make(symbol, ctx, arrays, grads, grad_req, aux, group2ctx)
 
     def simple_bind(self, ctx: Context | None = None, grad_req: GradReq = "write",
                     type_dict: Any = None, stype_dict: Any = None,
@@ -602,10 +602,11 @@ def _arranged(arrays: Arrays, names: Sequence[str], what: str, partial: bool) ->
     if arrays is None:
         return [None] * len(names)
     if isinstance(arrays, dict):
-        missing = [n for n in names if n not in arrays]
-        if missing and not partial:
-            raise ValueError(f"key `{missing[0]}` is missing in `{what}`")
-        value = [arrays.get(n) for n in names]
+        given = [n for n in names if n in arrays]
+        _need_arrays(given, [arrays[n] for n in given], what, partial)
+        if len(given) < len(names) and not partial:
+            raise ValueError(f"key `{next(n for n in names if n not in arrays)}` is missing in `{what}`")
+        return [arrays.get(n) for n in names]
     else:
         value = list(arrays)
         if len(value) != len(names):
@@ -613,10 +614,14 @@ def _arranged(arrays: Arrays, names: Sequence[str], what: str, partial: bool) ->
                 return [None] * len(names)
             raise ValueError(f"Length of {what} does not match the number of arguments: {len(value)} arrays for "
                              f"{len(names)} ({', '.join(names)})")
-    for name, array in zip(names, value, strict=True):
+    _need_arrays(names, value, what, partial)
+    return value
+
+
+def _need_arrays(names: Sequence[str], arrays: list[Any], what: str, partial: bool) -> None:
+    for name, array in zip(names, arrays, strict=True):
         if not (isinstance(array, NDArray) or partial and array is None):
             raise TypeError(f"{what}: {name} must be an NDArray, got {type(array).__name__}")
-    return value
 
 
 # ---------------------------------------------------------------- making nodes
