@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
+from .. import level
 from .._support.files import reading, refusals, write_file
 from .._support.handles import taken
+from .._support.hash_order import in_hash_order
 from ..array.dense import NDArray
 from ..attribute import AttrScope
 from ..base import MXNetError, NotImplementedForSymbol, numeric_types
@@ -568,12 +570,21 @@ class Symbol(_Base):
 
 
 
+def _insertion_order(op: Any, params: dict[str, Any]) -> list[str]:
+    """Returns the parameters that were passed, in the order in which MXNet's function for the operator adds them."""
+    if op.variadic:
+        return list(params)
+    declared = [name for name in op.params if name in params and name != "dtype"]
+    return declared + [name for name in params if name not in declared]
+
+
 def _shown(attrs: dict[str, str]) -> dict[str, str]:
-    """Attributes as users see them: hidden ones under both names."""
-    shown = dict(attrs)
-    for key in HIDDEN:
-        if hidden(key) in attrs:
-            shown[key] = attrs[hidden(key)]
+    """Returns attributes as users see them: in MXNet's order, and hidden ones under both names."""
+    shown = {}
+    for key in in_hash_order(tuple(attrs), level.current()):
+        shown[key] = attrs[key]
+        if key[2:-2] in HIDDEN and key == hidden(key[2:-2]):
+            shown[key[2:-2]] = attrs[key]
     return shown
 
 
@@ -742,8 +753,10 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
         params = {**params, op.variadic: len(entries)}
     canonical = op.parse(dict(params))
     own: str = NameManager._current.value.get(name, hint)
-    attrs = {hidden(k): v for k, v in given.items()}
-    attrs.update({k: _text(op, k, v, canonical) for k, v in params.items() if v is not None or k in canonical})
+    texts = {k: _text(op, k, params[k], canonical) for k in _insertion_order(op, params)
+             if params[k] is not None or k in canonical}
+    others = {hidden(k): v for k, v in given.items()}
+    attrs = {**texts, **others} if op.variadic else {**others, **texts}
     filled: list[Entry] = [(Node(None, f"{own}_arg{i}", dict(attrs)), 0) if entry is None else entry
                            for i, entry in enumerate(entries)]  # none is missing but among numbered ones
     node = Node(op, own, attrs, canonical, filled, subgraphs)
