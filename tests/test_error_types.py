@@ -61,6 +61,9 @@ def _row_of_a_sparse_array():
     (AssertionError, lambda: mx.autograd.mark_variables(mx.nd.ones(2), 3)),
     (AssertionError, lambda: mx.autograd.get_symbol(3)),
     (AssertionError, lambda: mx.kv.create("local").init([1, "a"], [mx.nd.ones(1)] * 2)),
+    (AssertionError, lambda: mx.nd.concat(mx.nd.ones(2), np.ones(2))),
+    (AssertionError, lambda: mx.nd.stack(mx.nd.ones(2), None)),
+    (AssertionError, lambda: mx.nd.add_n(mx.nd.ones(2), 3)),
     (TypeError, lambda: mx.sym.var("a").bind(3, {})),
     (TypeError, lambda: (mx.sym.var("a") + mx.sym.var("b")).eval(b=3)),
 ])

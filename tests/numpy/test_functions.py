@@ -7,6 +7,7 @@ from jax.test_util import check_grads
 
 import mxjax as mx
 from mxjax import np
+from mxjax.base import MXNetError
 from mxjax.ops import registry
 
 A = onp.array([[0.5, -1.5, 2.0], [3.5, -0.25, 1.0]], "float32")
@@ -346,3 +347,13 @@ def test_integers_that_float32_does_not_have():
 def test_dot_of_integers_is_matmul():
     a, b = np.array([[1, 2], [3, 4]], dtype="int32"), np.array([[1, 0], [2, 1]], dtype="int32")
     assert np.dot(a, b).tolist() == np.matmul(a, b).tolist() == [[5, 2], [11, 4]]
+
+
+@pytest.mark.parametrize("width", [(1, 2), ((1, 2),)])
+def test_one_pair_of_widths_pads_all_axes(width):
+    for array in (V, A):
+        assert np.pad(np.array(array), width, mode="reflect").tolist() == onp.pad(array, width, mode="reflect").tolist()
+        padded = np.pad(np.array(array), width, mode="constant", constant_values=5)
+        assert padded.tolist() == onp.pad(array, width, constant_values=5).tolist()
+    with pytest.raises(MXNetError, match="a pair of sizes for each axis"):
+        np.pad(np.array(A), ((1, 2), (0, 1), (1, 1)))
