@@ -64,6 +64,8 @@ def _row_of_a_sparse_array():
     (AssertionError, lambda: mx.nd.concat(mx.nd.ones(2), np.ones(2))),
     (AssertionError, lambda: mx.nd.stack(mx.nd.ones(2), None)),
     (AssertionError, lambda: mx.nd.add_n(mx.nd.ones(2), 3)),
+    (AssertionError, lambda: mx.np.concatenate([mx.np.ones(2), np.ones(2)])),
+    (TypeError, lambda: mx.np.concatenate([mx.np.ones(2), 3])),
     (TypeError, lambda: mx.sym.var("a").bind(3, {})),
     (TypeError, lambda: (mx.sym.var("a") + mx.sym.var("b")).eval(b=3)),
 ])
