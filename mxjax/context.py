@@ -22,10 +22,24 @@ __all__ = ["Context", "Device", "cpu", "cpu_pinned", "gpu", "tpu", "num_gpus", "
            "current_context", "current_device"]
 
 
+class _Default:
+    """`Context._default_ctx` of MXNet 1.x: scripts assign the default context to its `value`."""
+
+    @property
+    def value(self) -> Context:
+        """This thread's default context."""
+        return Context.default_ctx
+
+    @value.setter
+    def value(self, ctx: Context) -> None:
+        Context.default_ctx = ctx
+
+
 class _ContextType(type):
     """`Context.default_ctx`: this thread's default context, which can be set."""
 
     _scope: threading.local
+    _default_ctx = _Default()
 
     @property
     def default_ctx(cls) -> Context:

@@ -224,7 +224,7 @@ class Load:
         if isinstance(param, str):
             param = load(param)
         if not isinstance(param, dict):
-            raise TypeError(f"param must contain arrays by name, got {type(param).__name__}")
+            raise Unfit(f"param must contain arrays by name, got {type(param).__name__}")
         self.param = {name[4:] if name.startswith(("arg:", "aux:")) else name: arr for name, arr in param.items()}
         self.default_init = default_init
         self.verbose = verbose

@@ -27,8 +27,10 @@ class LRScheduler:
 
     def __init__(self, base_lr: float = 0.01, warmup_steps: int = 0, warmup_begin_lr: float = 0,
                  warmup_mode: str = "linear") -> None:
-        if not isinstance(warmup_steps, int) or warmup_steps < 0:
-            raise ValueError(f"warmup_steps must be an integer >= 0, got {warmup_steps!r}")
+        if not isinstance(warmup_steps, int):
+            raise Unfit(f"warmup_steps must be an integer, got {warmup_steps!r}")
+        if warmup_steps < 0:
+            raise ValueError(f"warmup_steps must be 0 or more, got {warmup_steps!r}")
         if warmup_begin_lr > base_lr:
             raise ValueError(f"base_lr must not be below warmup_begin_lr, got {base_lr} < {warmup_begin_lr}")
         if warmup_mode not in ("linear", "constant"):

@@ -10,7 +10,7 @@ import numpy
 
 from . import ndarray as ndarray  # libraries take it from here
 from . import registry
-from .base import numeric_types
+from .base import MXNetError, Unfit, numeric_types
 
 __all__ = [
     "EvalMetric", "register", "alias", "create", "check_label_shapes", "CompositeEvalMetric", "Accuracy",
@@ -298,6 +298,9 @@ class Accuracy(_PairMetric):
         for label, pred in zip(labels, preds, strict=True):
             label, pred = _numpy(label), _near(pred)
             if pred.shape != label.shape:
+                if not -pred.ndim <= self.axis < pred.ndim:
+                    raise MXNetError(f"{self.name}: labels have the shape {label.shape}, so predictions need the axis "
+                                     f"{self.axis} of the classes, but their shape is {pred.shape}")
                 pred = pred.argmax(axis=self.axis)
             label, pred = (_numpy(array).astype(numpy.int32).ravel() for array in (label, pred))
             check_label_shapes(label, pred)
@@ -324,7 +327,7 @@ class TopKAccuracy(_PairMetric):
 
     def _score(self, label: numpy.ndarray, pred: numpy.ndarray) -> tuple[float, int]:
         if pred.ndim > 2:
-            raise ValueError(f"{self.name}: predictions must have at most 2 dimensions, got shape {pred.shape}")
+            raise Unfit(f"{self.name}: predictions must have at most 2 dimensions, got shape {pred.shape}")
         check_label_shapes(label, pred)
         label = label.astype(numpy.int32).ravel()
         order = numpy.argpartition(pred.astype(numpy.float32), -min(self.top_k, pred.shape[-1]))
@@ -510,7 +513,7 @@ class Perplexity(EvalMetric):
         for label, pred in zip(labels, preds, strict=True):
             label, pred = _numpy(label), _near(pred)
             if label.size != pred.size // pred.shape[-1]:
-                raise ValueError(f"{self.name}: labels of shape {label.shape} do not match predictions of shape "
+                raise Unfit(f"{self.name}: labels of shape {label.shape} do not match predictions of shape "
                                  f"{pred.shape}")
             prob = _picked(pred, label.ravel(), self.axis)
             counted = numpy.ones(label.size, bool) if self.ignore_label is None else label.ravel() != self.ignore_label
@@ -580,7 +583,8 @@ class _LogLoss(_PairMetric):
 
     def _score(self, label: numpy.ndarray, pred: numpy.ndarray) -> tuple[float, int]:
         label = label.ravel()
-        check_label_shapes(label, pred)
+        if len(label) != len(pred):
+            raise Unfit(f"{self.name}: {len(label)} labels do not match predictions of shape {pred.shape}")
         _need_scores(self.name, pred, "(batch, classes), one probability per class")
         if len(label) and not -pred.shape[1] <= label.min() <= label.max() < pred.shape[1]:
             raise IndexError(f"{self.name}: the labels range from {label.min()} to {label.max()}, but the predictions "

@@ -6,6 +6,12 @@ import pytest
 import mxjax as mx
 
 
+def _ended():
+    batches = mx.io.NDArrayIter(np.ones((2, 1)))
+    list(batches)
+    return batches
+
+
 def _row_of_a_sparse_array():
     mx.nd.sparse.row_sparse_array(([[1, 2.0]], [1]), shape=(3, 2))[1] = mx.nd.ones((1, 2))
 
@@ -32,6 +38,36 @@ def _row_of_a_sparse_array():
     (ValueError, lambda: mx.nd.ones((2, 2)).tostype("csr").tostype("row_sparse")),
     (TypeError, lambda: mx.gluon.nn.BatchNorm(fuse_relu=True)),
     (AssertionError, lambda: mx.mod.Module(mx.sym.var("data") * 2, label_names=None).forward(None)),
+    (AssertionError, lambda: mx.rnn.LSTMCell(3).unroll(2, mx.sym.Group([mx.sym.var("a"), mx.sym.var("b")]))),
+    (AssertionError, lambda: mx.rnn.LSTMCell(3).unroll(2, None)),
+    (AssertionError, lambda: mx.rnn.ZoneoutCell(mx.rnn.LSTMCell(3), 0.1).base_cell.begin_state()),
+    (AssertionError, lambda: mx.rnn.FusedRNNCell(3).unroll(2, mx.sym.var("a"), layout="NCT")),
+    (AssertionError, lambda: mx.rnn.DropoutCell("a")),
+    (AssertionError, lambda: mx.mod.SequentialModule().bind([("data", (2, 3))])),
+    (AssertionError, lambda: mx.mod.PythonLossModule(grad_func=3)),
+    (AssertionError, lambda: mx.mod.PythonModule(["a"], ["b"], ["c"]).bind([("x", (2,))])),
+    (AssertionError, lambda: mx.io.PrefetchingIter([])),
+    (AssertionError, lambda: _ended().getdata()),
+    (AssertionError, lambda: mx.image.DetRandomPadAug(pad_val="a")),
+    (AssertionError, lambda: mx.image.DetRandomCropAug(area_range="a")),
+    (AssertionError, lambda: mx.optimizer.SGD().update(0, 3, mx.nd.ones(1), None)),
+    (AssertionError, lambda: mx.optimizer.Adam().update(0, mx.nd.ones(1), 3, None)),
+    (AssertionError, lambda: mx.optimizer.register(3)),
+    (AssertionError, lambda: mx.init.Load(3)),
+    (AssertionError, lambda: mx.lr_scheduler.CosineScheduler(3, warmup_steps=1.5)),
+    (AssertionError, lambda: mx.metric.CrossEntropy().update([mx.nd.ones(2)], [mx.nd.ones((3, 2))])),
+    (AssertionError, lambda: mx.metric.Perplexity(0).update([mx.nd.ones(2)], [mx.nd.ones((3, 2))])),
+    (mx.MXNetError, lambda: mx.metric.Accuracy().update([mx.nd.ones(2)], [mx.nd.ones(3)])),
+    (AssertionError, lambda: mx.autograd.mark_variables(mx.nd.ones(2), 3)),
+    (AssertionError, lambda: mx.autograd.get_symbol(3)),
+    (AssertionError, lambda: mx.kv.create("local").init([1, "a"], [mx.nd.ones(1)] * 2)),
+    (AssertionError, lambda: mx.nd.concat(mx.nd.ones(2), np.ones(2))),
+    (AssertionError, lambda: mx.nd.stack(mx.nd.ones(2), None)),
+    (AssertionError, lambda: mx.nd.add_n(mx.nd.ones(2), 3)),
+    (AssertionError, lambda: mx.np.concatenate([mx.np.ones(2), np.ones(2)])),
+    (TypeError, lambda: mx.np.concatenate([mx.np.ones(2), 3])),
+    (TypeError, lambda: mx.sym.var("a").bind(3, {})),
+    (TypeError, lambda: (mx.sym.var("a") + mx.sym.var("b")).eval(b=3)),
 ])
 def test_kinds(kind, call):
     with pytest.raises(kind):

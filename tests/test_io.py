@@ -148,6 +148,29 @@ def test_csv(csv, round_batch, epochs):
         batches.reset()
 
 
+def test_a_reset_within_the_prefetched_batches(csv):
+    """Recorded from MXNet: the last batch was filled already, so the next epoch begins behind those rows."""
+    for taken in (0, 1, 3):
+        batches = io.CSVIter(**csv)
+        for _ in range(taken):
+            batches.next()
+        batches.reset()
+        assert [(rows(batch), batch.pad) for batch in batches] == [([4, 6, 8, 10], 0), ([12, 14, 16, 18], 0)]
+    whole = io.CSVIter(**csv, round_batch=False)
+    whole.reset()
+    assert rows(whole.next()) == [0, 2, 4, 6]
+
+
+@pytest.mark.parametrize("taken, first", [(1, 0), (2, 2)])  # recorded from MXNet: 16 batches are prefetched
+def test_how_far_ahead_rows_are_read(tmp_path, taken, first):
+    np.savetxt(tmp_path / "x.csv", np.arange(70), fmt="%d")
+    batches = io.CSVIter(data_csv=str(tmp_path / "x.csv"), data_shape=(1,), batch_size=4)
+    for _ in range(taken):
+        batches.next()
+    batches.reset()
+    assert rows(batches.next())[0] == first
+
+
 def test_csv_forms(csv):
     batch = io.CSVIter(**{**csv, "label_csv": "NULL", "data_shape": (1, 2), "dtype": "int64"}).next()
     assert batch.data[0].shape == (4, 1, 2) and batch.data[0].dtype == np.int64

@@ -116,7 +116,7 @@ def test_mistakes_are_named():
         M.F1().update([np.arange(3)], [np.zeros((3, 2))])
     with pytest.raises(ValueError, match="shape of labels"):
         M.PearsonCorrelation().update([REALS], [GUESSES[:5]])
-    with pytest.raises(ValueError, match="do not match"):
+    with pytest.raises(AssertionError, match="do not match"):
         M.Perplexity(None).update([np.zeros(3)], [np.zeros((2, 2))])
     with pytest.raises(AssertionError, match="use Accuracy"):
         M.TopKAccuracy(1)

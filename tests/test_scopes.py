@@ -83,3 +83,16 @@ def test_names_are_no_contexts(make):
 
 def test_operators_take_contexts_as_text():
     assert mx.nd.zeros((1,), ctx="cpu(0)").context == mx.nd.random.uniform(shape=(1,), ctx="cpu(0)").context == mx.cpu()
+
+
+def test_the_default_context_of_old_scripts():
+    script = """
+before = mx.current_context()
+mx.Context._default_ctx.value = mx.cpu(3)
+after = mx.Context._default_ctx.value, mx.current_context(), mx.nd.ones(1).context
+mx.Context._default_ctx.value = before
+"""
+    names = {"mx": mx}
+    exec(script, names)
+    assert names["after"] == (mx.cpu(3),) * 3
+    assert mx.current_context() == names["before"]

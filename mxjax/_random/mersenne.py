@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from .. import level
 from .._support.c_math import c_function
 
-__all__ = ["Lanes", "Source", "Twisters", "Words", "below", "exchanged", "in_groups", "normal_pairs", "order",
-           "unit", "words_of"]
+__all__ = ["Lanes", "Source", "Twisters", "Words", "below", "exchanged", "in_groups", "limits_of_order",
+           "normal_pairs", "order", "order_one_by_one", "unit", "words_of"]
 
 _LANES, _LEAST = 1024, 64
 _MAGIC = 127  # MXNet multiplies seeds with it
@@ -374,7 +375,30 @@ def below(words: Words, limits: np.ndarray) -> np.ndarray:
 
 
 def order(words: Words, count: int) -> list[int]:
-    """The numbers below `count` in random order, from a twister: each changes places with one before it, or none."""
+    """Returns the numbers below `count` in random order, from a twister, as `std::shuffle` does in this level's MXNet.
+
+    Each number changes places with one before it, or none. At level 2, one word determines the places of two numbers.
+    Source: libstdc++, before and after GCC 7.
+    """
+    limits = limits_of_order(count)
+    others = below(words, limits)
+    if len(limits) < count - 1:
+        single, sizes = 1 - count % 2, np.arange(4 - count % 2, count + 1, 2)
+        both = np.stack(np.divmod(others[single:], sizes), axis=1)
+        others = np.concatenate([others[:single], both.ravel()])
+    return exchanged(count, range(1, count), others)
+
+
+def limits_of_order(count: int) -> np.ndarray:
+    """Returns the limits of the integers that `order` draws."""
+    if level.current() == 1 or not 1 < count <= 0xFFFF:
+        return np.arange(2, count + 1)
+    sizes = np.arange(4 - count % 2, count + 1, 2)  # of what is in order after each two numbers
+    return np.concatenate([np.full(1 - count % 2, 2, np.int64), (sizes - 1) * sizes])
+
+
+def order_one_by_one(words: Words, count: int) -> list[int]:
+    """Returns the numbers below `count` in random order, from a twister, as the operator `shuffle` at both levels."""
     return exchanged(count, range(1, count), below(words, np.arange(2, count + 1)))
 
 

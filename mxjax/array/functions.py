@@ -170,8 +170,10 @@ def _take_parameters(op: Op, inputs: list[str], rest: tuple, kwargs: dict[str, A
     """Adds positional parameters to those by name.
 
     Raises:
-        TypeError: there are too many, or one is passed twice.
+        TypeError: there are too many, one is passed twice, or the operator takes only arrays by position.
     """
+    if rest and op.variadic and not inputs:
+        raise WrongKind(f"operator {op.name}: positional arguments must be NDArrays, got {type(rest[0]).__name__}")
     if len(rest) > len(op.params):
         raise TypeError(f"operator {op.name} takes at most {len(inputs) + len(op.params)} positional arguments")
     for n, value in zip(op.params, rest, strict=False):

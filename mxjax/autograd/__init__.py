@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from ..array.creation import zeros
 from ..array.dense import NDArray
-from ..base import MXNetError, NotOneOf, Precondition
+from ..base import MXNetError, NotOneOf, Precondition, Unfit
 from ..eager.array_types import wrap
 from ..eager.backward import backward as _backward
 from ..eager.backward import walk_back
@@ -84,9 +84,12 @@ def mark_variables(variables: Sequence[NDArray] | NDArray, gradients: Sequence[N
 
     Raises:
         MXNetError: unknown grad_req.
+        AssertionError: there is one variable, but `gradients` is not one array.
     """
     if isinstance(variables, NDArray):
-        variables, gradients = [variables], [cast(NDArray, gradients)]
+        if not isinstance(gradients, NDArray):
+            raise Unfit(f"the gradient of one variable must be an NDArray, got {type(gradients).__name__}")
+        variables, gradients = [variables], [gradients]
     if isinstance(grad_reqs, (str, int)):
         grad_reqs = [grad_reqs] * len(variables)
     for array, gradient, req in zip(variables, gradients, grad_reqs, strict=True):
@@ -159,6 +162,8 @@ def _result(variable: NDArray, found: Any) -> NDArray:
 
 def get_symbol(x: NDArray) -> Any:
     """Returns the recorded computation of `x` as a Symbol; its inputs become variables "var0", "var1", ..."""
+    if not isinstance(x, NDArray):
+        raise Unfit(f"get_symbol expects an NDArray, got {type(x).__name__}")
     return symbol_of(x)
 
 

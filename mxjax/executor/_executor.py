@@ -164,18 +164,30 @@ class Executor:
     # ------------------------------------------------------------ arrays by name
     @property
     def arg_dict(self) -> dict[str, NDArray]:
-        """Arguments by name."""
-        return dict(zip(self._graph.args, self.arg_arrays, strict=True))
+        """Arguments by name.
+
+        Raises:
+            ValueError: two arguments have the same name.
+        """
+        return _by_name(self._graph.args, self.arg_arrays)
 
     @property
     def grad_dict(self) -> dict[str, NDArray | None]:
-        """Gradients by argument name."""
-        return dict(zip(self._graph.args, self.grad_arrays, strict=True))
+        """Gradients by argument name.
+
+        Raises:
+            ValueError: two arguments have the same name.
+        """
+        return _by_name(self._graph.args, self.grad_arrays)
 
     @property
     def aux_dict(self) -> dict[str, NDArray]:
-        """Auxiliary states by name."""
-        return dict(zip(self._graph.aux, self.aux_arrays, strict=True))
+        """Auxiliary states by name.
+
+        Raises:
+            ValueError: two states have the same name.
+        """
+        return _by_name(self._graph.aux, self.aux_arrays)
 
     @property
     def output_dict(self) -> dict[str, NDArray]:
@@ -184,10 +196,7 @@ class Executor:
         Raises:
             ValueError: two outputs have the same name.
         """
-        names = self._symbol.list_outputs()
-        if len(set(names)) != len(names):
-            raise ValueError(f"Duplicate names detected, {names}")
-        return dict(zip(names, self.outputs, strict=True))
+        return _by_name(self._symbol.list_outputs(), self.outputs)
 
     # ------------------------------------------------------------ running
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
@@ -454,8 +463,8 @@ class Executor:
         """Returns the graph as text, with the memory of the outputs and of the values kept for the backward pass."""
         kept = [jax.ShapeDtypeStruct(o.shape, np_dtype(o.dtype)) for o in self.outputs]
         if any(self._wanted) and not self._graph.cut:
-            named = {n: jax.ShapeDtypeStruct(a.shape, np_dtype(a.dtype))
-                     for n, a in (*self.arg_dict.items(), *self.aux_dict.items())}
+            bound = zip(self._graph.args + self._graph.aux, self.arg_arrays + self.aux_arrays, strict=True)
+            named = {n: jax.ShapeDtypeStruct(a.shape, np_dtype(a.dtype)) for n, a in bound}
             wanted = dict(zip(self._graph.args, self._wanted, strict=True))
             names = [n.name for n in self._graph.nodes if n.op is None]
             key = (jax.ShapeDtypeStruct((2,), "uint32"), jax.ShapeDtypeStruct((), "uint32"))
@@ -505,6 +514,12 @@ def _variable_contexts(symbol: Any, ctx: Context, group2ctx: dict[str, Context] 
                     group = node.attrs.get("__ctx_group__")
                     contexts.setdefault(source.name, ctx if group is None else group2ctx.get(group, ctx))
     return contexts
+
+
+def _by_name(names: list[str], arrays: list[Any]) -> dict[str, Any]:
+    if len(set(names)) != len(names):
+        raise ValueError(f"Duplicate names detected, {names}")
+    return dict(zip(names, arrays, strict=True))
 
 
 def _stype(variable: Any, stypes: dict[str, str]) -> str | None:

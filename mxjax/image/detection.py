@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .._support import images as _pixels
-from ..base import MXNetError, numeric_types
+from ..base import MXNetError, Unfit, numeric_types
 from .augment import (
     IMAGENET_MEAN,
     IMAGENET_STD,
@@ -128,9 +128,13 @@ class DetHorizontalFlipAug(DetAugmenter):
         return src, label
 
 
-def _range(value: float | Sequence[float]) -> Sequence[float]:
+def _range(value: float | Sequence[float], what: str) -> Sequence[float]:
     """Bounds; a number is both."""
-    return (value, value) if isinstance(value, numeric_types) else value
+    if isinstance(value, list | tuple):
+        return value
+    if not isinstance(value, numeric_types):
+        raise Unfit(f"{what} must be a number or a tuple of two bounds, got {value!r}")
+    return value, value
 
 
 def _valid(area_range: Sequence[float], aspect_ratio_range: Sequence[float], least: float, name: str) -> bool:
@@ -162,7 +166,8 @@ class DetRandomCropAug(DetAugmenter):
 
     def __init__(self, min_object_covered: float = 0.1, aspect_ratio_range: Bounds = (0.75, 1.33),
                  area_range: Bounds = (0.05, 1.0), min_eject_coverage: float = 0.3, max_attempts: int = 50) -> None:
-        aspect_ratio_range, area_range = _range(aspect_ratio_range), _range(area_range)
+        aspect_ratio_range = _range(aspect_ratio_range, "aspect_ratio_range")
+        area_range = _range(area_range, "area_range")
         super().__init__(min_object_covered=min_object_covered, aspect_ratio_range=aspect_ratio_range,
                          area_range=area_range, min_eject_coverage=min_eject_coverage, max_attempts=max_attempts)
         self.min_object_covered, self.min_eject_coverage = min_object_covered, min_eject_coverage
@@ -241,9 +246,12 @@ class DetRandomPadAug(DetAugmenter):
 
     def __init__(self, aspect_ratio_range: Bounds = (0.75, 1.33), area_range: Bounds = (1.0, 3.0),
                  max_attempts: int = 50, pad_val: float | Sequence[float] = (128, 128, 128)) -> None:
-        aspect_ratio_range, area_range = _range(aspect_ratio_range), _range(area_range)
+        aspect_ratio_range = _range(aspect_ratio_range, "aspect_ratio_range")
+        area_range = _range(area_range, "area_range")
         super().__init__(aspect_ratio_range=aspect_ratio_range, area_range=area_range, max_attempts=max_attempts,
                          pad_val=pad_val)
+        if not isinstance(pad_val, (list, tuple, *numeric_types)):
+            raise Unfit(f"pad_val must be a number or one per channel, got {pad_val!r}")
         self.pad_val = (pad_val,) * 3 if isinstance(pad_val, numeric_types) else pad_val
         self.aspect_ratio_range, self.area_range, self.max_attempts = aspect_ratio_range, area_range, max_attempts
         self.enabled = _valid(area_range, aspect_ratio_range, 1.0, "DetRandomPadAug")

@@ -14,7 +14,7 @@ from .._random.mersenne import order, words_of
 from ..base import MXNetError
 from ..ops.params import Shape
 from .creator import creator
-from .state import check_count, part_of
+from .state import check_count, filled_ahead, part_of
 
 __all__ = ["CSVIter", "MNISTIter"]
 
@@ -26,10 +26,13 @@ class RowCursor:
 
     Args:
         length: number of rows.
+        batch_size: number of rows in a batch.
+        rounds: whether the last batch is filled from the beginning.
     """
 
-    def __init__(self, length: int) -> None:
+    def __init__(self, length: int, batch_size: int, rounds: bool) -> None:
         self.extent = {"length": length}
+        self.batch_size, self.rounds = batch_size, rounds
         self._row = self.overflow = self.pad = 0
 
     def position(self) -> dict[str, int]:
@@ -43,6 +46,9 @@ class RowCursor:
 
     def reset(self) -> None:
         """Moves before the first batch."""
+        if self.rounds and not self.overflow:
+            length = self.extent["length"]
+            self.overflow = filled_ahead(length - self._row, self.batch_size) % length
         self._row, self.overflow = self.overflow, 0
 
 
@@ -60,8 +66,8 @@ class _Rows(RowCursor):
     def __init__(self, data: np.ndarray, label: np.ndarray, batch_size: int, last: str, index: bool = True) -> None:
         if last == "round" and -len(data) % batch_size > len(data):
             raise MXNetError(f"a batch of {batch_size} cannot be filled from {len(data)} rows with round_batch")
-        self.data, self.label, self.batch_size, self.last, self.with_index = data, label, batch_size, last, index
-        super().__init__(len(data))
+        self.data, self.label, self.last, self.with_index = data, label, last, index
+        super().__init__(len(data), batch_size, last == "round")
         self.rows = np.zeros(batch_size, np.int64)
 
     def go_to(self, position: dict[str, int]) -> None:

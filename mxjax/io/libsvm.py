@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import os
+import re
+from bisect import bisect_left, bisect_right
 from typing import Any, Protocol
 
 import numpy as np
 
-from .._support.files import numbered_lines
+from .._support.files import numbered_lines, reading
 from ..array import sparse
 from ..base import MXNetError
 from ..ops.params import Shape
 from .creator import creator
 from .files import RowCursor
-from .state import part_of
 
 __all__ = ["LibSVMIter"]
 
@@ -40,8 +41,8 @@ class _SparseRows(RowCursor):
     """
 
     def __init__(self, data: _Rows, label: _Rows, batch_size: int, round_batch: bool) -> None:
-        self.data, self.label, self.batch_size, self.round_batch = data, label, batch_size, round_batch
-        super().__init__(data.shape[0])
+        self.data, self.label = data, label
+        super().__init__(data.shape[0], batch_size, round_batch)
         self.rows = np.zeros(0, np.int64)
 
     def next(self) -> bool:
@@ -53,14 +54,14 @@ class _SparseRows(RowCursor):
         self.rows = np.arange(self._row, self._row + self.batch_size) % total
         self._row += count
         self.pad = self.batch_size - count
-        if self.round_batch:
+        if self.rounds:
             self.overflow = self.pad % total
         return True
 
     def batch(self) -> tuple:
         """Data, labels, number of filling rows, and numbers of the rows."""
         def take(values: _Rows) -> sparse.CSRNDArray | np.ndarray:
-            if self.round_batch:
+            if self.rounds:
                 taken = values[self.rows]
             else:
                 taken = values[self.rows[:self.batch_size - self.pad]]
@@ -77,9 +78,8 @@ class _SparseRows(RowCursor):
 def _read(path: str, width: int) -> tuple[Any, np.ndarray, int]:
     """(matrix of the entries, numbers before them: (rows, labels), labels in a row) of a file or a folder of files."""
     from scipy.sparse import csr_matrix  # takes as long to import as the rest of mx.io; few read such files
-    names = sorted(os.path.join(path, name) for name in os.listdir(path)) if os.path.isdir(path) else [path]
     values, columns, pointers, labels = [], [], [0], []
-    for name in names:
+    for name in _names(path):
         try:
             lines = list(numbered_lines(name, "LibSVM's format"))
         except OSError as error:
@@ -109,6 +109,25 @@ def _read(path: str, width: int) -> tuple[Any, np.ndarray, int]:
     return matrix, np.array(labels, np.float32), len(labels[0])
 
 
+def _part_of_files(path: str, num_parts: int, part_index: int) -> slice:
+    """Returns the rows of a part. The parts are ranges of bytes of equal size; a line that begins in a range or at its
+    end belongs to it."""
+    begins, end = list[tuple[int, bool]](), 0  # of all rows, and whether they are the first in a file
+    for name in _names(path):
+        with reading(name, "LibSVM's format"), open(name, "rb") as file:
+            content = file.read()
+        begins += [(end + line.start(), not line.start()) for line in re.finditer(rb"[^\r\n]+", content)
+                   if line[0].partition(b"#")[0].strip()]
+        end += len(content)
+    size = -(-end // num_parts)
+    parts = [(begin - (not first)) // size for begin, first in begins]
+    return slice(bisect_left(parts, part_index), bisect_right(parts, part_index))
+
+
+def _names(path: str) -> list[str]:
+    return sorted(os.path.join(path, name) for name in os.listdir(path)) if os.path.isdir(path) else [path]
+
+
 @creator
 def LibSVMIter(*, data_libsvm: str, data_shape: Shape, label_libsvm: str = "NULL",  # noqa: N802
                label_shape: Shape = (1,), num_parts: int = 1, part_index: int = 0, batch_size: int,
@@ -121,7 +140,7 @@ def LibSVMIter(*, data_libsvm: str, data_shape: Shape, label_libsvm: str = "NULL
         data_shape: (length of a row,).
         label_libsvm: a file with the labels, in the same format; "NULL" if they are in the data file.
         label_shape: shape of a row's label.
-        num_parts, part_index: number of parts, and the index of the one to read.
+        num_parts, part_index: number of parts, and the index of the one to read; parts are ranges of bytes.
         batch_size: number of rows in a batch.
         round_batch: whether to fill the last batch with rows from the beginning (the next epoch then starts after those
             rows).
@@ -146,5 +165,5 @@ def LibSVMIter(*, data_libsvm: str, data_shape: Shape, label_libsvm: str = "NULL
                          f"{label_shape}")
     else:
         label = label.reshape(-1) if label_shape == (1,) else label.reshape(-1, *label_shape)
-    part = part_of(data.shape[0], num_parts, part_index)
+    part = slice(None) if num_parts == 1 else _part_of_files(data_libsvm, num_parts, part_index)
     return _SparseRows(data[part], label[part], batch_size, round_batch)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray as nd
-from ..base import MXNetError
+from ..base import MXNetError, Precondition
 from ..ndarray import CSRNDArray, NDArray
 from .base import DataBatch, DataDesc, DataIter
 from .state import check_order, check_state, plain
@@ -182,7 +182,7 @@ class NDArrayIter(DataIter):
         source = [array for _, array in (self.label if labels else self.data)]
         begin, end = self.cursor, self.cursor + self.batch_size
         if begin >= self.num_data:
-            raise StopIteration("the iterator is at its end; call reset()")
+            raise Precondition("the iterator is at its end; call reset()")
         if begin < 0 and self.last_batch_handle == "roll_over" and end > 0:
             first = self._rest.pop(labels)
             return [nd.concat(old, self._piece(array, 0, end), dim=self._axis)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import engine
+from ..base import Unfit
 from .base import DataBatch, DataDesc, DataIter, _HeldBatchIter
 from .state import Resumable, check_state, need_state, plain
 
@@ -30,7 +31,7 @@ class PrefetchingIter(_HeldBatchIter):
                  rename_label: list[dict[str, str]] | None = None) -> None:
         self.iters = iters if isinstance(iters, list) else [iters]
         if not self.iters:
-            raise ValueError("PrefetchingIter needs at least one iterator")
+            raise Unfit("PrefetchingIter needs at least one iterator")
         self.n_iter = len(self.iters)
         self.rename_data = rename_data
         self.rename_label = rename_label

@@ -24,7 +24,7 @@ from ..workers.transport import Shared
 from ._draws import Draws, Random
 from .image_parameters import DetParameters, ImageParameters
 from .record_source import Contents, Record, open_records
-from .state import check_count
+from .state import READ_AHEAD, check_count, filled_ahead
 
 __all__ = ["Load", "RecordBatches"]
 
@@ -297,7 +297,21 @@ class RecordBatches:
     def reset(self) -> None:
         """Moves before the first batch; after the samples that filled the last one, if there were any."""
         turn, number = self._end
-        self._restart(*((turn, number) if self._wrapped else (turn + 1, 0)), False)
+        if not self._wrapped:
+            turn, number = turn + 1, self._filled_ahead() if self._p.round_batch else 0
+        self._restart(turn, number, False)
+
+    def _filled_ahead(self) -> int:
+        """Returns how many of the next round's records prefetching has used in the last batch of this round."""
+        def left() -> int:  # in the reader's thread
+            records = islice(self._records.round(*self._end), (READ_AHEAD + 1) * self.batch_size)
+            try:
+                return sum(1 for _ in records)
+            except MXNetError:  # a damaged record that was not reached
+                return 0
+        for ahead in self._ahead:
+            ahead.cancel()
+        return filled_ahead(self._reader.submit(left).result(), self.batch_size)
 
     def _restart(self, turn: int, number: int, ended: bool) -> None:
         """Reads on from a record of a round, or nothing where the epoch is over there."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._random.mersenne import Words, below, order, words_of
+from .._random.mersenne import Words, below, limits_of_order, order, words_of
 from ..base import MXNetError
 from ..recordio import MXIndexedRecordIO, MXRecordIO
 from .state import part_of
@@ -89,7 +89,7 @@ class _Rounds(ABC):
             self._words, self._at = words_of(seed), 0
         while self._at < number:
             for length in self._lengths(self._at):
-                below(self._words, np.arange(2, length + 1))
+                below(self._words, limits_of_order(length))
             self._at += 1
         self._at = None
         return self._words

@@ -7,7 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["Resumable", "check_count", "check_order", "check_state", "need_state", "part_of", "plain"]
+__all__ = ["READ_AHEAD", "Resumable", "check_count", "check_order", "check_state", "filled_ahead", "need_state",
+           "part_of", "plain"]
+
+READ_AHEAD = 16  # batches that MXNet's iterators over files prefetch, for any prefetch_buffer
 
 
 class Resumable(Protocol):
@@ -30,6 +33,23 @@ def part_of(length: int, num_parts: int, part_index: int) -> slice:
         [range(0, 3), range(3, 6), range(6, 10)]
     """
     return slice(length * part_index // num_parts, length * (part_index + 1) // num_parts)
+
+
+def filled_ahead(left: int, batch_size: int) -> int:
+    """Returns where the next epoch begins if an epoch is left early, with `round_batch`.
+
+    If prefetching has reached the end of the epoch, the last batch is already filled with the first
+    samples of the next epoch. As in MXNet, the next epoch then begins after these.
+
+    Args:
+        left: number of samples that remain in the epoch.
+        batch_size: number of samples in a batch.
+
+    Example:
+        >>> filled_ahead(10, 4), filled_ahead(1000, 4)
+        (2, 0)
+    """
+    return -left % batch_size if left <= READ_AHEAD * batch_size else 0
 
 
 def plain(value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .. import optimizer as opt
 from .._support.files import reading, write_file
 from ..array.sparse import BaseSparseNDArray, distinct_rows, retain
-from ..base import MXNetError, Precondition
+from ..base import MXNetError, Precondition, Unfit
 from ..eager.array_types import wrap
 from ..ndarray import NDArray
 from .base import KVStoreBase, _pairs, called
@@ -51,6 +51,8 @@ class KVStore(KVStoreBase):
               out: Values | None = None) -> tuple[list[Any], list[tuple[list, list]]]:
         """The keys, checked, and (arrays, outputs) for each."""
         keys: list[Any] = list(key) if isinstance(key, (list, tuple)) else [key]
+        if len({isinstance(k, str) for k in keys}) > 1:
+            raise Unfit(f"the keys of one call must all be int or all be str, got {keys}")
         for k in keys:
             kind = str if isinstance(k, str) else int
             if not isinstance(k, (str, int)):

@@ -377,7 +377,7 @@ class BaseModule:
         """Sets the state inputs to the given values, or all of them to one number."""
         self._require("binded", "params_initialized")
         if states or value:
-            raise ValueError(f"{type(self).__name__} has no states")
+            raise Unfit(f"{type(self).__name__} has no states")
 
     # ------------------------------------------------------------------ computation
     def install_monitor(self, mon: Monitor) -> None:

@@ -221,7 +221,7 @@ class BucketingModule(BaseModule):
              inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: BaseModule | None = None,
              grad_req: GradReq = "write") -> None:
         if shared_module is not None:
-            raise ValueError("BucketingModule does not support shared_module")
+            raise Unfit("BucketingModule does not support shared_module")
         params = self.get_params() if self.params_initialized else None
         if force_rebind:
             self._reset_bind()

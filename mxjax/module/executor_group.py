@@ -267,7 +267,7 @@ class DataParallelExecutorGroup:
                    value: float | None = None) -> None:
         """Sets the state inputs to arrays (each one whole or a list by device), or all of them to one number."""
         if (states is None) == (value is None):
-            raise ValueError("set_states needs either states or value")
+            raise Unfit("set_states needs either states or value")
         if states is None:
             for arrays in self.state_arrays:
                 for array in arrays:

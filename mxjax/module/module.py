@@ -259,11 +259,11 @@ class Module(BaseModule):
             self.logger.warning("Already bound, ignoring bind()")
             return
         if inputs_need_grad and not for_training:
-            raise ValueError("inputs_need_grad=True requires for_training=True")
+            raise Unfit("inputs_need_grad=True requires for_training=True")
         shared_group = None
         if shared_module is not None:
             if not (isinstance(shared_module, Module) and shared_module.binded and shared_module.params_initialized):
-                raise ValueError("shared_module must be a bound Module with initialized parameters")
+                raise Unfit("shared_module must be a bound Module with initialized parameters")
             shared_group = shared_module._exec_group
             if len(shared_group.execs) < len(self._context):
                 raise ValueError(f"shared_module has {len(shared_group.execs)} devices, but this module has "

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import ndarray as nd
-from ..base import Precondition
+from ..base import Precondition, Unfit
 from .base_module import _LEARNING_RATE, _UNIFORM, BaseModule
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class PythonModule(BaseModule):
         for kind, names, shapes in (("data", self._data_names, data_shapes), ("label", self._label_names,
                                                                               label_shapes)):
             if shapes is not None and [desc[0] for desc in shapes] != names:
-                raise ValueError(f"{kind}_shapes are for {[desc[0] for desc in shapes]}, but {kind}_names are {names}")
+                raise Unfit(f"{kind}_shapes are for {[desc[0] for desc in shapes]}, but {kind}_names are {names}")
         self.for_training = for_training
         self.inputs_need_grad = inputs_need_grad
         self._data_shapes = data_shapes
@@ -131,9 +131,9 @@ class PythonLossModule(PythonModule):
                  grad_func: Callable[[NDArray, NDArray], Any] | None = None) -> None:
         super().__init__(data_names, label_names, [f"{name}_output"], logger=logger)
         if len(data_names) != 1 or len(label_names) != 1:
-            raise ValueError(f"a loss must have one data and one label input, got {data_names} and {label_names}")
+            raise Unfit(f"a loss must have one data and one label input, got {data_names} and {label_names}")
         if grad_func is not None and not callable(grad_func):
-            raise TypeError(f"grad_func must be a function, got {grad_func!r}")
+            raise Unfit(f"grad_func must be a function, got {grad_func!r}")
         self._name = name
         self._grad_func = grad_func
         self._scores: NDArray | None = None
@@ -159,7 +159,7 @@ class PythonLossModule(PythonModule):
 
     def backward(self, out_grads: list[NDArray] | None = None) -> None:
         if out_grads is not None:
-            raise ValueError("a loss does not accept out_grads")
+            raise Unfit("a loss does not accept out_grads")
         self._require("for_training")
         self._backward_impl()
 

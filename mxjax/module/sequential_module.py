@@ -105,7 +105,7 @@ class SequentialModule(BaseModule):
             module.init_params(initializer, arg_params, aux_params, allow_missing, force_init, allow_extra)
             for name in (name for params in module.get_params() for name in params):
                 if owners.setdefault(name, i) != i:
-                    raise ValueError(f"modules {owners[name]} and {i} both have a parameter named {name}")
+                    raise Unfit(f"modules {owners[name]} and {i} both have a parameter named {name}")
         self.params_initialized = True
 
     def bind(self, data_shapes: Shapes, label_shapes: Shapes | None = None, for_training: bool = True,
@@ -115,11 +115,11 @@ class SequentialModule(BaseModule):
             self.logger.warning("Already bound, ignoring bind()")
             return
         if shared_module is not None:
-            raise ValueError("SequentialModule does not support shared_module")
+            raise Unfit("SequentialModule does not support shared_module")
         if not self._modules:
-            raise ValueError("SequentialModule is empty; add modules first")
+            raise Unfit("SequentialModule is empty; add modules first")
         if inputs_need_grad and not for_training:
-            raise ValueError("inputs_need_grad=True requires for_training=True")
+            raise Unfit("inputs_need_grad=True requires for_training=True")
         takers = [bool(meta.get(self.META_TAKE_LABELS)) for meta in self._metas]
         self._label_shapes = label_shapes if any(takers) else None
         self.for_training = for_training

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 
-from ..base import MXNetError, numeric_types
+from ..base import MXNetError, WrongKind, numeric_types
 from ..context import Context, as_context, takes_device
 from ..eager.call_cache import CachedCall, prepared
 from ..eager.dispatch import call as call_operator
@@ -52,8 +52,11 @@ Outputs: TypeAlias = ArrayOrSymbol | Sequence[ArrayOrSymbol] | None  # what resu
 Axes: TypeAlias = int | Sequence[int] | None  # one axis, several, or all
 
 
-class NoArray(MXNetError, TypeError):
-    """An operand is neither an array nor a number. This is a TypeError; MXNet 2 raises its own error."""
+class NoArray(MXNetError, WrongKind):
+    """An operand is neither an array nor a number.
+
+    MXNet 1.9.1 raises TypeError or AssertionError, depending on the function; MXNet 2 raises its own error.
+    """
 
 
 class Flavour:

@@ -437,7 +437,7 @@ def pad(x: ArrayOrSymbol, pad_width: int | Sequence[Any] | None = None, mode: st
 
     Args:
         x: ndarray or symbol.
-        pad_width: a tuple with a pair (before, after) for each axis.
+        pad_width: a tuple with a pair (before, after) for each axis. For arrays, a single pair applies to all axes.
         mode: "constant", "edge", "reflect", "symmetric", "maximum" or "minimum".
         kwargs: `constant_values`, a number, if mode is "constant"; defaults to 0.
 
@@ -468,4 +468,6 @@ def pad(x: ArrayOrSymbol, pad_width: int | Sequence[Any] | None = None, mode: st
     values = kwargs.get("constant_values", 0)
     if not is_number(values):
         raise TypeError(f"unsupported constant_values type: {{{type(values).__name__!r}}}.")
+    if np.shape(pad_width) in ((2,), (1, 2)) and hasattr(x, "ndim"):
+        pad_width = (tuple(np.ravel(pad_width).tolist()),) * x.ndim
     return call("_npi_pad", [x], pad_width=pad_width, mode=mode, constant_value=values)

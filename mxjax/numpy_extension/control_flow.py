@@ -92,7 +92,7 @@ def cond(pred: Callable[..., Any], then_func: Callable[..., Any], else_func: Cal
         The result of the chosen function.
 
     Raises:
-        ValueError: the result of `pred` has no truth value.
+        ValueError: the result of `pred` has no truth value, or `inputs` are no arrays.
 
     Example:
         >>> mx.npx.cond(lambda x: x > 0, lambda x: x + 1, lambda x: x - 1, [mx.np.array(-3)])
@@ -100,6 +100,8 @@ def cond(pred: Callable[..., Any], then_func: Callable[..., Any], else_func: Cal
     """
     if isinstance(inputs, ndarray):
         inputs = [inputs]
+    if not isinstance(inputs, list | tuple):
+        raise ValueError(f"cond: inputs must be an ndarray or a list of ndarrays, got {type(inputs).__name__}")
     if state.recorder is not None:
         return state.recorder.loop("cond", cond, pred, then_func, else_func, inputs, name)
     truth = pred(*inputs)

@@ -11,7 +11,7 @@ import numpy as np
 from .. import ndarray as nd
 from .._support import settings
 from ..array.creation import zeros_later
-from ..base import WrongKind
+from ..base import Unfit, WrongKind
 from ..kernel.policy import training
 from ..util import is_np_array
 
@@ -110,7 +110,7 @@ class Optimizer:
     def register(klass: _Class) -> _Class:
         """Registers an optimizer class for `create` under its lower-case name; a class decorator."""
         if not isinstance(klass, type):
-            raise TypeError(f"only a class can be registered as optimizer, got {klass!r}")
+            raise Unfit(f"only a class can be registered as optimizer, got {klass!r}")
         name = klass.__name__.lower()
         old = Optimizer.opt_registry.get(name)
         if old is not None:
@@ -345,6 +345,7 @@ class _Stepwise(Optimizer):
             for one in zip(index, weight, grad, state, strict=True):
                 self.update(*one)
             return
+        _need_arrays(weight, grad)
         self._update_count(index)
         self._step(index, weight, grad, state, self._get_lr(index), self._get_wd(index),
                    self._index_update_count[index])
@@ -357,6 +358,12 @@ class _Stepwise(Optimizer):
     def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
         """The operator that updates a weight, and its parameters but lr and wd; abstract: there is none for all."""
         raise NotImplementedError(f"{type(self).__name__} must define _operator or _step")
+
+
+def _need_arrays(weight: object, grad: object) -> None:
+    if not (isinstance(weight, nd.NDArray) and isinstance(grad, nd.NDArray)):
+        raise Unfit(f"update expects NDArrays as weight and gradient, got {type(weight).__name__} and "
+                    f"{type(grad).__name__}")
 
 
 def _zeros(weight: NDArray, stype: str = "default") -> NDArray:

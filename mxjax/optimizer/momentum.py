@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import ndarray as nd
 from .._support.bounded import bounded_cache
-from .base import Optimizer, _aggregation_size, _is_half, _is_list, _Stepwise, _zeros, register
+from .base import Optimizer, _aggregation_size, _is_half, _is_list, _need_arrays, _Stepwise, _zeros, register
 
 if TYPE_CHECKING:
     from ..base import Key
@@ -53,6 +53,8 @@ class _Momentum(Optimizer):
         """Updates one weight or several; MXNet's name, because subclasses override it."""
         if not _is_list(indices):
             indices, weights, grads, states = [indices], [weights], [grads], [states]
+        for weight, grad in zip(weights, grads, strict=True):
+            _need_arrays(weight, grad)
         self._update_count(indices)
         self._update_many(indices, list(weights), list(grads), list(states), multi_precision)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import symbol
 from .._rnn_packing import GATES, joined, pieces
-from ..base import Unfit
+from ..base import Precondition, Unfit
 from ..symbol import Symbol
 
 __all__ = ["RNNParams", "BaseRNNCell"]
@@ -28,7 +28,7 @@ def _normalize_sequence(length: int | None, inputs: Symbol | Sequence[Symbol], l
         The sequence and the time axis.
     """
     if inputs is None:
-        raise ValueError("unroll needs inputs: a symbol or a list of symbols")
+        raise Unfit("unroll needs inputs: a symbol or a list of symbols")
     axis = layout.find("T")
     in_axis = axis if in_layout is None else in_layout.find("T")
     if isinstance(inputs, Symbol):
@@ -36,7 +36,7 @@ def _normalize_sequence(length: int | None, inputs: Symbol | Sequence[Symbol], l
             if length is None:
                 raise ValueError("unroll needs length, the number of steps, to split one symbol")
             if len(inputs.list_outputs()) != 1:
-                raise ValueError("unroll does not accept a group of symbols; pass list(group), or one symbol to split")
+                raise Unfit("unroll does not accept a group of symbols; pass list(group), or one symbol to split")
             inputs = list(symbol.split(inputs, axis=in_axis, num_outputs=length,
                                        squeeze_axis=1))  # pyright: ignore[reportArgumentType]  the text in MXNet's files
     else:
@@ -127,7 +127,7 @@ class BaseRNNCell:
 
     def _check_unmodified(self) -> None:
         if self._modified:
-            raise RuntimeError("this cell belongs to a modifier cell (such as ZoneoutCell); use that one")
+            raise Precondition("this cell belongs to a modifier cell (such as ZoneoutCell); use that one")
 
     def begin_state(self, func: Callable[..., Symbol] = symbol.zeros, **kwargs: Any) -> list[Symbol]:
         """Creates the initial states. Args:

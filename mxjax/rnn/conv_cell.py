@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import symbol
+from ..base import Unfit
 from ..symbol import Symbol
 from .base_cell import RNNParams, _GatedCell, _GRUArithmetic, _LSTMArithmetic, _RNNArithmetic
 
@@ -45,7 +46,7 @@ class BaseConvRNNCell(_GatedCell):
                  params: RNNParams | None = None, conv_layout: str = "NCHW") -> None:
         super().__init__(prefix=prefix, params=params)
         if any(size % 2 == 0 for size in h2h_kernel):
-            raise ValueError(f"h2h_kernel must be odd, so that the states keep their size; got {h2h_kernel}")
+            raise Unfit(f"h2h_kernel must be odd, so that the states keep their size; got {h2h_kernel}")
         self._num_hidden = num_hidden
         self._input_shape = input_shape
         self._activation = activation

@@ -157,7 +157,7 @@ class FusedRNNCell(BaseRNNCell):
         self.reset()
         merged, axis = _normalize_sequence(length, inputs, layout, True)
         if axis not in (0, 1):
-            raise ValueError(f"unsupported layout {layout!r}: time must be the first or second axis")
+            raise Unfit(f"unsupported layout {layout!r}: time must be the first or second axis")
         if axis == 1:
             warnings.warn("FusedRNNCell is faster with layout TNC than with NTC", UserWarning, stacklevel=2)
             merged = symbol.swapaxes(merged, dim1=0, dim2=1)
@@ -201,7 +201,7 @@ class _CompositeCell(BaseRNNCell):
     def _take(self, cell: BaseRNNCell) -> None:
         if self._override_cell_params:
             if not cell._own_params:
-                raise ValueError(f"either {type(self).__name__} or its cells may have params, not both")
+                raise Unfit(f"either {type(self).__name__} or its cells may have params, not both")
             cell.params.update(self.params)
         self.params.update(cell.params)
         self._cells.append(cell)
@@ -317,7 +317,7 @@ class DropoutCell(BaseRNNCell):
     def __init__(self, dropout: float, prefix: str = "dropout_", params: RNNParams | None = None) -> None:
         super().__init__(prefix, params)
         if not isinstance(dropout, numeric_types):
-            raise TypeError(f"dropout must be a number, got {dropout!r}")
+            raise Unfit(f"dropout must be a number, got {dropout!r}")
         self.dropout = dropout
 
     @property

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
+from .. import level
 from .._support.files import reading, refusals, write_file
 from .._support.handles import taken
+from .._support.hash_order import in_hash_order
 from ..array.dense import NDArray
 from ..attribute import AttrScope
 from ..base import MXNetError, NotImplementedForSymbol, numeric_types
@@ -437,11 +439,11 @@ class Symbol(_Base):
             MXNetError, ValueError, TypeError: an array is missing or does not match.
         """
         symbol = backends.for_binding(self)
-        graph = symbol.lowered()
+        graph, ctx = symbol.lowered(), chosen(ctx)
         arrays = _arranged(args, graph.args, "args", False)
         aux = _arranged(aux_states if aux_states is not None else [], graph.aux, "aux_states", False)
         grads = _arranged(args_grad, graph.args, "args_grad", True)
-        return Executor.of_arrays(symbol, chosen(ctx), arrays, grads, grad_req, aux, group2ctx)
+        return Executor.of_arrays(symbol, ctx, arrays, grads, grad_req, aux, group2ctx)
 
     def simple_bind(self, ctx: Context | None = None, grad_req: GradReq = "write",
                     type_dict: Any = None, stype_dict: Any = None,
@@ -569,12 +571,21 @@ class Symbol(_Base):
 
 
 
+def _insertion_order(op: Any, params: dict[str, Any]) -> list[str]:
+    """Returns the parameters that were passed, in the order in which MXNet's function for the operator adds them."""
+    if op.variadic:
+        return list(params)
+    declared = [name for name in op.params if name in params and name != "dtype"]
+    return declared + [name for name in params if name not in declared]
+
+
 def _shown(attrs: dict[str, str]) -> dict[str, str]:
-    """Attributes as users see them: hidden ones under both names."""
-    shown = dict(attrs)
-    for key in HIDDEN:
-        if hidden(key) in attrs:
-            shown[key] = attrs[hidden(key)]
+    """Returns attributes as users see them: in MXNet's order, and hidden ones under both names."""
+    shown = {}
+    for key in in_hash_order(tuple(attrs), level.current()):
+        shown[key] = attrs[key]
+        if key[2:-2] in HIDDEN and key == hidden(key[2:-2]):
+            shown[key[2:-2]] = attrs[key]
     return shown
 
 
@@ -603,10 +614,11 @@ def _arranged(arrays: Arrays, names: Sequence[str], what: str, partial: bool) ->
     if arrays is None:
         return [None] * len(names)
     if isinstance(arrays, dict):
-        missing = [n for n in names if n not in arrays]
-        if missing and not partial:
-            raise ValueError(f"key `{missing[0]}` is missing in `{what}`")
-        value = [arrays.get(n) for n in names]
+        given = [n for n in names if n in arrays]
+        _need_arrays(given, [arrays[n] for n in given], what, partial)
+        if len(given) < len(names) and not partial:
+            raise ValueError(f"key `{next(n for n in names if n not in arrays)}` is missing in `{what}`")
+        return [arrays.get(n) for n in names]
     else:
         value = list(arrays)
         if len(value) != len(names):
@@ -614,10 +626,14 @@ def _arranged(arrays: Arrays, names: Sequence[str], what: str, partial: bool) ->
                 return [None] * len(names)
             raise ValueError(f"Length of {what} does not match the number of arguments: {len(value)} arrays for "
                              f"{len(names)} ({', '.join(names)})")
-    for name, array in zip(names, value, strict=True):
+    _need_arrays(names, value, what, partial)
+    return value
+
+
+def _need_arrays(names: Sequence[str], arrays: list[Any], what: str, partial: bool) -> None:
+    for name, array in zip(names, arrays, strict=True):
         if not (isinstance(array, NDArray) or partial and array is None):
             raise TypeError(f"{what}: {name} must be an NDArray, got {type(array).__name__}")
-    return value
 
 
 # ---------------------------------------------------------------- making nodes
@@ -738,8 +754,10 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
         params = {**params, op.variadic: len(entries)}
     canonical = op.parse(dict(params))
     own: str = NameManager.innermost().get(name, hint)
-    attrs = {hidden(k): v for k, v in given.items()}
-    attrs.update({k: _text(op, k, v, canonical) for k, v in params.items() if v is not None or k in canonical})
+    texts = {k: _text(op, k, params[k], canonical) for k in _insertion_order(op, params)
+             if params[k] is not None or k in canonical}
+    others = {hidden(k): v for k, v in given.items()}
+    attrs = {**texts, **others} if op.variadic else {**others, **texts}
     filled: list[Entry] = [(Node(None, f"{own}_arg{i}", dict(attrs)), 0) if entry is None else entry
                            for i, entry in enumerate(entries)]  # none is missing but among numbered ones
     node = Node(op, own, attrs, canonical, filled, subgraphs)

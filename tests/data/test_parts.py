@@ -121,6 +121,17 @@ def test_a_reset_in_mid_epoch_leads_to_the_next_order(files):
     assert orders[0] == orders[1]
 
 
+@pytest.mark.parametrize("indexed", [True, False])
+def test_a_reset_within_the_prefetched_batches(files, indexed):
+    """As in MXNet, the last batch was filled already, so the next epoch begins behind those records."""
+    batches = record_iter("ImageRecordIter", files[21], indexed=indexed, batch_size=4)
+    batches.reset()
+    assert epoch(batches) == list(range(3, 21))
+    whole = record_iter("ImageRecordIter", files[21], indexed=indexed, batch_size=4, round_batch=False)
+    whole.reset()
+    assert epoch(whole) == list(range(21))
+
+
 @pytest.mark.parametrize("kind", ["ImageIter", "ImageDetIter"])
 def test_image_iterators_read_once(files, kind):
     name = "b" if "Det" in kind else "a"
@@ -148,6 +159,14 @@ def test_rows_are_read_once(tmp_path):
             found, = read(lambda **part: mx.io.LibSVMIter(data_libsvm=str(tmp_path / "x.svm"), data_shape=(1,),
                                                           batch_size=2, **part), count, rounds=1)
             assert sorted(found) == list(range(length))
+
+
+def test_parts_of_libsvm_files_are_ranges_of_bytes(tmp_path):
+    (tmp_path / "x.svm").write_text("0 1:0.5 3:0.25\n# no row\n1 2:1\n2 0:1\n3 1:1\r\n4 0:1 1:1 2:1 3:1\n5 2:1")
+    found = {count: [[int(batch.label[0].asscalar()) for batch in mx.io.LibSVMIter(
+        data_libsvm=str(tmp_path / "x.svm"), data_shape=(4,), batch_size=1, num_parts=count, part_index=i)]
+        for i in range(count)] for count in (2, 3)}
+    assert found == {2: [[0, 1, 2], [3, 4, 5]], 3: [[0], [1, 2, 3, 4], [5]]}  # recorded from MXNet
 
 
 def test_a_part_of_nothing_is_an_error(files):

@@ -245,7 +245,8 @@ def test_wrong_use():
     executor.forward(is_train=True)
     with pytest.raises(TypeError, match="NDArray"):
         executor.backward([X])
-    pair = bound(mx.sym.Group([classifier(), mx.sym.var("data") * 2]))
+    network = classifier()
+    pair = bound(mx.sym.Group([network, network.get_internals()["data"] * 2]))
     pair.forward(is_train=True)
     with pytest.raises(MXNetError, match="1 head gradients for 2"):
         pair.backward([mx.nd.ones((4, 3))])
@@ -253,6 +254,14 @@ def test_wrong_use():
         pair.backward([mx.nd.ones((4, 3)), mx.nd.ones((2, 3))])
     with pytest.raises(ValueError, match="grad_req"):
         classifier().simple_bind(mx.cpu(), grad_req="often", data=X.shape)
+
+
+def test_variables_of_the_same_name():
+    executor = (mx.sym.var("x") * mx.sym.var("x")).simple_bind(mx.cpu(), x=(2,))
+    for name in ("arg_dict", "grad_dict"):
+        with pytest.raises(ValueError, match=r"Duplicate names detected, \['x', 'x'\]"):
+            getattr(executor, name)
+    assert executor.aux_dict == {} and "x" in executor.debug_str()
 
 
 def test_head_gradients_may_have_more_elements_than_are_read():
@@ -404,8 +413,9 @@ def _stored_by_rows():
     """An unrolled LSTM, whose first states' shapes nothing but their surroundings tells, beside a sparse input."""
     cell = mx.rnn.LSTMCell(4, prefix="lstm_")
     outputs, _ = cell.unroll(3, mx.sym.var("data"), merge_outputs=True)
-    words = mx.sym.dot(mx.sym.var("words", stype="csr"), mx.sym.var("table", shape=(7, 3)))
-    both = mx.sym.concat(mx.sym.tanh(words), mx.sym.Flatten(outputs), mx.sym.var("words", stype="csr"))
+    words = mx.sym.var("words", stype="csr")
+    sums = mx.sym.dot(words, mx.sym.var("table", shape=(7, 3)))
+    both = mx.sym.concat(mx.sym.tanh(sums), mx.sym.Flatten(outputs), words)
     return mx.sym.FullyConnected(mx.sym.Dropout(both, p=0.2), num_hidden=2, name="fc")
 
 

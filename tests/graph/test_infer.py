@@ -201,6 +201,9 @@ def test_inputs_whose_dtypes_are_their_own():
         types, outs, _ = symbol.infer_type(a="float16", b="int32")
         assert dict(zip(symbol.list_arguments(), types, strict=True)) == {"a": np.float16, "b": np.int32}
         assert outs == [np.float16]
+    lengths = mx.sym.RNN(a, state_size=3, num_layers=1, mode="gru", use_sequence_length=True, name="r")
+    assert lengths.infer_type(a="float16")[0] == [np.float16] * 4
+    assert lengths.infer_type(a="float16", r_sequence_length="int32")[0][3] == np.int32
     norm = mx.sym.BatchNorm(a, b, c)
     assert norm.infer_type(a="float16")[0] == [np.float16, np.float32, np.float32]
     with pytest.raises(MXNetError, match="the same dtype"):

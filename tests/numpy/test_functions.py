@@ -7,6 +7,7 @@ from jax.test_util import check_grads
 
 import mxjax as mx
 from mxjax import np
+from mxjax.base import MXNetError
 from mxjax.numpy import fallback
 from mxjax.ops import registry
 
@@ -362,3 +363,13 @@ def test_arange_has_as_many_values_as_numpys(arguments):
     for made in (np.arange(*arguments), mx.sym.np.arange(*arguments).as_nd_ndarray().eval()[0]):
         assert made.shape == expected.shape
         onp.testing.assert_allclose(made.asnumpy(), expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("width", [(1, 2), ((1, 2),)])
+def test_one_pair_of_widths_pads_all_axes(width):
+    for array in (V, A):
+        assert np.pad(np.array(array), width, mode="reflect").tolist() == onp.pad(array, width, mode="reflect").tolist()
+        padded = np.pad(np.array(array), width, mode="constant", constant_values=5)
+        assert padded.tolist() == onp.pad(array, width, constant_values=5).tolist()
+    with pytest.raises(MXNetError, match="a pair of sizes for each axis"):
+        np.pad(np.array(A), ((1, 2), (0, 1), (1, 1)))

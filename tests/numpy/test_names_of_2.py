@@ -385,6 +385,8 @@ def test_loops_and_branches():
     assert npx.cond(lambda x, y: x > y, lambda x, y: x + y, lambda x, y: x - y, pair).tolist() == [-1]
     with pytest.raises(ValueError, match="one element"):
         npx.cond(lambda x: x > 0, lambda x: x, lambda x: x, [np.ones(2)])
+    with pytest.raises(ValueError, match="list of ndarrays, got int"):
+        npx.cond(lambda x: x > 0, lambda x: x, lambda x: x, 3)
 
 
 def test_a_loop_is_recorded():

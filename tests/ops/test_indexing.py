@@ -94,6 +94,9 @@ def test_one_hot_and_legacy_forms():
     assert got.dtype == np.int32 and got.tolist() == [[[8, -1]], [[-1, 8]]]
     got = call("_onehot_encode", np.array([0, 2], "float32"), np.zeros((2, 3), "float32"))
     assert got.tolist() == [[1, 0, 0], [0, 0, 1]]
+    none = np.array([np.nan, np.inf, -np.inf], "float32")  # as in MXNet, NaN is no position
+    assert not call("one_hot", none, depth=3).any()
+    assert not call("_onehot_encode", none, np.ones((3, 2), "float32")).any()
     filled = call("fill_element_0index", np.zeros((2, 2), "float32"), *np.array([[7, 8], [0, 1]], "float32"))
     assert filled.tolist() == [[7, 0], [0, 8]]
 

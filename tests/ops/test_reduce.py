@@ -59,6 +59,15 @@ def test_positions_have_the_dtype_of_the_data():
     assert call("argmax_channel", np.arange(24, dtype="float32").reshape(2, 3, 4)).tolist() == [[2] * 4] * 2
 
 
+def test_means_of_narrow_integers_divide_by_a_count_of_their_dtype():
+    assert call("mean", np.full((40, 36, 3), 3, "uint8")).tolist() == [(3 * 4320 % 256) // (4320 % 256)]
+    assert call("mean", np.full((3, 300), -1, "int8"), axis=1).tolist() == [-44 // 44] * 3
+    assert call("mean", np.full((16, 16), 1, "uint8")).tolist() == [0]  # MXNet divides by zero, which ends the process
+    assert call("mean", np.array([2**24 + 1, 2**24 + 1], "int32")).tolist() == [2**24 + 1]
+    mean, variance = call("moments", np.array([[1, 2], [4, 9]], "int32"), axes=(0,))
+    assert mean.dtype == variance.dtype == np.int32 and mean.tolist() == [2, 5] and variance.tolist() == [2, 12]
+
+
 def test_moments_and_cumsum():
     mean, var = call("moments", I.astype("float32"), axes=(0,))
     assert mean.tolist() == [2.5, 3.5, 4.5] and var.tolist() == [2.25] * 3

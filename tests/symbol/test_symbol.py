@@ -479,3 +479,19 @@ def test_outputs_have_the_names_of_mxnet():
     for name, options, expected in OUTPUTS:
         made = functools.reduce(getattr, name.split("."), mx.sym)(name="o", **options)
         assert made.list_outputs() == [f"o_{output}" for output in expected.split()], name
+
+
+def test_attributes_are_listed_in_the_order_of_a_hash_table():
+    """Recorded from MXNet 1.9.1."""
+    data = mx.sym.var("data")
+    convolution = mx.sym.Convolution(data, kernel=(3, 3), num_filter=3, pad=(1, 1), stride=(1, 1), no_bias=True,
+                                     num_group=1, name="c", lr_mult=2)
+    shown = ["num_filter", "pad", "num_group", "stride", "no_bias", "kernel", "__lr_mult__", "lr_mult"]
+    assert [list(attrs) for attrs in convolution.attr_dict().values()] == [shown] * 2
+    loaded = mx.sym.load_json(convolution.tojson())
+    assert list(loaded.list_attr()) == ["pad", "stride", "num_group", "num_filter", "no_bias", "kernel", *shown[-2:]]
+    many = ["__lr_mult__", "__mood__", "__init__", "__bc__", "__x3__", "__k%d__", "__force_mirroring__",
+            "__wd_mult__", "__shape__", "__a__", "__storage_type__", "__x1__"]
+    assert list(mx.sym.var("x", attr=dict.fromkeys(many, "1")).list_attr()) == [
+        "__x1__", "__lr_mult__", "lr_mult", "__x3__", "__mood__", "__wd_mult__", "wd_mult", "__init__",
+        "__storage_type__", "__k%d__", "__force_mirroring__", "force_mirroring", "__shape__", "__bc__", "__a__"]

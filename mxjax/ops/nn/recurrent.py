@@ -15,7 +15,7 @@ from jax import lax
 from ..._random.mersenne import Source
 from ...base import MXNetError
 from ..common import Array, by_own_rules
-from ..infer import exact, filled, typed
+from ..infer import agree, exact, filled
 from ..params import Count, Fraction
 from ..random import _draw
 from ..registry import register
@@ -197,6 +197,14 @@ def _outputs(p: dict[str, Any]) -> list[str]:
     return ["output", "state_output", *["statecell_output"] * (p["mode"] == "lstm")]
 
 
+def _types(p: dict[str, Any], ins: list, outs: list) -> None:
+    """All arrays have one dtype. The lengths may have another one, if it is given."""
+    own = len(ins) - p["use_sequence_length"]
+    names = _inputs(p)[:own]
+    common = agree(ins[:own], names) or next((t for t in outs if t), None)
+    ins[:] = [t or common for t in ins]
+
+
 def _state_shape(size: str) -> Callable[[dict[str, Any], tuple], tuple]:
     def shape(p: dict[str, Any], x: tuple[int, ...]) -> tuple[int, ...]:
         return (p["num_layers"] * (1 + p["bidirectional"]), x[1], p[size] or p["state_size"])
@@ -227,7 +235,7 @@ def _kept(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: 
     output_shapes, lambda p, x, *_: len(x) == 3 and (p["mode"] == "lstm" or not p["projection_size"])), inputs=_inputs,
           output_names=_outputs, num_outputs=lambda p: len(_outputs(p)),
           FResourceRequest=("random",), train_when=lambda p: p["p"] > 0 and p["num_layers"] > 1,
-          infer_type=typed(sequence_length="int32"), infer_shape=filled(
+          infer_type=_types, infer_shape=filled(
               parameters=lambda p, x: (_size(p, x[2]),), state=_state_shape("projection_size"),
               state_cell=_state_shape("state_size"), sequence_length=lambda p, x: (x[1],)))
 def rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None = None,

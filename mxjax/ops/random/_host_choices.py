@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._random.mersenne import Source, below, exchanged, order, unit
+from ..._random.mersenne import Source, below, exchanged, order_one_by_one, unit
 from ..._support.c_math import c_function
 
 __all__ = ["multinomial", "shuffled", "unique_zipfian"]
@@ -17,7 +17,7 @@ def shuffled(source: Source, params: dict[str, Any], inputs: Sequence[Any], trai
     """FDraw of `_shuffle`: where the rows come from. Those of a matrix change places from the last to the first."""
     count = inputs[0].shape[0]
     if len(inputs[0].shape) == 1:
-        return np.array(order(source.twister, count), np.int32)
+        return np.array(order_one_by_one(source.twister, count), np.int32)
     others = below(source.twister, np.arange(count, 1, -1))
     return np.array(exchanged(count, range(count - 1, 0, -1), others), np.int32)
 

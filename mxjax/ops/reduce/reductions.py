@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from ...base import MXNetError
@@ -67,7 +68,9 @@ def _mean(data: Array, axes: Axes, keepdims: bool) -> Array:
     if is_float(data.dtype):
         return jnp.mean(data, axes, keepdims=keepdims)
     total = jnp.sum(data, axes, dtype=data.dtype, keepdims=keepdims)
-    return in_float(lambda t: t * (total.size / data.size), total)
+    count = data.size // max(total.size, 1) or 1
+    divisor = np.array(count).astype(data.dtype)  # it wraps around in MXNet, too
+    return lax.div(total, divisor if divisor else np.array(min(count, jnp.iinfo(data.dtype).max), data.dtype))
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 2, 3))
@@ -171,8 +174,13 @@ def moments(data: Array, *, axes: Shape | None = None, keepdims: bool = False) -
     """Mean and (biased) variance over the given axes."""
     if not axes:
         raise MXNetError("operator moments: axes must contain at least one axis; pass all axes for global moments")
-    over: dict[str, Any] = {"axis": _axes("moments", axes, data.ndim), "keepdims": keepdims}
-    return _at_least_1d(jnp.mean(data, **over)), _at_least_1d(jnp.var(data, **over))
+    over = _axes("moments", axes, data.ndim)
+    if is_float(data.dtype):
+        mean, variance = jnp.mean(data, over, keepdims=keepdims), jnp.var(data, over, keepdims=keepdims)
+    else:
+        mean = _mean(data, over, keepdims)
+        variance = _mean(jnp.square(data - _mean(data, over, True)), over, keepdims)
+    return _at_least_1d(mean), _at_least_1d(variance)
 
 
 @register("_np_cumsum", aliases=("cumsum",), FPartialShape=exact(

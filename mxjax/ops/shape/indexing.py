@@ -13,7 +13,7 @@ from jax import lax
 from jax.core import Tracer
 
 from ...base import MXNetError
-from ..common import Array, chosen, converted, gives, normalized, whole
+from ..common import Array, chosen, converted, gives, is_float, normalized, whole
 from ..infer import exact, filled, first, mark, unify
 from ..params import Count, DType, Floats, Scalar, Shape, np_dtype
 from ..registry import register
@@ -121,13 +121,18 @@ def batch_take(a: Array, indices: Array) -> Array:
     return _one_of_each(a, indices, 1, "clip").reshape(indices.shape)
 
 
+def _numbers(indices: Array) -> Array:
+    """Returns indices as integers, with NaN as -1. XLA converts NaN to 0, which would be a valid index."""
+    return whole(jnp.where(jnp.isnan(indices), -1, indices) if is_float(indices.dtype) else indices)
+
+
 @register("one_hot", aliases=("_npx_one_hot",), FPartialShape=exact(lambda p, x: (*x, p["depth"])))
 def one_hot(indices: Array, *, depth: int, on_value: Scalar = 1.0, off_value: Scalar = 0.0,
             dtype: DType = "float32") -> Array:
     """One-hot encoding: a new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
     if depth < 0:
         raise MXNetError(f"operator one_hot: depth must be 0 or more, got {depth}")
-    hot = whole(indices)[..., None] == jnp.arange(depth)
+    hot = _numbers(indices)[..., None] == jnp.arange(depth)
     on, off = (converted(v, np_dtype(dtype)) for v in (on_value, off_value))
     return jnp.where(hot, on, off)
 
@@ -135,7 +140,7 @@ def one_hot(indices: Array, *, depth: int, on_value: Scalar = 1.0, off_value: Sc
 @register("_onehot_encode", infer_type=gives(None))
 def onehot_encode(lhs: Array, rhs: Array) -> Array:
     """One-hot rows of the indices lhs (rows,), in the shape and dtype of rhs (rows, depth)."""
-    return jax.nn.one_hot(whole(lhs), rhs.shape[1], dtype=rhs.dtype)
+    return jax.nn.one_hot(_numbers(lhs), rhs.shape[1], dtype=rhs.dtype)
 
 
 @register("fill_element_0index", infer_type=gives(None))

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import operator
+import struct
 
 import numpy as onp
 import pytest
@@ -287,3 +288,24 @@ def test_codes_in_the_shapes_of_reshape():
         except mx.MXNetError:
             continue
         raise SystemExit(f"{wrong} was accepted")
+
+
+def _digits(folder, count):
+    (folder / "images").write_bytes(struct.pack(">4i", 2051, count, 1, 1) + bytes(count))
+    (folder / "labels").write_bytes(struct.pack(">2i", 2049, count) + bytes(range(count)))
+    return mx.io.MNISTIter(image=str(folder / "images"), label=str(folder / "labels"), batch_size=3, shuffle=True,
+                           seed=1, silent=True)
+
+
+@pytest.mark.parametrize("count, places", [(6, [1, 0, 2, 5, 3, 4]), (9, [1, 0, 6, 3, 8, 4, 2, 7, 5])])
+def test_the_order_of_shuffled_files(tmp_path, count, places):
+    """Recorded from MXNet 2.0, whose C++ library draws the places of two numbers at once."""
+    assert [int(label) for batch in _digits(tmp_path, count) for label in batch.label[0].asnumpy()] == places
+
+
+def test_the_order_of_jittered_colours():
+    factors = []
+    for seed in (1, 2, 3):
+        mx.np.random.seed(seed)
+        factors.append(mx.npx.image.random_color_jitter(mx.np.full((1, 1, 3), 100.0), 0.5, 0, 0, 0).item(0) / 100)
+    onp.testing.assert_allclose(factors, [0.539963, 1.140118, 0.941391], rtol=1e-5)  # recorded from MXNet 2.0
