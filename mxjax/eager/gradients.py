@@ -17,7 +17,7 @@ from .array_types import Handle, wrap
 from .chunk import exclusive
 from .dispatch import perform
 from .modes import Modes, state
-from .promise import Promise, put, zeros
+from .promise import Promise, as_buffer, put, zeros
 from .tape import Node
 
 __all__ = ["ONES", "Totals", "add_up", "drop", "may_add", "ones", "resolved", "retain", "store"]
@@ -73,7 +73,7 @@ def store(node: Node, slots: Sequence[Any]) -> None:
             return
         grad = zeros(target.shape, target._chunk.dtype, target._chunk.ctx or current_context())
     if not target._plain:
-        target._store_gradient(grad, node.req)
+        target._store_gradient(as_buffer(grad), node.req)
         return
     chunk = target._chunk
     if node.req == "write" and target._view is None and not hasattr(grad, "_chunk") and \

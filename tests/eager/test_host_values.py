@@ -153,3 +153,13 @@ def test_results_on_another_cpu_stay_there(monkeypatch):
     b = a + a
     assert b.to_jax().committed and b.to_jax().devices() == {device}
     assert not (mx.nd.ones(3) + mx.nd.ones(3)).to_jax().committed
+
+
+def test_gradients_of_sparse_arrays_are_added():
+    a = mx.nd.array([[1, 0], [0, 2]]).tostype("csr")
+    a.attach_grad("add")
+    for _ in range(2):
+        with mx.autograd.record():
+            b = mx.nd.flatten(a) * 3
+        b.backward()
+    np.testing.assert_array_equal(a.grad.asnumpy(), np.full((2, 2), 6))
