@@ -33,10 +33,10 @@ class Meter(threading.local):
     """The estimated NumPy work of a thread, in microseconds.
 
     inside: whether a program of several kernels is being computed; cost: work of the calls; worth: work to compile
-    their programs.
+    their programs; single: whether products use a single thread until the program ends.
     """
 
-    inside = False
+    inside = single = False
     cost = worth = 0.0
     most = float("inf")
 
@@ -54,13 +54,23 @@ class Meter(threading.local):
     @contextlib.contextmanager
     def program(self) -> Iterator[None]:
         """A block whose calls form a program of several kernels."""
-        before = self.inside, self.most
-        if not self.inside:
-            self.inside, self.most = True, self.cost - self.worth + _PATIENCE
-        try:
+        if self.inside:
             yield
+            return
+        most = self.most
+        self.inside, self.most = True, self.cost - self.worth + _PATIENCE
+        try:
+            with np.errstate(all="ignore"):
+                yield
         finally:
-            self.inside, self.most = before
+            self.inside, self.most = False, most
+            self.use(False)
+
+    def use(self, single: bool) -> None:
+        """Makes the products of a program use a single thread, or all."""
+        if single != self.single:
+            self.single = single
+            single_thread.__enter__() if single else single_thread.__exit__(None, None, None)
 
 
 meter = Meter()
@@ -98,13 +108,22 @@ class Interpreted:
             self.calls = int((meter.worth - worth) / max(meter.cost - cost, 1.0))
             return results
         meter.note(self.cost)
-        with self.threads():
+        with self.scope():
             results = self.function(leaves)
         return results if results is None or self.tree is None else jax.tree.unflatten(self.tree, results)
 
-    def threads(self) -> AbstractContextManager[None]:
-        """Returns a scope with the number of threads for the products of a call."""
-        return single_thread if self.cost is not None and 0 < self.cost.products < _LONG else _AS_THEY_ARE
+    def scope(self) -> AbstractContextManager[None]:
+        """Returns a scope with the number of threads for the products of a call.
+
+        A program sets it when it changes, which takes less time.
+        """
+        products = self.cost.products if self.cost is not None else 0
+        if not products:
+            return _AS_THEY_ARE
+        if meter.inside:
+            meter.use(products < _LONG)
+            return _AS_THEY_ARE
+        return single_thread if products < _LONG else _AS_THEY_ARE
 
 
 def as_buffers(results: Any, device: JaxDevice | None = None) -> Any:

@@ -39,6 +39,7 @@ from .xla import Compilation, XlaBackend
 
 __all__ = ["SOME_OF_ONE", "Compiled", "Reordered", "clear_caches"]
 
+_ARRAYS = frozenset([np.ndarray, int, float])
 _GIVING = {"donate_argnums"}  # NumPy always creates new results
 _QUICK = 100  # operations below which the compilation time is not logged
 _SOME, SOME_OF_ONE = 1 << 14, 1 << 17  # elements of all arguments together
@@ -167,7 +168,7 @@ class Compiled:
         call = self._within.get(signature)
         if call is None:  # False: there is no NumPy form
             call = self._within[signature] = self.interpreter.interpreted(args, "cpu") or False
-        result = call(jax.tree.leaves(args)) if call else None
+        result = call(args if _ARRAYS.issuperset(map(type, args)) else jax.tree.leaves(args)) if call else None
         return self._by_xla(*args) if result is None else result
 
     def _by_xla(self, *args: object) -> Any:

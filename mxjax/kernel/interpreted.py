@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -21,6 +22,7 @@ __all__ = ["ByNumpy", "HostCall", "InterpreterBackend"]
 
 _MUCH = 1e6  # estimated microseconds above which a forked child warns that it is slow
 _warned = False
+_AS_THEY_ARE = contextlib.nullcontext()
 
 # function(arguments) -> (function of NumPy arrays, its cost), or None: a function's own form for NumPy
 ByNumpy = Callable[[Sequence[Any]], "tuple[Callable[..., Any], Cost] | None"]
@@ -160,7 +162,7 @@ class _OwnForm(Interpreted):
         """Returns the results as NumPy arrays; None for unsupported numbers."""
         meter.note(self.cost)
         try:
-            with self.threads(), np.errstate(all="ignore"):
+            with self.scope(), _AS_THEY_ARE if meter.inside else np.errstate(all="ignore"):
                 arrays: list[Any] = [np.asarray(v) if isinstance(v, jax.Array) else v for v in leaves]
                 return self.function(*arrays)
         except Exception:  # may also be a user error, which the operator's formula reports
