@@ -170,8 +170,9 @@ class Replay:
             for place, chunk in self.kept:
                 args[place] = chunk.buffer
             for place, number in self.given:
-                value = inputs[number]._chunk.buffer
-                args[place] = as_buffer(inputs[number]._at_hand()) if value is None else value
+                chunk = inputs[number]._chunk
+                value = chunk.buffer
+                args[place] = as_buffer(chunk.pending) if value is None else value
             for place in self._places:
                 if args[place] is None or isinstance(args[place], (Promise, Tracer)):
                     return None

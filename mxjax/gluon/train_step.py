@@ -19,7 +19,7 @@ from ..base import MXNetError
 from ..eager.chunk import forget
 from ..eager.mesh_trace import MeshTrace
 from ..eager.modes import Collecting
-from ..eager.promise import Promise
+from ..eager.promise import HostValue, Promise
 from ..eager.trace import Trace
 from ..kernel.policy import training
 from ..ndarray import NDArray
@@ -518,10 +518,13 @@ def _signature(inputs: Sequence[Any]) -> tuple | None:
     for array in inputs:
         if not isinstance(array, NDArray) or not array._plain or array._view is not None or array._entry is not None:
             return None
-        held = array._chunk.buffer
+        chunk = array._chunk
+        held = chunk.buffer
         if held is None:
-            held = array._at_hand()
-        if held is None or isinstance(held, Tracer):
+            held = chunk.pending
+            if type(held) is not HostValue:
+                return None
+        elif isinstance(held, Tracer):
             return None
         results.append(held.aval)
     return *results, *map(type, inputs)

@@ -10,6 +10,7 @@ import pytest
 
 import mxjax as mx
 from mxjax.kernel.compiled import clear_caches
+from mxjax.kernel.policy import training
 from mxjax.kernel.promise import HostValue
 
 from ..internals import chunk_of
@@ -17,8 +18,9 @@ from ..internals import chunk_of
 
 @pytest.fixture(autouse=True)
 def _first_calls():
-    """Nothing is compiled yet."""
+    """Nothing is compiled yet, and no training has begun."""
     clear_caches()
+    training.begin()
 
 
 def _value(*shape, dtype="float32", start=0):

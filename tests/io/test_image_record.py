@@ -68,8 +68,8 @@ def test_round_batches(make, path, indexed):
     assert labels(batches) == [[2, 3, 4, 5], [6, 7, 8, 9]]
     batches.reset()
     next(batches)
-    batches.reset()  # in the middle
-    assert labels(batches) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 0, 1]]
+    batches.reset()  # in the middle; MXNet has prefetched the last batch by then
+    assert labels(batches) == [[2, 3, 4, 5], [6, 7, 8, 9]]
 
 
 def test_short_batches(make):
