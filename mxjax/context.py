@@ -12,7 +12,6 @@ from typing import Any, ClassVar, TypeVar, cast
 import jax
 
 from . import level
-from ._support.bounded import Bounded
 from ._xla.devices import JaxDevice, before_start
 from ._xla.host_memory import give_back
 from ._xla.tracing import settings
@@ -20,6 +19,8 @@ from .base import MXNetError, NotOneOf, _Null
 
 __all__ = ["Context", "Device", "cpu", "cpu_pinned", "gpu", "tpu", "num_gpus", "num_tpus", "gpu_memory_info",
            "current_context", "current_device"]
+
+_MOST = 1024  # contexts of which there is one object
 
 
 class _Default:
@@ -69,7 +70,8 @@ class Context(metaclass=_ContextType):
     devstr2type: ClassVar[dict[str, int]] = {name: number for number, name in devtype2str.items()}
     _scope: ClassVar[threading.local] = threading.local()
 
-    _known: ClassVar[dict[tuple[int, int], Context]] = Bounded(1024)  # one object each: usually identity tells
+    # One object each, because usually identity tells; so it is not among the caches that `clear_caches` clears.
+    _known: ClassVar[dict[tuple[int, int], Context]] = {}
 
     __slots__ = ("device_typeid", "device_id")
 
@@ -87,7 +89,8 @@ class Context(metaclass=_ContextType):
         if cached is None:
             cached = super().__new__(cls)
             cached.device_typeid, cached.device_id = key
-            cached = cls._known.setdefault(key, cached)
+            if len(cls._known) < _MOST:
+                cached = cls._known.setdefault(key, cached)
         return cached
 
     def __init__(self, device_type: str | Context, device_id: int = 0) -> None:

@@ -418,3 +418,9 @@ def test_layers_of_one_signature_are_traced_once(monkeypatch, default, filters):
     net.hybridize()
     _traced(net, mx.nd.ones((1, filters, 5, 5)))
     assert len(count) == 1
+
+
+def test_contexts_stay_the_same_objects_when_caches_are_cleared():
+    before = mx.cpu(0), mx.cpu(1)
+    compiled.clear_caches()
+    assert mx.cpu(0) is before[0] is mx.current_context() and mx.cpu(1) is before[1]
