@@ -339,10 +339,10 @@ class NDArray(_Base):
 
     def wait_to_read(self) -> None:
         """Waits until the value is available; raises the error of its computation."""
-        value = self._read()
+        value = None if type(self._chunk.pending) is HostValue else self._read()
         waits()
         next_round()
-        if not isinstance(value, Tracer):
+        if value is not None and not isinstance(value, Tracer):
             try:
                 value.block_until_ready()
             except jax.errors.JaxRuntimeError as error:

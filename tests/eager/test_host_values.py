@@ -38,6 +38,7 @@ def _on_host(array):
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "uint8", "int8", "int32", "int64"])
 def test_calls_pass_them_on_until_a_buffer_is_needed(dtype):
     a, plain = _value(2, 3, dtype=dtype)
+    a.wait_to_read()
     b = a * a
     c = b.reshape((3, 2))[1:]
     assert _on_host(b) and np.dtype(b.dtype) == dtype
