@@ -74,6 +74,8 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
         for chunk, place, index in targets:
             if place >= 0:
                 chunk.stash = args, place, made, index
+                if type(args[place]) is HostValue and args[place].value is not None:
+                    args[place] = args[place].value  # another array may have the same buffer
                 if getrefcount(args[place]) == ALONE and not chunk.lent and \
                         not isinstance(args[place], Tracer):
                     given.append(place)
