@@ -310,8 +310,11 @@ class _Program:
         graphs = [row[0] for row in rows if not isinstance(row[0], Kernel)]
         name = "backward" if all(isinstance(part, tuple) for part in graphs) else "forward and backward"
         by_parts = all(isinstance(part, Derivative) and part.by_parts for part in graphs)
-        self.kernel = Kernel(name, self._trace, 0, 0, symbolic=bool(graphs), parts=by_parts,
-                             options={"trains": True})
+        # of these, the function creates the values
+        created = [ref.dtype for row in rows for ref in row[2] if type(ref) is ShapeOnly]
+        created += [head[1] for _, _, head in given if type(head) is not int]
+        self.kernel = Kernel(name, self._trace, 0, 0, wide=not WIDE_DTYPES.isdisjoint(created), symbolic=bool(graphs),
+                             parts=by_parts, options={"trains": True})
 
     def _trace(self, *values: Any) -> tuple:
         done: list[Sequence[Any]] = []

@@ -30,6 +30,11 @@ def _known_to_fit(kernel: Kernel, args: list[Any], results: tuple) -> tuple:
     return results
 
 
+def _at_hand(value: Any) -> Any:
+    """Returns the buffer of a value of the host that has one, because another array may have the same buffer."""
+    return value.value if type(value) is HostValue and value.value is not None else value
+
+
 def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Target],
              finish: Callable[..., Any] = _known_to_fit, rest: tuple = (), always: bool = False,
              copies: tuple[int, ...] = (), later: bool = False) -> Any:
@@ -74,6 +79,7 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
         for chunk, place, index in targets:
             if place >= 0:
                 chunk.stash = args, place, made, index
+                args[place] = _at_hand(args[place])
                 if getrefcount(args[place]) == ALONE and not chunk.lent and \
                         not isinstance(args[place], Tracer):
                     given.append(place)

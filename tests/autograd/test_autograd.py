@@ -639,3 +639,24 @@ def test_a_result_that_is_written_over_does_not_change_the_gradient_of_relu():
     y[:] = -5
     y.backward()
     np.testing.assert_array_equal(x.grad.asnumpy(), [0, 1])
+
+
+def test_gradients_that_read_no_values_have_64_bits(at_once):
+    """All arguments of these passes are placeholders or ones, so no argument tells that they need 64-bit mode."""
+    x = mx.nd.array([1, 2], dtype="float64")
+    x.attach_grad("add")
+    for _ in range(3):
+        with autograd.record():
+            y = x * 0.1 + x
+        y.backward()
+    assert x.grad.dtype == np.float64
+    np.testing.assert_allclose(x.grad.asnumpy(), 3.3, rtol=1e-14)
+    x.attach_grad()
+    for _ in range(3):
+        with autograd.record():
+            y = x * 0.1 + x
+        y.backward()
+    np.testing.assert_allclose(x.grad.asnumpy(), 1.1, rtol=1e-14)
+    with autograd.record():
+        grad = autograd.grad((x * 0.1).sum(), x, create_graph=True)[0]
+    np.testing.assert_allclose(grad.asnumpy(), 0.1, rtol=1e-14)

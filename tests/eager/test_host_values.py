@@ -83,6 +83,20 @@ def test_changes_in_place_do_not_reach_other_arrays():
     np.testing.assert_allclose(same.asnumpy(), np.sqrt(plain))
 
 
+@pytest.mark.parametrize("n", [4, 1 << 17])
+def test_a_change_in_place_by_xla_leaves_a_copy_with_the_same_buffer(n, request):
+    a, plain = _value(n)
+    b, c = mx.nd.zeros(n), mx.nd.zeros(n)
+    a.copyto(b)
+    c[:] = a
+    request.getfixturevalue("at_once")
+    a += 1
+    b *= 2
+    np.testing.assert_array_equal(a.asnumpy(), plain + 1)
+    np.testing.assert_array_equal(b.asnumpy(), plain * 2)
+    np.testing.assert_array_equal(c.asnumpy(), plain)
+
+
 def test_views_write_through():
     a, plain = _value(4, 3)
     row = a[1]
