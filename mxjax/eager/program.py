@@ -18,7 +18,7 @@ from ..kernel.ahead import Later
 from ..kernel.kernel import Kernel, run
 from .chunk import ALONE, Chunk
 from .host_work import HostPromise, push_kernel
-from .promise import HostValue, apart, as_buffer, on_devices
+from .promise import HostValue, apart, as_buffer
 
 __all__ = ["Target", "run_giving", "run_into"]
 
@@ -30,9 +30,12 @@ def _known_to_fit(kernel: Kernel, args: list[Any], results: tuple) -> tuple:
     return results
 
 
-def _at_hand(value: Any) -> Any:
-    """Returns the buffer of a value of the host that has one, because another array may have the same buffer."""
-    return value.value if type(value) is HostValue and value.value is not None else value
+def _with_known_buffers(args: list[Any], all_of_them: bool) -> None:
+    """Replaces values of the host that have a buffer by it, because other arrays may have the same buffer; or all
+    values of the host."""
+    for place in range(len(args)):
+        if type(args[place]) is HostValue and (all_of_them or args[place].value is not None):
+            args[place] = args[place].get()
 
 
 def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Target],
@@ -65,9 +68,9 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
     """
     made: list[tuple] = []
     outcome: Any = None
+    if HostValue in map(type, args):
+        _with_known_buffers(args, all_of_them=bool(copies))
     if copies:
-        if HostValue in map(type, args):
-            on_devices(args)
         for chunk, place, index in targets:
             if place >= 0:
                 chunk.stash = args, place, made, index
@@ -79,7 +82,6 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
         for chunk, place, index in targets:
             if place >= 0:
                 chunk.stash = args, place, made, index
-                args[place] = _at_hand(args[place])
                 if getrefcount(args[place]) == ALONE and not chunk.lent and \
                         not isinstance(args[place], Tracer):
                     given.append(place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from _thread import RLock
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from jax.core import ShapedArray
 
 from .._support.bounded import Bounded
 from .._xla.devices import JaxDevice
+from .._xla.process import when_forked
 from .._xla.tracing import EVALUATES, find_top_trace
 from .._xla.transfer import to_device
 
@@ -106,23 +108,30 @@ class HostValue(Promise):
     def numpy(self) -> np.ndarray:
         """Returns the value as a NumPy array, which must not be changed."""
         array = self.array
-        return np.asarray(self.value) if array is None else array
+        return np.asarray(self.get()) if array is None else array
 
     def force(self) -> None:
         """Creates the buffer. It may take over the array's memory, and a program may overwrite it later; so an array
         that anything else refers to is copied."""
-        array = self.array
-        if array is None:  # another thread was faster
-            return
-        if array.base is not None or sys.getrefcount(array) > _ALONE:
-            array = array.copy()
-        with jax.enable_x64(True) if array.itemsize >= _WIDE else _AS_IT_IS:
-            if find_top_trace(None) is EVALUATES:
-                self.value = to_device(array, self.device)
-            else:
-                with jax.ensure_compile_time_eval():  # otherwise it would belong to the transformation
-                    self.value = jax.device_put(array, self.device)
-        self.array = None
+        with _transfer:
+            array = self.array
+            if array is None:  # another thread was faster
+                return
+            try:
+                self.array = None  # from here on, other threads wait for the buffer
+                if array.base is not None or sys.getrefcount(array) > _ALONE:
+                    given = array.copy()
+                else:
+                    given = array
+                with jax.enable_x64(True) if given.itemsize >= _WIDE else _AS_IT_IS:
+                    if find_top_trace(None) is EVALUATES:
+                        self.value = to_device(given, self.device)
+                    else:
+                        with jax.ensure_compile_time_eval():  # otherwise it would belong to the transformation
+                            self.value = jax.device_put(given, self.device)
+            except BaseException:
+                self.array = array
+                raise
 
 
 def identity(value: object) -> int:
@@ -156,12 +165,19 @@ def _may_share(view: np.ndarray) -> bool:
 
 
 def _references_alone() -> int:
-    """Returns `sys.getrefcount(array)` of an array that one attribute and one variable refer to."""
-    value = HostValue(np.zeros(1))
-    array = value.array
+    """Returns `sys.getrefcount(array)` of an array that one variable refers to."""
+    array = np.zeros(1)
     return sys.getrefcount(array)
+
+
+@when_forked
+def _begin_in_child() -> None:
+    """Replaces the lock, which a thread of the parent may hold."""
+    global _transfer
+    _transfer = RLock()
 
 
 _avals: dict[tuple, ShapedArray] = Bounded(1 << 12)
 _AS_IT_IS = contextlib.nullcontext()
+_transfer = RLock()  # held while an array becomes a buffer
 _ALONE = _references_alone()

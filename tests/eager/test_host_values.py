@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mxjax as mx
+from mxjax.kernel import promise
 from mxjax.kernel.compiled import clear_caches
 from mxjax.kernel.policy import training
 from mxjax.kernel.promise import HostValue
@@ -180,3 +181,34 @@ def test_gradients_of_sparse_arrays_are_added():
             b = mx.nd.flatten(a) * 3
         b.backward()
     np.testing.assert_array_equal(a.grad.asnumpy(), np.full((2, 2), 6))
+
+
+def test_an_array_that_another_thread_has_obtained_is_copied(monkeypatch):
+    """Otherwise a program that overwrites the buffer would change it."""
+    whole = np.zeros(1 << 20, "uint8")
+    start = -whole.ctypes.data % 64  # XLA takes over memory at such an address
+    value = HostValue(np.array(whole[start:start + 64]))
+    seen = []
+    waits = threading.Thread(target=lambda: seen.append(value.numpy()))
+
+    def transfer(array, device):
+        waits.start()  # after the check of the owners
+        waits.join(0.2)
+        assert not seen and waits.is_alive()
+        return original(array, device)
+    original = promise.to_device
+    monkeypatch.setattr(promise, "to_device", transfer)
+    buffer = value.get()
+    waits.join()
+    assert seen[0].tolist() == [0] * 64 == buffer.tolist()
+
+
+def test_a_failed_transfer_leaves_the_value(monkeypatch):
+    value = HostValue(np.arange(3))
+
+    def fails(array, device):
+        raise KeyboardInterrupt
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(promise, "to_device", fails)
+        value.get()
+    assert value.numpy().tolist() == value.get().tolist() == [0, 1, 2]
