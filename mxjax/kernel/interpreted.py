@@ -240,7 +240,8 @@ class InterpreterBackend:
 
     def traced(self, args: Sequence[Any], kind: str) -> Interpreted | None:
         """Returns the NumPy function by a trace, for arguments or their types; None if there is none."""
-        args = list(map(_spec, args)) if HostValue in map(type, args) else args
+        if HostValue in map(type, args):  # a symbolic trace is compared with this one on their numbers
+            args = [arg.numpy() if type(arg) is HostValue else arg for arg in args]
         return self.sizes.find(args) or self.sizes.trace(args, kind)
 
     def _by_parts(self, tree: object) -> Callable[[Sequence[Any]], Any]:

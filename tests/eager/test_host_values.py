@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import mxjax as mx
+from mxjax.eager.dispatch import invoke
 from mxjax.kernel import promise
 from mxjax.kernel.compiled import clear_caches
+from mxjax.kernel.kernel import Kernel
 from mxjax.kernel.policy import training
 from mxjax.kernel.promise import HostValue
 
@@ -212,3 +214,17 @@ def test_a_failed_transfer_leaves_the_value(monkeypatch):
         patch.setattr(promise, "to_device", fails)
         value.get()
     assert value.numpy().tolist() == value.get().tolist() == [0, 1, 2]
+
+
+def test_new_sizes_of_operators_without_a_form_need_no_trace():
+    traces = []
+
+    def formula(x):
+        traces.append(x.shape)
+        return (jnp.cosh(x) * 2,)
+    kernel = Kernel("formula", formula, 1, 1, options={"any_size": True})
+    for n in range(2, 12):
+        result = invoke(kernel, [_value(n, 3)[0] / 100])
+        assert _on_host(result)
+        np.testing.assert_allclose(result.asnumpy(), 2 * np.cosh(np.arange(3.0 * n).reshape(n, 3) / 100), rtol=1e-5)
+    assert len(traces) <= 6
