@@ -14,6 +14,7 @@ import numpy as np
 from jax.core import Tracer
 
 from .. import level
+from .._support.bounded import Bounded
 from .._support.c_math import c_number
 from .._support.handles import pointer, taken
 from .._xla.process import waits
@@ -212,10 +213,12 @@ class NDArray(_Base):
             part = None
             if type(base) is HostValue:
                 value = HostValue.of(base.numpy().reshape(-1)[offset:offset + count].reshape(shape), base.device)
-            elif count <= _FEW and (part := _part_on_host(base, offset, shape)) is not None:
-                value = HostValue(part, base.device if base.committed else None)  # it takes less time than a program
+            elif shape not in _shapes and count <= _FEW and (part := _part_on_host(base, offset, shape)) is not None:
+                _shapes[shape] = True  # for further views of this shape, a program pays off
+                value = HostValue(part, base.device if base.committed else None)
             else:
-                value = run(indexing.view_kernel(shape), [base, _offset_scalar(offset)], self._chunk.wide)[0]
+                value = run(indexing.view_kernel(shape), [base, _offset_scalar(offset)], self._chunk.wide,
+                            host=True)[0]
             if not isinstance(value, Tracer):
                 self._cache = (version, value)
         return value
@@ -823,6 +826,7 @@ def _any(pending: Promise) -> bool:
 _ALL = slice(None)
 _SHOWN = frozenset(map(np.dtype, ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")))  # by DLPack
 _FEW = 1 << 14  # elements of a view that are copied on the host
+_shapes: dict[tuple[int, ...], bool] = Bounded(1 << 12)  # of views that have been read
 _IN_PLACE = "Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with autograd"
 py_slice = slice  # `slice` is also an operator
 _STORAGE_TYPE_STR_TO_ID = {stype: number for number, stype in file_format._STYPES.items()}

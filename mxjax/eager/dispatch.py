@@ -24,7 +24,7 @@ from .deferred_call import DeferredCall, after, may_wait
 from .host_work import HostPromise, push_kernel, waits_for_compiler
 from .modes import state
 from .program import Target, run_into
-from .promise import HostValue, Promise, as_buffer, on_default_device, put
+from .promise import HostValue, Promise, on_default_device, on_devices, put
 from .state_updates import StateUpdate, as_outputs, fixed_places, set_to
 from .tape import Node, entries, record
 
@@ -357,7 +357,8 @@ def change(targets: Sequence[Any], sources: Sequence[Any], step: Callable[[list[
             values = [glimpse(scope, a, passed_on) for a in sources]
             if not any([v is _ELSEWHERE for v in values]) and \
                     not any([isinstance(scope.glimpse(c), Promise) for c in wholes]):
-                return step(list(map(as_buffer, values)))
+                on_devices(values)
+                return step(values)
             values.clear()
         settle(sources, passed_on)
         for chunk in wholes:
