@@ -1,6 +1,7 @@
 """Named looks inside objects of the package, for tests of what no public method tells."""
 
 from mxjax.eager import trace
+from mxjax.eager.chunk import Retained
 from mxjax.gluon._sharding import arrays
 from mxjax.graph.lowering import Lowered
 from mxjax.kernel import arguments, policy
@@ -185,3 +186,8 @@ def forgotten(pool):
 def channel_of(peer):
     """Returns the connection of a server, a worker or a client."""
     return peer._channel
+
+
+def is_retained(array):
+    """Returns whether a training step retains an array's value, so that the array itself shows none."""
+    return type(chunk_of(array).stash) is Retained

@@ -23,7 +23,7 @@ from ..context import Context, current_context, default_device
 from ..eager.array_types import Handle, array_classes, storage, wrap
 from ..eager.backward import backward, drop, retain
 from ..eager.call_cache import kernel_of
-from ..eager.chunk import Chunk, RLock, placed, transformation
+from ..eager.chunk import Chunk, Retained, RLock, placed, transformation
 from ..eager.dispatch import call, change, invoke
 from ..eager.host_work import HostPromise, push
 from ..eager.modes import state
@@ -268,7 +268,9 @@ class NDArray(_Base):
             value = chunk.buffer
             if value is None:
                 value = chunk.pending
-                if value is None and (not isinstance(chunk.stash, Promise) or type(chunk.stash) is HostValue):
+                if value is None and type(chunk.stash) is Retained:
+                    value = chunk.seen()
+                elif value is None and (not isinstance(chunk.stash, Promise) or type(chunk.stash) is HostValue):
                     self._rewrite(kernel, args)  # within a change
                     return True
                 if type(value) is not HostValue:

@@ -6,7 +6,7 @@ import gc
 from typing import Any
 
 from .._xla.process import left_behind, when_forked
-from .chunk import Chunk, RLock
+from .chunk import Chunk, Retained, RLock
 from .deferred_call import DeferredCall
 from .trace import Trace
 
@@ -19,7 +19,7 @@ def _free() -> None:
     if not left_behind():
         return
     for one in gc.get_objects():
-        if not isinstance(one, Chunk | DeferredCall | Trace):
+        if not isinstance(one, Chunk | DeferredCall | Retained | Trace):
             continue
         name = "_lock" if isinstance(one, Trace) else "lock"
         lock = getattr(one, name, None)  # None: another thread was computing it

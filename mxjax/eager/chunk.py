@@ -10,8 +10,9 @@ from __future__ import annotations
 import itertools
 import operator
 import sys
+import weakref
 from _thread import RLock  # not that of threading, which is a Python function around it
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -25,7 +26,7 @@ from ..context import Context
 from ..kernel.kernel import WIDE_DTYPES
 from .promise import Promise, lost
 
-__all__ = ["ALONE", "Chunk", "RLock", "exclusive", "forget", "holding", "placed",
+__all__ = ["ALONE", "Chunk", "RLock", "Retained", "exclusive", "forget", "holding", "placed",
            "point", "transformation"]
 
 
@@ -47,6 +48,7 @@ class Chunk:
     While `buffer` and `pending` are None, a thread with `lock` is changing the chunk. `stash` is
     then the value that was taken, or, while it is donated, its location (`program.run_into`). So
     the value can always be recovered, even if Ctrl-C interrupts the change at any instruction.
+    If `stash` is a `Retained`, a program has the value, and the thread with `lock` takes it back.
     """
 
     __slots__ = ("buffer", "pending", "ctx", "wide", "version", "lent", "origin_trace", "lock", "stash", "__weakref__")
@@ -92,11 +94,16 @@ class Chunk:
 
     def seen(self) -> Any:
         """Returns the buffer or the Promise, for the thread with the lock."""
+        if type(self.stash) is Retained:  # first, because `release` clears it last
+            self.stash.release()
         if self.buffer is not None:
             return self.buffer
         if self.pending is not None:
             return self.pending
-        return _regained(self.stash) if type(self.stash) is tuple else self.stash
+        stash = self.stash
+        if type(stash) is Retained:
+            return stash.value_of(self)
+        return _regained(stash) if type(stash) is tuple else stash
 
     def read(self) -> jax.Array:
         """Returns the buffer; finishes pending work first."""
@@ -134,6 +141,8 @@ class Chunk:
             raise MXNetError("an NDArray created outside a JAX transformation (jit, grad, vmap ...) cannot be written "
                              "inside it: return the new value instead, or create the array inside")
         with self.lock:
+            if type(self.stash) is Retained:
+                self.stash.release()
             self.buffer, self.pending = buffer, None
             self.version += 1
 
@@ -141,7 +150,9 @@ class Chunk:
         """Replaces the value by a pending one."""
         with self.lock:
             value = self.pending if self.buffer is None else self.buffer
-            pending.follows(self.stash if value is None else value)
+            if value is None:
+                value = self.seen() if type(self.stash) is Retained else self.stash
+            pending.follows(value)
             self.buffer, self.pending = None, pending
             self.version += 1
 
@@ -176,8 +187,100 @@ def point(chunks: Sequence[Chunk], values: Sequence[Any]) -> None:
             chunk.defer(value)
             continue
         with chunk.lock:
+            if type(chunk.stash) is Retained:
+                chunk.stash.release()
             chunk.buffer, chunk.pending = value, None
             chunk.version += 1
+
+
+class Retained:
+    """Values of chunks that a program retains from one run to the next.
+
+    A training step replaces hundreds of arrays, and taking and writing each chunk would cost more
+    than the call of the program. While nobody else uses the chunks, they show no value, and the
+    results of a run are the arguments of the next one. The first access to any chunk gives all
+    values back (`release`).
+
+    Args:
+        chunks: the chunks; only weak references are stored.
+        pick: function(results of the program) that returns their values.
+    """
+
+    __slots__ = ("_chunks", "_made", "_pause", "_pick", "_runs", "_running", "_skip", "_values", "lock", "open")
+
+    def __init__(self, chunks: Sequence[Chunk], pick: Callable[[tuple], tuple]) -> None:
+        self._chunks, self._pick = [weakref.ref(chunk) for chunk in chunks], pick
+        self._values: tuple = ()
+        self._made: list[tuple] = []  # the results of a run that Ctrl-C interrupted, or that is going on
+        self._runs, self._running = _PAYS, False
+        self._pause = self._skip = 0
+        self.lock, self.open = RLock(), False
+
+    def retain(self, chunks: Sequence[Chunk]) -> None:
+        """Takes the buffers of the chunks, for which the caller has an `exclusive` scope. Does so
+        seldom if they were soon used the last times."""
+        if self._skip:
+            self._skip -= 1
+            return
+        self._skip = self._pause = 0 if self._runs >= _PAYS else min(2 * self._pause + 1, _LONGEST_PAUSE)
+        with self.lock:
+            self._values, self._runs, self.open = tuple([chunk.buffer for chunk in chunks]), 0, True
+            for chunk in chunks:
+                chunk.stash, chunk.buffer = self, None
+
+    def run(self, call: Callable[[tuple, list[tuple]], object]) -> tuple | None:
+        """Runs the program.
+
+        Args:
+            call: function(values of the chunks, list that receives the results) that runs it and
+                waits for no lock of a chunk.
+
+        Returns:
+            The results, or None, without any effect, if the values were given back.
+        """
+        with self.lock:
+            if not self.open or self._running:
+                return None
+            if self._made:  # Ctrl-C came after the last run
+                self._collect()
+            self._running = True
+            try:
+                call(self._values, self._made)
+                results = self._made[0]
+                self._runs += 1
+                self._values, self._made = self._pick(results), []
+            finally:
+                self._running = False
+            return results
+
+    def _collect(self) -> None:
+        """Takes the values from the results of a run."""
+        self._values, self._made = self._pick(self._made[0]), []
+        self._runs += 1
+
+    def release(self) -> None:
+        """Gives the chunks their values, unless code that the program calls asks for it."""
+        with self.lock:
+            if self._running:
+                return
+            if self._made:
+                self._collect()
+            self.open = False
+            for one, value in zip(self._chunks, self._values, strict=bool(self._values)):
+                chunk = one()
+                if chunk is not None and chunk.stash is self:
+                    chunk.version += self._runs > 0
+                    if value.is_deleted():
+                        chunk.pending = lost(value.shape, value.dtype)
+                    else:
+                        chunk.buffer = value
+                    chunk.stash = None
+            self._values = ()
+
+    def value_of(self, chunk: Chunk) -> Any:
+        """Returns the value with which the running program began."""
+        value = next(value for one, value in zip(self._chunks, self._values, strict=True) if one() is chunk)
+        return lost(value.shape, value.dtype) if value.is_deleted() else value
 
 
 def _regained(given: tuple) -> Any:
@@ -245,6 +348,8 @@ class exclusive:  # noqa: N801
                 value = chunk.buffer
                 if value is None:
                     value = chunk.pending
+                    if value is None and type(chunk.stash) is Retained:
+                        value = chunk.seen()
                     if value is None or not chunk.hides:  # taken in a scope around this one
                         continue
                 chunk.stash, chunk.buffer, chunk.pending = value, None, None
@@ -258,7 +363,7 @@ class exclusive:  # noqa: N801
         for chunk in self._taken:
             if chunk.buffer is not None:
                 chunk.stash = None
-            else:
+            elif type(chunk.stash) is not Retained:
                 chunk.put_back()
         for lock, held in zip(self._locks, self._got, strict=False):
             if held:
@@ -282,6 +387,8 @@ class exclusive:  # noqa: N801
         return value
 
 
+_PAYS = 4  # runs after which retaining the values has saved more than it costs
+_LONGEST_PAUSE = 63  # runs, if it did not
 _AT_ONCE = itertools.repeat(False)
 _lock_of = operator.attrgetter("lock")
 _acquire = type(RLock()).acquire

@@ -130,6 +130,7 @@ def _pushed(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targe
     return promises
 
 
-def run_giving(kernel: Kernel, args: list[Any], wide: bool, places: Sequence[int], made: list[tuple]) -> None:
+def run_giving(kernel: Kernel, args: Sequence[Any], wide: bool, places: Sequence[int], made: list[tuple]) -> None:
     """Runs a kernel that may overwrite the memory of the arguments at these positions; `made` receives its results."""
-    run(kernel, args, wide, kernel.donating(tuple(places)) if places else None, made)
+    places = tuple(places)
+    run(kernel, args, wide, (kernel.donors.get(places) or kernel.donating(places)) if places else None, made)

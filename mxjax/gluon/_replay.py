@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import attrgetter, is_, itemgetter
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -11,10 +13,10 @@ from jax.core import Tracer
 
 from ..array.dense import NDArray
 from ..eager.array_types import wrap
-from ..eager.chunk import Chunk, exclusive
+from ..eager.chunk import Chunk, Retained, exclusive
 from ..eager.deferred_call import CallPromise
 from ..eager.modes import state
-from ..eager.program import run_into
+from ..eager.program import run_giving, run_into
 from ..eager.promise import Promise, as_buffer
 from ..eager.state_updates import set_to
 from ..eager.trace import Trace
@@ -108,17 +110,18 @@ class Replay:
                  form: Any, kinds: Sequence[type]) -> None:
         self._blocks, self._ops = blocks, [op for block in blocks if (op := block._cached_op) is not None]
         self.trainer, self.prepared, self.optimizer = trainer, prepared, trainer._optimizer
-        self._params = [(p, p._data[0], p._grad_req) for p in params]
-        self._trained = [p._grad_req for p in trainer._params]
+        self._params = params
+        self._data = list(map(_data_of, params))  # each change of a parameter's arrays creates a new list
+        self._reqs = list(map(_req_of, (*params, *trainer._params)))
         self.kernel, self.sources = kernel, sources
         self.wide, self.form = wide, form
         self.chunks = [t for t in targets if isinstance(t, Chunk)]
         changed, places = frozenset(self.chunks), {s: i for i, s in enumerate(sources) if isinstance(s, Chunk)}
         # what each argument is, by its place, and where each result goes
         self.old = [(i, s) for i, s in enumerate(sources) if isinstance(s, Chunk) and s in changed]
-        self.kept = [(i, s) for i, s in enumerate(sources) if isinstance(s, Chunk) and s not in changed]
         self.given = [(i, s) for i, s in enumerate(sources) if type(s) is int]
-        self._places = [i for i, _ in (*self.old, *self.kept, *self.given)]
+        self._unchanged = [(i, s) for i, s in enumerate(sources)
+                           if type(s) is int or isinstance(s, Chunk) and s not in changed]
         self.drawn = [(i, int(s)) for i, s in enumerate(sources) if isinstance(s, _Draw)]
         self.numbers = [i for i, s in enumerate(sources) if s is _NUMBERS]
         freed = frozenset(free)
@@ -129,9 +132,21 @@ class Replay:
         self.fixed = [(block._cached_op_args[place][1]._data[0], number)
                        for block, op in zip(blocks, self._ops, strict=True) for place, number in op.fixed
                        if not isinstance(block._cached_op_args[place][1], int)]
+        self._changed = changed
+        self._prepare_to_retain()
         self.random = next((op for op in self._ops if op.lowered.random), None)
         self.drawing = self.random.drawing if self.random is not None else None
         self.loop: Loop | None = None  # made when it is needed
+
+    def _prepare_to_retain(self) -> None:
+        """Determines which results of a run are which arguments of the next one."""
+        self._retained = Retained([chunk for chunk, _, _ in self.targets], _picker([k for _, _, k in self.targets]))
+        others = [place for place, _ in (*self._unchanged, *self.drawn)] + self.numbers
+        self._others = _picker(others)
+        where = {chunk: k for k, (chunk, _, _) in enumerate(self.targets)}
+        order = {place: where[chunk] for place, chunk in self.old}
+        order.update({place: len(where) + k for k, place in enumerate(others)})
+        self._ordered = _picker([order[place] for place in range(len(self.sources))])
 
     def holds(self) -> bool:
         """Returns whether everything is as it was when the step was seen."""
@@ -144,13 +159,9 @@ class Replay:
             if block._cached_op is not op or not block._active or not block._flat_inputs or op.by_steps or \
                     block._forward_hooks or block._forward_pre_hooks:
                 return False
-        for param, array, req in self._params:
-            data = param._data
-            if data is None or len(data) != 1 or data[0] is not array or param._grad_req != req:
-                return False
-        for param, req in zip(trainer._params, self._trained, strict=True):
-            if param._grad_req != req:
-                return False
+        if not all(map(is_, map(_data_of, self._params), self._data)) or \
+                [*map(_req_of, self._params), *map(_req_of, trainer._params)] != self._reqs:
+            return False
         return self.prepared.current(trainer._updaters[0].states)
 
     def __call__(self, inputs: Sequence[NDArray], batch_size: int) -> tuple[Any, int] | None:
@@ -159,31 +170,65 @@ class Replay:
             return None
         for array, number in self.fixed:
             set_to(array, number)
-        chunks, ctx = self.chunks, inputs[0]._chunk.ctx
-        for chunk in chunks:
-            if chunk.buffer is None:
-                chunk.read()
-        with exclusive(chunks):
-            args: list[Any] = [None] * len(self.sources)
-            for place, chunk in self.old:
-                args[place] = chunk.stash
-            for place, chunk in self.kept:
-                args[place] = chunk.buffer
-            for place, number in self.given:
-                chunk = inputs[number]._chunk
-                value = chunk.buffer
-                args[place] = as_buffer(chunk.pending) if value is None else value
-            for place in self._places:
-                if args[place] is None or isinstance(args[place], (Promise, Tracer)):
-                    return None
-            steps = self.complete(args, inputs, batch_size)
+        row = self._read(inputs)
+        if row is None:
+            return None
+        steps, results = 0, None
+        if self._retained.open:
+            steps = self.complete(row, inputs, batch_size)
             if not steps:
                 return None
-            results = run_into(self.kernel, args, self.wide, self.targets, copies=self.freed)
-        flat = []
+            results = self._retained.run(partial(self._run_again, row))
+        while results is None:
+            for chunk in self.chunks:
+                if chunk.buffer is None:
+                    chunk.read()
+            with exclusive(self.chunks):
+                args: list[Any] = [None] * len(self.sources)
+                for place, chunk in self.old:
+                    args[place] = chunk.stash
+                if any([args[place] is None or isinstance(args[place], (Promise, Tracer)) for place, _ in self.old]):
+                    if steps:
+                        continue  # another thread is changing an array
+                    return None
+                steps = steps or self.complete(row, inputs, batch_size)
+                if not steps:
+                    return None
+                for place, value in row.items():
+                    args[place] = value
+                results = run_into(self.kernel, args, self.wide, self.targets, copies=self.freed)
+                self._retain(args)
+        flat, ctx = [], inputs[0]._chunk.ctx
         for _, k, kind in self.out:
             flat.append(wrap(results[k], ctx, kind))
         return flat[0] if self.form == 0 else regroup(flat, self.form), steps
+
+    def _read(self, inputs: Sequence[NDArray]) -> dict[int, Any] | None:
+        """Returns the arguments that the program does not replace, by their places; None if one is not available."""
+        row = {}
+        for place, source in self._unchanged:
+            chunk = source if isinstance(source, Chunk) else inputs[source]._chunk
+            value = chunk.buffer
+            if value is None:
+                value = as_buffer(chunk.pending)
+            if value is None or isinstance(value, (Promise, Tracer)) or chunk in self._changed:
+                return None
+            row[place] = value
+        return row
+
+    def _run_again(self, row: dict[int, Any], values: tuple, made: list[tuple]) -> None:
+        """Runs the program on the retained results of its last run."""
+        run_giving(self.kernel, self._ordered(values + self._others(row)), self.wide, self.freed, made)
+
+    def _retain(self, args: Sequence[Any]) -> None:
+        """Lets the program retain the chunks' values until someone uses them."""
+        others = {id(value) for value in args}  # a result may be an argument that the program passes on
+        for chunk in self.chunks:
+            value = chunk.buffer
+            if chunk.lent or not isinstance(value, jax.Array) or isinstance(value, Tracer) or id(value) in others:
+                return
+        if not self.fixed:
+            self._retained.retain(self.chunks)
 
     def complete(self, args: Any, inputs: Sequence[NDArray], batch_size: int) -> int:
         """Adds the numbers and draws of a step to its arguments; returns the number of steps, 0 if the optimizer's
@@ -216,6 +261,7 @@ class Loop(Replay):
         self._rows = [place for place, _ in (*replay.given, *replay.drawn)] + replay.numbers
         self.targets = [(chunk, place, i) for i, (chunk, place, _) in enumerate(replay.targets)]
         self.out = [(i, len(self.targets) + k, kind) for k, (i, _, kind) in enumerate(replay.out)]
+        self._prepare_to_retain()
         self.kernel = Kernel("training steps", self._trace, len(replay.sources), len(replay.targets),
                              options={"trains": True})
 
@@ -253,6 +299,16 @@ class Loop(Replay):
         for place, _ in self.given if len(rows) < most else ():
             args[place] = args[place][:len(rows)]
         return len(rows)
+
+
+_data_of, _req_of = attrgetter("_data"), attrgetter("_grad_req")
+
+
+def _picker(places: Sequence[int]) -> Callable[[Any], tuple]:
+    """Returns a function that returns the items at these places."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda values: tuple([values[place] for place in places])
 
 
 def _promised(chunk: Chunk) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -234,6 +236,9 @@ class Optimizer:
     def _multiplied(self, value: float, kind: str, indices: Sequence[Any]) -> list[float]:
         """`value` times each parameter's multiplier; kind: "lr_mult" or "wd_mult"."""
         params, table, names = self.param_dict, getattr(self, kind), self.idx2name
+        with contextlib.suppress(KeyError):  # the usual case, at C speed
+            factors = list(map(attrgetter(kind), map(params.__getitem__, indices)))
+            return [value * 1.0] * len(factors) if factors.count(1.0) == len(factors) else [value * f for f in factors]
         results = []
         for index in indices:
             if index in params:
