@@ -68,6 +68,8 @@ def _form(kwargs: dict[str, Any], dynamic: frozenset[str]) -> tuple:
 def _extras(kernel: Kernel, numbers: list[tuple[str, Any]], kwargs: dict[str, Any], arrays: tuple) -> tuple:
     wide = any([a._chunk.wide for a in arrays])
     values = {name: kwargs.get(name, default) for name, default in numbers}
+    if wide and kernel.op is not None:  # 32-bit arguments round by themselves
+        return kernel.extras({k: kernel.op.params[k].parse(v) for k, v in values.items()}, wide)
     return kernel.extras({k: argument(v) if type(v) is float else v for k, v in values.items()}, wide)
 
 

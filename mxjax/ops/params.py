@@ -3,7 +3,8 @@
 An operator's keyword-only arguments are its parameters. Their annotations are taken from this vocabulary:
 
     int  float  bool  str       plain values; text such as "3" or "True" (from JSON) parses too
-    Scalar                      a number that is an argument of the compiled program: a new value never recompiles
+    Double                      a C double; `float` is a C float, which rounds to float32
+    Scalar  DoubleScalar        a number that is an argument of the compiled program: a new value never recompiles
     Shape                       tuple of ints; a single int is a tuple of one
     Shapes                      tuple of tuples of ints
     Floats                      tuple of floats
@@ -30,9 +31,9 @@ import numpy as np
 
 from ..base import MXNetError, _Null, evaluated
 
-__all__ = ["Count", "DType", "DTypeLike", "Floats", "Fraction", "Lengths", "MaybeDType", "MaybeScalar",
-           "MaybeShape", "Param", "Range", "Scalar", "Scalars", "Shape", "ShapeLike", "Shapes",
-           "UnknownType", "argument", "dtype_name", "np_dtype", "schema"]
+__all__ = ["Count", "DType", "DTypeLike", "Double", "DoubleScalar", "Floats", "Fraction", "Lengths", "MaybeDType",
+           "MaybeDouble", "MaybeScalar", "MaybeShape", "Param", "Range", "Scalar", "Scalars", "Shape", "ShapeLike",
+           "Shapes", "UnknownType", "argument", "dtype_name", "np_dtype", "schema", "texts"]
 
 
 class UnknownType(MXNetError, TypeError):
@@ -59,12 +60,15 @@ class _Kind:
 
 
 Scalar = Annotated[float, _Kind("scalar")]
+Double = Annotated[float, _Kind("double")]
+DoubleScalar = Annotated[float, _Kind("double scalar")]
 Shape = Annotated[tuple[int, ...], _Kind("shape")]
 Shapes = Annotated[tuple[tuple[int, ...], ...], _Kind("shapes")]
 Floats = Annotated[tuple[float, ...], _Kind("floats")]
 Scalars = Annotated[tuple[float, ...], _Kind("scalars")]
 DType = Annotated[str, _Kind("dtype")]
 MaybeScalar: TypeAlias = Scalar | None
+MaybeDouble: TypeAlias = Double | None
 MaybeShape: TypeAlias = Shape | None
 MaybeDType: TypeAlias = DType | None
 # what users may give for them
@@ -120,8 +124,21 @@ def _int(value: Any) -> int:
     return number
 
 
-def _float(value: Any) -> float:
+def _double(value: Any) -> float:
     return float(value.rstrip("f") if isinstance(value, str) and "inf" not in value else value)
+
+
+def _rounded(number: float) -> float:
+    """Returns a number of MXNet's type `float` as it computes with it, also on float64 arrays: rounded to float32, if
+    that has it as a normal number. Whole numbers stay, because integers are compared with them."""
+    return float(np.float32(number)) if _TINY <= abs(number) <= _HUGE and number != int(number) else number
+
+
+_TINY, _HUGE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+
+
+def _float(value: Any) -> float:
+    return _rounded(_double(value))
 
 
 def _bool(value: Any) -> bool:
@@ -135,15 +152,20 @@ def argument(number: float) -> int | float:
     return int(number) if 2**24 < abs(number) < 2**31 and number == int(number) else number
 
 
-def _scalar(value: Any) -> int | float:
+def _double_scalar(value: Any) -> int | float:
     if isinstance(value, str):
         text = value.strip().lower()
-        value = {"true": 1, "false": 0}[text] if text in ("true", "false") else float(text)
+        value = {"true": 1, "false": 0}[text] if text in ("true", "false") else _double(text)
     if isinstance(value, (bool, np.bool_)):
         return int(value)
     if isinstance(value, (int, np.integer)) and -2**31 <= value < 2**31:
         return int(value)
     return argument(float(value))
+
+
+def _scalar(value: Any) -> int | float:
+    number = _double_scalar(value)
+    return number if type(number) is int else _rounded(number)
 
 
 def _shape(value: Any) -> tuple[int | None, ...]:
@@ -160,7 +182,7 @@ def _shapes(value: Any) -> tuple[tuple[int | None, ...], ...]:
 
 def _floats(value: Any) -> tuple[float, ...]:
     value = _literal(value)
-    return tuple(float(i) for i in (value if isinstance(value, (tuple, list, np.ndarray)) else (value,)))
+    return tuple(_rounded(float(i)) for i in (value if isinstance(value, (tuple, list, np.ndarray)) else (value,)))
 
 
 def _hashable(value: Any) -> Any:
@@ -169,11 +191,15 @@ def _hashable(value: Any) -> Any:
 
 _PARSERS: dict[Any, tuple[Callable[[Any], Any], str]] = {
     int: (_int, "int"), float: (_float, "float"), bool: (_bool, "boolean"), str: (str, "string"),
-    "scalar": (_scalar, "float"), "shape": (_shape, "Shape(tuple)"), "floats": (_floats, "tuple of <float>"),
+    "scalar": (_scalar, "float"), "double": (_double, "double"), "double scalar": (_double_scalar, "double"),
+    "shape": (_shape, "Shape(tuple)"), "floats": (_floats, "tuple of <float>"),
     "shapes": (_shapes, "tuple of <Shape(tuple)>"),
     "scalars": (_floats, "tuple of <float>"),
     "dtype": (dtype_name, "dtype"), Any: (_hashable, "any"),
 }
+
+
+_ROUNDED = {float, "scalar", "floats", "scalars"}
 
 
 class Param:
@@ -183,11 +209,12 @@ class Param:
         operator: name for error messages.
         name: the parameter's name.
         annotation: its type in this module's vocabulary.
-        default: its default; `inspect.Parameter.empty` for a required one.
+        default: its default; `inspect.Parameter.empty` for a required one. `filled` is the number
+            that calls without the parameter use.
     """
 
-    __slots__ = ("operator", "name", "default", "required", "optional", "choices", "limits", "dynamic", "kind",
-                 "_parse", "_type_name")
+    __slots__ = ("operator", "name", "default", "filled", "required", "optional", "choices", "limits", "dynamic",
+                 "kind", "_parse", "_type_name")
 
     def __init__(self, operator: str, name: str, annotation: Any, default: Any) -> None:
         self.operator, self.name = operator, name
@@ -198,7 +225,8 @@ class Param:
         self.optional = self.default is None and not self.required
         self.kind: Any = annotation
         self._take(annotation)
-        self.dynamic = self.kind in ("scalar", "scalars")
+        self.filled = self.default if self.default is None or self.kind not in _ROUNDED else self._parse(self.default)
+        self.dynamic = self.kind in ("scalar", "double scalar", "scalars")
 
     def _take(self, annotation: Any) -> None:
         origin, args = typing.get_origin(annotation), typing.get_args(annotation)
@@ -261,6 +289,15 @@ def schema(operator: str, function: Callable[..., Any]) -> dict[str, Param]:
             if p.kind is p.KEYWORD_ONLY and not name.startswith("_")}
 
 
+def texts(params: dict[str, Param], values: dict[str, Any]) -> dict[str, str]:
+    """Returns canonical values as graphs and files have them: numbers that are rounded to float32 in their shortest
+    form."""
+    def text(name: str, value: Any) -> str:
+        rounded = name in params and params[name].kind in _ROUNDED
+        return str(np.float32(value)) if rounded and type(value) is float and math.isfinite(value) else str(value)
+    return {name: text(name, value) for name, value in values.items() if value is not None}
+
+
 def parse(operator: str, params: dict[str, Param], given: dict[str, Any]) -> dict[str, Any]:
     """Canonical values of all parameters; raises MXNetError for unknown, missing or bad ones."""
     values = {}
@@ -273,5 +310,5 @@ def parse(operator: str, params: dict[str, Param], given: dict[str, Any]) -> dic
         if name not in values:
             if param.required:
                 raise MXNetError(f"operator {operator}: required parameter {name} ({param}) is missing")
-            values[name] = param.default
+            values[name] = param.filled
     return values

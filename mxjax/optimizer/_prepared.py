@@ -93,7 +93,8 @@ class PreparedUpdate:
                                             optimizer._get_wds(self.indices))
         for key in self._varied:
             numbers.append(options[key])
-        return np.array(numbers, np.float64 if self._wide else np.float32)
+        vector = np.array(numbers, np.float32)  # the operators' numbers are C floats, also for float64 weights
+        return vector.astype(np.float64) if self._wide else vector
 
     def __call__(self, optimizer: Optimizer) -> bool:
         """Updates the weights. Returns False, without any effect, if the optimizer's behaviour has changed."""

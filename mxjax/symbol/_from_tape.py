@@ -11,6 +11,7 @@ from ..eager.deferred_call import DeferredCall
 from ..graph.control_flow import bind
 from ..graph.node import Entry, Node
 from ..kernel.kernel import Kernel
+from ..ops.params import texts
 from ..ops.registry import Op, get
 from .symbol import Symbol
 
@@ -53,7 +54,7 @@ def symbol_of(array: Any) -> Symbol:
                 _call(op.lowered, inputs, len(made))
             continue
         for place, (op, params) in enumerate(operators_of(kernel, args[num:])):
-            attrs = {k: str(v) for k, v in params.items() if v is not None}
+            attrs = texts(op.params, params)
             name = f"{op.name.lower()}{len(made)}{f'_{place}' if place else ''}"
             new = Node(op, name, attrs, params, inputs)
             inputs = made[id(node)] = [(new, i) for i in range(new.num_outputs)]

@@ -29,6 +29,7 @@ from ..graph.node import Entry, Node, hidden, topological
 from ..kernel.kernel import Kernel, prepare
 from ..numpy._dispatch import call
 from ..ops import registry
+from ..ops.params import texts
 from ..ops.registry import Op
 from ._from_tape import inlined, operators_of
 from .symbol import Symbol
@@ -163,8 +164,8 @@ class Recorder:
 
     def _node(self, op: Op, params: dict[str, Any], inputs: Sequence[Entry]) -> list[Entry]:
         attrs = {hidden(k): str(v) for k, v in AttrScope.innermost().get(None).items()}
-        attrs.update({k: str(v) for k, v in params.items()  # a custom operator has its own parameters
-                      if v is not None and (k not in op.params or v != op.params[k].default)})
+        attrs.update(texts(op.params, {k: v for k, v in params.items()  # a custom operator has its own parameters
+                                       if k not in op.params or v != op.params[k].filled}))
         if op.variadic and op.variadic not in params and not op.get_attr("own_count"):
             attrs[op.variadic] = str(len(inputs))
         node = Node(op, f"node_{next(_numbers)}", attrs, params, inputs)

@@ -302,13 +302,13 @@ for _names, _gradient in [
     numpy_form(*_names, backward=_of_first(_gradient), reads=reads_none, dtypes=NUMBERS)(_itself)
 
 def _loss_slope(p: dict, head: Array, x: Array) -> Any:
-    count = 1
+    scale = p["grad_scale"]
     if p["normalization"] == "batch":
         need(x.size and x.ndim)
-        count = x.size // x.shape[-1]
+        scale = np.float32(scale) / np.float32(x.size // x.shape[-1])
     elif p["normalization"] == "valid":
-        count = max(int(np.count_nonzero(x > _by_number(x, p["valid_thresh"]))), 1)
-    return np.full(x.shape, p["grad_scale"] / _by_number(x, count), x.dtype)
+        scale = scale / _by_number(x, max(int(np.count_nonzero(x > _by_number(x, p["valid_thresh"]))), 1))
+    return np.full(x.shape, scale, x.dtype)
 
 
 numpy_form("MakeLoss", backward=_of_first(_loss_slope),

@@ -137,14 +137,19 @@ def _softmax_output(p: dict, x: Array, label: Array) -> Any:
     return _softmax_of_all(p, x)
 
 
+def _scale(p: dict, x: Array, count: Any) -> Any:
+    """Returns the scale of a gradient by a count, which is computed in float32 for all dtypes."""
+    return x.dtype.type(np.float32(p["grad_scale"]) / np.float32(count))
+
+
 def _softmax_output_slope(p: dict, x: Array, label: Array) -> Any:
     """Returns the gradient: the probabilities (batch, classes, positions), minus 1 at the label."""
     _fits(p, x, label)
     need(not p["out_grad"])
-    grad, scale = np.ascontiguousarray(_softmax_of_all(p, x)), x.dtype.type(p["grad_scale"])
+    grad = np.ascontiguousarray(_softmax_of_all(p, x))
     if label.shape == x.shape:
         grad -= label
-        grad *= scale
+        grad *= _scale(p, x, 1)
         return grad
     rows = grad.reshape((len(x), x.shape[1], -1) if p["multi_output"] else (-1, x.shape[-1], 1))
     classes = _positions(label).reshape(len(rows), 1, -1)
@@ -164,7 +169,7 @@ def _softmax_output_slope(p: dict, x: Array, label: Array) -> Any:
         count *= len(x) if p["multi_output"] else label.size
     elif p["normalization"] == "valid":
         count = max(label.size - np.count_nonzero(ignored), 1)
-    grad *= scale / x.dtype.type(count)
+    grad *= _scale(p, x, count)
     return grad
 
 
@@ -180,7 +185,7 @@ def _regression(name: str, function: Callable[[Any], Any], slope: Callable[[Any]
         grad = None
         if wanted[0]:
             grad = slope(function(x) - label.reshape(x.shape))
-            grad *= x.dtype.type(p["grad_scale"]) / x.dtype.type(label.size // len(label))
+            grad *= _scale(p, x, label.size // len(label))
         return [grad, np.zeros(label.shape, label.dtype)]
     numpy_form(name, backward=backward, reads=lambda p, wanted: [wanted[0]] * 2)(forward)
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from ..._xla.tracing import settings
 from ..common import Array, converted, is_float
 from ..infer import elementwise
-from ..params import WIDE, Scalar
+from ..params import WIDE, DoubleScalar
 from ..registry import register
 from ._functions import TABLE, Binary
 
@@ -34,7 +34,7 @@ def _scalar(name: str, key: str, swapped: bool, aliases: tuple[str, ...]) -> Non
     function: Binary
     function, doc = TABLE[key]
 
-    def compute(data: Array, *, scalar: Scalar = 1.0, is_int: bool = True) -> Array:
+    def compute(data: Array, *, scalar: DoubleScalar = 1.0, is_int: bool = True) -> Array:
         dtype = _result_dtype(data.dtype, is_int)
         with jax.enable_x64(dtype.name in WIDE or settings.jax_enable_x64):  # booleans make 64-bit integers
             operands = data.astype(dtype), converted(scalar, dtype)

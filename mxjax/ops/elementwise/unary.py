@@ -13,7 +13,7 @@ from jax import lax
 from ...base import MXNetError
 from ..common import Array, absolute, converted, gives, in_float, is_float
 from ..infer import elementwise, exact, first, unify
-from ..params import Count, DType, Scalar, np_dtype
+from ..params import Count, DoubleScalar, DType, Scalar, np_dtype
 from ..registry import get, register
 
 
@@ -179,7 +179,7 @@ def clip(data: Array, *, a_min: Scalar, a_max: Scalar) -> Array:
 
 
 @register("smooth_l1", aliases=("_npx_smooth_l1",), infer_shape=elementwise)
-def smooth_l1(data: Array, *, scalar: Scalar = 1.0) -> Array:
+def smooth_l1(data: Array, *, scalar: DoubleScalar = 1.0) -> Array:
     """The smooth L1 loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
     def loss(x: Array) -> Array:
         squared = jnp.square(jnp.asarray(scalar).astype(x.dtype))
@@ -207,12 +207,12 @@ def make_loss(data: Array) -> Array:
 def _loss_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, grad_scale: Any, valid_thresh: Any,
                    normalization: str) -> tuple:
     data = inputs[0]
-    count: Any = 1
-    if normalization == "batch":
-        count = data.size // data.shape[-1] if data.size else 1  # rows, as MXNet sees any array
+    scale = jnp.asarray(grad_scale)
+    if normalization == "batch":  # rows, as MXNet sees any array; it divides in float32
+        scale = scale.astype(jnp.float32) / (data.size // data.shape[-1] if data.size else 1)
     elif normalization == "valid":
-        count = jnp.maximum(jnp.sum(data > valid_thresh), 1)
-    return (jnp.full_like(data, jnp.asarray(grad_scale) / count),)
+        scale = scale / jnp.maximum(jnp.sum(data > valid_thresh), 1)
+    return (jnp.full_like(data, scale),)
 
 
 @register("MakeLoss", infer_shape=elementwise, FGradient=_loss_gradient)
@@ -234,7 +234,7 @@ def identity_with_attr_like_rhs(lhs: Array, rhs: Array) -> Array:
 
 @register("_contrib_gradientmultiplier", infer_shape=elementwise,
           FGradient=lambda heads, inputs, outputs, scalar, is_int: (heads[0] * scalar,))
-def gradient_multiplier(data: Array, *, scalar: Scalar = 1.0, is_int: bool = True) -> Array:
+def gradient_multiplier(data: Array, *, scalar: DoubleScalar = 1.0, is_int: bool = True) -> Array:
     """Returns the data; multiplies its gradient by `scalar` (if negative: gradient reversal, arXiv:1409.7495)."""
     return data
 

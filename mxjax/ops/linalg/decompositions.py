@@ -13,7 +13,7 @@ from jax.scipy.linalg import solve_triangular
 from ...base import MXNetError
 from ..common import Array
 from ..infer import UNKNOWN, first
-from ..params import Scalar
+from ..params import DoubleScalar
 from ..registry import register
 from .dot import product_shape
 
@@ -68,29 +68,29 @@ def _gemm_shape(p: dict[str, Any], a: tuple, b: tuple, *_: Any) -> Any:
 
 
 @_linalg("gemm", square=False, FPartialShape=_gemm_shape)
-def gemm(A: Array, B: Array, C: Array, *, transpose_a: bool = False, transpose_b: bool = False, alpha: Scalar = 1.0,
-         beta: Scalar = 1.0, axis: int = -2) -> Array:
+def gemm(A: Array, B: Array, C: Array, *, transpose_a: bool = False, transpose_b: bool = False,
+         alpha: DoubleScalar = 1.0, beta: DoubleScalar = 1.0, axis: int = -2) -> Array:
     """alpha · op(A) · op(B) + beta · C; op may transpose. Rows are along `axis`, columns along the last axis."""
     product = jnp.moveaxis(_product(A, B, transpose_a, transpose_b, axis), -2, axis)
     return (alpha * product + beta * C).astype(A.dtype)
 
 
 @_linalg("gemm2", square=False, FPartialShape=_gemm_shape)
-def gemm2(A: Array, B: Array, *, transpose_a: bool = False, transpose_b: bool = False, alpha: Scalar = 1.0,
+def gemm2(A: Array, B: Array, *, transpose_a: bool = False, transpose_b: bool = False, alpha: DoubleScalar = 1.0,
           axis: int = -2) -> Array:
     """alpha · op(A) · op(B); op may transpose. Rows are along `axis`, columns along the last axis."""
     return (alpha * jnp.moveaxis(_product(A, B, transpose_a, transpose_b, axis), -2, axis)).astype(A.dtype)
 
 
 @_linalg("syrk", square=False)
-def syrk(A: Array, *, transpose: bool = False, alpha: Scalar = 1.0) -> Array:
+def syrk(A: Array, *, transpose: bool = False, alpha: DoubleScalar = 1.0) -> Array:
     """alpha · A · Aᵀ, or alpha · Aᵀ · A with `transpose`."""
     return (alpha * jnp.matmul(_t(A, transpose), _t(A, not transpose))).astype(A.dtype)
 
 
 @_linalg("trmm", FPartialShape=lambda p, a, b: b)
 def trmm(A: Array, B: Array, *, transpose: bool = False, rightside: bool = False, lower: bool = True,
-         alpha: Scalar = 1.0) -> Array:
+         alpha: DoubleScalar = 1.0) -> Array:
     """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`), where op optionally transposes."""
     triangle = _t(jnp.tril(A) if lower else jnp.triu(A), transpose)
     return (alpha * (jnp.matmul(B, triangle) if rightside else jnp.matmul(triangle, B))).astype(A.dtype)
@@ -98,7 +98,7 @@ def trmm(A: Array, B: Array, *, transpose: bool = False, rightside: bool = False
 
 @_linalg("trsm", FPartialShape=lambda p, a, b: b)
 def trsm(A: Array, B: Array, *, transpose: bool = False, rightside: bool = False, lower: bool = True,
-         alpha: Scalar = 1.0) -> Array:
+         alpha: DoubleScalar = 1.0) -> Array:
     """Solves op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`), where op optionally transposes."""
     right = (alpha * B).astype(A.dtype)
     if rightside:

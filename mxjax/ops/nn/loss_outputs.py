@@ -33,6 +33,11 @@ def _softmax_label(params: dict[str, Any], ins: list, outs: list) -> None:
     raise MXNetError(f"SoftmaxOutput: label must have the shape {flat} or {allowed[1]} for data {data}, got {ins[1]}")
 
 
+def _per(grad_scale: Any, count: Any) -> Array:
+    """Returns the scale of a gradient by a count, in float32 for all dtypes, as in MXNet."""
+    return jnp.asarray(grad_scale, jnp.float32) / jnp.asarray(count, jnp.float32)
+
+
 def _softmax_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, grad_scale: Any, ignore_label: Any,
                       multi_output: bool, use_ignore: bool, preserve_shape: bool, normalization: str, out_grad: bool,
                       smooth_alpha: Any, _train: bool = False) -> tuple:
@@ -64,7 +69,7 @@ def _softmax_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, grad_scale
             count = jnp.maximum(label.size - jnp.sum(ignored), 1)
         if normalization != "valid":
             count = count * probabilities.shape[2]
-        gradient = (gradient * (grad_scale / count)).reshape(out.shape)
+        gradient = (gradient * _per(grad_scale, count).astype(out.dtype)).reshape(out.shape)
     # "out_grad" multiplies by the output, as MXNet 1.9 does (not by the head gradient)
     return (gradient * out if out_grad else gradient).astype(out.dtype), None
 
@@ -113,7 +118,8 @@ def _regression(name: str, function: Callable[[Array], Array], slope: Callable[[
     def gradient(heads: tuple, inputs: tuple, outputs: tuple, grad_scale: Any) -> tuple:
         label, out = inputs[1], outputs[0]
         per_instance = size_of(label.shape) // label.shape[0]
-        return slope(out - label.reshape(out.shape).astype(out.dtype)) * (grad_scale / per_instance), None
+        scale = _per(grad_scale, per_instance).astype(out.dtype)
+        return slope(out - label.reshape(out.shape).astype(out.dtype)) * scale, None
 
     def compute(data: Array, label: Array, *, grad_scale: Scalar = 1.0) -> Array:
         if label.size != data.size:

@@ -15,7 +15,7 @@ from ...base import MXNetError
 from ..by_device import by_device
 from ..common import Array, accumulation, by_own_rules, hidden_output, normalized, size_of
 from ..infer import agree, elementwise, exact, first, unify
-from ..params import Range, Scalar
+from ..params import Double, Range, Scalar
 from ..registry import register
 
 _FEW_CHANNELS = 16  # of a window: more slices than these are more operations than a loop over windows is worth
@@ -215,7 +215,7 @@ def _register_batch_norm(name: str, compute: Callable, aliases: tuple[str, ...] 
 
 
 def _with_axis(name: str, finish: Callable[[Array], Array]) -> Callable:
-    def compute(data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array, *, eps: float = 1e-3,
+    def compute(data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array, *, eps: Double = 1e-3,
                 momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
                 output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False,
                 min_calib_range: float | None = None, max_calib_range: float | None = None,
@@ -240,7 +240,7 @@ def _batch_norm_v1(data: Array, gamma: Array, beta: Array, moving_mean: Array, m
 
 
 def _sync_batch_norm(data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array, *,
-                     eps: float = 1e-3, momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
+                     eps: Double = 1e-3, momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
                      output_mean_var: bool = False, ndev: int = 1, key: str, _train: bool = False) -> tuple[Array, ...]:
     return _batch_norm("SyncBatchNorm", (data, gamma, beta, moving_mean, moving_var), axis=1, eps=eps,
                        momentum=momentum, fix_gamma=fix_gamma, use_global_stats=use_global_stats,

@@ -16,7 +16,7 @@ from ..._random.mersenne import Source
 from ...base import MXNetError
 from ..common import Array, by_own_rules
 from ..infer import agree, exact, filled
-from ..params import Count, Fraction
+from ..params import Count, Double, Fraction
 from ..random import _draw
 from ..registry import register
 
@@ -241,8 +241,8 @@ def _kept(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: 
 def rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None = None,
         sequence_length: Array | None = None, *, state_size: Count, num_layers: Count, bidirectional: bool = False,
         mode: Literal["gru", "lstm", "rnn_relu", "rnn_tanh"], p: Fraction = 0.0,
-        state_outputs: bool = False, projection_size: int | None = None, lstm_state_clip_min: float | None = None,
-        lstm_state_clip_max: float | None = None, lstm_state_clip_nan: bool = False,
+        state_outputs: bool = False, projection_size: int | None = None, lstm_state_clip_min: Double | None = None,
+        lstm_state_clip_max: Double | None = None, lstm_state_clip_nan: bool = False,
         use_sequence_length: bool = False, _train: bool = False, _key: Any = None) -> Array | tuple[Array, ...]:
     """Recurrent layers over a whole sequence: with tanh or relu, LSTM (with projection: arXiv:1402.1128), or GRU.
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from ...base import MXNetError
 from ..common import Array, accumulation, need_float, normalized
 from ..infer import elementwise, exact, first, mark, typed, unify
-from ..params import DType, Scalar, np_dtype
+from ..params import DoubleScalar, DType, np_dtype
 from ..registry import register
 
 
@@ -59,7 +59,7 @@ _along_axis = exact(first, lambda p, x, *_: -len(x) <= p["axis"] < len(x))
 @register("softmax", aliases=("_npx_softmax",), infer_shape=_softmax_shapes, FPartialShape=_along_axis,
           infer_type=_lengths_aside,
           inputs=lambda p: ["data", "length"] if p["use_length"] else ["data"])
-def softmax(data: Array, length: Array | None = None, *, axis: int = -1, temperature: Scalar | None = None,
+def softmax(data: Array, length: Array | None = None, *, axis: int = -1, temperature: DoubleScalar | None = None,
             dtype: DType | None = None, use_length: bool | None = False) -> Array:
     """exp(x / temperature) divided by its sum along `axis`.
 
@@ -80,7 +80,7 @@ def softmax(data: Array, length: Array | None = None, *, axis: int = -1, tempera
 def _without_length(name: str, sign: int, function: Callable[..., Array], doc: str,
                     aliases: tuple[str, ...] = ()) -> None:
     """Registers `name`: `function` of sign·data."""
-    def compute(data: Array, *, axis: int = -1, temperature: Scalar | None = None, dtype: DType | None = None,
+    def compute(data: Array, *, axis: int = -1, temperature: DoubleScalar | None = None, dtype: DType | None = None,
                 use_length: bool | None = False) -> Array:
         return _normalize(name, function, sign * data, axis, temperature, dtype)
     compute.__doc__ = f"{doc}\n\ndata: any shape, float -> the same shape, of type `dtype` or that of data."
@@ -94,7 +94,7 @@ _without_length("softmin", -1, jax.nn.softmax, "Softmax of -data along `axis`.")
 
 def _masked(name: str, function: Callable[..., Array], doc: str, outside: float) -> None:
     """Registers `name`: `function` of those elements that a mask has."""
-    def compute(data: Array, mask: Array, *, axis: int = -1, temperature: Scalar | None = None,
+    def compute(data: Array, mask: Array, *, axis: int = -1, temperature: DoubleScalar | None = None,
                 normalize: bool | None = True) -> Array:
         if data.shape == mask.shape and 0 in data.shape:
             return data  # nothing to choose from: MXNet does not look at the mask's dtype

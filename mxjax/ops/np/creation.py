@@ -11,7 +11,7 @@ import numpy as np
 from ...base import MXNetError
 from ..common import Array, converted, gives
 from ..infer import exact, first, mark, unify
-from ..params import DType, Scalar, Shape, np_dtype
+from ..params import Double, DoubleScalar, DType, Shape, np_dtype
 from ..registry import register
 from ..shape.creation import _length, _progression
 
@@ -71,13 +71,13 @@ _triangle("_npi_triu_indices", np.triu_indices, "above")
 
 
 @register("_npi_full_like", FPartialShape=exact(first))
-def full_like(a: Array, *, fill_value: Scalar, ctx: str = "", dtype: DType | None = None) -> Array:
+def full_like(a: Array, *, fill_value: DoubleScalar, ctx: str = "", dtype: DType | None = None) -> Array:
     """An array filled with one value, in the shape of a, and in its dtype unless another is given."""
     return jnp.full(a.shape, converted(fill_value, np_dtype(dtype or a.dtype)))
 
 
 @register("_npi_arange")
-def arange(*, start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False,
+def arange(*, start: Double, stop: Double | None = None, step: Double = 1.0, repeat: int = 1, infer_range: bool = False,
            ctx: str = "", dtype: DType = "float32") -> Array:
     """Evenly spaced values from start up to stop (exclusive); empty if stop is not ahead of start."""
     if stop is None:
@@ -87,7 +87,7 @@ def arange(*, start: float, stop: float | None = None, step: float = 1.0, repeat
 
 
 @register("_npi_logspace")
-def logspace(*, start: float, stop: float, num: int, endpoint: bool = True, base: float = 10.0, ctx: str = "",
+def logspace(*, start: Double, stop: Double, num: int, endpoint: bool = True, base: Double = 10.0, ctx: str = "",
              dtype: DType = "float32") -> Array:
     """`num` numbers from base**start to base**stop whose logarithms are evenly spaced."""
     if num < 0:

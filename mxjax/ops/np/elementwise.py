@@ -20,7 +20,7 @@ from ..common import Array, broadcast, converted, gives, in_float, is_float
 from ..elementwise._functions import TABLE, Binary
 from ..elementwise.unary import relu_gradient
 from ..infer import broadcasted, elementwise
-from ..params import WIDE, Scalar, np_dtype
+from ..params import WIDE, Double, DoubleScalar, np_dtype
 from ..registry import get, register
 from .dtypes import (
     angle,
@@ -131,8 +131,8 @@ def around(x: Array, *, decimals: int = 0) -> Array:
 
 
 @register("_npi_nan_to_num", infer_shape=elementwise)
-def nan_to_num(data: Array, *, copy: bool = True, nan: Scalar = 0.0, posinf: float | None = None,
-               neginf: float | None = None) -> Array:
+def nan_to_num(data: Array, *, copy: bool = True, nan: DoubleScalar = 0.0, posinf: Double | None = None,
+               neginf: Double | None = None) -> Array:
     """Replaces NaN by `nan`, and infinities by the given numbers (default: the largest and smallest of the dtype)."""
     if not is_float(data.dtype):
         return data
@@ -234,7 +234,7 @@ def _binary(name: str, function: Binary, doc: str, dtypes: Callable[..., Any], r
     rule = partial(of_number(dtypes), f"_npi_{name}_scalar")
 
     def with_number(swapped: bool) -> Callable[..., Array]:
-        def compute(data: Array, *, scalar: Scalar = 1.0, is_int: bool = True) -> Array:
+        def compute(data: Array, *, scalar: DoubleScalar = 1.0, is_int: bool = True) -> Array:
             dtype = rule(data, is_int=is_int)
             if result == "bool" and (is_int or level.current() == 2) and data.dtype == jnp.bool_:
                 dtype = data.dtype  # a comparison is one of booleans: the number is not 0

@@ -14,7 +14,7 @@ from jax.core import Tracer
 from ...base import MXNetError
 from ..common import Array, chosen, converted, gives, no_gradient, normalized
 from ..infer import broadcasted, elementwise, first
-from ..params import DType, Scalar, Shape, np_dtype
+from ..params import DoubleScalar, DType, MaybeDouble, Scalar, Shape, np_dtype
 from ..registry import register
 
 
@@ -26,19 +26,19 @@ def where(condition: Array, x: Array, y: Array) -> Array:
 
 
 @register("_npi_where_lscalar", infer_type=chosen, FPartialShape=broadcasted)
-def where_lscalar(condition: Array, x: Array, *, scalar: Scalar = 0.0) -> Array:
+def where_lscalar(condition: Array, x: Array, *, scalar: DoubleScalar = 0.0) -> Array:
     """Selects a number where the condition is nonzero, x elsewhere."""
     return jnp.where(condition != 0, converted(scalar, x.dtype), x)
 
 
 @register("_npi_where_rscalar", infer_type=chosen, FPartialShape=broadcasted)
-def where_rscalar(condition: Array, y: Array, *, scalar: Scalar = 0.0) -> Array:
+def where_rscalar(condition: Array, y: Array, *, scalar: DoubleScalar = 0.0) -> Array:
     """Selects y where the condition is nonzero, a number elsewhere."""
     return jnp.where(condition != 0, y, converted(scalar, y.dtype))
 
 
 @register("_npi_where_scalar2", infer_shape=elementwise, infer_type=gives("float32"))
-def where_scalar2(condition: Array, *, x: Scalar = 0.0, y: Scalar = 0.0) -> Array:
+def where_scalar2(condition: Array, *, x: DoubleScalar = 0.0, y: DoubleScalar = 0.0) -> Array:
     """Selects the number x where the condition is nonzero, y elsewhere; float32."""
     return jnp.where(condition != 0, converted(x, jnp.float32), converted(y, jnp.float32))
 
@@ -245,7 +245,7 @@ def _insertion(kind: str, eager: bool) -> None:
         given = ["arr"] + ["values"] * (params["val"] is None)
         return given + ["obj"] * (kind == "tensor")
 
-    def insert(arr: Array, *others: Array, val: float | None, start: int | None, stop: int | None, step: int | None,
+    def insert(arr: Array, *others: Array, val: MaybeDouble, start: int | None, stop: int | None, step: int | None,
                int_ind: int | None, axis: int | None) -> Array:
         there = [o for o in others if o is not None]
         obj = there.pop() if kind == "tensor" else None
@@ -267,7 +267,7 @@ def _insertion(kind: str, eager: bool) -> None:
         [kinds("arr", kinds.POSITIONAL_OR_KEYWORD), *(kinds(n, kinds.POSITIONAL_OR_KEYWORD, default=None)
                                                       for n in ("values", "obj")[:1 + (kind == "tensor")])]
         + [kinds(n, kinds.KEYWORD_ONLY, default=None) for n in ("val", "start", "stop", "step", "int_ind", "axis")])
-    insert.__annotations__ = {"val": float | None,
+    insert.__annotations__ = {"val": MaybeDouble,
                               **dict.fromkeys(("start", "stop", "step", "int_ind", "axis"), optional)}
     insert.__doc__ = (f"The array with values (a number `val`, or an input) inserted before positions of an axis "
                       f"(None: of the flattened array) that {kind} says.")

@@ -17,7 +17,7 @@ from ..common import Array, absolute, gives, is_float, no_gradient
 from ..infer import first
 from ..linalg.decompositions import cholesky as factor
 from ..linalg.decompositions import slogdet_gradient, syevd, unless_finite
-from ..params import Shape, np_dtype
+from ..params import Double, Shape, np_dtype
 from ..registry import register
 from .reductions import axes_of
 
@@ -185,7 +185,7 @@ def pinv(A: Array, rcond: Array, *, hermitian: bool = False) -> Array:
 
 
 @_linalg("pinv_scalar_rcond", square=False, FGradient=no_gradient, FPartialShape=_swapped)
-def pinv_scalar_rcond(A: Array, *, rcond: float = 1e-15, hermitian: bool = False) -> Array:
+def pinv_scalar_rcond(A: Array, *, rcond: Double = 1e-15, hermitian: bool = False) -> Array:
     """The Moore-Penrose pseudoinverse; singular values up to rcond times the largest one are treated as zero."""
     return jnp.linalg.pinv(A, rtol=max(rcond, float(jnp.finfo(A.dtype).eps)), hermitian=hermitian)
 
@@ -239,16 +239,16 @@ def qr(A: Array) -> tuple[Array, Array]:
 
 @_linalg("matrix_rank", square=False, FGradient=no_gradient, infer_type=gives("int64", None, None), wide=True,
          FPartialShape=lambda p, a, tol: a[:-2])
-def matrix_rank(M: Array, tol: Array, *, hermitian: bool = False, finfoEps32: float = 0.0,  # noqa: N803
-                finfoEps64: float = 0.0) -> Array:  # noqa: N803
+def matrix_rank(M: Array, tol: Array, *, hermitian: bool = False, finfoEps32: Double = 0.0,  # noqa: N803
+                finfoEps64: Double = 0.0) -> Array:  # noqa: N803
     """Counts the singular values above `tol`, a number or one for each matrix: (..., m, n) -> (...), int64."""
     return jnp.sum(jnp.linalg.svd(M, compute_uv=False) > tol[..., None], -1, dtype=jnp.int64)
 
 
 @_linalg("matrix_rank_none_tol", square=False, FGradient=no_gradient, infer_type=gives("int64", None), wide=True,
          FPartialShape=lambda p, a: a[:-2])
-def matrix_rank_none_tol(M: Array, *, hermitian: bool = False, finfoEps32: float = 0.0,  # noqa: N803
-                         finfoEps64: float = 0.0) -> Array:  # noqa: N803
+def matrix_rank_none_tol(M: Array, *, hermitian: bool = False, finfoEps32: Double = 0.0,  # noqa: N803
+                         finfoEps64: Double = 0.0) -> Array:  # noqa: N803
     """Counts the singular values that differ from zero: (..., m, n) -> (...), int64.
 
     The limit is the largest one times the larger size times the dtype's epsilon.
@@ -260,8 +260,8 @@ def matrix_rank_none_tol(M: Array, *, hermitian: bool = False, finfoEps32: float
 
 @register("_npi_lstsq", eager=True, FGradient=no_gradient, wide=True, num_outputs=4,
           infer_type=gives((None, None, "int64", None), None, None))
-def lstsq(A: Array, B: Array, *, rcond: float = -1.0, finfoEps32: float = 0.0,  # noqa: N803
-          finfoEps64: float = 0.0, new_default: bool = False) -> tuple[np.ndarray, ...]:  # noqa: N803
+def lstsq(A: Array, B: Array, *, rcond: Double = -1.0, finfoEps32: Double = 0.0,  # noqa: N803
+          finfoEps64: Double = 0.0, new_default: bool = False) -> tuple[np.ndarray, ...]:  # noqa: N803
     """Solves A·X = B by least squares.
 
     A: (m, n); B: (m,) or (m, k); new_default: the limit of singular values is the epsilon times the larger size.
@@ -284,7 +284,7 @@ def _root(squares: Array) -> Array:
 
 
 @register("_npi_norm")
-def norm(data: Array, *, ord: float = 2.0, axis: Shape | None = None, keepdims: bool = False, flag: int = -1) -> Array:
+def norm(data: Array, *, ord: Double = 2.0, axis: Shape | None = None, keepdims: bool = False, flag: int = -1) -> Array:
     """A norm over axes (None: all).
 
     flag: -2 Euclidean norm of all elements; -1 the `ord` norm of vectors, for two axes and ord 1, -1, inf or -inf of

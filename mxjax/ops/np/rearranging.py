@@ -13,7 +13,7 @@ from ...base import MXNetError
 from ..common import Array, no_gradient, normalized, size_of
 from ..infer import UNKNOWN, broadcasted, elementwise, exact, first, known, mark, unify
 from ..infer import Shape as Known
-from ..params import Count, Floats, Scalar, Shape, Shapes
+from ..params import Count, Double, DoubleScalar, Floats, Shape, Shapes
 from ..registry import register
 from ..shape.slicing import _joined_shapes, _stacked_shapes, split_v2
 from .reductions import axes_of
@@ -452,7 +452,7 @@ def _pad_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
 @register("_npi_pad", infer_shape=_pad_shapes)
 def pad(data: Array, *, pad_width: Shapes, mode: Literal["constant", "edge", "maximum", "minimum", "reflect",
                                                       "symmetric"] = "constant",
-        constant_value: Scalar = 0.0, reflect_type: str = "even") -> Array:
+        constant_value: DoubleScalar = 0.0, reflect_type: str = "even") -> Array:
     """Pads the array before and after each axis.
 
     pad_width: a pair (before, after) for each axis.
@@ -484,8 +484,8 @@ def _ediff1d_inputs(params: dict[str, Any]) -> list[str]:
 
 @register("_npi_ediff1d", inputs=_ediff1d_inputs)
 def ediff1d(input1: Array, input2: Array | None = None, input3: Array | None = None, *,
-            to_begin_arr_given: bool = False, to_end_arr_given: bool = False, to_begin_scalar: float | None = None,
-            to_end_scalar: float | None = None) -> Array:
+            to_begin_arr_given: bool = False, to_end_arr_given: bool = False, to_begin_scalar: Double | None = None,
+            to_end_scalar: Double | None = None) -> Array:
     """The differences of adjacent elements of the flattened array, with optional elements before and after them."""
     arrays = iter(a for a in (input2, input3) if a is not None)
     parts = [jnp.diff(input1.ravel())]

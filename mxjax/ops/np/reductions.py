@@ -15,7 +15,7 @@ from ..._xla.capacity import refuse_result
 from ...base import MXNetError
 from ..common import Array, converted, gives, is_float, no_gradient, normalized, size_of
 from ..infer import exact
-from ..params import DType, Range, Shape, np_dtype
+from ..params import Double, DType, Range, Shape, np_dtype
 from ..reduce.reductions import _extreme, first_position, without_axes
 from ..registry import register
 
@@ -71,7 +71,7 @@ def _precise(*dtypes: Any) -> Any:
 def _total(name: str, function: Callable[..., Array], doc: str, aliases: tuple[str, ...] = ()) -> None:
     """Registers a sum or product; booleans are counted in int64, other dtypes stay."""
     def compute(a: Array, *, axis: Shape | None = None, dtype: DType | None = None, keepdims: bool = False,
-                initial: float | None = None) -> Array:
+                initial: Double | None = None) -> Array:
         out, axes = _total_dtype(dtype, a), axes_of(name, axis, a.ndim)
         total = function(a, axes, dtype=_precise(a.dtype, out), keepdims=keepdims, initial=initial)
         return converted(total, out) if level.current() == 2 else total.astype(out)
@@ -88,7 +88,7 @@ _total("_np_prod", jnp.prod, "Product", ("_np_product",))
 
 @register("_npi_mean", infer_type=_sum_types(True), FPartialShape=_reduced("_npi_mean"))
 def mean(a: Array, *, axis: Shape | None = None, dtype: DType | None = None, keepdims: bool = False,
-         initial: float | None = None) -> Array:
+         initial: Double | None = None) -> Array:
     """Mean over axes (None: all), in `dtype` (default: the array's, float32 for integers); zero for an empty array."""
     out = np_dtype(dtype or (a.dtype if is_float(a.dtype) else "float32"))
     axes = axes_of("_npi_mean", axis, a.ndim)
@@ -126,7 +126,7 @@ def _not_empty(name: str, data: Array, axes: Axes) -> None:
 
 
 def _limit(name: str, function: Callable[..., Array], alias: str, doc: str) -> None:
-    def compute(a: Array, *, axis: Shape | None = None, keepdims: bool = False, initial: float | None = None) -> Array:
+    def compute(a: Array, *, axis: Shape | None = None, keepdims: bool = False, initial: Double | None = None) -> Array:
         axes = axes_of(name, axis, a.ndim)
         _not_empty(name, a, axes)
         return _extreme(function, a, axes, keepdims)
@@ -213,8 +213,8 @@ def _check_points(xp: tuple, fp: tuple, period: float | None) -> None:
 
 @register("_npi_interp", FGradient=no_gradient, wide=True, infer_type=gives("float64"),
           inputs=lambda p: ["xp", "fp"] if p["x_is_scalar"] else ["xp", "fp", "x"])
-def interp(xp: Array, fp: Array, x: Array | None = None, *, left: float | None = None, right: float | None = None,
-           period: float | None = None, x_scalar: float = 0.0, x_is_scalar: bool = False) -> Array:
+def interp(xp: Array, fp: Array, x: Array | None = None, *, left: Double | None = None, right: Double | None = None,
+           period: Double | None = None, x_scalar: Double = 0.0, x_is_scalar: bool = False) -> Array:
     """Interpolates linearly between the points (xp, fp): float64 of the shape of x.
 
     left, right: results below and above xp; default the ends of fp.  period: of x and xp, which then need not be
@@ -243,7 +243,7 @@ def _refuse_percents(params: dict[str, Any], inputs: Any, outputs: Any) -> Excep
           FCheck=_check_percent, FRefuse=_refuse_percents, refuses_calls_alone=True, wide=True)
 def percentile(a: Array, q: Array | None = None, *, axis: Shape | None = None,
                interpolation: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
-               keepdims: bool = False, q_scalar: float | None = None) -> Array:
+               keepdims: bool = False, q_scalar: Double | None = None) -> Array:
     """The q-th percentiles (0 to 100) over axes (None: all), float32 (float64 for such data).
 
     q: a number (`q_scalar`) or an array, whose shape then leads the result's.  "nearest" selects the upper of two

@@ -36,7 +36,7 @@ from ..nn.recurrent import _outputs as rnn_outputs
 from ..nn.recurrent import output_shapes as rnn_shapes
 from ..nn.recurrent import rnn
 from ..np.rearranging import npx_reshape
-from ..params import Count, Fraction, Lengths, Shape
+from ..params import Count, Double, Fraction, Lengths, Shape
 from ..registry import get, register
 from ..shape.rearranging import reshape
 from .conversion import BYTES, larger, need, quantized, ranged, steps, types
@@ -428,7 +428,7 @@ def quantized_elemwise_mul(lhs: Array, rhs: Array, lhs_min: Array, lhs_max: Arra
           infer_shape=filled(**dict.fromkeys(("gamma", "beta", "moving_mean", "moving_var"),
                                              lambda p, x: (x[p["axis"]],)), min_data=_one, max_data=_one))
 def quantized_batch_norm(data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array,
-                         min_data: Array, max_data: Array, *, eps: float = 1e-3, momentum: float = 0.9,
+                         min_data: Array, max_data: Array, *, eps: Double = 1e-3, momentum: float = 0.9,
                          fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False,
                          axis: int = 1, cudnn_off: bool = False, min_calib_range: float | None = None,
                          max_calib_range: float | None = None) -> tuple[Array, ...]:
@@ -471,8 +471,8 @@ def quantized_rnn(data: Array, parameters: Array, state: Array, state_cell: Arra
                   data_scale: Array | None = None, data_shift: Array | None = None, *,
                   state_size: Count, num_layers: Count, bidirectional: bool = False,
                   mode: Literal["gru", "lstm", "rnn_relu", "rnn_tanh"], p: Fraction = 0.0, state_outputs: bool = False,
-                  projection_size: int | None = None, lstm_state_clip_min: float | None = None,
-                  lstm_state_clip_max: float | None = None, lstm_state_clip_nan: bool = False,
+                  projection_size: int | None = None, lstm_state_clip_min: Double | None = None,
+                  lstm_state_clip_max: Double | None = None, lstm_state_clip_nan: bool = False,
                   use_sequence_length: bool = False) -> Array | tuple[Array, ...]:
     """`RNN` of data that `quantize_asym` made uint8, with their scale and shift (1,); computed in floats."""
     if use_sequence_length:

@@ -12,7 +12,7 @@ from ...base import MXNetError
 from ...util import is_np_shape
 from ..common import Array, converted, normalized
 from ..infer import elementwise, exact, mark, unify
-from ..params import DType, Scalar, Shape, np_dtype
+from ..params import Double, DoubleScalar, DType, Shape, np_dtype
 from ..registry import register
 
 
@@ -56,7 +56,7 @@ def ones(*, shape: Shape | None = (), ctx: str = "", dtype: DType = "float32") -
 
 
 @register("_full", aliases=("_npi_full",), **MADE)
-def full(*, shape: Shape | None = None, ctx: str = "", dtype: DType = "float32", value: Scalar) -> Array:
+def full(*, shape: Shape | None = None, ctx: str = "", dtype: DType = "float32", value: DoubleScalar) -> Array:
     """An array filled with one value."""
     return jnp.full(shape or (), converted(value, np_dtype(dtype)))
 
@@ -96,7 +96,7 @@ mark(_arange_shapes, exact=True)
 
 @register("_arange", infer_shape=_arange_shapes, FShapeKnown=lambda p: not (p["infer_range"] and p["stop"] is None),
           hidden=("shape",))
-def arange(*, start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False,
+def arange(*, start: Double, stop: Double | None = None, step: Double = 1.0, repeat: int = 1, infer_range: bool = False,
            ctx: str = "", dtype: DType = "float32", shape: Shape | None = None) -> Array:
     """Evenly spaced values from start up to stop (exclusive), each `repeat` times; without stop, from 0 to start.
 
@@ -110,7 +110,7 @@ def arange(*, start: float, stop: float | None = None, step: float = 1.0, repeat
 
 
 @register("_linspace", aliases=("_npi_linspace",), wide=True)
-def linspace(*, start: float, stop: float, num: int, endpoint: bool = True, ctx: str = "",
+def linspace(*, start: Double, stop: Double, num: int, endpoint: bool = True, ctx: str = "",
              dtype: DType = "float32") -> Array:
     """`num` evenly spaced numbers from start to stop, which is the last one unless `endpoint` is False.
 
@@ -137,7 +137,7 @@ def ones_like(data: Array) -> Array:
 
 @register("_contrib_arange_like", aliases=("_npx_arange_like",), FPartialShape=exact(
     lambda p, x: x if p["axis"] is None else (x[normalized(p["axis"], len(x))],), lambda p, x: p["repeat"] > 0))
-def arange_like(data: Array, *, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: str = "",
+def arange_like(data: Array, *, start: Double = 0.0, step: Double = 1.0, repeat: int = 1, ctx: str = "",
                 axis: int | None = None) -> Array:
     """Evenly spaced values in the shape and dtype of the data, or as a vector of the length of one of its axes."""
     if not repeat:

@@ -15,7 +15,7 @@ from jax.core import Tracer
 from ...base import MXNetError
 from ..common import Array, chosen, converted, gives, is_float, normalized, whole
 from ..infer import exact, filled, first, mark, unify
-from ..params import Count, DType, Floats, Scalar, Shape, np_dtype
+from ..params import Count, DoubleScalar, DType, Floats, Shape, np_dtype
 from ..registry import register
 from ._rows import rows
 
@@ -127,7 +127,7 @@ def _numbers(indices: Array) -> Array:
 
 
 @register("one_hot", aliases=("_npx_one_hot",), FPartialShape=exact(lambda p, x: (*x, p["depth"])))
-def one_hot(indices: Array, *, depth: int, on_value: Scalar = 1.0, off_value: Scalar = 0.0,
+def one_hot(indices: Array, *, depth: int, on_value: DoubleScalar = 1.0, off_value: DoubleScalar = 0.0,
             dtype: DType = "float32") -> Array:
     """One-hot encoding: a new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
     if depth < 0:

@@ -15,7 +15,7 @@ from ...util import is_np_shape
 from ..common import Array, gives, normalized, size_of
 from ..infer import Shape as Known
 from ..infer import exact, first, known, mark, unify
-from ..params import Range, Scalar, Shape
+from ..params import DoubleScalar, Range, Shape
 from ..registry import register
 
 Dims = Sequence[int | None]
@@ -313,7 +313,7 @@ def _can_pad(p: dict[str, Any], x: tuple) -> bool:
 
 @register("Pad", aliases=("pad",), FPartialShape=exact(_padded, _can_pad, partly=False))
 def pad(data: Array, *, mode: Literal["constant", "edge", "reflect"], pad_width: Shape,
-        constant_value: Scalar = 0.0) -> Array:
+        constant_value: DoubleScalar = 0.0) -> Array:
     """Pads all axes but the first two of an array of 4 or 5 dimensions.
 
     pad_width: (before_1, after_1, before_2, after_2, ...) for all axes, the first four numbers are zero. The padding

@@ -12,7 +12,7 @@ from ...base import MXNetError
 from ..common import Array, converted, gives, normalized
 from ..infer import Shape as Known
 from ..infer import exact, mark, unify
-from ..params import Range, Scalar, Shape
+from ..params import DoubleScalar, Range, Shape
 from ..registry import register
 
 
@@ -65,7 +65,8 @@ def slice_assign(lhs: Array, rhs: Array, *, begin: Shape, end: Shape, step: Shap
 
 
 @register("_slice_assign_scalar", aliases=("_crop_assign_scalar", "_npi_slice_assign_scalar"))
-def slice_assign_scalar(data: Array, *, scalar: Scalar = 0.0, begin: Shape, end: Shape, step: Shape = ()) -> Array:
+def slice_assign_scalar(data: Array, *, scalar: DoubleScalar = 0.0, begin: Shape, end: Shape,
+                        step: Shape = ()) -> Array:
     """Returns data with a slice (as in `slice`) filled with a number."""
     return data.at[_slices("_slice_assign_scalar", data.ndim, begin, end, step)].set(converted(scalar, data.dtype))
 

@@ -19,7 +19,7 @@ from ...base import MXNetError
 from ..by_device import by_device
 from ..common import Array, gives
 from ..infer import agree, elementwise, typed, unify
-from ..params import Count, Range, Scalar, Scalars
+from ..params import Count, DoubleScalar, Range, Scalar, Scalars
 from ..registry import register
 
 Rule = Callable[..., Any]
@@ -330,7 +330,7 @@ for _name, _rule in [("adamw", _adamw_and_gradient), ("adabelief", _adabelief_an
 
 def _ftml(weight: Array, grad: Array, d: Array, v: Array, z: Array, *, lr: Scalar,
           beta1: Annotated[Scalar, Range(0, 1)] = 0.6, beta2: Annotated[Scalar, Range(0, 1)] = 0.999,
-          epsilon: Scalar = 1e-8, t: Scalar, wd: Scalar = 0.0, rescale_grad: Scalar = 1.0,
+          epsilon: DoubleScalar = 1e-8, t: Scalar, wd: Scalar = 0.0, rescale_grad: Scalar = 1.0,
           clip_grad: Scalar = -1.0) -> tuple[Array, ...]:
     """Follow the moving leader (Zheng & Kwok, ICML 2017); t counts the updates from 1."""
     g = _decayed(weight, grad, wd, rescale_grad, clip_grad)
