@@ -335,13 +335,10 @@ class Executor:
                      for array, head in zip(given, heads, strict=False)]
             for name, value in reads(node, heads, arrays, given) if monitor_all else ():
                 tell(name, empty((1,), ctx) if value is None else value)
-            for i, array in enumerate(inputs):
-                if i in states:
-                    continue
+            differentiated = [i for i in range(len(inputs)) if i not in states]
+            for i, name in zip(differentiated, node.gradient_names(), strict=True):
                 grad = grads[i] if i < len(grads) else None
-                number = "" if len(inputs) == 1 else str(i)
-                tell(f"{node.name}_backward_output{number}",
-                     empty(array.shape, ctx, array.dtype) if grad is None else wrap(grad, ctx))
+                tell(name, empty(inputs[i].shape, ctx, inputs[i].dtype) if grad is None else wrap(grad, ctx))
         return watch
 
     def _load(self, values: dict[str, Any]) -> None:

@@ -16,9 +16,16 @@ Entry = tuple["Node", int]
 # attributes that the library uses; they are stored as __name__ and also found without the underscores
 HIDDEN = ("ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage")
 
+# operators of MXNet's first interface, whose gradients have the names of the inputs
+_LEGACY = frozenset("""BatchNorm_v1 BilinearSampler Convolution_v1 Correlation Crop GridGenerator
+IdentityAttachKLSparseReg InstanceNorm L2Normalization MakeLoss Pad Pooling_v1 ROIPooling SVMOutput SequenceLast
+SequenceMask SequenceReverse SliceChannel SpatialTransformer SwapAxis _contrib_DeformableConvolution
+_contrib_DeformablePSROIPooling _contrib_MultiBoxDetection _contrib_MultiBoxPrior _contrib_MultiBoxTarget
+_contrib_MultiProposal _contrib_PSROIPooling _contrib_Proposal _contrib_SyncBatchNorm""".split())
+
 # operators of one input that MXNet registers a name for
-_NAMED_DATA = frozenset("""Dropout LRN Pooling depth_to_space diag im2col log_softmax moments repeat softmax softmin
-space_to_depth split_v2 squeeze tile _contrib_quantize_v2 _contrib_quadratic _image_normalize
+_NAMED_DATA = _LEGACY | frozenset("""Dropout LRN LeakyReLU Pooling depth_to_space diag im2col log_softmax moments
+repeat softmax softmin space_to_depth split_v2 squeeze tile _contrib_quantize_v2 _contrib_quadratic _image_normalize
 _image_to_tensor""".split())
 
 
@@ -90,6 +97,15 @@ class Node:
         """Returns the names of the inputs for monitors: MXNet calls the single input of most operators "input0"."""
         names = self.input_names()
         return ["input0"] if names == ["data"] and self.op.name not in _NAMED_DATA else names
+
+    def gradient_names(self) -> list[str]:
+        """Returns the names of the gradients of the inputs for monitors; states have none."""
+        states = set(self.mutated())
+        inputs = [name for i, name in enumerate(self.input_names()) if i not in states]
+        if self.op.name in _LEGACY:
+            return [f"{self.name}_backward_{name}" for name in inputs]
+        numbers = [""] if len(inputs) == 1 else range(len(inputs))
+        return [f"{self.name}_backward_output{number}" for number in numbers]
 
     def mutated(self) -> list[int]:
         """Returns the positions of the inputs that are states, which the operator changes."""

@@ -291,10 +291,14 @@ class BaseModule:
                 for name, value in self.score(eval_data, validation_metric, score_end_callback=eval_end_callback,
                                               batch_end_callback=eval_batch_end_callback, epoch=epoch):
                     self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
-            train_data.reset()
+            self._end_epoch(train_data)
 
     def _begin_epoch(self, epoch: int, train_data: DataIter) -> None:
         """Called by `fit` when an epoch begins; for subclasses."""
+
+    def _end_epoch(self, train_data: DataIter) -> None:
+        """Called by `fit` when an epoch ends; resets the data for the next one."""
+        train_data.reset()
 
     # ------------------------------------------------------------------ what it is
     @property

@@ -52,6 +52,19 @@ def test_fit(options):
     np.testing.assert_allclose(module.get_params()[0]["fc_weight"].asnumpy(), [[1, 2]], atol=0.15)
 
 
+def test_fit_resets_the_data_as_often_as_mxnet():
+    class Counted(mx.io.NDArrayIter):
+        resets = 0
+
+        def reset(self):
+            self.resets += 1
+            super().reset()
+    data = Counted(np.ones((4, 2)), np.ones(4), 2, label_name="label")
+    data.resets = 0
+    SVRGModule(regression(), label_names=["label"], update_freq=2).fit(data, eval_metric="mse", num_epoch=3)
+    assert data.resets == 5  # each reset of a shuffling iterator is another order
+
+
 def test_bad_frequencies():
     with pytest.raises(TypeError, match="integer"):
         SVRGModule(regression(), label_names=["label"], update_freq=None)

@@ -539,6 +539,20 @@ def test_head_gradients_without_elements():
     assert executor.grad_dict["x"].shape == (0, 2, 3)
 
 
+@pytest.mark.parametrize(("operator", "given", "gradient"), [
+    ("MakeLoss", "n_data", "n_backward_data"), ("LeakyReLU", "n_data", "n_backward_output"),
+    ("IdentityAttachKLSparseReg", "n_data", "n_backward_data"), ("relu", "n_input0", "n_backward_output")])
+def test_monitors_name_arrays_as_mxnet(operator, given, gradient):
+    """Gradients of operators of MXNet's first interface are named like the inputs."""
+    executor = getattr(mx.sym, operator)(mx.sym.var("data"), name="n").simple_bind(mx.cpu(), data=(2, 3))
+    seen = []
+    executor.set_monitor_callback(lambda name, array: seen.append(name.decode()), monitor_all=True)
+    executor.forward(is_train=True)
+    assert seen[:2] == ["data", given]
+    executor.backward(mx.nd.ones((2, 3)))
+    assert seen[-1] == gradient
+
+
 def test_a_monitor_sees_what_backward_reads():
     """Names as MXNet gives them; values: gradients, inputs and outputs of the operator."""
     data = mx.sym.var("data")

@@ -219,4 +219,7 @@ class SVRGModule(Module):
     def _begin_epoch(self, epoch: int, train_data: DataIter) -> None:
         if epoch % self.update_freq == 0:
             self.update_full_grads(train_data)
-            train_data.reset()
+        train_data.reset()
+
+    def _end_epoch(self, train_data: DataIter) -> None:
+        """Leaves the data as they are: every reset shuffles, and `_begin_epoch` has the only one of an epoch."""
