@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import warnings
 import weakref
 from collections import OrderedDict, defaultdict
@@ -39,6 +40,7 @@ tensor_types = (Symbol, NDArray)
 DEFAULT_INIT = initializer.Uniform()
 _STYPES = ("default", "row_sparse", "csr")
 _REQS = ("write", "add", "null")
+_INITIALIZING = threading.RLock()  # several threads may call a network for the first time
 
 
 class DeferredInitializationError(MXNetError):
@@ -251,17 +253,20 @@ class Parameter:
 
     def _finish_deferred_init(self) -> None:
         """Does an initialization that has waited for the shape."""
-        if not self._deferred_init:
-            return
-        init, ctx, default_init, data = self._deferred_init
-        self._deferred_init = ()
-        shape = self.known_shape()
-        with autograd.pause():
-            if data is None:
-                data = _flavoured(zeros_later(shape, cpu(), self.dtype) if self._stype == "default" else
-                                  nd.zeros(shape, cpu(), self.dtype, self._stype))
-                initializer.create(default_init)(initializer.InitDesc(self.name, {"__init__": init}), data)
-            self._init_impl(data, ctx)
+        with _INITIALIZING:
+            if not self._deferred_init:
+                return
+            init, ctx, default_init, data = self._deferred_init
+            try:
+                shape = self.known_shape()
+                with autograd.pause():
+                    if data is None:
+                        data = _flavoured(zeros_later(shape, cpu(), self.dtype) if self._stype == "default" else
+                                          nd.zeros(shape, cpu(), self.dtype, self._stype))
+                        initializer.create(default_init)(initializer.InitDesc(self.name, {"__init__": init}), data)
+                    self._init_impl(data, ctx)
+            finally:
+                self._deferred_init = ()
 
     def known_shape(self) -> tuple[int, ...]:
         """Returns the shape if all its dimensions are known; not in MXNet.
@@ -287,17 +292,19 @@ class Parameter:
         """Copies a value to contexts and makes gradients there."""
         self._ctx_list = list(ctx_list)
         self._ctx_map = _places(self._ctx_list)
-        self._data = [_flavoured(data.copyto(ctx)) for ctx in self._ctx_list]
-        self._init_grad()
+        arrays = [_flavoured(data.copyto(ctx)) for ctx in self._ctx_list]
+        self._init_grad(arrays)
+        self._data = arrays  # last, because other threads use the parameter as soon as it has data
 
-    def _init_grad(self) -> None:
-        """Makes gradient arrays and tells autograd of them."""
-        if self.grad_req == "null" or self._data is None:
+    def _init_grad(self, arrays: list[NDArray] | None = None) -> None:
+        """Makes gradient arrays for `arrays`, by default the data, and tells autograd of them."""
+        arrays = self._data if arrays is None else arrays
+        if self.grad_req == "null" or arrays is None:
             self._grad = None
             return
         self._grad = [_flavoured(zeros_later(d.shape, d.context, d.dtype) if self._grad_stype == "default" else
-                                 nd.zeros(d.shape, d.context, d.dtype, self._grad_stype)) for d in self._data]
-        autograd.mark_variables(self._data, self._grad, self.grad_req)
+                                 nd.zeros(d.shape, d.context, d.dtype, self._grad_stype)) for d in arrays]
+        autograd.mark_variables(arrays, self._grad, self.grad_req)
 
     def _load_init(self, data: NDArray, ctx: Context | Sequence[Context] | None, cast_dtype: bool = False,
                    dtype_source: str = "current") -> None:
@@ -390,7 +397,7 @@ class Parameter:
             raise RuntimeError(addressed(
                 f"Parameter {self.name!r} was not initialized on context {ctx}. It was only "
                 f"initialized on {self._ctx_list}."))
-        if self._deferred_init:
+        if self._deferred_init or self._data is not None:  # or another thread has initialized it in between
             raise DeferredInitializationError(
                 f"Parameter {self.name!r} has not been initialized yet because initialization was deferred until its "
                 "shape is known. Pass one batch of data through the network first, or tell layers in_units, "

@@ -12,6 +12,7 @@ import importlib.util
 import inspect
 import math
 import os
+import pkgutil
 import runpy
 import sys
 import time
@@ -75,6 +76,7 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         module.__spec__, module.__loader__ = self._kept
+        _widen_star_import(module)
         if module.__name__ != "mxjax":
             return
         for name in _LOADED:
@@ -87,6 +89,40 @@ class _Loader(importlib.abc.Loader):
         """Returns the code that `python -m mxnet.x` runs."""
         loader = self._kept[1]
         return None if loader is None else loader.get_code(self._module.__name__)
+
+
+# modules without `__all__` in MXNet: what `from mxnet.x import *` gives there besides the names of mxjax's `__all__`
+_OF_IMAGES = "io json logging nd np numeric_types os random recordio sys warnings"
+_STAR_NAMES = {
+    "callback": "logging math save_checkpoint time",
+    "gluon.data.vision.transforms": "Block HybridBlock HybridSequential Sequential image np numeric_types random",
+    "image": f"{_OF_IMAGES} det detection image",
+    "image.detection": f"{_OF_IMAGES} Augmenter ForceResizeAug ImageIter ResizeAug copyMakeBorder fixed_crop",
+    "image.image": _OF_IMAGES,
+    "initializer": "NDArray json load logging ndarray np random re registry sqrt string_types warnings",
+    "lr_scheduler": "cos logging pi",
+    "metric": "OrderedDict math ndarray numeric_types numpy registry string_types",
+    "model": "Context Uniform cpu io kvs logging metric mx_real_t namedtuple nd np opt os sym time warnings",
+    "rnn": "bisect functools init ndarray np numeric_types random string_types symbol warnings",
+}
+# where such names are if the module does not have them; all others are modules of Python
+_STAR_SOURCES = {
+    "OrderedDict": "collections:OrderedDict", "cos": "math:cos", "init": "mxjax.initializer", "io": "mxjax.io",
+    "kvs": "mxjax.kvstore", "mx_real_t": "mxjax.base:mx_real_t", "namedtuple": "collections:namedtuple",
+    "nd": "mxjax.ndarray", "ndarray": "mxjax.ndarray", "np": "numpy", "numeric_types": "mxjax.base:numeric_types",
+    "opt": "mxjax.optimizer", "pi": "math:pi", "recordio": "mxjax.recordio", "sqrt": "math:sqrt",
+    "string_types": "mxjax.base:string_types", "sym": "mxjax.symbol", "symbol": "mxjax.symbol",
+}
+
+
+def _widen_star_import(module: types.ModuleType) -> None:
+    """Gives `from mxnet.x import *` the names that MXNet's module imports itself; scripts rely on them."""
+    names = _STAR_NAMES.get(module.__name__.partition(".")[2], "").split()
+    for name in names:
+        if not hasattr(module, name):
+            setattr(module, name, pkgutil.resolve_name(_STAR_SOURCES.get(name, name)))
+    if names and hasattr(module, "__all__"):
+        vars(module)["__all__"] = sorted({*module.__all__, *names})
 
 
 def _module(real: str) -> types.ModuleType | None:

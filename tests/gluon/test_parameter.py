@@ -1,6 +1,8 @@
 """Parameters: initialization now or later, contexts, sharing, files."""
 
+import concurrent.futures
 import gc
+import threading
 
 import numpy as np
 import pytest
@@ -228,3 +230,36 @@ def test_files_are_loaded_onto_the_contexts_of_the_parameters(shape, tmp_path):
         for ctx in (mx.cpu(0), mx.cpu(1)):
             assert net.weight.data(ctx).context == ctx
             np.testing.assert_array_equal(net.weight.data(ctx).asnumpy(), saved.weight.data().asnumpy())
+
+
+@pytest.mark.parametrize("hybridized", [False, True])
+def test_threads_may_call_a_network_for_the_first_time_together(hybridized):
+    """As GluonCV's DataParallelModel does, with a thread per context. MXNet fails in most runs."""
+    contexts = [mx.cpu(0), mx.cpu(1)]
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Dense(4), gluon.nn.Dense(3), gluon.nn.Dense(2))
+    net.initialize(ctx=contexts)
+    if hybridized:
+        net.hybridize()
+    start = threading.Barrier(len(contexts))
+
+    def gradients(ctx):
+        start.wait(timeout=60)
+        with mx.autograd.record():
+            loss = net(mx.nd.ones((2, 5), ctx=ctx)).square().sum()
+        loss.backward()
+        return [param.grad(ctx).asnumpy() for param in net.collect_params().values()]
+
+    with concurrent.futures.ThreadPoolExecutor(len(contexts)) as threads:
+        first, second = threads.map(gradients, contexts)
+    assert all(np.abs(grad).sum() > 0 for grad in first)
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_an_initializer_that_fails_leaves_the_parameter_uninitialized():
+    dense = gluon.nn.Dense(2, bias_initializer=mx.init.Xavier())
+    with pytest.raises(ValueError, match="Xavier"):
+        dense.initialize()
+    with pytest.raises(RuntimeError, match="has not been initialized: "):
+        dense.bias.data()

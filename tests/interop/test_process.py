@@ -314,6 +314,14 @@ from mxnet.gluon.loss import _apply_weighting, _reshape_like
 from mxnet.gluon.utils import _get_repo_file_url, _get_repo_url, replace_file
 from mxnet.image.image import _get_interp_method
 from mxnet.ndarray.ndarray import _DTYPE_MX_TO_NP, _DTYPE_NP_TO_MX
+stars = {}
+for module in ("callback", "gluon.data.vision.transforms", "image", "image.detection", "image.image", "initializer",
+               "lr_scheduler", "metric", "model", "rnn"):
+    exec(f"from mxnet.{module} import *", stars.setdefault(module, {}))
+assert stars["initializer"]["random"] is mx.random and stars["image"]["random"].__name__ == "random"
+assert stars["image"]["nd"] is stars["model"]["nd"] is mx.nd and stars["metric"]["numpy"].__name__ == "numpy"
+assert stars["initializer"]["Xavier"] is mx.init.Xavier and stars["rnn"]["init"] is mx.init
+assert stars["gluon.data.vision.transforms"]["image"] is mx.image and stars["lr_scheduler"]["cos"](0) == 1
 print(mx.__version__, mx.libinfo.__version__, _DTYPE_MX_TO_NP[_DTYPE_NP_TO_MX[mx.nd.zeros(1, dtype="int8").dtype]])
 """)
     assert done.stdout == "1.9.1 1.9.1 <class 'numpy.int8'>\n", done.stderr[-3000:]

@@ -85,7 +85,7 @@ class Base:
     def log2(self, out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> Self: ...
     def log_sigmoid(self, out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> Self: ...
     def log_softmax(
-        self, axis: int = ..., temperature: Any = ..., dtype: Any = ..., use_length: bool | None = ...,
+        self, axis: int = ..., temperature: float | None = ..., dtype: Any = ..., use_length: bool | None = ...,
         out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
     ) -> Self: ...
     def max(
@@ -114,13 +114,13 @@ class Base:
         out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
     ) -> Self: ...
     def one_hot(
-        self, depth: int = ..., on_value: Any = ..., off_value: Any = ..., dtype: Any = ...,
+        self, depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
         out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
     ) -> Self: ...
     def ones_like(self, out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> Self: ...
     def pad(
         self, mode: Literal['constant', 'edge', 'reflect'] = ..., pad_width: int | Sequence[int] = ...,
-        constant_value: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+        constant_value: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
     ) -> Self: ...
     def pick(
         self, index: NDArray | None = ..., axis: int | None = ..., keepdims: bool = ...,
@@ -166,11 +166,11 @@ class Base:
         out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
     ) -> Self: ...
     def softmax(
-        self, length: NDArray | None = ..., axis: int = ..., temperature: Any = ..., dtype: Any = ...,
+        self, length: NDArray | None = ..., axis: int = ..., temperature: float | None = ..., dtype: Any = ...,
         use_length: bool | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
     ) -> Self: ...
     def softmin(
-        self, axis: int = ..., temperature: Any = ..., dtype: Any = ..., use_length: bool | None = ...,
+        self, axis: int = ..., temperature: float | None = ..., dtype: Any = ..., use_length: bool | None = ...,
         out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
     ) -> Self: ...
     def sort(

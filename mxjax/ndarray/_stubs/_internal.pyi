@@ -174,7 +174,7 @@ def _Div(
     """a / b (integers: towards zero), element by element (a: lhs, b: rhs)."""
 
 def _DivScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a / b (integers: towards zero), element by element (a: data, b: scalar)."""
@@ -186,7 +186,7 @@ def _Equal(
     """1 where a = b, else 0, element by element (a: lhs, b: rhs)."""
 
 def _EqualScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """1 where a = b, else 0, element by element (a: data, b: scalar)."""
@@ -198,13 +198,13 @@ def _Greater(
     """1 where a > b, else 0, element by element (a: lhs, b: rhs)."""
 
 def _GreaterEqualScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """1 where a ≥ b, else 0, element by element (a: data, b: scalar)."""
 
 def _GreaterScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """1 where a > b, else 0, element by element (a: data, b: scalar)."""
@@ -222,7 +222,7 @@ def _Hypot(
     """sqrt(a² + b²) without overflow, element by element (a: lhs, b: rhs)."""
 
 def _HypotScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """sqrt(a² + b²) without overflow, element by element (a: data, b: scalar)."""
@@ -234,13 +234,13 @@ def _Lesser(
     """1 where a < b, else 0, element by element (a: lhs, b: rhs)."""
 
 def _LesserEqualScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """1 where a ≤ b, else 0, element by element (a: data, b: scalar)."""
 
 def _LesserScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """1 where a < b, else 0, element by element (a: data, b: scalar)."""
@@ -252,19 +252,19 @@ def _Lesser_Equal(
     """1 where a ≤ b, else 0, element by element (a: lhs, b: rhs)."""
 
 def _LogicalAndScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """1 where a and b are nonzero, else 0, element by element (a: data, b: scalar)."""
 
 def _LogicalOrScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """1 where a or b is nonzero, else 0, element by element (a: data, b: scalar)."""
 
 def _LogicalXorScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """1 where exactly one of a and b is nonzero, else 0, element by element (a: data, b: scalar)."""
@@ -294,7 +294,7 @@ def _Maximum(
     """The larger of a and b, element by element (a: lhs, b: rhs)."""
 
 def _MaximumScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """The larger of a and b, element by element (a: data, b: scalar)."""
@@ -306,7 +306,7 @@ def _Minimum(
     """The smaller of a and b, element by element (a: lhs, b: rhs)."""
 
 def _MinimumScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """The smaller of a and b, element by element (a: data, b: scalar)."""
@@ -318,7 +318,7 @@ def _Minus(
     """a - b, element by element (a: lhs, b: rhs)."""
 
 def _MinusScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a - b, element by element (a: data, b: scalar)."""
@@ -330,7 +330,7 @@ def _Mod(
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: lhs, b: rhs)."""
 
 def _ModScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: data, b: scalar)."""
@@ -342,13 +342,13 @@ def _Mul(
     """a · b, element by element (a: lhs, b: rhs)."""
 
 def _MulScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a · b, element by element (a: data, b: scalar)."""
 
 def _NotEqualScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """1 where a ≠ b, else 0, element by element (a: data, b: scalar)."""
@@ -366,7 +366,7 @@ def _Plus(
     """a + b, element by element (a: lhs, b: rhs)."""
 
 def _PlusScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a + b, element by element (a: data, b: scalar)."""
@@ -378,31 +378,31 @@ def _Power(
     """a to the power of b, element by element (a: lhs, b: rhs)."""
 
 def _PowerScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a to the power of b, element by element (a: data, b: scalar)."""
 
 def _RDivScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a / b (integers: towards zero), element by element (a: scalar, b: data)."""
 
 def _RMinusScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a - b, element by element (a: scalar, b: data)."""
 
 def _RModScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: scalar, b: data)."""
 
 def _RPowerScalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a to the power of b, element by element (a: scalar, b: data)."""
@@ -425,8 +425,8 @@ def _adamw_update(
     wd·weight)."""
 
 def _arange(
-    start: Any = ..., stop: Any = ..., step: Any = ..., repeat: int = ..., infer_range: bool = ..., ctx: str = ...,
-    dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+    start: float = ..., stop: float | None = ..., step: float = ..., repeat: int = ..., infer_range: bool = ...,
+    ctx: str = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Evenly spaced values from start up to stop (exclusive), each `repeat` times; without stop, from 0 to start."""
 
@@ -451,7 +451,7 @@ def _contrib_AdaptiveAvgPooling2D(
 
 def _contrib_BatchNormWithReLU(
     data: NDArray | None = ..., gamma: NDArray | None = ..., beta: NDArray | None = ...,
-    moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: Any = ..., momentum: float = ...,
+    moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: float = ..., momentum: float = ...,
     fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ...,
     cudnn_off: bool = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -569,7 +569,7 @@ def _contrib_SparseEmbedding(
 
 def _contrib_SyncBatchNorm(
     data: NDArray | None = ..., gamma: NDArray | None = ..., beta: NDArray | None = ...,
-    moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: Any = ..., momentum: float = ...,
+    moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: float = ..., momentum: float = ...,
     fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., ndev: int = ..., key: str = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
@@ -582,7 +582,7 @@ def _contrib_allclose(
     """1 if |a - b| <= atol + rtol·|b| for all elements, else 0. a, b: one shape -> () uint8."""
 
 def _contrib_arange_like(
-    data: NDArray | None = ..., start: Any = ..., step: Any = ..., repeat: int = ..., ctx: str = ...,
+    data: NDArray | None = ..., start: float = ..., step: float = ..., repeat: int = ..., ctx: str = ...,
     axis: int | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Evenly spaced values in the shape and dtype of the data, or as a vector of the length of one of its axes."""
@@ -705,7 +705,7 @@ def _contrib_getnnz(
     """Returns how many values a csr matrix stores: in all, or (axis 1) in each row; int64."""
 
 def _contrib_gradientmultiplier(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Returns the data; multiplies its gradient by `scalar` (if negative: gradient reversal, arXiv:1409.7495)."""
@@ -801,7 +801,7 @@ def _contrib_quantized_act(
 def _contrib_quantized_batch_norm(
     data: NDArray | None = ..., gamma: NDArray | None = ..., beta: NDArray | None = ...,
     moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., min_data: NDArray | None = ...,
-    max_data: NDArray | None = ..., eps: Any = ..., momentum: float = ..., fix_gamma: bool = ...,
+    max_data: NDArray | None = ..., eps: float = ..., momentum: float = ..., fix_gamma: bool = ...,
     use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ..., cudnn_off: bool = ...,
     min_calib_range: float | None = ..., max_calib_range: float | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -886,9 +886,9 @@ def _contrib_quantized_rnn(
     state_cell: NDArray | None = ..., data_scale: NDArray | None = ..., data_shift: NDArray | None = ...,
     state_size: int = ..., num_layers: int = ..., bidirectional: bool = ...,
     mode: Literal['gru', 'lstm', 'rnn_relu', 'rnn_tanh'] = ..., p: float = ..., state_outputs: bool = ...,
-    projection_size: int | None = ..., lstm_state_clip_min: Any = ..., lstm_state_clip_max: Any = ...,
-    lstm_state_clip_nan: bool = ..., use_sequence_length: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ...,
+    projection_size: int | None = ..., lstm_state_clip_min: float | None = ...,
+    lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ..., use_sequence_length: bool = ...,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """`RNN` of data that `quantize_asym` made uint8, with their scale and shift (1,); computed in floats."""
 
@@ -946,7 +946,7 @@ def _crop_assign(
     """Returns lhs with a slice (as in `slice`) replaced by rhs."""
 
 def _crop_assign_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., begin: int | Sequence[int] = ..., end: int | Sequence[int] = ...,
+    data: NDArray | None = ..., scalar: float = ..., begin: int | Sequence[int] = ..., end: int | Sequence[int] = ...,
     step: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Returns data with a slice (as in `slice`) filled with a number."""
@@ -990,7 +990,7 @@ def _foreach(
     """Runs a graph on each slice of arrays, passing states on."""
 
 def _full(
-    shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., value: Any = ...,
+    shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., value: float = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """An array filled with one value."""
@@ -1135,14 +1135,14 @@ def _linalg_gelqf(
 
 def _linalg_gemm(
     A: NDArray | None = ..., B: NDArray | None = ..., C: NDArray | None = ..., transpose_a: bool = ...,
-    transpose_b: bool = ..., alpha: Any = ..., beta: Any = ..., axis: int = ...,
+    transpose_b: bool = ..., alpha: float = ..., beta: float = ..., axis: int = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """alpha · op(A) · op(B) + beta · C; op may transpose. Rows are along `axis`, columns along the last axis."""
 
 def _linalg_gemm2(
     A: NDArray | None = ..., B: NDArray | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
-    alpha: Any = ..., axis: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+    alpha: float = ..., axis: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """alpha · op(A) · op(B); op may transpose. Rows are along `axis`, columns along the last axis."""
 
@@ -1188,26 +1188,26 @@ def _linalg_syevd(
     """Eigenvectors U (rows) and eigenvalues L, ascending, of symmetric matrices: A = Uᵀ · diag(L) · U."""
 
 def _linalg_syrk(
-    A: NDArray | None = ..., transpose: bool = ..., alpha: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    A: NDArray | None = ..., transpose: bool = ..., alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """alpha · A · Aᵀ, or alpha · Aᵀ · A with `transpose`."""
 
 def _linalg_trmm(
     A: NDArray | None = ..., B: NDArray | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
-    alpha: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+    alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`), where op optionally transposes."""
 
 def _linalg_trsm(
     A: NDArray | None = ..., B: NDArray | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
-    alpha: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+    alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Solves op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`), where op optionally
     transposes."""
 
 def _linspace(
-    start: Any = ..., stop: Any = ..., num: int = ..., endpoint: bool = ..., ctx: str = ..., dtype: Any = ...,
+    start: float = ..., stop: float = ..., num: int = ..., endpoint: bool = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """`num` evenly spaced numbers from start to stop, which is the last one unless `endpoint` is False."""
@@ -1302,13 +1302,13 @@ def _np_all(
     """Whether all elements along axes (None: all) are nonzero."""
 
 def _np_amax(
-    a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., initial: Any = ...,
+    a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., initial: float | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Maximum over axes (None: all); all elements equal to it take its whole gradient."""
 
 def _np_amin(
-    a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., initial: Any = ...,
+    a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., initial: float | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Minimum over axes (None: all); all elements equal to it take its whole gradient."""
@@ -1377,7 +1377,7 @@ def _np_moveaxis(
 
 def _np_prod(
     a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., keepdims: bool = ...,
-    initial: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+    initial: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Product over axes (None: all), in `dtype` (default: the array's; int64 for booleans)."""
 
@@ -1409,7 +1409,7 @@ def _np_squeeze(
 
 def _np_sum(
     a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., keepdims: bool = ...,
-    initial: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+    initial: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Sum over axes (None: all), in `dtype` (default: the array's; int64 for booleans)."""
 
@@ -1438,7 +1438,7 @@ def _npi_add(
     """a + b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_add_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a + b, element by element (a: data, b: scalar)."""
@@ -1474,8 +1474,8 @@ def _npi_amp_multicast(
     """Casts all arrays to the widest (or narrowest) of their floating point dtypes; other dtypes are unchanged."""
 
 def _npi_arange(
-    start: Any = ..., stop: Any = ..., step: Any = ..., repeat: int = ..., infer_range: bool = ..., ctx: str = ...,
-    dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+    start: float = ..., stop: float | None = ..., step: float = ..., repeat: int = ..., infer_range: bool = ...,
+    ctx: str = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Evenly spaced values from start up to stop (exclusive); empty if stop is not ahead of start."""
 
@@ -1511,7 +1511,7 @@ def _npi_arctan2(
     """The angle of the point (b, a), element by element with broadcasting (a: x1, b: x2)."""
 
 def _npi_arctan2_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """The angle of the point (b, a), element by element (a: data, b: scalar)."""
@@ -1571,7 +1571,7 @@ def _npi_bitwise_and(
     """Bits set in both, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_bitwise_and_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Bits set in both, element by element (a: data, b: scalar)."""
@@ -1583,7 +1583,7 @@ def _npi_bitwise_left_shift(
     """a · 2ᵇ, as bits, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_bitwise_left_shift_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a · 2ᵇ, as bits, element by element (a: data, b: scalar)."""
@@ -1600,7 +1600,7 @@ def _npi_bitwise_or(
     """Bits set in one or both, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_bitwise_or_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Bits set in one or both, element by element (a: data, b: scalar)."""
@@ -1612,7 +1612,7 @@ def _npi_bitwise_right_shift(
     """a / 2ᵇ, rounded down, as bits, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_bitwise_right_shift_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a / 2ᵇ, rounded down, as bits, element by element (a: data, b: scalar)."""
@@ -1624,7 +1624,7 @@ def _npi_bitwise_xor(
     """Bits set in exactly one, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_bitwise_xor_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Bits set in exactly one, element by element (a: data, b: scalar)."""
@@ -1705,7 +1705,7 @@ def _npi_copysign(
     """|a| with the sign of b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_copysign_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """|a| with the sign of b, element by element (a: data, b: scalar)."""
@@ -1763,8 +1763,8 @@ def _npi_dstack(
 
 def _npi_ediff1d(
     input1: NDArray | None = ..., input2: NDArray | None = ..., input3: NDArray | None = ...,
-    to_begin_arr_given: bool = ..., to_end_arr_given: bool = ..., to_begin_scalar: Any = ..., to_end_scalar: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+    to_begin_arr_given: bool = ..., to_end_arr_given: bool = ..., to_begin_scalar: float | None = ...,
+    to_end_scalar: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The differences of adjacent elements of the flattened array, with optional elements before and after them."""
 
@@ -1809,7 +1809,7 @@ def _npi_equal(
     """Whether a is equal b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_equal_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Whether a is equal b, element by element (a: data, b: scalar)."""
@@ -1867,7 +1867,7 @@ def _npi_floor_divide(
     """The largest integer not above a / b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_floor_divide_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """The largest integer not above a / b, element by element (a: data, b: scalar)."""
@@ -1880,7 +1880,7 @@ def _npi_fmax(
     rhs)."""
 
 def _npi_fmax_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """The larger of both, not NaN where only one of them is NaN, element by element (a: data, b: scalar)."""
@@ -1893,7 +1893,7 @@ def _npi_fmin(
     rhs)."""
 
 def _npi_fmin_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """The smaller of both, not NaN where only one of them is NaN, element by element (a: data, b: scalar)."""
@@ -1905,13 +1905,13 @@ def _npi_fmod(
     """Remainder of a / b with the sign of a, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_fmod_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Remainder of a / b with the sign of a, element by element (a: data, b: scalar)."""
 
 def _npi_full_like(
-    a: NDArray | None = ..., fill_value: Any = ..., ctx: str = ..., dtype: Any = ...,
+    a: NDArray | None = ..., fill_value: float = ..., ctx: str = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """An array filled with one value, in the shape of a, and in its dtype unless another is given."""
@@ -1931,7 +1931,7 @@ def _npi_gcd(
     """Greatest common divisor, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_gcd_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Greatest common divisor, element by element (a: data, b: scalar)."""
@@ -1949,13 +1949,13 @@ def _npi_greater_equal(
     """Whether a is greater or equal b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_greater_equal_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Whether a is greater or equal b, element by element (a: data, b: scalar)."""
 
 def _npi_greater_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Whether a is greater b, element by element (a: data, b: scalar)."""
@@ -2010,7 +2010,7 @@ def _npi_indices(
     """The coordinates of all elements of an array with the given dimensions, along a new first axis."""
 
 def _npi_insert_scalar(
-    arr: NDArray | None = ..., values: NDArray | None = ..., val: Any = ..., start: int | None = ...,
+    arr: NDArray | None = ..., values: NDArray | None = ..., val: float | None = ..., start: int | None = ...,
     stop: int | None = ..., step: int | None = ..., int_ind: int | None = ..., axis: int | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
@@ -2018,7 +2018,7 @@ def _npi_insert_scalar(
     flattened array) that scalar says."""
 
 def _npi_insert_slice(
-    arr: NDArray | None = ..., values: NDArray | None = ..., val: Any = ..., start: int | None = ...,
+    arr: NDArray | None = ..., values: NDArray | None = ..., val: float | None = ..., start: int | None = ...,
     stop: int | None = ..., step: int | None = ..., int_ind: int | None = ..., axis: int | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
@@ -2026,7 +2026,7 @@ def _npi_insert_slice(
     flattened array) that slice says."""
 
 def _npi_insert_tensor(
-    arr: NDArray | None = ..., values: NDArray | None = ..., obj: NDArray | None = ..., val: Any = ...,
+    arr: NDArray | None = ..., values: NDArray | None = ..., obj: NDArray | None = ..., val: float | None = ...,
     start: int | None = ..., stop: int | None = ..., step: int | None = ..., int_ind: int | None = ...,
     axis: int | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
@@ -2034,9 +2034,9 @@ def _npi_insert_tensor(
     flattened array) that tensor says."""
 
 def _npi_interp(
-    xp: NDArray | None = ..., fp: NDArray | None = ..., x: NDArray | None = ..., left: Any = ..., right: Any = ...,
-    period: Any = ..., x_scalar: Any = ..., x_is_scalar: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ...,
+    xp: NDArray | None = ..., fp: NDArray | None = ..., x: NDArray | None = ..., left: float | None = ...,
+    right: float | None = ..., period: float | None = ..., x_scalar: float = ..., x_is_scalar: bool = ...,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Interpolates linearly between the points (xp, fp): float64 of the shape of x."""
 
@@ -2086,7 +2086,7 @@ def _npi_lcm(
     """Least common multiple, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_lcm_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Least common multiple, element by element (a: data, b: scalar)."""
@@ -2098,7 +2098,7 @@ def _npi_ldexp(
     """a · 2ᵇ, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_ldexp_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a · 2ᵇ, element by element (a: data, b: scalar)."""
@@ -2116,13 +2116,13 @@ def _npi_less_equal(
     """Whether a is less or equal b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_less_equal_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Whether a is less or equal b, element by element (a: data, b: scalar)."""
 
 def _npi_less_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Whether a is less b, element by element (a: data, b: scalar)."""
@@ -2152,7 +2152,7 @@ def _npi_logaddexp(
     """log(exp(a) + exp(b)), element by element with broadcasting (a: x1, b: x2)."""
 
 def _npi_logaddexp_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """log(exp(a) + exp(b)), element by element (a: data, b: scalar)."""
@@ -2164,7 +2164,7 @@ def _npi_logical_and(
     """Whether a and b are nonzero, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_logical_and_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Whether a and b are nonzero, element by element (a: data, b: scalar)."""
@@ -2181,7 +2181,7 @@ def _npi_logical_or(
     """Whether a or b is nonzero, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_logical_or_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Whether a or b is nonzero, element by element (a: data, b: scalar)."""
@@ -2193,7 +2193,7 @@ def _npi_logical_xor(
     """Whether exactly one of a and b is nonzero, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_logical_xor_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Whether exactly one of a and b is nonzero, element by element (a: data, b: scalar)."""
@@ -2207,14 +2207,15 @@ def _npi_logistic(
     result; default: the shape of the parameters."""
 
 def _npi_logspace(
-    start: Any = ..., stop: Any = ..., num: int = ..., endpoint: bool = ..., base: Any = ..., ctx: str = ...,
+    start: float = ..., stop: float = ..., num: int = ..., endpoint: bool = ..., base: float = ..., ctx: str = ...,
     dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """`num` numbers from base**start to base**stop whose logarithms are evenly spaced."""
 
 def _npi_lstsq(
-    A: NDArray | None = ..., B: NDArray | None = ..., rcond: Any = ..., finfoEps32: Any = ..., finfoEps64: Any = ...,
-    new_default: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+    A: NDArray | None = ..., B: NDArray | None = ..., rcond: float = ..., finfoEps32: float = ...,
+    finfoEps64: float = ..., new_default: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    name: str | None = ...,
 ) -> list[NDArray]:
     """Solves A·X = B by least squares."""
 
@@ -2225,13 +2226,13 @@ def _npi_matmul(
     """Matrix products over the last two axes, the others broadcast; vectors count as rows and columns."""
 
 def _npi_matrix_rank(
-    M: NDArray | None = ..., tol: NDArray | None = ..., hermitian: bool = ..., finfoEps32: Any = ...,
-    finfoEps64: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+    M: NDArray | None = ..., tol: NDArray | None = ..., hermitian: bool = ..., finfoEps32: float = ...,
+    finfoEps64: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Counts the singular values above `tol`, a number or one for each matrix: (..., m, n) -> (...), int64."""
 
 def _npi_matrix_rank_none_tol(
-    M: NDArray | None = ..., hermitian: bool = ..., finfoEps32: Any = ..., finfoEps64: Any = ...,
+    M: NDArray | None = ..., hermitian: bool = ..., finfoEps32: float = ..., finfoEps64: float = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Counts the singular values that differ from zero: (..., m, n) -> (...), int64."""
@@ -2244,7 +2245,7 @@ def _npi_maximum(
 
 def _npi_mean(
     a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., keepdims: bool = ...,
-    initial: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+    initial: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Mean over axes (None: all), in `dtype` (default: the array's, float32 for integers); zero for an empty
     array."""
@@ -2263,7 +2264,7 @@ def _npi_mod(
     b: rhs)."""
 
 def _npi_mod_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: data, b: scalar)."""
@@ -2287,7 +2288,7 @@ def _npi_multiply(
     """a · b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_multiply_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a · b, element by element (a: data, b: scalar)."""
@@ -2299,8 +2300,8 @@ def _npi_mvn_fallback(
     """Draws from normal distributions with these mean vectors (..., n) and covariance matrices (..., n, n)."""
 
 def _npi_nan_to_num(
-    data: NDArray | None = ..., copy: bool = ..., nan: Any = ..., posinf: Any = ..., neginf: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+    data: NDArray | None = ..., copy: bool = ..., nan: float = ..., posinf: float | None = ...,
+    neginf: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Replaces NaN by `nan`, and infinities by the given numbers (default: the largest and smallest of the dtype)."""
 
@@ -2315,7 +2316,7 @@ def _npi_nonzero(
     """Indices of the nonzero elements, one row for each: (count, dimensions) int64."""
 
 def _npi_norm(
-    data: NDArray | None = ..., ord: Any = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ...,
+    data: NDArray | None = ..., ord: float = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ...,
     flag: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """A norm over axes (None: all)."""
@@ -2343,7 +2344,7 @@ def _npi_not_equal(
     """Whether a is not equal b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_not_equal_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Whether a is not equal b, element by element (a: data, b: scalar)."""
@@ -2356,7 +2357,7 @@ def _npi_ones(
 
 def _npi_pad(
     data: NDArray | None = ..., pad_width: Sequence[Sequence[int]] = ...,
-    mode: Literal['constant', 'edge', 'maximum', 'minimum', 'reflect', 'symmetric'] = ..., constant_value: Any = ...,
+    mode: Literal['constant', 'edge', 'maximum', 'minimum', 'reflect', 'symmetric'] = ..., constant_value: float = ...,
     reflect_type: str = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Pads the array before and after each axis."""
@@ -2371,7 +2372,7 @@ def _npi_pareto(
 def _npi_percentile(
     a: NDArray | None = ..., q: NDArray | None = ..., axis: int | Sequence[int] | None = ...,
     interpolation: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = ..., keepdims: bool = ...,
-    q_scalar: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+    q_scalar: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The q-th percentiles (0 to 100) over axes (None: all), float32 (float64 for such data)."""
 
@@ -2382,7 +2383,7 @@ def _npi_pinv(
     """The Moore-Penrose pseudoinverse; singular values up to rcond times the largest one are treated as zero."""
 
 def _npi_pinv_scalar_rcond(
-    A: NDArray | None = ..., rcond: Any = ..., hermitian: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    A: NDArray | None = ..., rcond: float = ..., hermitian: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """The Moore-Penrose pseudoinverse; singular values up to rcond times the largest one are treated as zero."""
@@ -2400,7 +2401,7 @@ def _npi_power(
     """a to the power of b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_power_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a to the power of b, element by element (a: data, b: scalar)."""
@@ -2429,7 +2430,7 @@ def _npi_random_randint(
     """Draws integers from low (inclusive) to high (exclusive), int32 or int64."""
 
 def _npi_rarctan2_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """The angle of the point (b, a), element by element (a: scalar, b: data)."""
@@ -2442,19 +2443,19 @@ def _npi_rayleigh(
     result; default: the shape of the parameters."""
 
 def _npi_rbitwise_left_shift_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a · 2ᵇ, as bits, element by element (a: scalar, b: data)."""
 
 def _npi_rbitwise_right_shift_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a / 2ᵇ, rounded down, as bits, element by element (a: scalar, b: data)."""
 
 def _npi_rcopysign_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """|a| with the sign of b, element by element (a: scalar, b: data)."""
@@ -2477,13 +2478,13 @@ def _npi_resize_fallback(
     """Changes the shape; repeats the elements if the new shape has more."""
 
 def _npi_rfloor_divide_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """The largest integer not above a / b, element by element (a: scalar, b: data)."""
 
 def _npi_rfmod_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Remainder of a / b with the sign of a, element by element (a: scalar, b: data)."""
@@ -2494,13 +2495,13 @@ def _npi_rint(
     """Nearest integer, element by element."""
 
 def _npi_rldexp_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a · 2ᵇ, element by element (a: scalar, b: data)."""
 
 def _npi_rmod_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: scalar, b: data)."""
@@ -2524,19 +2525,19 @@ def _npi_rot90(
     """Rotates by 90 degrees k times in the plane of two axes, from the first towards the second."""
 
 def _npi_rpower_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a to the power of b, element by element (a: scalar, b: data)."""
 
 def _npi_rsubtract_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a - b, element by element (a: scalar, b: data)."""
 
 def _npi_rtrue_divide_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a / b (integers give float32), element by element (a: scalar, b: data)."""
@@ -2629,7 +2630,7 @@ def _npi_subtract(
     """a - b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_subtract_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a - b, element by element (a: data, b: scalar)."""
@@ -2726,7 +2727,7 @@ def _npi_true_divide(
     """a / b (integers give float32), element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_true_divide_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a / b (integers give float32), element by element (a: data, b: scalar)."""
@@ -2795,19 +2796,19 @@ def _npi_where(
     """Selects x where the condition is nonzero, y elsewhere, with broadcasting."""
 
 def _npi_where_lscalar(
-    condition: NDArray | None = ..., x: NDArray | None = ..., scalar: Any = ...,
+    condition: NDArray | None = ..., x: NDArray | None = ..., scalar: float = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Selects a number where the condition is nonzero, x elsewhere."""
 
 def _npi_where_rscalar(
-    condition: NDArray | None = ..., y: NDArray | None = ..., scalar: Any = ...,
+    condition: NDArray | None = ..., y: NDArray | None = ..., scalar: float = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Selects y where the condition is nonzero, a number elsewhere."""
 
 def _npi_where_scalar2(
-    condition: NDArray | None = ..., x: Any = ..., y: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    condition: NDArray | None = ..., x: float = ..., y: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Selects the number x where the condition is nonzero, y elsewhere; float32."""
@@ -2856,7 +2857,7 @@ def _npx_batch_flatten(
 
 def _npx_batch_norm(
     data: NDArray | None = ..., gamma: NDArray | None = ..., beta: NDArray | None = ...,
-    moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: Any = ..., momentum: float = ...,
+    moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: float = ..., momentum: float = ...,
     fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ...,
     cudnn_off: bool = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -2986,19 +2987,19 @@ def _npx_leaky_relu(
     """x where positive; elsewhere"""
 
 def _npx_log_softmax(
-    data: NDArray | None = ..., axis: int = ..., temperature: Any = ..., dtype: Any = ...,
+    data: NDArray | None = ..., axis: int = ..., temperature: float | None = ..., dtype: Any = ...,
     use_length: bool | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Logarithm of softmax along `axis`, computed without overflow."""
 
 def _npx_masked_log_softmax(
-    data: NDArray | None = ..., mask: NDArray | None = ..., axis: int = ..., temperature: Any = ...,
+    data: NDArray | None = ..., mask: NDArray | None = ..., axis: int = ..., temperature: float | None = ...,
     normalize: bool | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Logarithm of softmax of x / temperature where the mask is true; -infinity elsewhere."""
 
 def _npx_masked_softmax(
-    data: NDArray | None = ..., mask: NDArray | None = ..., axis: int = ..., temperature: Any = ...,
+    data: NDArray | None = ..., mask: NDArray | None = ..., axis: int = ..., temperature: float | None = ...,
     normalize: bool | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Softmax of x / temperature where the mask is true; 0 elsewhere."""
@@ -3010,14 +3011,14 @@ def _npx_norm(
     """The sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
 
 def _npx_one_hot(
-    indices: NDArray | None = ..., depth: int = ..., on_value: Any = ..., off_value: Any = ..., dtype: Any = ...,
+    indices: NDArray | None = ..., depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """One-hot encoding: a new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
 
 def _npx_pad(
     data: NDArray | None = ..., mode: Literal['constant', 'edge', 'reflect'] = ...,
-    pad_width: int | Sequence[int] = ..., constant_value: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    pad_width: int | Sequence[int] = ..., constant_value: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Pads all axes but the first two of an array of 4 or 5 dimensions."""
@@ -3060,9 +3061,9 @@ def _npx_rnn(
     data: NDArray | None = ..., parameters: NDArray | None = ..., state: NDArray | None = ...,
     state_cell: NDArray | None = ..., sequence_length: NDArray | None = ..., state_size: int = ...,
     num_layers: int = ..., bidirectional: bool = ..., mode: Literal['gru', 'lstm', 'rnn_relu', 'rnn_tanh'] = ...,
-    p: float = ..., state_outputs: bool = ..., projection_size: int | None = ..., lstm_state_clip_min: Any = ...,
-    lstm_state_clip_max: Any = ..., lstm_state_clip_nan: bool = ..., use_sequence_length: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+    p: float = ..., state_outputs: bool = ..., projection_size: int | None = ...,
+    lstm_state_clip_min: float | None = ..., lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ...,
+    use_sequence_length: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Recurrent layers over a whole sequence: with tanh or relu, LSTM (with projection: arXiv:1402.1128), or GRU."""
 
@@ -3119,13 +3120,13 @@ def _npx_slice_like(
     """The leading part of the data that has the size of `shape_like` along `axes`, by default along all."""
 
 def _npx_smooth_l1(
-    data: NDArray | None = ..., scalar: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """The smooth L1 loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
 
 def _npx_softmax(
-    data: NDArray | None = ..., length: NDArray | None = ..., axis: int = ..., temperature: Any = ...,
+    data: NDArray | None = ..., length: NDArray | None = ..., axis: int = ..., temperature: float | None = ...,
     dtype: Any = ..., use_length: bool | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
@@ -3386,13 +3387,13 @@ def _scatter_elemwise_div(
     """a / b (integers: towards zero), element by element (a: lhs, b: rhs)."""
 
 def _scatter_minus_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a - b, element by element (a: data, b: scalar)."""
 
 def _scatter_plus_scalar(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """a + b, element by element (a: data, b: scalar)."""

@@ -30,7 +30,7 @@ def AdaptiveAvgPooling2D(
 
 def BatchNormWithReLU(
     data: NDArray | None = ..., gamma: NDArray | None = ..., beta: NDArray | None = ...,
-    moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: Any = ..., momentum: float = ...,
+    moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: float = ..., momentum: float = ...,
     fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ...,
     cudnn_off: bool = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -148,7 +148,7 @@ def SparseEmbedding(
 
 def SyncBatchNorm(
     data: NDArray | None = ..., gamma: NDArray | None = ..., beta: NDArray | None = ...,
-    moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: Any = ..., momentum: float = ...,
+    moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: float = ..., momentum: float = ...,
     fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., ndev: int = ..., key: str = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
@@ -161,7 +161,7 @@ def allclose(
     """1 if |a - b| <= atol + rtol·|b| for all elements, else 0. a, b: one shape -> () uint8."""
 
 def arange_like(
-    data: NDArray | None = ..., start: Any = ..., step: Any = ..., repeat: int = ..., ctx: str = ...,
+    data: NDArray | None = ..., start: float = ..., step: float = ..., repeat: int = ..., ctx: str = ...,
     axis: int | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Evenly spaced values in the shape and dtype of the data, or as a vector of the length of one of its axes."""
@@ -284,7 +284,7 @@ def getnnz(
     """Returns how many values a csr matrix stores: in all, or (axis 1) in each row; int64."""
 
 def gradientmultiplier(
-    data: NDArray | None = ..., scalar: Any = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Returns the data; multiplies its gradient by `scalar` (if negative: gradient reversal, arXiv:1409.7495)."""
@@ -380,7 +380,7 @@ def quantized_act(
 def quantized_batch_norm(
     data: NDArray | None = ..., gamma: NDArray | None = ..., beta: NDArray | None = ...,
     moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., min_data: NDArray | None = ...,
-    max_data: NDArray | None = ..., eps: Any = ..., momentum: float = ..., fix_gamma: bool = ...,
+    max_data: NDArray | None = ..., eps: float = ..., momentum: float = ..., fix_gamma: bool = ...,
     use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ..., cudnn_off: bool = ...,
     min_calib_range: float | None = ..., max_calib_range: float | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -465,9 +465,9 @@ def quantized_rnn(
     state_cell: NDArray | None = ..., data_scale: NDArray | None = ..., data_shift: NDArray | None = ...,
     state_size: int = ..., num_layers: int = ..., bidirectional: bool = ...,
     mode: Literal['gru', 'lstm', 'rnn_relu', 'rnn_tanh'] = ..., p: float = ..., state_outputs: bool = ...,
-    projection_size: int | None = ..., lstm_state_clip_min: Any = ..., lstm_state_clip_max: Any = ...,
-    lstm_state_clip_nan: bool = ..., use_sequence_length: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ...,
+    projection_size: int | None = ..., lstm_state_clip_min: float | None = ...,
+    lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ..., use_sequence_length: bool = ...,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """`RNN` of data that `quantize_asym` made uint8, with their scale and shift (1,); computed in floats."""
 

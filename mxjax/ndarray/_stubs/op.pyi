@@ -58,7 +58,7 @@ def Activation(
 
 def BatchNorm(
     data: NDArray | None = ..., gamma: NDArray | None = ..., beta: NDArray | None = ...,
-    moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: Any = ..., momentum: float = ...,
+    moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: float = ..., momentum: float = ...,
     fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ...,
     cudnn_off: bool = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -258,7 +258,7 @@ def MakeLoss(
 
 def Pad(
     data: NDArray | None = ..., mode: Literal['constant', 'edge', 'reflect'] = ...,
-    pad_width: int | Sequence[int] = ..., constant_value: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    pad_width: int | Sequence[int] = ..., constant_value: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """Pads all axes but the first two of an array of 4 or 5 dimensions."""
@@ -283,9 +283,9 @@ def RNN(
     data: NDArray | None = ..., parameters: NDArray | None = ..., state: NDArray | None = ...,
     state_cell: NDArray | None = ..., sequence_length: NDArray | None = ..., state_size: int = ...,
     num_layers: int = ..., bidirectional: bool = ..., mode: Literal['gru', 'lstm', 'rnn_relu', 'rnn_tanh'] = ...,
-    p: float = ..., state_outputs: bool = ..., projection_size: int | None = ..., lstm_state_clip_min: Any = ...,
-    lstm_state_clip_max: Any = ..., lstm_state_clip_nan: bool = ..., use_sequence_length: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+    p: float = ..., state_outputs: bool = ..., projection_size: int | None = ...,
+    lstm_state_clip_min: float | None = ..., lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ...,
+    use_sequence_length: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Recurrent layers over a whole sequence: with tanh or relu, LSTM (with projection: arXiv:1402.1128), or GRU."""
 
@@ -730,7 +730,7 @@ def floor(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = 
 
 def ftml_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., d: NDArray | None = ..., v: NDArray | None = ...,
-    z: NDArray | None = ..., lr: float = ..., beta1: float = ..., beta2: float = ..., epsilon: Any = ...,
+    z: NDArray | None = ..., lr: float = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ...,
     t: float = ..., wd: float = ..., rescale_grad: float = ..., clip_grad: float = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
@@ -818,14 +818,14 @@ def linalg_gelqf(
 
 def linalg_gemm(
     A: NDArray | None = ..., B: NDArray | None = ..., C: NDArray | None = ..., transpose_a: bool = ...,
-    transpose_b: bool = ..., alpha: Any = ..., beta: Any = ..., axis: int = ...,
+    transpose_b: bool = ..., alpha: float = ..., beta: float = ..., axis: int = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """alpha · op(A) · op(B) + beta · C; op may transpose. Rows are along `axis`, columns along the last axis."""
 
 def linalg_gemm2(
     A: NDArray | None = ..., B: NDArray | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
-    alpha: Any = ..., axis: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+    alpha: float = ..., axis: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """alpha · op(A) · op(B); op may transpose. Rows are along `axis`, columns along the last axis."""
 
@@ -866,20 +866,20 @@ def linalg_sumlogdiag(
     """Sum of the logarithms of the diagonal: (..., n, n) -> (...)."""
 
 def linalg_syrk(
-    A: NDArray | None = ..., transpose: bool = ..., alpha: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    A: NDArray | None = ..., transpose: bool = ..., alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """alpha · A · Aᵀ, or alpha · Aᵀ · A with `transpose`."""
 
 def linalg_trmm(
     A: NDArray | None = ..., B: NDArray | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
-    alpha: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+    alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`), where op optionally transposes."""
 
 def linalg_trsm(
     A: NDArray | None = ..., B: NDArray | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
-    alpha: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+    alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Solves op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`), where op optionally
     transposes."""
@@ -902,7 +902,7 @@ def log_sigmoid(
     """Logarithm of 1 / (1 + exp(-x)), element by element."""
 
 def log_softmax(
-    data: NDArray | None = ..., axis: int = ..., temperature: Any = ..., dtype: Any = ...,
+    data: NDArray | None = ..., axis: int = ..., temperature: float | None = ..., dtype: Any = ...,
     use_length: bool | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Logarithm of softmax along `axis`, computed without overflow."""
@@ -918,13 +918,13 @@ def make_loss(
     """Returns the data unchanged, as a loss: its gradient is one."""
 
 def masked_log_softmax(
-    data: NDArray | None = ..., mask: NDArray | None = ..., axis: int = ..., temperature: Any = ...,
+    data: NDArray | None = ..., mask: NDArray | None = ..., axis: int = ..., temperature: float | None = ...,
     normalize: bool | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Logarithm of softmax of x / temperature where the mask is true; -infinity elsewhere."""
 
 def masked_softmax(
-    data: NDArray | None = ..., mask: NDArray | None = ..., axis: int = ..., temperature: Any = ...,
+    data: NDArray | None = ..., mask: NDArray | None = ..., axis: int = ..., temperature: float | None = ...,
     normalize: bool | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Softmax of x / temperature where the mask is true; 0 elsewhere."""
@@ -1079,7 +1079,7 @@ def normal(
     scale."""
 
 def one_hot(
-    indices: NDArray | None = ..., depth: int = ..., on_value: Any = ..., off_value: Any = ..., dtype: Any = ...,
+    indices: NDArray | None = ..., depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """One-hot encoding: a new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
@@ -1433,13 +1433,13 @@ def slice_like(
     """The leading part of the data that has the size of `shape_like` along `axes`, by default along all."""
 
 def smooth_l1(
-    data: NDArray | None = ..., scalar: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    data: NDArray | None = ..., scalar: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
     """The smooth L1 loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
 
 def softmax(
-    data: NDArray | None = ..., length: NDArray | None = ..., axis: int = ..., temperature: Any = ...,
+    data: NDArray | None = ..., length: NDArray | None = ..., axis: int = ..., temperature: float | None = ...,
     dtype: Any = ..., use_length: bool | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
@@ -1452,7 +1452,7 @@ def softmax_cross_entropy(
     """Sum over the batch of -log(softmax(data)[label])."""
 
 def softmin(
-    data: NDArray | None = ..., axis: int = ..., temperature: Any = ..., dtype: Any = ...,
+    data: NDArray | None = ..., axis: int = ..., temperature: float | None = ..., dtype: Any = ...,
     use_length: bool | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Softmax of -data along `axis`."""

@@ -150,7 +150,7 @@ def add_n(
     """The sum of any number of arrays of one shape and dtype."""
 
 def arange_like(
-    data: ndarray | None = ..., start: Any = ..., step: Any = ..., repeat: int = ..., ctx: str = ...,
+    data: ndarray | None = ..., start: float = ..., step: float = ..., repeat: int = ..., ctx: str = ...,
     axis: int | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Evenly spaced values in the shape and dtype of the data, or as a vector of the length of one of its axes."""
@@ -169,7 +169,7 @@ def batch_flatten(
 
 def batch_norm(
     data: ndarray | None = ..., gamma: ndarray | None = ..., beta: ndarray | None = ...,
-    moving_mean: ndarray | None = ..., moving_var: ndarray | None = ..., eps: Any = ..., momentum: float = ...,
+    moving_mean: ndarray | None = ..., moving_var: ndarray | None = ..., eps: float = ..., momentum: float = ...,
     fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ...,
     cudnn_off: bool = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
@@ -178,7 +178,7 @@ def batch_norm(
 
 def batch_norm_with_relu(
     data: ndarray | None = ..., gamma: ndarray | None = ..., beta: ndarray | None = ...,
-    moving_mean: ndarray | None = ..., moving_var: ndarray | None = ..., eps: Any = ..., momentum: float = ...,
+    moving_mean: ndarray | None = ..., moving_var: ndarray | None = ..., eps: float = ..., momentum: float = ...,
     fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ...,
     cudnn_off: bool = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
@@ -399,7 +399,7 @@ def leaky_relu(
     """x where positive; elsewhere"""
 
 def log_softmax(
-    data: ndarray | None = ..., axis: int = ..., temperature: Any = ..., dtype: Any = ...,
+    data: ndarray | None = ..., axis: int = ..., temperature: float | None = ..., dtype: Any = ...,
     use_length: bool | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Logarithm of softmax along `axis`, computed without overflow."""
@@ -445,14 +445,14 @@ def norm(
     """The sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
 
 def one_hot(
-    indices: ndarray | None = ..., depth: int = ..., on_value: Any = ..., off_value: Any = ..., dtype: Any = ...,
+    indices: ndarray | None = ..., depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """One-hot encoding: a new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
 
 def pad(
     data: ndarray | None = ..., mode: Literal['constant', 'edge', 'reflect'] = ...,
-    pad_width: int | Sequence[int] = ..., constant_value: Any = ..., out: ndarray | Sequence[ndarray] | None = ...,
+    pad_width: int | Sequence[int] = ..., constant_value: float = ..., out: ndarray | Sequence[ndarray] | None = ...,
     name: str | None = ...,
 ) -> ndarray:
     """Pads all axes but the first two of an array of 4 or 5 dimensions."""
@@ -573,9 +573,9 @@ def rnn(
     data: ndarray | None = ..., parameters: ndarray | None = ..., state: ndarray | None = ...,
     state_cell: ndarray | None = ..., sequence_length: ndarray | None = ..., state_size: int = ...,
     num_layers: int = ..., bidirectional: bool = ..., mode: Literal['gru', 'lstm', 'rnn_relu', 'rnn_tanh'] = ...,
-    p: float = ..., state_outputs: bool = ..., projection_size: int | None = ..., lstm_state_clip_min: Any = ...,
-    lstm_state_clip_max: Any = ..., lstm_state_clip_nan: bool = ..., use_sequence_length: bool = ...,
-    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+    p: float = ..., state_outputs: bool = ..., projection_size: int | None = ...,
+    lstm_state_clip_min: float | None = ..., lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ...,
+    use_sequence_length: bool = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray | list[ndarray]:
     """Recurrent layers over a whole sequence: with tanh or relu, LSTM (with projection: arXiv:1402.1128), or GRU."""
 
@@ -666,13 +666,13 @@ def slice_like(
     """The leading part of the data that has the size of `shape_like` along `axes`, by default along all."""
 
 def smooth_l1(
-    data: ndarray | None = ..., scalar: Any = ..., out: ndarray | Sequence[ndarray] | None = ...,
+    data: ndarray | None = ..., scalar: float = ..., out: ndarray | Sequence[ndarray] | None = ...,
     name: str | None = ...,
 ) -> ndarray:
     """The smooth L1 loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
 
 def softmax(
-    data: ndarray | None = ..., length: ndarray | None = ..., axis: int = ..., temperature: Any = ...,
+    data: ndarray | None = ..., length: ndarray | None = ..., axis: int = ..., temperature: float | None = ...,
     dtype: Any = ..., use_length: bool | None = ..., out: ndarray | Sequence[ndarray] | None = ...,
     name: str | None = ...,
 ) -> ndarray:
@@ -690,7 +690,7 @@ def stop_gradient(
 
 def sync_batch_norm(
     data: ndarray | None = ..., gamma: ndarray | None = ..., beta: ndarray | None = ...,
-    moving_mean: ndarray | None = ..., moving_var: ndarray | None = ..., eps: Any = ..., momentum: float = ...,
+    moving_mean: ndarray | None = ..., moving_var: ndarray | None = ..., eps: float = ..., momentum: float = ...,
     fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., ndev: int = ..., key: str = ...,
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray | list[ndarray]:

@@ -168,7 +168,7 @@ def _Div(
     """a / b (integers: towards zero), element by element (a: lhs, b: rhs)."""
 
 def _DivScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a / b (integers: towards zero), element by element (a: data, b: scalar)."""
@@ -180,7 +180,7 @@ def _Equal(
     """1 where a = b, else 0, element by element (a: lhs, b: rhs)."""
 
 def _EqualScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where a = b, else 0, element by element (a: data, b: scalar)."""
@@ -192,13 +192,13 @@ def _Greater(
     """1 where a > b, else 0, element by element (a: lhs, b: rhs)."""
 
 def _GreaterEqualScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where a ≥ b, else 0, element by element (a: data, b: scalar)."""
 
 def _GreaterScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where a > b, else 0, element by element (a: data, b: scalar)."""
@@ -216,7 +216,7 @@ def _Hypot(
     """sqrt(a² + b²) without overflow, element by element (a: lhs, b: rhs)."""
 
 def _HypotScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """sqrt(a² + b²) without overflow, element by element (a: data, b: scalar)."""
@@ -228,13 +228,13 @@ def _Lesser(
     """1 where a < b, else 0, element by element (a: lhs, b: rhs)."""
 
 def _LesserEqualScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where a ≤ b, else 0, element by element (a: data, b: scalar)."""
 
 def _LesserScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where a < b, else 0, element by element (a: data, b: scalar)."""
@@ -246,19 +246,19 @@ def _Lesser_Equal(
     """1 where a ≤ b, else 0, element by element (a: lhs, b: rhs)."""
 
 def _LogicalAndScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where a and b are nonzero, else 0, element by element (a: data, b: scalar)."""
 
 def _LogicalOrScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where a or b is nonzero, else 0, element by element (a: data, b: scalar)."""
 
 def _LogicalXorScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where exactly one of a and b is nonzero, else 0, element by element (a: data, b: scalar)."""
@@ -288,7 +288,7 @@ def _Maximum(
     """The larger of a and b, element by element (a: lhs, b: rhs)."""
 
 def _MaximumScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The larger of a and b, element by element (a: data, b: scalar)."""
@@ -300,7 +300,7 @@ def _Minimum(
     """The smaller of a and b, element by element (a: lhs, b: rhs)."""
 
 def _MinimumScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The smaller of a and b, element by element (a: data, b: scalar)."""
@@ -312,7 +312,7 @@ def _Minus(
     """a - b, element by element (a: lhs, b: rhs)."""
 
 def _MinusScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a - b, element by element (a: data, b: scalar)."""
@@ -324,7 +324,7 @@ def _Mod(
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: lhs, b: rhs)."""
 
 def _ModScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: data, b: scalar)."""
@@ -336,13 +336,13 @@ def _Mul(
     """a · b, element by element (a: lhs, b: rhs)."""
 
 def _MulScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a · b, element by element (a: data, b: scalar)."""
 
 def _NotEqualScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where a ≠ b, else 0, element by element (a: data, b: scalar)."""
@@ -360,7 +360,7 @@ def _Plus(
     """a + b, element by element (a: lhs, b: rhs)."""
 
 def _PlusScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a + b, element by element (a: data, b: scalar)."""
@@ -372,31 +372,31 @@ def _Power(
     """a to the power of b, element by element (a: lhs, b: rhs)."""
 
 def _PowerScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a to the power of b, element by element (a: data, b: scalar)."""
 
 def _RDivScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a / b (integers: towards zero), element by element (a: scalar, b: data)."""
 
 def _RMinusScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a - b, element by element (a: scalar, b: data)."""
 
 def _RModScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: scalar, b: data)."""
 
 def _RPowerScalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a to the power of b, element by element (a: scalar, b: data)."""
@@ -419,8 +419,8 @@ def _adamw_update(
     wd·weight)."""
 
 def _arange(
-    start: Any = ..., stop: Any = ..., step: Any = ..., repeat: int = ..., infer_range: bool = ..., ctx: str = ...,
-    dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    start: float = ..., stop: float | None = ..., step: float = ..., repeat: int = ..., infer_range: bool = ...,
+    ctx: str = ..., dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Evenly spaced values from start up to stop (exclusive), each `repeat` times; without stop, from 0 to start."""
 
@@ -446,7 +446,7 @@ def _contrib_AdaptiveAvgPooling2D(
 
 def _contrib_BatchNormWithReLU(
     data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., moving_mean: Symbol | None = ...,
-    moving_var: Symbol | None = ..., eps: Any = ..., momentum: float = ..., fix_gamma: bool = ...,
+    moving_var: Symbol | None = ..., eps: float = ..., momentum: float = ..., fix_gamma: bool = ...,
     use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ..., cudnn_off: bool = ...,
     min_calib_range: float | None = ..., max_calib_range: float | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
@@ -566,7 +566,7 @@ def _contrib_SparseEmbedding(
 
 def _contrib_SyncBatchNorm(
     data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., moving_mean: Symbol | None = ...,
-    moving_var: Symbol | None = ..., eps: Any = ..., momentum: float = ..., fix_gamma: bool = ...,
+    moving_var: Symbol | None = ..., eps: float = ..., momentum: float = ..., fix_gamma: bool = ...,
     use_global_stats: bool = ..., output_mean_var: bool = ..., ndev: int = ..., key: str = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
@@ -579,7 +579,7 @@ def _contrib_allclose(
     """1 if |a - b| <= atol + rtol·|b| for all elements, else 0. a, b: one shape -> () uint8."""
 
 def _contrib_arange_like(
-    data: Symbol | None = ..., start: Any = ..., step: Any = ..., repeat: int = ..., ctx: str = ...,
+    data: Symbol | None = ..., start: float = ..., step: float = ..., repeat: int = ..., ctx: str = ...,
     axis: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Evenly spaced values in the shape and dtype of the data, or as a vector of the length of one of its axes."""
@@ -702,7 +702,7 @@ def _contrib_getnnz(
     """Returns how many values a csr matrix stores: in all, or (axis 1) in each row; int64."""
 
 def _contrib_gradientmultiplier(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Returns the data; multiplies its gradient by `scalar` (if negative: gradient reversal, arXiv:1409.7495)."""
@@ -798,7 +798,7 @@ def _contrib_quantized_act(
 
 def _contrib_quantized_batch_norm(
     data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., moving_mean: Symbol | None = ...,
-    moving_var: Symbol | None = ..., min_data: Symbol | None = ..., max_data: Symbol | None = ..., eps: Any = ...,
+    moving_var: Symbol | None = ..., min_data: Symbol | None = ..., max_data: Symbol | None = ..., eps: float = ...,
     momentum: float = ..., fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ...,
     axis: int = ..., cudnn_off: bool = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -882,9 +882,9 @@ def _contrib_quantized_rnn(
     state_cell: Symbol | None = ..., data_scale: Symbol | None = ..., data_shift: Symbol | None = ...,
     state_size: int = ..., num_layers: int = ..., bidirectional: bool = ...,
     mode: Literal['gru', 'lstm', 'rnn_relu', 'rnn_tanh'] = ..., p: float = ..., state_outputs: bool = ...,
-    projection_size: int | None = ..., lstm_state_clip_min: Any = ..., lstm_state_clip_max: Any = ...,
-    lstm_state_clip_nan: bool = ..., use_sequence_length: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ...,
+    projection_size: int | None = ..., lstm_state_clip_min: float | None = ...,
+    lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ..., use_sequence_length: bool = ...,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`RNN` of data that `quantize_asym` made uint8, with their scale and shift (1,); computed in floats."""
 
@@ -942,7 +942,7 @@ def _crop_assign(
     """Returns lhs with a slice (as in `slice`) replaced by rhs."""
 
 def _crop_assign_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., begin: int | Sequence[int] = ..., end: int | Sequence[int] = ...,
+    data: Symbol | None = ..., scalar: float = ..., begin: int | Sequence[int] = ..., end: int | Sequence[int] = ...,
     step: int | Sequence[int] = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Returns data with a slice (as in `slice`) filled with a number."""
@@ -986,7 +986,7 @@ def _foreach(
     """Runs a graph on each slice of arrays, passing states on."""
 
 def _full(
-    shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., value: Any = ...,
+    shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., value: float = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """An array filled with one value."""
@@ -1134,14 +1134,14 @@ def _linalg_gelqf(
 
 def _linalg_gemm(
     A: Symbol | None = ..., B: Symbol | None = ..., C: Symbol | None = ..., transpose_a: bool = ...,
-    transpose_b: bool = ..., alpha: Any = ..., beta: Any = ..., axis: int = ..., name: str | None = ...,
+    transpose_b: bool = ..., alpha: float = ..., beta: float = ..., axis: int = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · op(A) · op(B) + beta · C; op may transpose. Rows are along `axis`, columns along the last axis."""
 
 def _linalg_gemm2(
-    A: Symbol | None = ..., B: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ..., alpha: Any = ...,
-    axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    A: Symbol | None = ..., B: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
+    alpha: float = ..., axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · op(A) · op(B); op may transpose. Rows are along `axis`, columns along the last axis."""
 
@@ -1188,26 +1188,26 @@ def _linalg_syevd(
     """Eigenvectors U (rows) and eigenvalues L, ascending, of symmetric matrices: A = Uᵀ · diag(L) · U."""
 
 def _linalg_syrk(
-    A: Symbol | None = ..., transpose: bool = ..., alpha: Any = ..., name: str | None = ...,
+    A: Symbol | None = ..., transpose: bool = ..., alpha: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · A · Aᵀ, or alpha · Aᵀ · A with `transpose`."""
 
 def _linalg_trmm(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
-    alpha: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`), where op optionally transposes."""
 
 def _linalg_trsm(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
-    alpha: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Solves op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`), where op optionally
     transposes."""
 
 def _linspace(
-    start: Any = ..., stop: Any = ..., num: int = ..., endpoint: bool = ..., ctx: str = ..., dtype: Any = ...,
+    start: float = ..., stop: float = ..., num: int = ..., endpoint: bool = ..., ctx: str = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`num` evenly spaced numbers from start to stop, which is the last one unless `endpoint` is False."""
@@ -1302,13 +1302,13 @@ def _np_all(
     """Whether all elements along axes (None: all) are nonzero."""
 
 def _np_amax(
-    a: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., initial: Any = ...,
+    a: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., initial: float | None = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Maximum over axes (None: all); all elements equal to it take its whole gradient."""
 
 def _np_amin(
-    a: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., initial: Any = ...,
+    a: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., initial: float | None = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Minimum over axes (None: all); all elements equal to it take its whole gradient."""
@@ -1379,7 +1379,7 @@ def _np_moveaxis(
 
 def _np_prod(
     a: Symbol | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., keepdims: bool = ...,
-    initial: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    initial: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Product over axes (None: all), in `dtype` (default: the array's; int64 for booleans)."""
 
@@ -1411,7 +1411,7 @@ def _np_squeeze(
 
 def _np_sum(
     a: Symbol | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., keepdims: bool = ...,
-    initial: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    initial: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sum over axes (None: all), in `dtype` (default: the array's; int64 for booleans)."""
 
@@ -1442,7 +1442,7 @@ def _npi_add(
     """a + b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_add_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a + b, element by element (a: data, b: scalar)."""
@@ -1478,8 +1478,8 @@ def _npi_amp_multicast(
     """Casts all arrays to the widest (or narrowest) of their floating point dtypes; other dtypes are unchanged."""
 
 def _npi_arange(
-    start: Any = ..., stop: Any = ..., step: Any = ..., repeat: int = ..., infer_range: bool = ..., ctx: str = ...,
-    dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    start: float = ..., stop: float | None = ..., step: float = ..., repeat: int = ..., infer_range: bool = ...,
+    ctx: str = ..., dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Evenly spaced values from start up to stop (exclusive); empty if stop is not ahead of start."""
 
@@ -1515,7 +1515,7 @@ def _npi_arctan2(
     """The angle of the point (b, a), element by element with broadcasting (a: x1, b: x2)."""
 
 def _npi_arctan2_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The angle of the point (b, a), element by element (a: data, b: scalar)."""
@@ -1575,7 +1575,7 @@ def _npi_bitwise_and(
     """Bits set in both, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_bitwise_and_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Bits set in both, element by element (a: data, b: scalar)."""
@@ -1587,7 +1587,7 @@ def _npi_bitwise_left_shift(
     """a · 2ᵇ, as bits, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_bitwise_left_shift_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a · 2ᵇ, as bits, element by element (a: data, b: scalar)."""
@@ -1604,7 +1604,7 @@ def _npi_bitwise_or(
     """Bits set in one or both, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_bitwise_or_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Bits set in one or both, element by element (a: data, b: scalar)."""
@@ -1616,7 +1616,7 @@ def _npi_bitwise_right_shift(
     """a / 2ᵇ, rounded down, as bits, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_bitwise_right_shift_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a / 2ᵇ, rounded down, as bits, element by element (a: data, b: scalar)."""
@@ -1628,7 +1628,7 @@ def _npi_bitwise_xor(
     """Bits set in exactly one, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_bitwise_xor_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Bits set in exactly one, element by element (a: data, b: scalar)."""
@@ -1709,7 +1709,7 @@ def _npi_copysign(
     """|a| with the sign of b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_copysign_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """|a| with the sign of b, element by element (a: data, b: scalar)."""
@@ -1771,8 +1771,8 @@ def _npi_dstack(
 
 def _npi_ediff1d(
     input1: Symbol | None = ..., input2: Symbol | None = ..., input3: Symbol | None = ...,
-    to_begin_arr_given: bool = ..., to_end_arr_given: bool = ..., to_begin_scalar: Any = ..., to_end_scalar: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    to_begin_arr_given: bool = ..., to_end_arr_given: bool = ..., to_begin_scalar: float | None = ...,
+    to_end_scalar: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The differences of adjacent elements of the flattened array, with optional elements before and after them."""
 
@@ -1817,7 +1817,7 @@ def _npi_equal(
     """Whether a is equal b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_equal_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether a is equal b, element by element (a: data, b: scalar)."""
@@ -1880,7 +1880,7 @@ def _npi_floor_divide(
     """The largest integer not above a / b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_floor_divide_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The largest integer not above a / b, element by element (a: data, b: scalar)."""
@@ -1893,7 +1893,7 @@ def _npi_fmax(
     rhs)."""
 
 def _npi_fmax_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The larger of both, not NaN where only one of them is NaN, element by element (a: data, b: scalar)."""
@@ -1906,7 +1906,7 @@ def _npi_fmin(
     rhs)."""
 
 def _npi_fmin_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The smaller of both, not NaN where only one of them is NaN, element by element (a: data, b: scalar)."""
@@ -1918,13 +1918,13 @@ def _npi_fmod(
     """Remainder of a / b with the sign of a, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_fmod_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Remainder of a / b with the sign of a, element by element (a: data, b: scalar)."""
 
 def _npi_full_like(
-    a: Symbol | None = ..., fill_value: Any = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
+    a: Symbol | None = ..., fill_value: float = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """An array filled with one value, in the shape of a, and in its dtype unless another is given."""
@@ -1944,7 +1944,7 @@ def _npi_gcd(
     """Greatest common divisor, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_gcd_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Greatest common divisor, element by element (a: data, b: scalar)."""
@@ -1962,13 +1962,13 @@ def _npi_greater_equal(
     """Whether a is greater or equal b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_greater_equal_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether a is greater or equal b, element by element (a: data, b: scalar)."""
 
 def _npi_greater_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether a is greater b, element by element (a: data, b: scalar)."""
@@ -2023,7 +2023,7 @@ def _npi_indices(
     """The coordinates of all elements of an array with the given dimensions, along a new first axis."""
 
 def _npi_insert_scalar(
-    arr: Symbol | None = ..., values: Symbol | None = ..., val: Any = ..., start: int | None = ...,
+    arr: Symbol | None = ..., values: Symbol | None = ..., val: float | None = ..., start: int | None = ...,
     stop: int | None = ..., step: int | None = ..., int_ind: int | None = ..., axis: int | None = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
@@ -2031,7 +2031,7 @@ def _npi_insert_scalar(
     flattened array) that scalar says."""
 
 def _npi_insert_slice(
-    arr: Symbol | None = ..., values: Symbol | None = ..., val: Any = ..., start: int | None = ...,
+    arr: Symbol | None = ..., values: Symbol | None = ..., val: float | None = ..., start: int | None = ...,
     stop: int | None = ..., step: int | None = ..., int_ind: int | None = ..., axis: int | None = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
@@ -2039,7 +2039,7 @@ def _npi_insert_slice(
     flattened array) that slice says."""
 
 def _npi_insert_tensor(
-    arr: Symbol | None = ..., values: Symbol | None = ..., obj: Symbol | None = ..., val: Any = ...,
+    arr: Symbol | None = ..., values: Symbol | None = ..., obj: Symbol | None = ..., val: float | None = ...,
     start: int | None = ..., stop: int | None = ..., step: int | None = ..., int_ind: int | None = ...,
     axis: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
@@ -2047,9 +2047,9 @@ def _npi_insert_tensor(
     flattened array) that tensor says."""
 
 def _npi_interp(
-    xp: Symbol | None = ..., fp: Symbol | None = ..., x: Symbol | None = ..., left: Any = ..., right: Any = ...,
-    period: Any = ..., x_scalar: Any = ..., x_is_scalar: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ...,
+    xp: Symbol | None = ..., fp: Symbol | None = ..., x: Symbol | None = ..., left: float | None = ...,
+    right: float | None = ..., period: float | None = ..., x_scalar: float = ..., x_is_scalar: bool = ...,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Interpolates linearly between the points (xp, fp): float64 of the shape of x."""
 
@@ -2099,7 +2099,7 @@ def _npi_lcm(
     """Least common multiple, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_lcm_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Least common multiple, element by element (a: data, b: scalar)."""
@@ -2111,7 +2111,7 @@ def _npi_ldexp(
     """a · 2ᵇ, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_ldexp_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a · 2ᵇ, element by element (a: data, b: scalar)."""
@@ -2129,13 +2129,13 @@ def _npi_less_equal(
     """Whether a is less or equal b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_less_equal_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether a is less or equal b, element by element (a: data, b: scalar)."""
 
 def _npi_less_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether a is less b, element by element (a: data, b: scalar)."""
@@ -2167,7 +2167,7 @@ def _npi_logaddexp(
     """log(exp(a) + exp(b)), element by element with broadcasting (a: x1, b: x2)."""
 
 def _npi_logaddexp_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """log(exp(a) + exp(b)), element by element (a: data, b: scalar)."""
@@ -2179,7 +2179,7 @@ def _npi_logical_and(
     """Whether a and b are nonzero, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_logical_and_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether a and b are nonzero, element by element (a: data, b: scalar)."""
@@ -2196,7 +2196,7 @@ def _npi_logical_or(
     """Whether a or b is nonzero, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_logical_or_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether a or b is nonzero, element by element (a: data, b: scalar)."""
@@ -2208,7 +2208,7 @@ def _npi_logical_xor(
     """Whether exactly one of a and b is nonzero, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_logical_xor_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether exactly one of a and b is nonzero, element by element (a: data, b: scalar)."""
@@ -2222,14 +2222,15 @@ def _npi_logistic(
     result; default: the shape of the parameters."""
 
 def _npi_logspace(
-    start: Any = ..., stop: Any = ..., num: int = ..., endpoint: bool = ..., base: Any = ..., ctx: str = ...,
+    start: float = ..., stop: float = ..., num: int = ..., endpoint: bool = ..., base: float = ..., ctx: str = ...,
     dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`num` numbers from base**start to base**stop whose logarithms are evenly spaced."""
 
 def _npi_lstsq(
-    A: Symbol | None = ..., B: Symbol | None = ..., rcond: Any = ..., finfoEps32: Any = ..., finfoEps64: Any = ...,
-    new_default: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    A: Symbol | None = ..., B: Symbol | None = ..., rcond: float = ..., finfoEps32: float = ...,
+    finfoEps64: float = ..., new_default: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
 ) -> Symbol:
     """Solves A·X = B by least squares."""
 
@@ -2240,13 +2241,13 @@ def _npi_matmul(
     """Matrix products over the last two axes, the others broadcast; vectors count as rows and columns."""
 
 def _npi_matrix_rank(
-    M: Symbol | None = ..., tol: Symbol | None = ..., hermitian: bool = ..., finfoEps32: Any = ...,
-    finfoEps64: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    M: Symbol | None = ..., tol: Symbol | None = ..., hermitian: bool = ..., finfoEps32: float = ...,
+    finfoEps64: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Counts the singular values above `tol`, a number or one for each matrix: (..., m, n) -> (...), int64."""
 
 def _npi_matrix_rank_none_tol(
-    M: Symbol | None = ..., hermitian: bool = ..., finfoEps32: Any = ..., finfoEps64: Any = ...,
+    M: Symbol | None = ..., hermitian: bool = ..., finfoEps32: float = ..., finfoEps64: float = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Counts the singular values that differ from zero: (..., m, n) -> (...), int64."""
@@ -2259,7 +2260,7 @@ def _npi_maximum(
 
 def _npi_mean(
     a: Symbol | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., keepdims: bool = ...,
-    initial: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    initial: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Mean over axes (None: all), in `dtype` (default: the array's, float32 for integers); zero for an empty
     array."""
@@ -2278,7 +2279,7 @@ def _npi_mod(
     b: rhs)."""
 
 def _npi_mod_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: data, b: scalar)."""
@@ -2302,7 +2303,7 @@ def _npi_multiply(
     """a · b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_multiply_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a · b, element by element (a: data, b: scalar)."""
@@ -2314,8 +2315,8 @@ def _npi_mvn_fallback(
     """Draws from normal distributions with these mean vectors (..., n) and covariance matrices (..., n, n)."""
 
 def _npi_nan_to_num(
-    data: Symbol | None = ..., copy: bool = ..., nan: Any = ..., posinf: Any = ..., neginf: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    data: Symbol | None = ..., copy: bool = ..., nan: float = ..., posinf: float | None = ...,
+    neginf: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Replaces NaN by `nan`, and infinities by the given numbers (default: the largest and smallest of the dtype)."""
 
@@ -2330,7 +2331,7 @@ def _npi_nonzero(
     """Indices of the nonzero elements, one row for each: (count, dimensions) int64."""
 
 def _npi_norm(
-    data: Symbol | None = ..., ord: Any = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ...,
+    data: Symbol | None = ..., ord: float = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ...,
     flag: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """A norm over axes (None: all)."""
@@ -2358,7 +2359,7 @@ def _npi_not_equal(
     """Whether a is not equal b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_not_equal_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether a is not equal b, element by element (a: data, b: scalar)."""
@@ -2371,7 +2372,7 @@ def _npi_ones(
 
 def _npi_pad(
     data: Symbol | None = ..., pad_width: Sequence[Sequence[int]] = ...,
-    mode: Literal['constant', 'edge', 'maximum', 'minimum', 'reflect', 'symmetric'] = ..., constant_value: Any = ...,
+    mode: Literal['constant', 'edge', 'maximum', 'minimum', 'reflect', 'symmetric'] = ..., constant_value: float = ...,
     reflect_type: str = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Pads the array before and after each axis."""
@@ -2386,7 +2387,7 @@ def _npi_pareto(
 def _npi_percentile(
     a: Symbol | None = ..., q: Symbol | None = ..., axis: int | Sequence[int] | None = ...,
     interpolation: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = ..., keepdims: bool = ...,
-    q_scalar: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    q_scalar: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The q-th percentiles (0 to 100) over axes (None: all), float32 (float64 for such data)."""
 
@@ -2397,7 +2398,7 @@ def _npi_pinv(
     """The Moore-Penrose pseudoinverse; singular values up to rcond times the largest one are treated as zero."""
 
 def _npi_pinv_scalar_rcond(
-    A: Symbol | None = ..., rcond: Any = ..., hermitian: bool = ..., name: str | None = ...,
+    A: Symbol | None = ..., rcond: float = ..., hermitian: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The Moore-Penrose pseudoinverse; singular values up to rcond times the largest one are treated as zero."""
@@ -2415,7 +2416,7 @@ def _npi_power(
     """a to the power of b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_power_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a to the power of b, element by element (a: data, b: scalar)."""
@@ -2444,7 +2445,7 @@ def _npi_random_randint(
     """Draws integers from low (inclusive) to high (exclusive), int32 or int64."""
 
 def _npi_rarctan2_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The angle of the point (b, a), element by element (a: scalar, b: data)."""
@@ -2457,19 +2458,19 @@ def _npi_rayleigh(
     result; default: the shape of the parameters."""
 
 def _npi_rbitwise_left_shift_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a · 2ᵇ, as bits, element by element (a: scalar, b: data)."""
 
 def _npi_rbitwise_right_shift_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a / 2ᵇ, rounded down, as bits, element by element (a: scalar, b: data)."""
 
 def _npi_rcopysign_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """|a| with the sign of b, element by element (a: scalar, b: data)."""
@@ -2492,13 +2493,13 @@ def _npi_resize_fallback(
     """Changes the shape; repeats the elements if the new shape has more."""
 
 def _npi_rfloor_divide_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The largest integer not above a / b, element by element (a: scalar, b: data)."""
 
 def _npi_rfmod_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Remainder of a / b with the sign of a, element by element (a: scalar, b: data)."""
@@ -2509,13 +2510,13 @@ def _npi_rint(
     """Nearest integer, element by element."""
 
 def _npi_rldexp_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a · 2ᵇ, element by element (a: scalar, b: data)."""
 
 def _npi_rmod_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: scalar, b: data)."""
@@ -2539,19 +2540,19 @@ def _npi_rot90(
     """Rotates by 90 degrees k times in the plane of two axes, from the first towards the second."""
 
 def _npi_rpower_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a to the power of b, element by element (a: scalar, b: data)."""
 
 def _npi_rsubtract_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a - b, element by element (a: scalar, b: data)."""
 
 def _npi_rtrue_divide_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a / b (integers give float32), element by element (a: scalar, b: data)."""
@@ -2646,7 +2647,7 @@ def _npi_subtract(
     """a - b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_subtract_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a - b, element by element (a: data, b: scalar)."""
@@ -2746,7 +2747,7 @@ def _npi_true_divide(
     """a / b (integers give float32), element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_true_divide_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a / b (integers give float32), element by element (a: data, b: scalar)."""
@@ -2815,19 +2816,19 @@ def _npi_where(
     """Selects x where the condition is nonzero, y elsewhere, with broadcasting."""
 
 def _npi_where_lscalar(
-    condition: Symbol | None = ..., x: Symbol | None = ..., scalar: Any = ..., name: str | None = ...,
+    condition: Symbol | None = ..., x: Symbol | None = ..., scalar: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Selects a number where the condition is nonzero, x elsewhere."""
 
 def _npi_where_rscalar(
-    condition: Symbol | None = ..., y: Symbol | None = ..., scalar: Any = ..., name: str | None = ...,
+    condition: Symbol | None = ..., y: Symbol | None = ..., scalar: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Selects y where the condition is nonzero, a number elsewhere."""
 
 def _npi_where_scalar2(
-    condition: Symbol | None = ..., x: Any = ..., y: Any = ..., name: str | None = ...,
+    condition: Symbol | None = ..., x: float = ..., y: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Selects the number x where the condition is nonzero, y elsewhere; float32."""
@@ -2876,7 +2877,7 @@ def _npx_batch_flatten(
 
 def _npx_batch_norm(
     data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., moving_mean: Symbol | None = ...,
-    moving_var: Symbol | None = ..., eps: Any = ..., momentum: float = ..., fix_gamma: bool = ...,
+    moving_var: Symbol | None = ..., eps: float = ..., momentum: float = ..., fix_gamma: bool = ...,
     use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ..., cudnn_off: bool = ...,
     min_calib_range: float | None = ..., max_calib_range: float | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
@@ -3010,19 +3011,19 @@ def _npx_leaky_relu(
     """x where positive; elsewhere"""
 
 def _npx_log_softmax(
-    data: Symbol | None = ..., axis: int = ..., temperature: Any = ..., dtype: Any = ...,
+    data: Symbol | None = ..., axis: int = ..., temperature: float | None = ..., dtype: Any = ...,
     use_length: bool | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Logarithm of softmax along `axis`, computed without overflow."""
 
 def _npx_masked_log_softmax(
-    data: Symbol | None = ..., mask: Symbol | None = ..., axis: int = ..., temperature: Any = ...,
+    data: Symbol | None = ..., mask: Symbol | None = ..., axis: int = ..., temperature: float | None = ...,
     normalize: bool | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Logarithm of softmax of x / temperature where the mask is true; -infinity elsewhere."""
 
 def _npx_masked_softmax(
-    data: Symbol | None = ..., mask: Symbol | None = ..., axis: int = ..., temperature: Any = ...,
+    data: Symbol | None = ..., mask: Symbol | None = ..., axis: int = ..., temperature: float | None = ...,
     normalize: bool | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Softmax of x / temperature where the mask is true; 0 elsewhere."""
@@ -3034,14 +3035,14 @@ def _npx_norm(
     """The sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
 
 def _npx_one_hot(
-    indices: Symbol | None = ..., depth: int = ..., on_value: Any = ..., off_value: Any = ..., dtype: Any = ...,
+    indices: Symbol | None = ..., depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """One-hot encoding: a new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
 
 def _npx_pad(
     data: Symbol | None = ..., mode: Literal['constant', 'edge', 'reflect'] = ...,
-    pad_width: int | Sequence[int] = ..., constant_value: Any = ..., name: str | None = ...,
+    pad_width: int | Sequence[int] = ..., constant_value: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Pads all axes but the first two of an array of 4 or 5 dimensions."""
@@ -3084,9 +3085,9 @@ def _npx_rnn(
     data: Symbol | None = ..., parameters: Symbol | None = ..., state: Symbol | None = ...,
     state_cell: Symbol | None = ..., sequence_length: Symbol | None = ..., state_size: int = ...,
     num_layers: int = ..., bidirectional: bool = ..., mode: Literal['gru', 'lstm', 'rnn_relu', 'rnn_tanh'] = ...,
-    p: float = ..., state_outputs: bool = ..., projection_size: int | None = ..., lstm_state_clip_min: Any = ...,
-    lstm_state_clip_max: Any = ..., lstm_state_clip_nan: bool = ..., use_sequence_length: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    p: float = ..., state_outputs: bool = ..., projection_size: int | None = ...,
+    lstm_state_clip_min: float | None = ..., lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ...,
+    use_sequence_length: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Recurrent layers over a whole sequence: with tanh or relu, LSTM (with projection: arXiv:1402.1128), or GRU."""
 
@@ -3143,14 +3144,15 @@ def _npx_slice_like(
     """The leading part of the data that has the size of `shape_like` along `axes`, by default along all."""
 
 def _npx_smooth_l1(
-    data: Symbol | None = ..., scalar: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
     """The smooth L1 loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
 
 def _npx_softmax(
-    data: Symbol | None = ..., length: Symbol | None = ..., axis: int = ..., temperature: Any = ..., dtype: Any = ...,
-    use_length: bool | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    data: Symbol | None = ..., length: Symbol | None = ..., axis: int = ..., temperature: float | None = ...,
+    dtype: Any = ..., use_length: bool | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
 ) -> Symbol:
     """exp(x / temperature) divided by its sum along `axis`."""
 
@@ -3410,13 +3412,13 @@ def _scatter_elemwise_div(
     """a / b (integers: towards zero), element by element (a: lhs, b: rhs)."""
 
 def _scatter_minus_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a - b, element by element (a: data, b: scalar)."""
 
 def _scatter_plus_scalar(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a + b, element by element (a: data, b: scalar)."""

@@ -30,7 +30,7 @@ def AdaptiveAvgPooling2D(
 
 def BatchNormWithReLU(
     data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., moving_mean: Symbol | None = ...,
-    moving_var: Symbol | None = ..., eps: Any = ..., momentum: float = ..., fix_gamma: bool = ...,
+    moving_var: Symbol | None = ..., eps: float = ..., momentum: float = ..., fix_gamma: bool = ...,
     use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ..., cudnn_off: bool = ...,
     min_calib_range: float | None = ..., max_calib_range: float | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
@@ -150,7 +150,7 @@ def SparseEmbedding(
 
 def SyncBatchNorm(
     data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., moving_mean: Symbol | None = ...,
-    moving_var: Symbol | None = ..., eps: Any = ..., momentum: float = ..., fix_gamma: bool = ...,
+    moving_var: Symbol | None = ..., eps: float = ..., momentum: float = ..., fix_gamma: bool = ...,
     use_global_stats: bool = ..., output_mean_var: bool = ..., ndev: int = ..., key: str = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
@@ -163,7 +163,7 @@ def allclose(
     """1 if |a - b| <= atol + rtol·|b| for all elements, else 0. a, b: one shape -> () uint8."""
 
 def arange_like(
-    data: Symbol | None = ..., start: Any = ..., step: Any = ..., repeat: int = ..., ctx: str = ...,
+    data: Symbol | None = ..., start: float = ..., step: float = ..., repeat: int = ..., ctx: str = ...,
     axis: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Evenly spaced values in the shape and dtype of the data, or as a vector of the length of one of its axes."""
@@ -286,7 +286,7 @@ def getnnz(
     """Returns how many values a csr matrix stores: in all, or (axis 1) in each row; int64."""
 
 def gradientmultiplier(
-    data: Symbol | None = ..., scalar: Any = ..., is_int: bool = ..., name: str | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Returns the data; multiplies its gradient by `scalar` (if negative: gradient reversal, arXiv:1409.7495)."""
@@ -382,7 +382,7 @@ def quantized_act(
 
 def quantized_batch_norm(
     data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., moving_mean: Symbol | None = ...,
-    moving_var: Symbol | None = ..., min_data: Symbol | None = ..., max_data: Symbol | None = ..., eps: Any = ...,
+    moving_var: Symbol | None = ..., min_data: Symbol | None = ..., max_data: Symbol | None = ..., eps: float = ...,
     momentum: float = ..., fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ...,
     axis: int = ..., cudnn_off: bool = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -466,9 +466,9 @@ def quantized_rnn(
     state_cell: Symbol | None = ..., data_scale: Symbol | None = ..., data_shift: Symbol | None = ...,
     state_size: int = ..., num_layers: int = ..., bidirectional: bool = ...,
     mode: Literal['gru', 'lstm', 'rnn_relu', 'rnn_tanh'] = ..., p: float = ..., state_outputs: bool = ...,
-    projection_size: int | None = ..., lstm_state_clip_min: Any = ..., lstm_state_clip_max: Any = ...,
-    lstm_state_clip_nan: bool = ..., use_sequence_length: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ...,
+    projection_size: int | None = ..., lstm_state_clip_min: float | None = ...,
+    lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ..., use_sequence_length: bool = ...,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`RNN` of data that `quantize_asym` made uint8, with their scale and shift (1,); computed in floats."""
 

@@ -29,14 +29,14 @@ def gelqf(A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] |
 
 def gemm(
     A: Symbol | None = ..., B: Symbol | None = ..., C: Symbol | None = ..., transpose_a: bool = ...,
-    transpose_b: bool = ..., alpha: Any = ..., beta: Any = ..., axis: int = ..., name: str | None = ...,
+    transpose_b: bool = ..., alpha: float = ..., beta: float = ..., axis: int = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · op(A) · op(B) + beta · C; op may transpose. Rows are along `axis`, columns along the last axis."""
 
 def gemm2(
-    A: Symbol | None = ..., B: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ..., alpha: Any = ...,
-    axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    A: Symbol | None = ..., B: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
+    alpha: float = ..., axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · op(A) · op(B); op may transpose. Rows are along `axis`, columns along the last axis."""
 
@@ -77,20 +77,20 @@ def syevd(A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] |
     """Eigenvectors U (rows) and eigenvalues L, ascending, of symmetric matrices: A = Uᵀ · diag(L) · U."""
 
 def syrk(
-    A: Symbol | None = ..., transpose: bool = ..., alpha: Any = ..., name: str | None = ...,
+    A: Symbol | None = ..., transpose: bool = ..., alpha: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · A · Aᵀ, or alpha · Aᵀ · A with `transpose`."""
 
 def trmm(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
-    alpha: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`), where op optionally transposes."""
 
 def trsm(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
-    alpha: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Solves op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`), where op optionally
     transposes."""

@@ -58,7 +58,7 @@ def Activation(
 
 def BatchNorm(
     data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., moving_mean: Symbol | None = ...,
-    moving_var: Symbol | None = ..., eps: Any = ..., momentum: float = ..., fix_gamma: bool = ...,
+    moving_var: Symbol | None = ..., eps: float = ..., momentum: float = ..., fix_gamma: bool = ...,
     use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ..., cudnn_off: bool = ...,
     min_calib_range: float | None = ..., max_calib_range: float | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
@@ -261,7 +261,7 @@ def MakeLoss(
 
 def Pad(
     data: Symbol | None = ..., mode: Literal['constant', 'edge', 'reflect'] = ...,
-    pad_width: int | Sequence[int] = ..., constant_value: Any = ..., name: str | None = ...,
+    pad_width: int | Sequence[int] = ..., constant_value: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Pads all axes but the first two of an array of 4 or 5 dimensions."""
@@ -286,9 +286,9 @@ def RNN(
     data: Symbol | None = ..., parameters: Symbol | None = ..., state: Symbol | None = ...,
     state_cell: Symbol | None = ..., sequence_length: Symbol | None = ..., state_size: int = ...,
     num_layers: int = ..., bidirectional: bool = ..., mode: Literal['gru', 'lstm', 'rnn_relu', 'rnn_tanh'] = ...,
-    p: float = ..., state_outputs: bool = ..., projection_size: int | None = ..., lstm_state_clip_min: Any = ...,
-    lstm_state_clip_max: Any = ..., lstm_state_clip_nan: bool = ..., use_sequence_length: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    p: float = ..., state_outputs: bool = ..., projection_size: int | None = ...,
+    lstm_state_clip_min: float | None = ..., lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ...,
+    use_sequence_length: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Recurrent layers over a whole sequence: with tanh or relu, LSTM (with projection: arXiv:1402.1128), or GRU."""
 
@@ -746,7 +746,7 @@ def floor(
 
 def ftml_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., d: Symbol | None = ..., v: Symbol | None = ...,
-    z: Symbol | None = ..., lr: float = ..., beta1: float = ..., beta2: float = ..., epsilon: Any = ...,
+    z: Symbol | None = ..., lr: float = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ...,
     t: float = ..., wd: float = ..., rescale_grad: float = ..., clip_grad: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
@@ -837,14 +837,14 @@ def linalg_gelqf(
 
 def linalg_gemm(
     A: Symbol | None = ..., B: Symbol | None = ..., C: Symbol | None = ..., transpose_a: bool = ...,
-    transpose_b: bool = ..., alpha: Any = ..., beta: Any = ..., axis: int = ..., name: str | None = ...,
+    transpose_b: bool = ..., alpha: float = ..., beta: float = ..., axis: int = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · op(A) · op(B) + beta · C; op may transpose. Rows are along `axis`, columns along the last axis."""
 
 def linalg_gemm2(
-    A: Symbol | None = ..., B: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ..., alpha: Any = ...,
-    axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    A: Symbol | None = ..., B: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
+    alpha: float = ..., axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · op(A) · op(B); op may transpose. Rows are along `axis`, columns along the last axis."""
 
@@ -886,20 +886,20 @@ def linalg_sumlogdiag(
     """Sum of the logarithms of the diagonal: (..., n, n) -> (...)."""
 
 def linalg_syrk(
-    A: Symbol | None = ..., transpose: bool = ..., alpha: Any = ..., name: str | None = ...,
+    A: Symbol | None = ..., transpose: bool = ..., alpha: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · A · Aᵀ, or alpha · Aᵀ · A with `transpose`."""
 
 def linalg_trmm(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
-    alpha: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`), where op optionally transposes."""
 
 def linalg_trsm(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
-    alpha: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Solves op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`), where op optionally
     transposes."""
@@ -928,7 +928,7 @@ def log_sigmoid(
     """Logarithm of 1 / (1 + exp(-x)), element by element."""
 
 def log_softmax(
-    data: Symbol | None = ..., axis: int = ..., temperature: Any = ..., dtype: Any = ...,
+    data: Symbol | None = ..., axis: int = ..., temperature: float | None = ..., dtype: Any = ...,
     use_length: bool | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Logarithm of softmax along `axis`, computed without overflow."""
@@ -944,13 +944,13 @@ def make_loss(
     """Returns the data unchanged, as a loss: its gradient is one."""
 
 def masked_log_softmax(
-    data: Symbol | None = ..., mask: Symbol | None = ..., axis: int = ..., temperature: Any = ...,
+    data: Symbol | None = ..., mask: Symbol | None = ..., axis: int = ..., temperature: float | None = ...,
     normalize: bool | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Logarithm of softmax of x / temperature where the mask is true; -infinity elsewhere."""
 
 def masked_softmax(
-    data: Symbol | None = ..., mask: Symbol | None = ..., axis: int = ..., temperature: Any = ...,
+    data: Symbol | None = ..., mask: Symbol | None = ..., axis: int = ..., temperature: float | None = ...,
     normalize: bool | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Softmax of x / temperature where the mask is true; 0 elsewhere."""
@@ -1106,7 +1106,7 @@ def normal(
     scale."""
 
 def one_hot(
-    indices: Symbol | None = ..., depth: int = ..., on_value: Any = ..., off_value: Any = ..., dtype: Any = ...,
+    indices: Symbol | None = ..., depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """One-hot encoding: a new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
@@ -1474,14 +1474,15 @@ def slice_like(
     """The leading part of the data that has the size of `shape_like` along `axes`, by default along all."""
 
 def smooth_l1(
-    data: Symbol | None = ..., scalar: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    data: Symbol | None = ..., scalar: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
     """The smooth L1 loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
 
 def softmax(
-    data: Symbol | None = ..., length: Symbol | None = ..., axis: int = ..., temperature: Any = ..., dtype: Any = ...,
-    use_length: bool | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+    data: Symbol | None = ..., length: Symbol | None = ..., axis: int = ..., temperature: float | None = ...,
+    dtype: Any = ..., use_length: bool | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
 ) -> Symbol:
     """exp(x / temperature) divided by its sum along `axis`."""
 
@@ -1492,7 +1493,7 @@ def softmax_cross_entropy(
     """Sum over the batch of -log(softmax(data)[label])."""
 
 def softmin(
-    data: Symbol | None = ..., axis: int = ..., temperature: Any = ..., dtype: Any = ...,
+    data: Symbol | None = ..., axis: int = ..., temperature: float | None = ..., dtype: Any = ...,
     use_length: bool | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Softmax of -data along `axis`."""

@@ -100,7 +100,7 @@ class Base:
     def log2(self, name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Self: ...
     def log_sigmoid(self, name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Self: ...
     def log_softmax(
-        self, axis: int = ..., temperature: Any = ..., dtype: Any = ..., use_length: bool | None = ...,
+        self, axis: int = ..., temperature: float | None = ..., dtype: Any = ..., use_length: bool | None = ...,
         name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
     ) -> Self: ...
     def max(
@@ -129,13 +129,13 @@ class Base:
         name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
     ) -> Self: ...
     def one_hot(
-        self, depth: int = ..., on_value: Any = ..., off_value: Any = ..., dtype: Any = ...,
+        self, depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
         name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
     ) -> Self: ...
     def ones_like(self, name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Self: ...
     def pad(
         self, mode: Literal['constant', 'edge', 'reflect'] = ..., pad_width: int | Sequence[int] = ...,
-        constant_value: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+        constant_value: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
     ) -> Self: ...
     def pick(
         self, index: Symbol | None = ..., axis: int | None = ..., keepdims: bool = ...,
@@ -186,11 +186,11 @@ class Base:
         attr: dict[str, str] | None = ..., out: Any = ...,
     ) -> Self: ...
     def softmax(
-        self, length: Symbol | None = ..., axis: int = ..., temperature: Any = ..., dtype: Any = ...,
+        self, length: Symbol | None = ..., axis: int = ..., temperature: float | None = ..., dtype: Any = ...,
         use_length: bool | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
     ) -> Self: ...
     def softmin(
-        self, axis: int = ..., temperature: Any = ..., dtype: Any = ..., use_length: bool | None = ...,
+        self, axis: int = ..., temperature: float | None = ..., dtype: Any = ..., use_length: bool | None = ...,
         name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
     ) -> Self: ...
     def sort(
