@@ -22,7 +22,8 @@ RECORDED = {
     "plus": (lambda x: x + 0.1, np.array(X) + 0.1),
     "smooth_l1": (lambda x: mx.nd.smooth_l1(x, scalar=0.1), 0.005 * np.square(X)),
     "full": (lambda x: mx.nd.full((1,), 0.1, dtype="float64"), [0.1]),
-    "one_hot": (lambda x: mx.nd.one_hot(mx.nd.array([1]), 2, on_value=0.1, off_value=0.2, dtype="float64"), [[0.2, 0.1]]),
+    "one_hot": (lambda x: mx.nd.one_hot(mx.nd.array([1]), 2, on_value=0.1, off_value=0.2, dtype="float64"),
+                [[0.2, 0.1]]),
 }
 
 
