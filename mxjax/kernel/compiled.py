@@ -166,8 +166,11 @@ class Compiled:
         """Computes the results of NumPy arrays as NumPy arrays, as part of a program that NumPy computes."""
         signature = tuple([(a.shape, a.dtype) if type(a) is np.ndarray else signature_of(a) for a in args])
         call = self._within.get(signature)
-        if call is None:  # False: there is no NumPy form
-            call = self._within[signature] = self.interpreter.interpreted(args, "cpu") or False
+        if call is None:  # False: there is no NumPy form, or one call of it takes longer than compilation
+            call = self.interpreter.interpreted(args, "cpu")
+            if call is None or call.calls == 0:
+                call = False
+            self._within[signature] = call
         result = call(args if _ARRAYS.issuperset(map(type, args)) else jax.tree.leaves(args)) if call else None
         return self._by_xla(*args) if result is None else result
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import mxjax as mx
+from mxjax.interpret import cost
 from mxjax.kernel import policy, xla
 from mxjax.kernel.compiled import SOME_OF_ONE, Compiled
 
@@ -171,10 +172,23 @@ def test_a_training_compiles_nothing_in_its_first_steps(count):
 def test_a_training_moves_to_xla_as_a_whole(count, monkeypatch):
     monkeypatch.setattr(policy, "LEAST_STEPS", 3)
     monkeypatch.setattr(policy, "MOST_STEPS", 3)
+    monkeypatch.setattr(policy, "LONG", 3)  # nothing is compiled ahead
     _, trainer, net = trained(True, 3)
     assert first_steps_of(trainer.optimizer) == 3 and not count
     trained(True, 3, trainer, net)
     assert count
+
+
+@by_cpu
+def test_operators_that_cost_more_than_their_compilation_are_compiled_alone(count, monkeypatch):
+    monkeypatch.setattr(cost, "_CALL", 1e6)
+    x, weight = rng_of(5).random((2, 3), "float32"), rng_of(6).random((4, 3), "float32")
+    graph = mx.sym.Activation(mx.sym.FullyConnected(mx.sym.var("x"), mx.sym.var("w"), no_bias=True, num_hidden=4),
+                              act_type="tanh")
+    executor = graph.bind(mx.cpu(), {"x": mx.nd.array(x), "w": mx.nd.array(weight)})
+    result = executor.forward()[0].asnumpy()
+    assert len(count) == 2  # and the graph itself is not compiled
+    np.testing.assert_allclose(result, np.tanh(x @ weight.T), 1e-5)
 
 
 def test_the_step_at_which_a_training_moves_is_saved(monkeypatch, tmp_path):
@@ -344,6 +358,7 @@ FORKED = """
 import os
 import numpy as np
 import mxjax as mx
+from mxjax.interpret import cost
 x = mx.nd.array(np.ones((32, 256, 64, 64), "f"))
 w = mx.nd.array(np.ones((256, 256, 1, 1), "f"))
 child = os.fork()
