@@ -41,6 +41,7 @@ __all__ = ["SOME_OF_ONE", "Compiled", "Reordered", "clear_caches"]
 
 _ARRAYS = frozenset([np.ndarray, int, float])
 _GIVING = {"donate_argnums"}  # NumPy always creates new results
+_ALONE = 2e5  # microseconds that an operator within NumPy's program may take more than its compilation
 _QUICK = 100  # operations below which the compilation time is not logged
 _SOME, SOME_OF_ONE = 1 << 14, 1 << 17  # elements of all arguments together
 
@@ -166,9 +167,9 @@ class Compiled:
         """Computes the results of NumPy arrays as NumPy arrays, as part of a program that NumPy computes."""
         signature = tuple([(a.shape, a.dtype) if type(a) is np.ndarray else signature_of(a) for a in args])
         call = self._within.get(signature)
-        if call is None:  # False: there is no NumPy form, or one call of it takes longer than compilation
+        if call is None:  # False: XLA computes it
             call = self.interpreter.interpreted(args, "cpu")
-            if call is None or call.calls == 0:
+            if call is None or call.cost is not None and call.cost.call > call.cost.compilation + _ALONE:
                 call = False
             self._within[signature] = call
         result = call(args if _ARRAYS.issuperset(map(type, args)) else jax.tree.leaves(args)) if call else None
