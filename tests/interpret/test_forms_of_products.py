@@ -20,10 +20,6 @@ def test_dense(bias, flatten):
     check("FullyConnected", arrays, {"num_hidden": 6, "no_bias": not bias, "flatten": flatten})
 
 
-def test_dense_with_a_bias_of_two_axes():
-    check("FullyConnected", [numbers(5, 4), numbers(6, 4), numbers(6, 1)], {"num_hidden": 6})
-
-
 @pytest.mark.parametrize("shapes, options", [
     (((4, 3), (3, 5)), {}),
     (((3, 4), (5, 3)), {"transpose_a": True, "transpose_b": True}),

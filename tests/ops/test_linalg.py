@@ -78,6 +78,7 @@ def test_diagonals_and_triangles():
 @pytest.mark.parametrize("name, arrays, params, message", [
     ("potrf", (A[:, :2],), {}, "square"), ("gelqf", (A[:, :, :2],), {}, "rows"),
     ("gemm2", (A, B.astype("float64")), {}, "the same dtype"), ("gemm2", (A, B[:1]), {}, "batch"),
+    ("gemm", (A, B, POSITIVE[:1]), {"transpose_b": True}, "C must have the shape"),
     ("extractdiag", (A,), {"offset": 3}, "offset"), ("maketrian", (A[0, :, :2],), {}, "triangle")])
 def test_mistakes_are_named(name, arrays, params, message):
     with pytest.raises(MXNetError, match=message):

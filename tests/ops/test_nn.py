@@ -17,6 +17,9 @@ def test_fully_connected():
     np.testing.assert_allclose(out, X @ weight[:, :3].T, rtol=1e-5, atol=1e-6)
     assert partial_shapes("FullyConnected", [(4, 2, 3), None, None], num_hidden=5)[0][1:] == [(5, 6), (5,)]
     assert partial_shapes("FullyConnected", [(4, 2, 3), None, None], num_hidden=5, flatten=False)[0][1] == (5, 3)
+    for shape in [(1,), (5, 1), (1, 5)]:
+        with pytest.raises(MXNetError, match=r"bias must have the shape \(5,\)"):
+            call("FullyConnected", X, weight, np.ones(shape, "float32"), num_hidden=5)
 
 
 def test_dropout():

@@ -291,3 +291,22 @@ def test_sgd_of_half_weights_rounds_by_the_number_of_weights():
     np.testing.assert_array_equal(found.asnumpy(), (one - lr * wd) * weight - lr * clipped)
     found = mx.nd.multi_sgd_update(*arrays, lrs=(0.1,), wds=(0.1,), num_weights=1, **options)
     np.testing.assert_array_equal(found.asnumpy(), weight + (-lr * wd * weight - lr * clipped))
+
+
+@pytest.mark.parametrize("name, count, params", [
+    ("sgd_update", 2, {"lr": 0.1}), ("signum_update", 3, {"lr": 0.1}), ("adam_update", 4, {"lr": 0.1}),
+    ("mp_sgd_mom_update", 4, {"lr": 0.1}), ("lamb_update_phase1", 4, {"t": 1, "wd": 0.0}),
+    ("mp_lamb_update_phase1", 5, {"t": 1, "wd": 0.0}),
+    ("multi_sgd_update", 2, {"lrs": (0.1,), "wds": (0.0,), "num_weights": 1})])
+def test_arrays_that_would_broadcast_are_refused(name, count, params):
+    for shape in ((3,), (1,), (2, 1)):
+        with pytest.raises(MXNetError, match="must have one shape"):
+            call(name, W, *[W] * (count - 2), np.ones(shape, "float32"), **params)
+
+
+def test_shapes_of_a_step_of_lamb():
+    one = np.ones(1, "float32")
+    with pytest.raises(MXNetError, match="must have one shape"):
+        call("lamb_update_phase2", W, W[0], one, one, lr=0.1)
+    with pytest.raises(MXNetError, match="must have one element"):
+        call("lamb_update_phase2", W, G, one, W[0], lr=0.1)

@@ -62,8 +62,10 @@ def test_regression(name, value, slope):
     np.testing.assert_allclose(call(name, X, P), value, rtol=1e-5)
     np.testing.assert_allclose(gradients(name, X, P, grad_scale=2.0)[0], 2 * slope / 3, rtol=1e-4, atol=1e-6)
     assert partial_shapes(name, [(4, 1), None])[0][1] == (4,)
-    with pytest.raises(MXNetError, match="does not match"):
-        call(name, X, P[:2])
+    for label in (P[:2], P.ravel(), P.T, P[None]):  # of another size, or for another number of instances
+        with pytest.raises(MXNetError, match="does not match"):
+            call(name, X, label)
+    np.testing.assert_allclose(call(name, X, P[..., None]), value, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["SoftmaxOutput", "SVMOutput"])

@@ -178,7 +178,7 @@ def _regression(name: str, function: Callable[[Any], Any], slope: Callable[[Any]
     """Registers an output layer: function(data), whose gradient is slope(output - label) divided by the number of
     values per instance."""
     def forward(p: dict, x: Array, label: Array) -> Any:
-        need(x.ndim and x.size == label.size and len(x))
+        need(x.ndim and x.size == label.size and len(x) == label.shape[0] > 0)
         return function(x)
 
     def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array, label: Array) -> list[Any]:

@@ -41,17 +41,17 @@ def _dense_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Ar
     head = heads[0].reshape(-1, len(w))
     return [_product(head, w, x.shape) if wanted[0] else None,
             head.T @ _rows(p, x) if wanted[1] else None,
-            head.sum(0).reshape(b.shape) if b is not None and wanted[2] else None][:len(wanted)]
+            head.sum(0) if b is not None and wanted[2] else None][:len(wanted)]
 
 
 @numpy_form("FullyConnected", backward=_dense_backward, reads=_dense_reads, work=_dense_work)
 def _dense(p: dict, x: Array, w: Array, b: Array | None = None) -> Any:
     need(x.ndim and x.size and w.ndim == 2 and len(w) == p["num_hidden"])
     rows = _rows(p, x)
-    need(rows.shape[1] == w.shape[1] and (b is None or b.size == len(w)))
+    need(rows.shape[1] == w.shape[1] and (b is None or b.shape == w.shape[:1]))
     y = _product(rows, w.T, (*(x.shape[:1] if p["flatten"] else x.shape[:-1]), len(w)))
     if b is not None:
-        y += b.reshape(-1)
+        y += b
     return y
 
 

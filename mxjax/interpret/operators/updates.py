@@ -355,7 +355,7 @@ def _mp_phase1(p: dict, weight: Array, grad: Array, mean: Array, var: Array, mas
 
 @numpy_form("lamb_update_phase2")
 def _phase2(p: dict, weight: Array, g: Array, r1: Array, r2: Array) -> Any:
-    need(weight.shape == g.shape and r1.size and r2.size)
+    need(weight.shape == g.shape and r1.size == r2.size == 1)
     return _scaled_step(_numbers(p, weight.dtype), weight, g, r1.reshape(-1)[0], r2.reshape(-1)[0])
 
 

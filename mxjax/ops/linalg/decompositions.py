@@ -72,6 +72,8 @@ def gemm(A: Array, B: Array, C: Array, *, transpose_a: bool = False, transpose_b
          alpha: DoubleScalar = 1.0, beta: DoubleScalar = 1.0, axis: int = -2) -> Array:
     """alpha · op(A) · op(B) + beta · C; op may transpose. Rows are along `axis`, columns along the last axis."""
     product = jnp.moveaxis(_product(A, B, transpose_a, transpose_b, axis), -2, axis)
+    if C.shape != product.shape:
+        raise MXNetError(f"operator _linalg_gemm: C must have the shape {product.shape}, got {C.shape}")
     return (alpha * product + beta * C).astype(A.dtype)
 
 

@@ -122,11 +122,10 @@ def _regression(name: str, function: Callable[[Array], Array], slope: Callable[[
         return slope(out - label.reshape(out.shape).astype(out.dtype)) * scale, None
 
     def compute(data: Array, label: Array, *, grad_scale: Scalar = 1.0) -> Array:
-        if label.size != data.size:
-            raise MXNetError(f"{name}: label of shape {label.shape} does not match data of shape {data.shape}")
+        _regression_label({}, [data.shape, label.shape], [None])
         return function(data)
-    compute.__doc__ = (f"{doc}\n\ndata: (batch, ...) float; label: as many values; the gradient is multiplied by "
-                       "`grad_scale` and divided by the number of values per instance.")
+    compute.__doc__ = (f"{doc}\n\ndata: (batch, ...) float; label: as many values for each; the gradient is multiplied "
+                       "by `grad_scale` and divided by the number of values per instance.")
     register(name, aliases=(f"_sparse_{name}",), infer_shape=_regression_label, FPartialShape=exact(first),
              FGradient=gradient)(compute)
 

@@ -52,6 +52,7 @@ def _apply(rule: Rule, mixed: bool, arrays: Sequence[Array], **options: Any) -> 
 
     Returns the new weight, the new states and, where the rule gives one, the new gradient, each in the dtype it had.
     """
+    _check_shapes(*arrays)
     before = [arrays[0], *arrays[2:], arrays[1]]
 
     def update(weight: Array, grad: Array, *states: Array) -> tuple[Array, ...]:
@@ -66,6 +67,13 @@ def _apply(rule: Rule, mixed: bool, arrays: Sequence[Array], **options: Any) -> 
         return update(*arrays)
     # a TPU's arithmetic is float32's, and rounding each number of `options` to bfloat16 first is a launch of its own
     return by_device(*arrays, default=update, tpu=lambda *arrays: update(*[a.astype(jnp.float32) for a in arrays]))
+
+
+def _check_shapes(*arrays: Array) -> None:
+    """Raises MXNetError unless a weight, its gradient and its states have one shape."""
+    if len({a.shape for a in arrays}) > 1:
+        raise MXNetError("the weight, its gradient and its states must have one shape, got "
+                         f"{', '.join([str(a.shape) for a in arrays])}")
 
 
 def _rounded(options: dict[str, Any], arrays: Sequence[Array]) -> dict[str, Any]:
@@ -442,6 +450,9 @@ def _lamb_direction(weight: Array, grad: Array, mean: Array, var: Array, *, beta
 
 def _lamb_step(weight: Array, g: Array, r1: Array, r2: Array, lr: Any, lower_bound: Any, upper_bound: Any) -> Array:
     """weight - lr·(r1 / r2)·g; r1, limited to the bounds, and r2 are the norms of weight and direction g."""
+    _check_shapes(weight, g)
+    if r1.size != 1 or r2.size != 1:
+        raise MXNetError(f"r1 and r2 must have one element, got the shapes {r1.shape} and {r2.shape}")
     return weight - lr * _trust(r1, r2, lower_bound, upper_bound).astype(weight.dtype) * g
 
 
@@ -535,6 +546,7 @@ def mp_lamb_update_phase1(weight: Array, grad: Array, mean: Array, var: Array, w
                           beta2: Scalar = 0.999, epsilon: Scalar = 1e-6, t: Scalar, bias_correction: bool = True,
                           wd: Scalar, rescale_grad: Scalar = 1.0, clip_gradient: Scalar = -1.0) -> tuple[Array, ...]:
     """`lamb_update_phase1` on the float32 copy of the weight; the direction is float32."""
+    _check_shapes(weight, grad, mean, var, weight32)
     return _lamb_direction(weight32, grad.astype(weight32.dtype), mean, var, beta1=beta1, beta2=beta2, epsilon=epsilon,
                            t=t, bias_correction=bias_correction, wd=wd, rescale_grad=rescale_grad,
                            clip_gradient=clip_gradient)
