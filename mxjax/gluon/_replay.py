@@ -112,7 +112,8 @@ class Replay:
         self.trainer, self.prepared, self.optimizer = trainer, prepared, trainer._optimizer
         self._params = params
         self._data = list(map(_data_of, params))  # each change of a parameter's arrays creates a new list
-        self._reqs = list(map(_req_of, (*params, *trainer._params)))
+        self._used = list(dict.fromkeys((*params, *trainer._params)))
+        self._reqs = list(map(_req_of, self._used))
         self.kernel, self.sources = kernel, sources
         self.wide, self.form = wide, form
         self.chunks = [t for t in targets if isinstance(t, Chunk)]
@@ -160,7 +161,7 @@ class Replay:
                     block._forward_hooks or block._forward_pre_hooks:
                 return False
         if not all(map(is_, map(_data_of, self._params), self._data)) or \
-                [*map(_req_of, self._params), *map(_req_of, trainer._params)] != self._reqs:
+                [*map(_req_of, self._used)] != self._reqs:
             return False
         return self.prepared.current(trainer._updaters[0].states)
 
