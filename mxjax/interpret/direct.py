@@ -75,7 +75,7 @@ class Form(NamedTuple):
 
 _forms: dict[str, Form] = {}
 _FAMILIES = ("elementwise", "arithmetic", "activations", "products", "convolutions", "pooling", "normalization",
-             "losses", "reductions", "shapes", "indexing", "creation", "recurrent", "updates")
+             "losses", "ctc", "boxes", "reductions", "shapes", "indexing", "creation", "recurrent", "updates")
 
 
 def numpy_form(*names: str, **fields: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -407,15 +407,21 @@ class Kernel:
         return live
 
     def reads_head(self, args: Sequence[Any], wanted: tuple[bool, ...], index: int) -> bool:
-        """Returns whether the backward pass reads the gradient of this output; each call traces it."""
+        """Returns whether the backward pass reads the gradient of this output."""
         if self.eager:
             return True
-        specs = self.specs(args)[:self.num_outputs]
-        structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
-        structs += [jax.ShapeDtypeStruct(*spec) for spec in specs]
-        with jax.enable_x64(self.wide or any(is_wide(s.dtype) for s in structs if hasattr(s, "dtype"))):
-            jaxpr = jax.make_jaxpr(self.vjp(wanted, (True,) * len(specs)).fn)(*structs).jaxpr
-        return _live_inputs(jaxpr, [True] * len(jaxpr.outvars))[index - len(specs)]
+        # no formula asks for a size but whether it is 0 or 1
+        kinds = [(tuple([min(n, 2) for n in a.shape]), a.dtype) if hasattr(a, "shape") else type(a) for a in args]
+        key = "heads", wanted, tuple(kinds)
+        reads = self._needs.get(key)
+        if reads is None:
+            specs = self.specs(args)[:self.num_outputs]
+            structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
+            structs += [jax.ShapeDtypeStruct(*spec) for spec in specs]
+            with jax.enable_x64(self.wide or any(is_wide(s.dtype) for s in structs if hasattr(s, "dtype"))):
+                jaxpr = jax.make_jaxpr(self.vjp(wanted, (True,) * len(specs)).fn)(*structs).jaxpr
+            reads = self._needs[key] = tuple(_live_inputs(jaxpr, [True] * len(jaxpr.outvars))[-len(specs):])
+        return reads[index]
 
 
 def _differentiable(value: Any) -> Any:

@@ -220,6 +220,24 @@ def test_reshape_shares_parameters():
     assert executor.reshape(data=(4, 4), partial_shaping=True).arg_dict["fc_weight"].shape == (3, 4)
 
 
+def test_new_shapes_are_not_traced_for_the_heads_that_a_pass_reads(monkeypatch):
+    data = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc", no_bias=True)
+    executor = mx.sym.Group([mx.sym.tanh(data), mx.sym.MakeLoss(data * data, grad_scale=0.5)]).simple_bind(
+        mx.cpu(), data=(2, 5))
+    executor.arg_dict["fc_weight"][:] = W
+    traced, counts, original = [], [], jax.make_jaxpr
+    monkeypatch.setattr(jax, "make_jaxpr", lambda *args, **kwargs: traced.append(args) or original(*args, **kwargs))
+    for count in range(2, 7):
+        x, head = np.random.RandomState(count).rand(count, 5).astype("f"), np.full((count, 3), 2, "f")
+        larger = executor.reshape(data=(count, 5), allow_up_sizing=True)
+        larger.forward(is_train=True, data=mx.nd.array(x))
+        larger.backward([mx.nd.array(head)])  # that of a loss is not read
+        slope = 2 * (1 - np.tanh(x @ W.T) ** 2) + 0.5 * 2 * (x @ W.T)
+        np.testing.assert_allclose(larger.grad_dict["data"].asnumpy(), slope @ W, rtol=1e-4)
+        counts.append(len(traced))
+    assert counts[1:] == counts[1:2] * 4
+
+
 def test_shared_executor():
     first = bound()
     second = classifier().simple_bind(mx.cpu(), data=X.shape, shared_exec=first)

@@ -91,3 +91,34 @@ def test_softmax_output_leaves_out():
 def test_regression(name, shape, label, params):
     check(name, [numbers(*shape), numbers(*label)], params)
     leaves_out(name, [numbers(4, 3), numbers(4, 2)])
+
+
+# ------------------------------------------------------------ connectionist temporal classification
+DATA_ALONE = [(True, False)]
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 2e-5), ("float64", 1e-11)])
+@pytest.mark.parametrize("blank, label", [("first", [[1, 2, 0], [2, 2, 1], [0, 0, 0], [3, 3, 3]]),
+                                          ("last", [[0, 1, -1], [1, 1, 2], [-1, -1, -1], [2, 2, 2]])])
+@pytest.mark.parametrize("steps", [3, 7])
+def test_ctc(dtype, tolerance, blank, label, steps):
+    check("CTCLoss", [numbers(steps, 4, 4, dtype=dtype), np.array(label, dtype)], {"blank_label": blank},
+          tolerance=tolerance, choices=DATA_ALONE)
+
+
+@pytest.mark.parametrize("times, lengths", [([5, 3, 1], None), (None, [2, 0, 3]), ([5, 3, 4], [3, 1, 2])])
+def test_ctc_with_lengths(times, lengths):
+    data = numbers(5, 3, 4)
+    for i, end in enumerate(times or ()):
+        data[end:, i] = np.nan  # not read
+    given = [np.array(each, "float32") for each in (times, lengths) if each]
+    params = {"use_data_lengths": times is not None, "use_label_lengths": lengths is not None}
+    check("CTCLoss", [data, np.array([[1, 2, 3], [3, 0, 0], [1, 1, 0]], "float32"), *given], params, tolerance=2e-5,
+          choices=[(True, *[False] * (1 + len(given)))])
+
+
+def test_ctc_leaves_out_what_fits_badly():
+    data, label = numbers(4, 2, 3), np.array([[1, 2], [2, 0]], "float32")
+    leaves_out("CTCLoss", [data, label + 2])
+    leaves_out("CTCLoss", [data, label, np.array([4, 5], "float32")], {"use_data_lengths": True})
+    leaves_out("CTCLoss", [data, label, np.array([1, 3], "float32")], {"use_label_lengths": True})

@@ -1,0 +1,96 @@
+"""Suppression of overlapping boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..direct import Work, need, numpy_form
+from ..program import Array
+
+__all__: list[str] = []
+
+_BOX = 1e4  # elements that could be computed in the time of one box's calls
+
+
+def _corners(boxes: Array) -> Array:
+    centre, half = boxes[..., :2], boxes[..., 2:] / 2
+    return np.concatenate([centre - half, centre + half], -1)
+
+
+def _center_size(boxes: Array) -> Array:
+    low, high = boxes[..., :2], boxes[..., 2:]
+    return np.concatenate([(low + high) / 2, high - low], -1)
+
+
+def _kept(p: dict[str, Any], boxes: Array, limit: int) -> tuple[Array, Array]:
+    """Returns the order of the kept boxes and then others, and which of these are kept, for one set of boxes."""
+    scores, places = boxes[:, p["score_index"]], boxes[:, p["coord_start"]:p["coord_start"] + 4]
+    valid = scores > p["valid_thresh"]
+    if p["id_index"] >= 0:
+        valid &= boxes[:, p["id_index"]] != p["background_id"]
+    best = np.argsort(-np.where(valid, scores, -np.inf), kind="stable")
+    top = best[:limit]
+    places = (places if p["in_format"] == "corner" else _corners(places))[top]
+    sides = places[:, 2:] - places[:, :2]
+    size = np.where((sides < 0).any(-1), 0, sides[:, 0] * sides[:, 1])
+    classes = None if p["force_suppress"] or p["id_index"] < 0 else boxes[top, p["id_index"]].astype(np.int32)
+    left = np.zeros(len(boxes), bool)
+    left[:limit] = alive = valid[top]
+    for i in range(limit):
+        if not alive[i]:
+            continue
+        rest = places[i + 1:]
+        shared = np.maximum(np.minimum(places[i, 2:], rest[:, 2:]) - np.maximum(places[i, :2], rest[:, :2]), 0)
+        shared = shared[:, 0] * shared[:, 1]
+        over = shared / (size[i] + size[i + 1:] - shared) > p["overlap_thresh"]
+        if classes is not None:
+            over &= classes[i + 1:] == classes[i]
+        alive[i + 1:] &= ~over
+    left[:limit] = alive
+    first = np.argsort(~left, kind="stable")
+    return best[first], left[first]
+
+
+def _chosen(p: dict[str, Any], data: Array) -> tuple[Array, Array, Array]:
+    """Returns the boxes (sets, n, k), and `_kept` of each set."""
+    used = [p["score_index"], *range(p["coord_start"], p["coord_start"] + 4)]
+    used += [p["id_index"]] if p["id_index"] >= 0 else []
+    need(data.ndim > 1 and data.size and len(set(used)) == len(used) and 0 <= min(used) and max(used) < data.shape[-1])
+    need(np.isfinite(data).all())
+    count, width = data.shape[-2:]
+    limit = count if p["topk"] < 0 else min(p["topk"], count)
+    need(limit > 0)
+    boxes = data.reshape(-1, count, width)
+    kept = [_kept(p, each, limit) for each in boxes]
+    return boxes, np.stack([order for order, _ in kept]), np.stack([left for _, left in kept])
+
+
+def _slope(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], data: Array) -> list[Any]:
+    """Returns the gradients of the kept boxes at their original positions."""
+    boxes, order, left = _chosen(p, data)
+    grad = np.zeros_like(boxes)
+    if heads[0] is not None:
+        np.put_along_axis(grad, order[..., None], np.where(left[..., None], heads[0].reshape(boxes.shape), 0), 1)
+    return [grad.reshape(data.shape)]
+
+
+def _work(p: dict[str, Any], data: tuple) -> Work:
+    count = data[-2] if len(data) > 1 else 1
+    sets = int(np.prod(data[:-2]))
+    return Work(sets * count * (_BOX + 20.0 * count))
+
+
+@numpy_form("_contrib_box_nms", backward=_slope, work=_work)
+def _box_nms(p: dict[str, Any], data: Array) -> Any:
+    boxes, order, left = _chosen(p, data)
+    result = np.take_along_axis(boxes, order[..., None], 1)
+    if p["in_format"] != p["out_format"]:
+        before = result[..., p["coord_start"]:p["coord_start"] + 4]
+        after = _center_size(before) if p["out_format"] == "center" else _corners(before)
+        before[...] = np.where(before[..., :1] < 0, before, after)  # as MXNet has it
+    record = order + np.arange(len(boxes))[:, None] * boxes.shape[1]
+    return (np.where(left[..., None], result, -1).astype(data.dtype).reshape(data.shape),
+            np.where(left, record, -1).astype(data.dtype).reshape(*data.shape[:-1], 1))
