@@ -15,6 +15,7 @@ import numpy as np
 from .. import autograd, initializer, registry, symbol
 from .. import ndarray as nd
 from .._support.error_kinds import addressed
+from .._xla.process import when_forked
 from ..array.creation import zeros_later
 from ..array.file_format import write_each
 from ..base import MXNetError, mx_real_t
@@ -40,7 +41,14 @@ tensor_types = (Symbol, NDArray)
 DEFAULT_INIT = initializer.Uniform()
 _STYPES = ("default", "row_sparse", "csr")
 _REQS = ("write", "add", "null")
-_INITIALIZING = threading.RLock()  # several threads may call a network for the first time
+_initializing = threading.RLock()  # several threads may call a network for the first time
+
+
+@when_forked
+def _begin_in_child() -> None:
+    """Replaces the lock, which a thread of the parent may hold."""
+    global _initializing
+    _initializing = threading.RLock()
 
 
 class DeferredInitializationError(MXNetError):
@@ -253,7 +261,7 @@ class Parameter:
 
     def _finish_deferred_init(self) -> None:
         """Does an initialization that has waited for the shape."""
-        with _INITIALIZING:
+        with _initializing:
             if not self._deferred_init:
                 return
             init, ctx, default_init, data = self._deferred_init
