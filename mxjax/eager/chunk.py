@@ -224,9 +224,10 @@ class Retained:
             return
         self._skip = self._pause = 0 if self._runs >= _PAYS else min(2 * self._pause + 1, _LONGEST_PAUSE)
         with self.lock:
-            self._values, self._runs, self.open = tuple([chunk.buffer for chunk in chunks]), 0, True
+            self._values, self._runs = tuple([chunk.buffer for chunk in chunks]), 0
             for chunk in chunks:
                 chunk.stash, chunk.buffer = self, None
+            self.open = True  # last: if Ctrl-C comes before, no run may donate what a chunk still has
 
     def run(self, call: Callable[[tuple, list[tuple]], object]) -> tuple | None:
         """Runs the program.

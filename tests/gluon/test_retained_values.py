@@ -199,6 +199,26 @@ def test_interrupts_lose_nothing(undisturbed, monkeypatch):
     _same(_values(net), undisturbed[1])
 
 
+def test_an_interrupt_while_values_are_taken_loses_nothing():
+    chunks = [chunk_of(mx.nd.ones((2, 2))) for _ in range(3)]
+    retained = Retained(chunks, tuple)
+
+    def interrupted():
+        yield chunks[0]
+        raise KeyboardInterrupt
+
+    class Chunks(list):
+        def __iter__(self):
+            self.passes = getattr(self, "passes", 0) + 1
+            return super().__iter__() if self.passes == 1 else interrupted()
+    with pytest.raises(KeyboardInterrupt), exclusive(chunks):
+        for chunk in chunks:
+            chunk.write(jax.numpy.full((2, 2), 3.0))
+        retained.retain(Chunks(chunks))
+    assert retained.run(lambda values, made: pytest.fail("some chunks have their values")) is None
+    assert [float(chunk.read().sum()) for chunk in chunks] == [12.0] * 3
+
+
 def test_threads_read_whole_steps():
     """Readers see values of one step, and each step's numbers stay as they are alone."""
     net, _, step = _made()
