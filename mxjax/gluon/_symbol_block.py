@@ -77,7 +77,10 @@ class GraphBlock:
             raise AssertionError(f"Invalid input format: expected {self._in_format}, got {form}")
         inputs, out = self._cached_graph
         result = out(**{variable.name: value for variable, value in zip(inputs, flat, strict=True)})
-        return regroup(result.singles(), self._out_format)
+        results = result.singles()
+        for one in results:
+            one.listed = True  # graphs have one or several outputs, and code for all of them iterates
+        return regroup(results, self._out_format)
 
     def _clear_cached_op(self) -> None:
         graph = getattr(self, "_cached_graph", ())

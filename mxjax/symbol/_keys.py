@@ -29,13 +29,14 @@ class ArrayScope(_Scope):
         self.active = active
 
 
-def positions(outputs: list[Entry], names: list[str], key: object) -> list[int]:
+def positions(outputs: list[Entry], names: list[str], key: object, listed: bool = False) -> list[int]:
     """Returns the indices of the outputs that a key selects.
 
     Args:
         outputs: the symbol's outputs.
         names: their names; only used for a string.
         key: an int, a slice, or the name of an output or of its node.
+        listed: the symbol is a list of outputs, even with one output.
 
     Raises:
         IndexError: there is no such output.
@@ -55,7 +56,7 @@ def positions(outputs: list[Entry], names: list[str], key: object) -> list[int]:
         chosen = [_checked(len(outputs), int(key))]
     else:
         raise TypeError(f"Symbol only support integer index to fetch i-th output, got {key!r}. {_ONE}")
-    if len(outputs) == 1:
+    if len(outputs) == 1 and not listed:
         refuse_as_array(outputs, f"[{_shown(key)}]")
     return chosen
 

@@ -68,7 +68,7 @@ class Symbol(_Base):
         [(2, 3)]
     """
 
-    __slots__ = ("_outputs", "_lowered", "__weakref__")
+    __slots__ = ("_outputs", "_lowered", "listed", "__weakref__")
     split_v2: Callable[..., Any]  # see `_functions`
     __array_priority__ = 1000.0
     __array_ufunc__ = None  # NumPy's operators leave symbols to those of this class
@@ -80,6 +80,7 @@ class Symbol(_Base):
             handle = taken(handle, Symbol).handle
         self._outputs: list[Entry] = list(handle or ())  # None: MXNet's pickles call `__setstate__` next
         self._lowered: Lowered | None = None
+        self.listed = False  # whether one output may be iterated within blocks: a result of another graph
 
     @property
     def handle(self) -> list[Entry]:
@@ -181,10 +182,11 @@ class Symbol(_Base):
 
     def __getitem__(self, index: int | str | slice) -> Symbol:
         names = self.list_outputs() if isinstance(index, str) else []
-        return type(self)([self._outputs[i] for i in _keys.positions(self._outputs, names, index)])
+        return type(self)([self._outputs[i] for i in _keys.positions(self._outputs, names, index, self.listed)])
 
     def __len__(self) -> int:
-        _keys.refuse_as_array(self._outputs, "len()")
+        if not self.listed:
+            _keys.refuse_as_array(self._outputs, "len()")
         return len(self._outputs)
 
     @property
@@ -193,7 +195,8 @@ class Symbol(_Base):
         return len(self._outputs)
 
     def __iter__(self) -> Iterator[Symbol]:
-        _keys.refuse_as_array(self._outputs, "iteration (also by *, zip, sum, max, list, unpacking)")
+        if not self.listed:
+            _keys.refuse_as_array(self._outputs, "iteration (also by *, zip, sum, max, list, unpacking)")
         return iter(self.singles())
 
     def singles(self) -> list[Self]:

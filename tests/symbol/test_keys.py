@@ -78,6 +78,26 @@ def test_symbols_of_inner_blocks_and_after_an_error():
     assert len(mx.sym.var("a")) == 1  # the scope has ended
 
 
+def test_results_of_a_graph_are_a_list_of_outputs():
+    data = mx.sym.var("data")
+    graphs = {1: mx.sym.relu(data), 2: mx.sym.Group([mx.sym.relu(data), data * 2])}
+
+    class Outer(HybridBlock):
+        def __init__(self, graph):
+            super().__init__()
+            self.features = mx.gluon.SymbolBlock(graph, data)
+
+        def hybrid_forward(self, F, x):  # noqa: N803
+            out = self.features(x)
+            assert len(out) == len(list(out))
+            return F.add_n(out[0].sum(), *[one.sum() for one in out])
+    for count, graph in graphs.items():
+        net = Outer(graph)
+        net.hybridize()
+        total = np.maximum(X, 0).sum() * 2 + (count == 2) * 2 * X.sum()
+        np.testing.assert_allclose(net(mx.nd.array(X)).asnumpy(), [total], rtol=1e-5)
+
+
 NUMPY = {"part": slice(0, 2), "turned": slice(None, None, -1), "last": -1, "column": (slice(None), 0),
          "corner": (-1, -1), "beyond": slice(0, 100), "whole": (), "None": None, "dots": (Ellipsis, 0), "list": [0, 2],
          "True": True, "float": 1.5, "far": 9, "text": "x"}
