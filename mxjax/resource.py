@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ._random.streams import jax_key, seed
+from ._xla.x64 import x64_mode
 from .array.dense import NDArray
 from .base import MXNetError
 from .context import Context, current_context
@@ -61,7 +62,7 @@ class Resource:
         if self.request.kind != "temp_space":
             raise MXNetError(f"a {self.request.kind} resource has no space")
         dtype = np_dtype(dtype)
-        with jax.enable_x64(dtype.itemsize == 8):
+        with x64_mode(dtype):
             return wrap(jnp.empty(tuple(shape), dtype, device=self.ctx.jax_device), self.ctx)
 
 

@@ -25,9 +25,10 @@ import jax
 import numpy as np
 
 from ._xla.transfer import moved
+from ._xla.x64 import needs_x64
 from .base import MXNetError
 from .context import Context
-from .kernel.kernel import Kernel, is_wide, run
+from .kernel.kernel import Kernel, run
 from .ndarray import NDArray
 
 __all__ = ["CudaKernel", "CudaModule"]
@@ -140,7 +141,7 @@ class CudaKernel:
         if key not in self._compiled:
             self._compiled[key] = self._compile(kernel, written, values, *key[:3])
         with jax.default_device(ctx.jax_device):
-            results = run(self._compiled[key], values, any(map(is_wide, self._dtypes)))
+            results = run(self._compiled[key], values, any(map(needs_x64, self._dtypes)))
         for target, result in zip([a for a, w in zip(args, written, strict=True) if w], results, strict=True):
             target._write(moved(result, target.context.jax_device))
 

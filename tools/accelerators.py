@@ -26,11 +26,12 @@ import numpy as np
 from jax.experimental import topologies
 
 from mxjax import sym
+from mxjax._xla.x64 import X64_NAMES
 from mxjax.executor.jax_function import JaxFunction
 from mxjax.kernel.kernel import prepare
 from mxjax.kernel.xla import options_on
 from mxjax.ops import registry
-from mxjax.ops.params import WIDE, np_dtype
+from mxjax.ops.params import np_dtype
 from mxjax.passes.division import with_quotients
 from mxjax.passes.precision import with_precision
 from mxjax.passes.rewriting import rewritten
@@ -112,7 +113,7 @@ def program_of(call: list) -> tuple:
     kernel = prepare(op, values, len(inputs), train)
     if kernel.eager:
         return None, "the shape of its result, or whether the call is valid, depends on values"
-    wide = kernel.wide or any(t in WIDE for _, t in inputs)
+    wide = kernel.wide or any(t in X64_NAMES for _, t in inputs)
     extras = [np.asarray(e) for e in kernel.extras(values, wide)]
     keys = [jax.ShapeDtypeStruct((2,), "uint32"), jax.ShapeDtypeStruct((), "uint32")] if kernel.uses_key else []
     return (lambda *arrays: kernel.fn(*arrays[:len(inputs)], *extras, *arrays[len(inputs):]),

@@ -13,6 +13,8 @@ import numpy as np
 from jax._src.config import trace_context
 from jax.extend.core import Literal, Var, find_top_trace
 
+from .x64 import x64_mode
+
 __all__ = ["EVALUATES", "Aval", "as_elsewhere", "aval_of", "find_top_trace", "settings"]
 
 settings: Any = jax.config  # whose types do not list the settings
@@ -44,7 +46,7 @@ def as_elsewhere() -> bool:
     wide = settings.jax_enable_x64
 
     def look() -> None:
-        with jax.enable_x64(wide):
+        with x64_mode(wide):
             there.append(trace_context())
     thread = threading.Thread(target=look, daemon=True)
     thread.start()

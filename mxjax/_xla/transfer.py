@@ -21,12 +21,12 @@ from ..context import default_device
 from .devices import JaxDevice
 from .process import forked, not_in_fork
 from .tracing import EVALUATES, find_top_trace, settings
+from .x64 import X64_DTYPES, x64_mode
 
 __all__ = ["moved", "to_device"]
 
 _PLAIN = frozenset(map(np.dtype, ("bool", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4")))  # they stay what they are
 _COPIED, _LINE = 1 << 14, 64  # bytes that XLA copies at once; where it takes memory over
-_WIDE = frozenset(map(np.dtype, ("i8", "u8", "f8")))  # so do these in 64-bit mode
 _IN_PARTS = frozenset({"gpu"})  # platforms to which one thread copies one array: 77 MB at 5 GB/s, in 16 parts at 22
 _PART, _MOST_PARTS = 4 << 20, 16  # bytes of a part, about; parts
 _LARGEST = 512 << 20  # bytes of an array beyond which the parts' own room would be too much
@@ -50,7 +50,7 @@ def to_device(array: np.ndarray, device: JaxDevice | None = None) -> jax.Array:
         if joined is not None:
             return joined
     plain = type(array) is np.ndarray and find_top_trace(None) is EVALUATES and (
-        array.dtype in _PLAIN or array.dtype in _WIDE and settings.jax_enable_x64)
+        array.dtype in _PLAIN or array.dtype in X64_DTYPES and settings.jax_enable_x64)
     put = _fast_put() if plain else None  # outside of transformations: it tries what it gives
     if put is None:
         return jax.device_put(array, device)
@@ -71,7 +71,7 @@ def moved(value: jax.Array | np.ndarray, device: Any = None, may_alias: bool | N
             joined = _in_parts(value, device, lambda part: jax.device_put(part, device))
             if joined is not None:
                 return joined
-        with jax.enable_x64(value.dtype in _WIDE or settings.jax_enable_x64):
+        with x64_mode(value, settings.jax_enable_x64):
             return jax.device_put(value, device, may_alias=may_alias)
     return to_device(np.array(value), next(iter(device.device_set)) if hasattr(device, "device_set") else device)
 
@@ -85,7 +85,7 @@ def _in_parts(value: jax.Array | np.ndarray, device: JaxDevice | None,
         device: where; None: the default one.
         put: what brings a part there.
     """
-    if value.nbytes > _LARGEST or value.dtype in _WIDE or (device or default_device()).platform not in _IN_PARTS:
+    if value.nbytes > _LARGEST or value.dtype in X64_DTYPES or (device or default_device()).platform not in _IN_PARTS:
         return None
     flat = _lying(value)
     if flat is None:

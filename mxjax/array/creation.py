@@ -19,6 +19,7 @@ from .._support.signals import later_signals
 from .._xla.capacity import refuse_result
 from .._xla.devices import JaxDevice
 from .._xla.process import forked, live_arrays, waits
+from .._xla.x64 import x64_mode
 from ..base import MXNetError, Unfit, UnknownArgument, integer_types, numeric_types
 from ..context import Context, as_context, chosen, current_context, devices_in_use, takes_device
 from ..eager import after_fork  # noqa: F401  the first is for what it does
@@ -28,7 +29,7 @@ from ..eager.modes import state
 from ..eager.promise import zeros as promised_zeros
 from ..eager.trace import flush
 from ..kernel.compiled import budget
-from ..kernel.kernel import WIDE_DTYPES, mistake, watched
+from ..kernel.kernel import mistake, watched
 from ..kernel.policy import next_round
 from ..ops import registry
 from ..ops.params import DTypeLike, ShapeLike, np_dtype
@@ -76,7 +77,7 @@ def _filled(value: float, shape: tuple[int, ...], ctx: Context, dtype: np.dtype)
     if ctx.device_type.startswith("cpu") or math.prod(shape) <= 1 << 18:
         refuse_result(shape, dtype)
         return _from_host(np.full(shape, c_number(value, dtype), dtype) if value else np.zeros(shape, dtype), ctx)
-    with jax.enable_x64(dtype in WIDE_DTYPES):
+    with x64_mode(dtype):
         return wrap(jnp.full(shape, c_number(value, dtype), dtype, device=ctx.jax_device), ctx)
 
 
@@ -343,7 +344,7 @@ def from_dlpack(dlpack: object) -> NDArray:
     """An array that shares the memory of a DLPack capsule or of an object with `__dlpack__`."""
     if not hasattr(dlpack, "__dlpack__"):
         dlpack = _Capsule(dlpack)
-    with jax.enable_x64(True):
+    with x64_mode(True):
         value = jax.dlpack.from_dlpack(dlpack)
     result = wrap(value, context_of(value))
     result._chunk.lent = True

@@ -18,6 +18,7 @@ from .._support.bounded import Bounded
 from .._support.c_math import c_number
 from .._support.handles import pointer, taken
 from .._xla.process import waits
+from .._xla.x64 import X64_DTYPES
 from ..base import MXNetError, NotOneOf, Unfit, WrongShape, integer_types, numeric_types
 from ..context import Context, current_context, default_device
 from ..eager.array_types import Handle, array_classes, storage, wrap
@@ -30,7 +31,7 @@ from ..eager.modes import state
 from ..eager.program import run_into
 from ..eager.promise import HostValue, Promise, as_buffer, on_default_device, put
 from ..eager.tape import GRAD_REQS, Node, mark, record
-from ..kernel.kernel import WIDE_DTYPES, Kernel, mistake, prepare, run
+from ..kernel.kernel import Kernel, mistake, prepare, run
 from ..kernel.policy import next_round
 from ..ops import registry
 from ..ops.method_names import PYTHON2
@@ -288,7 +289,7 @@ class NDArray(_Base):
         chunk = self._chunk
         wide = chunk.wide
         for a in args[1:] if not wide else ():
-            if getattr(a, "dtype", None) in WIDE_DTYPES:
+            if getattr(a, "dtype", None) in X64_DTYPES:
                 wide = True
         args[0] = chunk.seen()
         run_into(kernel, args, wide, ((chunk, 0, 0),))
@@ -523,13 +524,13 @@ class NDArray(_Base):
         if type(key) is slice and key.start is None and key.stop is None and key.step in (None, 1) or \
                 type(key) is tuple and not key:
             return self  # not a view: it has the gradient too
-        plan = indexing.plan(key, shape, self._has_scalars(), self._zero_dim)
-        if plan.offset is not None:
-            return self._view_at(plan.offset, plan.shape)
-        kernel = indexing.read_kernel(plan.kind, plan.shape, plan.sizes, plan.items, len(plan.arrays))
+        chosen = indexing.selection(key, shape, self._has_scalars(), self._zero_dim)
+        if chosen.offset is not None:
+            return self._view_at(chosen.offset, chosen.shape)
+        kernel = indexing.read_kernel(chosen.kind, chosen.shape, chosen.sizes, chosen.items, len(chosen.arrays))
         arrays = [a if isinstance(a, NDArray) else _from_host(np.asarray(a), self._chunk.ctx)
-                  for a in self._index_values(plan)]
-        return invoke(kernel, [self, *arrays], _starts(plan))
+                  for a in self._index_values(chosen)]
+        return invoke(kernel, [self, *arrays], _starts(chosen))
 
     def _has_scalars(self) -> bool:
         """Returns whether a single element of this array has the shape (), rather than (1,)."""
@@ -545,9 +546,9 @@ class NDArray(_Base):
         """The view of some rows, as `self[start:stop]`."""
         return self[start:stop]
 
-    def _index_values(self, plan: indexing.Plan) -> list[Any]:
-        """Returns the index arrays of a plan, copied from other contexts if necessary."""
-        return [a.as_in_context(self._chunk.ctx) if isinstance(a, NDArray) else a for a in plan.arrays]
+    def _index_values(self, chosen: indexing.Selection) -> list[Any]:
+        """Returns the index arrays of a selection, copied from other contexts if necessary."""
+        return [a.as_in_context(self._chunk.ctx) if isinstance(a, NDArray) else a for a in chosen.arrays]
 
     def _view_at(self, offset: int, shape: tuple[int, ...]) -> NDArray:
         """Returns a view of `shape` that begins at element `offset` of this array."""
@@ -568,27 +569,27 @@ class NDArray(_Base):
                 raise MXNetError(_IN_PLACE)
             self._assign(value)
             return
-        plan = indexing.plan(key, self.shape, self._has_scalars(), self._zero_dim, writing=True)
-        if type(key) is tuple and plan.kind != "gather" and any([item is None for item in key]):
+        chosen = indexing.selection(key, self.shape, self._has_scalars(), self._zero_dim, writing=True)
+        if type(key) is tuple and chosen.kind != "gather" and any([item is None for item in key]):
             # MXNet ignores new axes that the value does not have
-            flat = indexing.plan(tuple([item for item in key if item is not None]), self.shape, self._has_scalars(),
-                                 self._zero_dim, writing=True)
-            plan = flat if np.ndim(cast(Any, value)) <= len(flat.shape) else plan
+            flat = indexing.selection(tuple([item for item in key if item is not None]), self.shape,
+                                      self._has_scalars(), self._zero_dim, writing=True)
+            chosen = flat if np.ndim(cast(Any, value)) <= len(flat.shape) else chosen
         if state.recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
             raise MXNetError(_IN_PLACE)
-        if plan.offset is not None:
-            self._view_at(plan.offset, plan.shape)._assign(value)
+        if chosen.offset is not None:
+            self._view_at(chosen.offset, chosen.shape)._assign(value)
             return
-        source = self._operand(value, plan.shape if plan.kind == "box" else None)
-        kernel = indexing.write_kernel(plan.kind, plan.shape, plan.sizes, plan.items, len(plan.arrays))
+        source = self._operand(value, chosen.shape if chosen.kind == "box" else None)
+        kernel = indexing.write_kernel(chosen.kind, chosen.shape, chosen.sizes, chosen.items, len(chosen.arrays))
         if isinstance(source, NDArray) and not source._plain:
             source = source._read()
-        args = [None, source, *self._index_values(plan), *_starts(plan)]
+        args = [None, source, *self._index_values(chosen), *_starts(chosen)]
         if self._view is None:
             self._update(kernel, args)
             return
         args[0] = self
-        wide = self._chunk.wide or getattr(source, "dtype", None) in WIDE_DTYPES
+        wide = self._chunk.wide or getattr(source, "dtype", None) in X64_DTYPES
         change([self], [a for a in args if isinstance(a, NDArray)], lambda values: self._write(
             run(kernel, [values.pop(0) if isinstance(a, NDArray) else a for a in args], wide)[0]))
 
@@ -642,7 +643,7 @@ class NDArray(_Base):
             wide = chunk.wide or source._chunk.wide
             change([self], [source], lambda values: self._write(run(kernel, values, wide)[0]))
             return
-        wide = chunk.wide or getattr(source, "dtype", None) in WIDE_DTYPES
+        wide = chunk.wide or getattr(source, "dtype", None) in X64_DTYPES
         if isinstance(source, np.ndarray) and source.shape == shape:
             result = put(source.copy() if source is value else source, chunk.ctx)
         else:
@@ -658,8 +659,8 @@ class NDArray(_Base):
     @staticmethod
     def _basic_indexing_slice_is_contiguous(slc_key: tuple, shape: tuple[int, ...]) -> bool:
         """Returns whether a basic index selects contiguous memory, so that the result is a view."""
-        plan = indexing.plan(slc_key, shape)
-        return 0 in plan.shape or plan.offset is not None
+        chosen = indexing.selection(slc_key, shape)
+        return 0 in chosen.shape or chosen.offset is not None
 
     def __len__(self) -> int:
         if not self.shape:
@@ -858,8 +859,8 @@ def _offset_scalar(offset: int) -> Any:
     return offset if offset < 2**31 else np.int64(offset)
 
 
-def _starts(plan: indexing.Plan) -> tuple:
-    return tuple(plan.starts) if plan.kind == "box" else ()
+def _starts(chosen: indexing.Selection) -> tuple:
+    return tuple(chosen.starts) if chosen.kind == "box" else ()
 
 
 def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
@@ -980,7 +981,7 @@ def _unflatten(kind_and_ctx: tuple, leaves: Sequence[Any]) -> NDArray:
     chunk.buffer, chunk.pending, chunk.ctx, chunk.version, chunk.lent = leaves[0], None, ctx, 0, False
     chunk.lock, chunk.stash = RLock(), None
     chunk.origin_trace = transformation()
-    chunk.wide = getattr(leaves[0], "dtype", None) in WIDE_DTYPES
+    chunk.wide = getattr(leaves[0], "dtype", None) in X64_DTYPES
     array._view = array._entry = array._grad = None
     return array
 

@@ -24,11 +24,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
-import jax
 import numpy as np
 
 from .._support.files import check_unpacked, reading, refusals, replacing
 from .._xla.transfer import to_device
+from .._xla.x64 import x64_mode
 from ..base import MXNetError
 from ..context import cpu
 from ..eager.array_types import storage, wrap
@@ -295,7 +295,7 @@ def _entries(reader: _Reader) -> tuple[list[Any], list[str] | None]:
 def _on_device(arrays: list[Any]) -> list[Any]:
     """Converts the NumPy arrays that were read to NDArrays."""
     device = cpu().jax_device
-    with jax.enable_x64(True):
+    with x64_mode(True):
         return [wrap(to_device(a, device), cpu()) if isinstance(a, np.ndarray) else a for a in arrays]
 
 

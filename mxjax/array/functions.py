@@ -100,7 +100,7 @@ def _general(op: Op, inputs: list[str], key: object, arrays: tuple, rest: tuple,
         return run_host(op, values, given, out)
     part = op.get_attr("FPart")
     if part is not None and len(op.kernels) >= VARIED_SLICES and given[0].stype == "default":
-        cut = indexing.plan(part(values, given[0].shape), given[0].shape)
+        cut = indexing.selection(part(values, given[0].shape), given[0].shape)
         if cut.kind == "box":
             return invoke(indexing.read_kernel("box", cut.shape, cut.sizes, (), 0), given, cut.starts, out)
     kernel = prepare(op, values, present, state.training, pack=True)

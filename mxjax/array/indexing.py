@@ -22,15 +22,15 @@ from jax.core import Tracer
 from .._support.bounded import bounded_cache
 from ..base import WrongShape
 from ..interpret.direct import need, to_dtype
-from ..kernel.bound_form import OwnForm
+from ..kernel.bound_form import FunctionForm
 from ..kernel.kernel import Kernel
 from ..ops.common import Array
 from ..ops.params import np_dtype
 
-__all__ = ["Plan", "plan", "view_kernel", "write_view_kernel"]
+__all__ = ["Selection", "selection", "view_kernel", "write_view_kernel"]
 
 
-class Plan(NamedTuple):
+class Selection(NamedTuple):
     """The selection of a key.
 
     kind: "box", "strided" or "gather"; starts, sizes: the box; shape: the result's shape ("box" and "strided");
@@ -51,8 +51,8 @@ def _is_array(item: object) -> bool:
         or type(item).__module__.startswith("jax")
 
 
-def plan(key: object, shape: tuple[int, ...], scalars: bool = False, masks: bool = False,
-         writing: bool = False) -> Plan:
+def selection(key: object, shape: tuple[int, ...], scalars: bool = False, masks: bool = False,
+         writing: bool = False) -> Selection:
     """Determines the elements that `key` selects of an array of `shape`.
 
     Args:
@@ -143,7 +143,7 @@ def _position(item: Any, size: int, axis: int) -> int:
     return index % size
 
 
-def _basic(items: list[Any], shape: tuple[int, ...], scalars: bool) -> Plan:
+def _basic(items: list[Any], shape: tuple[int, ...], scalars: bool) -> Selection:
     starts, sizes, result, static, box, axis = [], [], [], [], True, 0
     for item in items:
         if item is None:
@@ -167,8 +167,8 @@ def _basic(items: list[Any], shape: tuple[int, ...], scalars: bool) -> Plan:
         result = [1]
     shape_out = tuple(result)
     if not box:
-        return Plan("strided", shape_out, items=tuple(static))
-    return Plan("box", shape_out, tuple(starts), tuple(sizes), offset=_offset(starts, sizes, shape))
+        return Selection("strided", shape_out, items=tuple(static))
+    return Selection("box", shape_out, tuple(starts), tuple(sizes), offset=_offset(starts, sizes, shape))
 
 
 def _offset(starts: list[int], sizes: list[int], shape: tuple[int, ...]) -> int | None:
@@ -182,7 +182,7 @@ def _offset(starts: list[int], sizes: list[int], shape: tuple[int, ...]) -> int 
     return offset
 
 
-def _gather(items: list[Any], shape: tuple[int, ...]) -> Plan:
+def _gather(items: list[Any], shape: tuple[int, ...]) -> Selection:
     static, arrays, axis = [], [], 0
     for item in items:
         if item is None or isinstance(item, bool):
@@ -199,7 +199,7 @@ def _gather(items: list[Any], shape: tuple[int, ...]) -> Plan:
             arrays.append(np.asarray(_position(item, size, axis), np.int32))
             static.append("array")
         axis += 1
-    return Plan("gather", (), items=tuple(static), arrays=tuple(arrays))
+    return Selection("gather", (), items=tuple(static), arrays=tuple(arrays))
 
 
 def _index_array(item: Any, size: int, axis: int) -> Any:
@@ -279,8 +279,11 @@ def view_kernel(shape: tuple[int, ...]) -> Kernel:
         grad = np.zeros(math.prod(source), head.dtype)
         grad[int(offset):int(offset) + count] = head.ravel()
         return grad.reshape(source)
-    return Kernel("view", fn, 1, 1, form=OwnForm(moves, back), options={"any_size": True}, operators=lambda offset: [
-        ("reshape", {"shape": (-1,)}), _slice((int(offset),), (int(offset) + count,)), ("reshape", {"shape": shape})])
+
+    def operators(offset: Any) -> list[tuple[str, dict[str, Any]]]:
+        return [("reshape", {"shape": (-1,)}), _slice((int(offset),), (int(offset) + count,)),
+                ("reshape", {"shape": shape})]
+    return Kernel("view", fn, 1, 1, form=FunctionForm(moves, back), options={"any_size": True}, operators=operators)
 
 
 @bounded_cache(4096)
@@ -298,7 +301,7 @@ def write_view_kernel(shape: tuple[int, ...]) -> Kernel:
         result = data.copy()
         result.reshape(-1)[int(offset):int(offset) + count].reshape(shape)[...] = _fitting(value, data.dtype, shape)
         return result
-    return Kernel("view assignment", fn, 2, 1, form=OwnForm(writes, copies=True), options={"any_size": True})
+    return Kernel("view assignment", fn, 2, 1, form=FunctionForm(writes, copies=True), options={"any_size": True})
 
 
 @bounded_cache(4096)
@@ -335,7 +338,7 @@ def read_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items
     def strided() -> list:
         parts = [i if isinstance(i, tuple) else (i, i + 1, 1) for i in items if i is not None]
         return [_slice(*zip(*parts, strict=True)), ("reshape", {"shape": shape})]
-    return Kernel("indexing", fn, 1 + count, 1, form=OwnForm(moves, back), options={"any_size": kind == "gather"},
+    return Kernel("indexing", fn, 1 + count, 1, form=FunctionForm(moves, back), options={"any_size": kind == "gather"},
                   operators={"box": box, "strided": strided}.get(kind))
 
 
@@ -389,7 +392,7 @@ def write_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], item
         part = result[place]
         result[place] = _fitted(value, shape).reshape(sizes) if kind == "box" else aligned(value, part.shape)
         return result
-    return Kernel("index assignment", fn, 2 + count, 1, form=OwnForm(writes, copies=True))
+    return Kernel("index assignment", fn, 2 + count, 1, form=FunctionForm(writes, copies=True))
 
 
 @bounded_cache(1024)
@@ -397,7 +400,7 @@ def fill_kernel(shape: tuple[int, ...], dtype: str) -> Kernel:
     """Returns fn(value) -> an array of this shape and dtype filled with it."""
     def fn(value: Array) -> tuple:
         return (_fitted(jnp.asarray(value).astype(dtype), shape),)
-    return Kernel("assignment", fn, 1, 1, form=OwnForm(lambda value: _fitting(value, np_dtype(dtype), shape)))
+    return Kernel("assignment", fn, 1, 1, form=FunctionForm(lambda value: _fitting(value, np_dtype(dtype), shape)))
 
 
 def _fitting(value: Any, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:

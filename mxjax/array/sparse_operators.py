@@ -40,10 +40,10 @@ from .sparse import (
     zeros,
 )
 
-__all__ = ["Call", "dispatch"]
+__all__ = ["SparseCall", "dispatch"]
 
 
-class Call(NamedTuple):
+class SparseCall(NamedTuple):
     """A call with at least one sparse input; `out` is the target of the result, or None."""
 
     kernel: Kernel
@@ -58,7 +58,7 @@ class Call(NamedTuple):
         return tuple([a.stype for a in self.arrays])
 
 
-def _stored_input(c: Call) -> BaseSparseNDArray:
+def _stored_input(c: SparseCall) -> BaseSparseNDArray:
     """Returns the input of a call with a single input."""
     return cast(BaseSparseNDArray, c.arrays[0])
 
@@ -70,7 +70,7 @@ def _all_are(arrays: Sequence[NDArray], kind: type[_Sparse]) -> TypeGuard[Sequen
     return all([isinstance(a, kind) for a in arrays])
 
 
-Form = Callable[[Call], Any]
+Form = Callable[[SparseCall], Any]
 _forms: dict[str, Form] = {}
 
 
@@ -111,7 +111,7 @@ def _sparse_result(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out
                     kernel.op.inputs(kernel.params, len(arrays)))
     target = out[0] if isinstance(out, (list, tuple)) else out
     arrays = [a.ascending() if isinstance(a, BaseSparseNDArray) and a is not target else a for a in arrays]
-    value = form and form(Call(kernel, arrays, extras, {**kernel.params, **kernel.numbers(extras)}, target))
+    value = form and form(SparseCall(kernel, arrays, extras, {**kernel.params, **kernel.numbers(extras)}, target))
     if value is None:
         return None
     result, gradient = value if isinstance(value, tuple) else (value, None)
@@ -170,7 +170,7 @@ def _dense(value: np.ndarray, like: NDArray) -> NDArray:
        "negative", "radians", "relu", "rint", "round", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc",
        "_copy", "_mul_scalar", "_div_scalar", "_scatter_plus_scalar", "_scatter_minus_scalar", "BlockGrad", "make_loss",
        "_contrib_round_ste", "_contrib_sign_ste")
-def _values(c: Call) -> Any:
+def _values(c: SparseCall) -> Any:
     source = _stored_input(c)
     values = _host(source.data)
     if values.size > _SMALL:
@@ -196,17 +196,17 @@ for _name, _keeps_zero in {
 
 
 @_form("_contrib_quadratic")
-def _quadratic(c: Call) -> Any:
+def _quadratic(c: SparseCall) -> Any:
     return _values(c) if c.arrays[0].stype == "csr" and c.params["c"] == 0 else None
 
 
 @_form("_identity_with_attr_like_rhs")
-def _identity_like(c: Call) -> Any:
+def _identity_like(c: SparseCall) -> Any:
     return None if c.arrays[0]._plain else c.arrays[0].copy()
 
 
 @_form("zeros_like")
-def _zeros_like(c: Call) -> Any:
+def _zeros_like(c: SparseCall) -> Any:
     return zeros(c.arrays[0].stype, c.arrays[0].shape, c.arrays[0].context, c.arrays[0].dtype)
 
 
@@ -228,7 +228,7 @@ def _joined(function: np.ufunc, a: RowSparseNDArray, b: RowSparseNDArray) -> Row
 
 
 def _elementwise(function: np.ufunc, of_matrices: Callable[[Any, Any], Any]) -> Form:
-    def form(c: Call) -> Any:
+    def form(c: SparseCall) -> Any:
         a, b = c.arrays
         if a.shape != b.shape:
             return None
@@ -248,7 +248,7 @@ _forms["_hypot"] = _elementwise(np.hypot, lambda x, y: (x.multiply(x) + y.multip
 
 
 @_form("_scatter_elemwise_div")
-def _divide_stored(c: Call) -> Any:
+def _divide_stored(c: SparseCall) -> Any:
     a, b = c.arrays
     if not isinstance(a, RowSparseNDArray) or a.shape != b.shape:
         return None
@@ -257,7 +257,7 @@ def _divide_stored(c: Call) -> Any:
 
 
 @_form("broadcast_mul", "broadcast_div")
-def _scale(c: Call) -> Any:
+def _scale(c: SparseCall) -> Any:
     a, b = c.arrays
     if not isinstance(a, CSRNDArray) or not b._plain or b.ndim > 2:
         return None
@@ -266,7 +266,7 @@ def _scale(c: Call) -> Any:
 
 
 @_form("elemwise_mul")
-def _multiply(c: Call) -> Any:
+def _multiply(c: SparseCall) -> Any:
     a, b = c.arrays if c.stypes[0] != "default" else c.arrays[::-1]
     if a.shape != b.shape:
         return None
@@ -287,7 +287,7 @@ def _row_numbers(array: CSRNDArray) -> np.ndarray:
 
 
 @_form("add_n")
-def _add_n(c: Call) -> Any:
+def _add_n(c: SparseCall) -> Any:
     if not _all_are(c.arrays, RowSparseNDArray):
         return None
     arrays = c.arrays
@@ -297,7 +297,7 @@ def _add_n(c: Call) -> Any:
 
 
 @_form("BatchNorm")
-def _batch_norm(c: Call) -> Any:
+def _batch_norm(c: SparseCall) -> Any:
     if c.params["fix_gamma"]:
         raise MXNetError(f"BatchNorm with fix_gamma=True does not support sparse inputs, got {list(c.stypes)}")
     return None
@@ -305,7 +305,7 @@ def _batch_norm(c: Call) -> Any:
 
 # ------------------------------------------------------------ products
 @_form("dot")
-def _dot(c: Call) -> Any:
+def _dot(c: SparseCall) -> Any:
     a, b = c.arrays
     turned, wanted = (c.params["transpose_a"], c.params["transpose_b"]), c.params["forward_stype"]
     if a.ndim != 2 or b.ndim > 2 or a.stype == "row_sparse" or b.stype == "row_sparse" and a.stype != "csr":
@@ -371,7 +371,7 @@ def _gathered(array: NDArray, ids: np.ndarray) -> np.ndarray:
 
 # ------------------------------------------------------------ reductions, slices
 @_form("sum", "mean")
-def _reduction(c: Call) -> Any:
+def _reduction(c: SparseCall) -> Any:
     array, axis = c.arrays[0], c.params["axis"]
     axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
     if not isinstance(array, CSRNDArray) or axis not in (None, 0, 1) or c.params["exclude"]:
@@ -392,7 +392,7 @@ def _reduction(c: Call) -> Any:
 
 
 @_form("_square_sum")
-def _square_sum(c: Call) -> Any:
+def _square_sum(c: SparseCall) -> Any:
     array, axis = c.arrays[0], c.params["axis"]
     if not isinstance(array, RowSparseNDArray) or array.ndim != 2 or axis not in ((0,), (1,)) or c.params["exclude"]:
         return None
@@ -412,14 +412,14 @@ def _square_sum(c: Call) -> Any:
 
 
 @_form("norm")
-def _norm(c: Call) -> Any:
+def _norm(c: SparseCall) -> Any:
     if c.params["axis"] is not None or c.params["keepdims"]:
         return None
     return call_operator(c.kernel.op, [_stored_input(c).data], c.params)
 
 
 @_form("slice")
-def _slice(c: Call) -> Any:
+def _slice(c: SparseCall) -> Any:
     array = c.arrays[0]
     if not isinstance(array, CSRNDArray) or any(s not in (None, 1) for s in c.params["step"] or ()):
         return None
@@ -428,7 +428,7 @@ def _slice(c: Call) -> Any:
 
 
 @_form("take")
-def _take(c: Call) -> Any:
+def _take(c: SparseCall) -> Any:
     array, indices = c.arrays
     if not isinstance(array, CSRNDArray) or indices.ndim != 1 or c.params["axis"] != 0:
         return None
@@ -437,7 +437,7 @@ def _take(c: Call) -> Any:
 
 
 @_form("Embedding", "_contrib_SparseEmbedding")
-def _embedding(c: Call) -> Any:
+def _embedding(c: SparseCall) -> Any:
     data, table = c.arrays
     if not data._plain or not isinstance(table, RowSparseNDArray) or \
             table.shape != (c.params["input_dim"], c.params["output_dim"]):
@@ -456,7 +456,7 @@ def _embedding(c: Call) -> Any:
 
 
 @_form("Concat")
-def _concat(c: Call) -> Any:
+def _concat(c: SparseCall) -> Any:
     if not _all_are(c.arrays, CSRNDArray) or c.params["dim"] != 0:
         return None
     from scipy.sparse import vstack
@@ -467,7 +467,7 @@ def _concat(c: Call) -> Any:
 # ------------------------------------------------------------ updates of the rows that a gradient has
 @_form("sgd_update", "sgd_mom_update", "adam_update", "ftrl_update", "_sparse_adagrad_update",
        "_contrib_group_adagrad_update")
-def _lazy_update(c: Call) -> Any:
+def _lazy_update(c: SparseCall) -> Any:
     weight, grad, *states = c.arrays
     stypes = {a.stype for a in (weight, *states, weight if c.out is None else c.out)}
     if not isinstance(grad, RowSparseNDArray) or not c.params.get("lazy_update", True) or \

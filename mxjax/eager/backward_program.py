@@ -16,11 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._support import settings
+from .._xla.x64 import X64_DTYPES
 from ..context import Context, current_context
 from ..interpret.calls import interpreting
 from ..kernel.ahead import Later
 from ..kernel.derivative import Derivative, PullByNumpy, derivative_of
-from ..kernel.kernel import WIDE_DTYPES, Kernel, run
+from ..kernel.kernel import Kernel, run
 from ..kernel.policy import MOST_CALLS, MOST_CALLS_AWAY, OFTEN, TRIALS, Programs
 from ..kernel.shape_only import ShapeOnly
 from .chunk import ALONE, exclusive, holding, point
@@ -172,7 +173,7 @@ class _Description:
             if value is not ONES:
                 self.values.append(value)
         for value in self.values:
-            if getattr(value, "dtype", None) in WIDE_DTYPES:
+            if getattr(value, "dtype", None) in X64_DTYPES:
                 self.wide = True
         self.rows.reverse()
         self.structure = tuple(self.rows), len(self.ends), self._kept, tuple(given), settings.BACKWARD_DO_MIRROR(), \
@@ -313,7 +314,7 @@ class _Program:
         # of these, the function creates the values
         created = [ref.dtype for row in rows for ref in row[2] if type(ref) is ShapeOnly]
         created += [head[1] for _, _, head in given if type(head) is not int]
-        self.kernel = Kernel(name, self._trace, 0, 0, wide=not WIDE_DTYPES.isdisjoint(created), symbolic=bool(graphs),
+        self.kernel = Kernel(name, self._trace, 0, 0, wide=not X64_DTYPES.isdisjoint(created), symbolic=bool(graphs),
                              parts=by_parts, options={"trains": True})
 
     def _trace(self, *values: Any) -> tuple:

@@ -21,9 +21,9 @@ from jax.core import Tracer
 
 from .._xla.devices import JaxDevice
 from .._xla.transfer import moved
+from .._xla.x64 import X64_DTYPES
 from ..base import MXNetError
 from ..context import Context
-from ..kernel.kernel import WIDE_DTYPES
 from .promise import Promise, lost
 
 __all__ = ["ALONE", "Chunk", "RLock", "Retained", "exclusive", "forget", "holding", "placed",
@@ -58,7 +58,7 @@ class Chunk:
 
     def __init__(self, buffer: Any, ctx: Context, pending: Promise | None = None) -> None:
         self.buffer, self.pending, self.ctx = buffer, pending, ctx
-        self.wide = (buffer if pending is None else pending).dtype in WIDE_DTYPES
+        self.wide = (buffer if pending is None else pending).dtype in X64_DTYPES
         self.version, self.lent, self.origin_trace = 0, False, None
         self.lock, self.stash = RLock(), None
 

@@ -9,10 +9,11 @@ import numpy as np
 from jax.core import Tracer
 
 from .._support.bounded import Bounded
+from .._xla.x64 import X64_DTYPES
 from ..context import Context, current_context
 from ..interpret.direct import to_dtype
-from ..kernel.bound_form import OwnForm
-from ..kernel.kernel import WIDE_DTYPES, Kernel
+from ..kernel.bound_form import FunctionForm
+from ..kernel.kernel import Kernel
 from .array_types import Handle, wrap
 from .chunk import exclusive
 from .dispatch import perform
@@ -26,7 +27,7 @@ Totals = dict[tuple[Node, int], Any]  # gradients by node and output number
 ONES: Any = object()  # marks the default gradient of a head until it is needed
 
 _ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2, 1, options={"any_size": True},
-              form=OwnForm(lambda a, b: a + to_dtype(b, a.dtype), copies=True))
+              form=FunctionForm(lambda a, b: a + to_dtype(b, a.dtype), copies=True))
 _ones_known: dict[Any, Any] = Bounded(16)  # of at most 1 or 2 MB
 
 
@@ -35,7 +36,7 @@ def add_up(old: Any, grad: Any, ctx: Context) -> Any:
     if hasattr(old, "_chunk") and (hasattr(grad, "_chunk") or state.recording):
         return old + grad
     values = [v._read() if hasattr(v, "_chunk") else v for v in (old, grad)]
-    return perform(_ADD, values, ctx, values[1].dtype in WIDE_DTYPES)[0]
+    return perform(_ADD, values, ctx, values[1].dtype in X64_DTYPES)[0]
 
 
 def resolved(entry: tuple[Node, int], totals: Totals) -> Any:
@@ -60,7 +61,7 @@ def may_add(node: Node) -> bool:
     """Returns whether the program can add a gradient to the value of a variable's gradient array."""
     target = node.grad
     return state.trace is None and target._plain and target._view is None and target._chunk.ctx is not None and \
-        target._chunk.dtype == node.outs[0][1] and target._chunk.dtype not in WIDE_DTYPES
+        target._chunk.dtype == node.outs[0][1] and target._chunk.dtype not in X64_DTYPES
 
 
 def store(node: Node, slots: Sequence[Any]) -> None:

@@ -10,12 +10,13 @@ import jax
 import numpy as np
 
 from .. import engine
+from .._xla.x64 import x64_mode
 from ..base import MXNetError
 from ..context import Context
 from ..interpret.rules import Eager
 from ..kernel.ahead import compiling
 from ..kernel.compiled import Compiled
-from ..kernel.kernel import Kernel, is_wide, run
+from ..kernel.kernel import Kernel, run
 from .promise import Promise, apart, on_default_device
 
 __all__ = ["HostPromise", "push", "push_kernel", "waits_for_compiler"]
@@ -151,5 +152,5 @@ def _described(value: Any, ctx: Context) -> Any:
     if value.value is not None:
         return value.value
     where = None if on_default_device(ctx) else jax.sharding.SingleDeviceSharding(ctx.jax_device)
-    with jax.enable_x64(is_wide(value.dtype)):
+    with x64_mode(value):
         return jax.ShapeDtypeStruct(value.shape, value.dtype, sharding=where)

@@ -13,9 +13,9 @@ from jax.sharding import NamedSharding, PartitionSpec
 from .._xla.capacity import refuse_result
 from .._xla.process import check, starts
 from .._xla.transfer import moved, to_device
+from .._xla.x64 import needs_x64, x64_mode
 from ..base import MXNetError
 from ..context import Context, default_device
-from ..kernel.kernel import WIDE_DTYPES, is_wide
 from ..kernel.promise import HostValue, Promise, as_buffer, identity, on_devices
 
 __all__ = ["HostValue", "Promise", "apart", "as_buffer", "identity", "lost", "on_default_device", "on_devices",
@@ -36,7 +36,7 @@ def lost(shape: tuple[int, ...], dtype: np.dtype) -> Promise:
 def zeros(shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> Promise:
     """Returns the promise of zeros, which need no memory until they are read; they may be created sharded."""
     def make(sharding: jax.sharding.Sharding | None) -> jax.Array:
-        with jax.enable_x64(dtype in WIDE_DTYPES):
+        with x64_mode(dtype):
             if sharding is not None:
                 return jnp.zeros(shape, dtype, device=sharding)
             if ctx.device_type.startswith("cpu") or math.prod(shape) <= _ON_HOST:
@@ -51,7 +51,7 @@ def on_one_device(value: jax.Array) -> jax.Array:
 
     If several processes have shards, all of them must call this.
     """
-    with jax.enable_x64(value.dtype in WIDE_DTYPES):
+    with x64_mode(value):
         if not value.is_fully_replicated:  # by a program: device_put would keep the gathered array besides the shards
             mesh = cast(NamedSharding, value.sharding).mesh
             value = jax.jit(jnp.copy, out_shardings=NamedSharding(mesh, PartitionSpec()))(value)
@@ -64,7 +64,7 @@ def apart(value: jax.Array) -> jax.Array:
     Otherwise another program without donation would have to be compiled, which takes seconds for a
     training step and needs the same memory.
     """
-    with jax.enable_x64(value.dtype in WIDE_DTYPES):
+    with x64_mode(value):
         return moved(value, value.sharding if value.committed else None, may_alias=False)
 
 
@@ -78,7 +78,7 @@ def put(array: np.ndarray, ctx: Context) -> jax.Array:
     check()
     starts()
     device = None if on_default_device(ctx) else ctx.jax_device
-    if not is_wide(array.dtype):
+    if not needs_x64(array.dtype):
         return to_device(array, device)
-    with jax.enable_x64(True):
+    with x64_mode(True):
         return to_device(array, device)

@@ -10,13 +10,13 @@ import functools
 import inspect
 from typing import Any
 
-import jax
 import numpy as np
 from jax.core import Tracer
 
 from .._support.bounded import Bounded, bounded_cache
 from .._xla.transfer import moved
-from ..kernel.kernel import Kernel, is_wide
+from .._xla.x64 import x64_mode
+from ..kernel.kernel import Kernel
 from .array_types import Handle, wrap
 from .modes import Modes
 from .promise import Promise
@@ -82,7 +82,7 @@ def set_to(array: Handle, number: float) -> None:
     key = array.shape, array._chunk.dtype, number, place
     value = _numbers.get(key)
     if value is None:
-        with jax.enable_x64(is_wide(array._chunk.dtype)):
+        with x64_mode(array._chunk.dtype):
             value = _numbers[key] = moved(np.full(array.shape, number, array._chunk.dtype), place)
     if held is not value:
         array._write(value)

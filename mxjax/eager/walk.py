@@ -8,9 +8,10 @@ from typing import Any
 import jax
 
 from .._support.bounded import Bounded
+from .._xla.x64 import X64_DTYPES
 from ..base import MXNetError
 from ..context import Context
-from ..kernel.kernel import WIDE_DTYPES, Kernel
+from ..kernel.kernel import Kernel
 from ..kernel.shape_only import ShapeOnly
 from .array_types import wrap
 from .dispatch import invoke, perform
@@ -93,7 +94,7 @@ def _pull(node: Node, slots: list[Any], create_graph: bool) -> Sequence[Any]:
         grads = iter(_pull_recorded(node.parents, args, node.ctx, backward, head_grads))
     else:
         args = [*args, *[s._read() if hasattr(s, "_chunk") else s for s in slots if s is not None]]
-        grads = iter(perform(backward, args, node.ctx, any([getattr(a, "dtype", None) in WIDE_DTYPES for a in args])))
+        grads = iter(perform(backward, args, node.ctx, any([getattr(a, "dtype", None) in X64_DTYPES for a in args])))
     return [next(grads) if w else None for w in wanted]
 
 
@@ -118,7 +119,7 @@ def _pull_recorded(parents: Sequence[Any], args: Sequence[Any], ctx: Context, ke
             values, others = iter(args[:count]), iter(args[count + len(given):])
             full = [next(values) if f is None else next(others) if f is ... else f for f in layout]
             return kernel.fn(*full, *args[count:count + len(given)])
-        wide = kernel.wide or any([f is not ... and f is not None and f.dtype in WIDE_DTYPES for f in layout])
+        wide = kernel.wide or any([f is not ... and f is not None and f.dtype in X64_DTYPES for f in layout])
         cached = _layouts[kernel, layout] = Kernel(kernel.name, fn, count + len(given), kernel.num_outputs,
                                                    wide=wide, eager=kernel.eager)
     result = invoke(cached, arrays + given, extras)

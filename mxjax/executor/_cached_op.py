@@ -13,6 +13,7 @@ from jax.core import Tracer
 from .. import level
 from .._random.streams import next_key, on_host, source
 from .._support.bounded import Bounded
+from .._xla.x64 import X64_DTYPES
 from ..array.dense import NDArray
 from ..base import MXNetError
 from ..context import Context, accelerators, current_context
@@ -26,7 +27,7 @@ from ..graph.control_flow import hosted, runners
 from ..graph.lowering import Lowered, Touched
 from ..graph.node import Node as GraphNode
 from ..kernel.derivative import Derivative, derivative_of
-from ..kernel.kernel import WIDE_DTYPES, Kernel
+from ..kernel.kernel import Kernel
 from ..ops.names_of_2 import WRITTEN
 from ..ops.params import np_dtype
 from ._parts import Parts, alone
@@ -35,7 +36,7 @@ from ._steps import Kept, run_steps
 __all__ = ["CachedOp"]
 
 
-class Plan(NamedTuple):
+class RecordedRun(NamedTuple):
     """A recorded run for arguments of certain shapes and dtypes.
 
     derivative: the run; specs: specs of outputs and new auxiliary states; outs: specs of the
@@ -312,28 +313,28 @@ class CachedOp:
         return results
 
     def _begin(self, values: list[Any], parents: Sequence[Any], train: bool,
-               ctx: Context) -> tuple[DeferredCall, Plan] | None:
+               ctx: Context) -> tuple[DeferredCall, RecordedRun] | None:
         """Returns the run of these values; None if it cannot be one program, because JAX ignores integers in the
         backward pass."""
         wanted = tuple(map(is_not, parents, repeat(None)))
         signature: list[Any] = [train, wanted]
         for value in values:
             signature.append(getattr(value, "aval", None) or (value.shape, value.dtype))
-        plan: Plan | Literal[False] | None = self._forms.plans.get(tuple(signature))
+        plan: RecordedRun | Literal[False] | None = self._forms.plans.get(tuple(signature))
         if plan is None:
             plan = self._forms.plans[tuple(signature)] = self._plan(values, wanted, train)
         if plan is False:
             return None
         return DeferredCall(plan.derivative, values, plan.specs, ctx, plan.wide, self), plan
 
-    def _plan(self, values: list[Any], wanted: tuple[bool, ...], train: bool) -> Plan | Literal[False]:
+    def _plan(self, values: list[Any], wanted: tuple[bool, ...], train: bool) -> RecordedRun | Literal[False]:
         count = len(self._names)
         if any(w and v.dtype.kind in "biu" for w, v in zip(wanted, values[:count], strict=True)):
             return False
         kernel = self._kernel(train)
         specs = self._inferred(values, kernel) or kernel.specs(values, True)
-        wide = kernel.wide or any(v.dtype in WIDE_DTYPES for v in values[:count])
-        return Plan(self.derivative(wanted, train), specs, specs[:kernel.num_outputs], wide)
+        wide = kernel.wide or any(v.dtype in X64_DTYPES for v in values[:count])
+        return RecordedRun(self.derivative(wanted, train), specs, specs[:kernel.num_outputs], wide)
 
     def _inferred(self, values: Sequence[Any], kernel: Kernel) -> tuple | None:
         """Returns shapes and dtypes of the kernel's results by the operators' rules; None if these are incomplete.

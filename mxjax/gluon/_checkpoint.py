@@ -17,6 +17,7 @@ import numpy as np
 from jax.sharding import SingleDeviceSharding
 
 from .._random import streams as _random_streams
+from .._xla.x64 import x64_mode
 from ..array.creation import zeros_later
 from ..base import MXNetError
 from ..eager.promise import Promise, zeros
@@ -195,7 +196,7 @@ def _value(array: NDArray) -> Any:
         return np.array(value)
     if next(iter(value.sharding.device_set)).platform != "cpu":
         return value
-    with jax.enable_x64(array._chunk.wide):
+    with x64_mode(array._chunk.wide):
         return jnp.copy(value)
 
 

@@ -26,6 +26,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
 from .._support.files import reading
+from .._xla.x64 import x64_mode
 from ..base import MXNetError
 
 __all__ = ["Found", "Target", "Writer", "find"]
@@ -109,7 +110,7 @@ class Writer:
             rows = _rows(json.dumps(own).encode())
             content, state = {**arrays, _ROWS: {"rows": rows}}, {**state, "rows": list(rows.shape)}
             self._told = f"the checkpoint of step {number} in {root} could not be written"
-            with jax.enable_x64(True):  # else orbax's slices of 64-bit arrays have 32
+            with x64_mode(True):  # else orbax's slices of 64-bit arrays have 32
                 self._manager.save(number, force=True, args=orbax.args.Composite(  # force: at every step, if asked to
                     arrays=orbax.args.PyTreeSave(content), state=orbax.args.JsonSave(state)))
             while _ENDS_EARLY and self._manager.is_saving_in_progress():
@@ -202,7 +203,7 @@ class Found(NamedTuple):
         orbax = _package()
         wanted = {group: dict(named) for group, named in targets.items()}
         alike = rows[0] == jax.process_count() > 1
-        with reading(self.path, "a checkpoint"), jax.enable_x64(True):
+        with reading(self.path, "a checkpoint"), x64_mode(True):
             arguments = jax.tree.map(lambda t: orbax.ArrayRestoreArgs(
                 restore_type=jax.Array, sharding=t.sharding, global_shape=t.shape, dtype=t.dtype), wanted,
                 is_leaf=lambda t: isinstance(t, Target))

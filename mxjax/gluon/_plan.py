@@ -11,6 +11,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding
 
+from .._xla.x64 import X64_NAMES
 from ..base import MXNetError
 from ..context import Context, standing_in
 from ..eager.chunk import Chunk
@@ -18,7 +19,6 @@ from ..eager.mesh_trace import without_axis
 from ..eager.promise import Promise
 from ..eager.trace import Trace
 from ..ndarray import NDArray
-from ..ops.params import WIDE
 from ..plan import Group, Plan, abstract, make_plan, target
 from ._sharding import Sharding
 from ._sharding import arrays as arrays_of
@@ -108,7 +108,7 @@ def _plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: in
                   kept=kept, split=kind == "inputs", specs=[specs[p] for p in places])
             for (kind, kept), places in groups.items()]
     return make_plan(f"a step of {type(step._net).__name__} with {type(trainer._optimizer).__name__}", program, made,
-                     on, batch=inputs[0].shape[0], wide=any(str(_dtype(v)) in WIDE for v in values), mesh=mesh,
+                     on, batch=inputs[0].shape[0], wide=any(str(_dtype(v)) in X64_NAMES for v in values), mesh=mesh,
                      results=[specs[replaced[i]] if replaced[i] < len(specs) else () for i in results])
 
 

@@ -55,7 +55,7 @@ class _Old:
                              f"{_OLD[self._member]}")
 
 
-class _Kind:
+class _TypeName:
     """The kind of block, for messages; code for MXNet 2 may have an attribute of the same name, `_name`."""
 
     def __get__(self, block: Block, owner: type) -> str:
@@ -120,7 +120,7 @@ class Block(_block.Block):
     """
 
     prefix, name, name_scope, save_params, load_params = (_Old() for _ in _OLD)  # type: ignore[assignment]
-    _name = _Kind()  # type: ignore[assignment]
+    _name = _TypeName()  # type: ignore[assignment]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -24,7 +24,7 @@ from .lowering import Lowered
 from .node import Entry, Node
 from .rewriting import copied, rewrite
 
-__all__ = ["Call", "Graph", "GraphOp", "bind", "declare", "holds_graphs", "hosted", "runners"]
+__all__ = ["GraphCall", "Graph", "GraphOp", "bind", "declare", "holds_graphs", "hosted", "runners"]
 
 
 class _Runners:
@@ -379,7 +379,7 @@ class _Cond(GraphOp):
         return [one(a, b) for a, b in zip(*graph_outs[1:], strict=True)]
 
 
-class Call(GraphOp):
+class GraphCall(GraphOp):
     """The graph itself, as one node."""
 
     def feeds(self, p: dict[str, Any]) -> list[Sequence[int]]:
@@ -461,7 +461,7 @@ def declare(name: str, kind: type[GraphOp], params: type, graphs: int, doc: str)
         op.variadic = "num_args"
 
 
-declare("_CachedOp", Call, _CallParams, 1, "Runs a graph.")
+declare("_CachedOp", GraphCall, _CallParams, 1, "Runs a graph.")
 declare("_foreach", _Foreach, _ForeachParams, 1, "Runs a graph on each slice of arrays, passing states on.")
 declare("_while_loop", _WhileLoop, _WhileLoopParams, 2, "Runs a graph while another one gives true.")
 declare("_cond", _Cond, _CondParams, 3, "Runs one of two graphs, as a third one decides.")

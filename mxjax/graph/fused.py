@@ -16,7 +16,7 @@ import numpy as np
 
 from ..ops.common import Array
 from ..ops.quantized.conversion import larger, quantized, steps
-from .control_flow import Call, Graph, declare
+from .control_flow import Graph, GraphCall, declare
 from .lowering import Lowered
 from .node import Entry, Node
 from .rewriting import copied, rewrite
@@ -43,7 +43,7 @@ class _Params:
     channel_wise_quantize: bool | None = None
 
 
-class _Fused(Call):
+class _Fused(GraphCall):
     """The common part of fused nodes, and of attention, which has no weights.
 
     positive: (operators, their act_type or act_types) after which results are uint8.

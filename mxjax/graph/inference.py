@@ -12,8 +12,9 @@ import numpy as np
 from jax import export
 
 from .._support.bounded import Bounded, bounded_cache
+from .._xla.x64 import x64_mode
 from ..base import MXNetError, literal
-from ..kernel.kernel import Kernel, is_wide, prepare
+from ..kernel.kernel import Kernel, prepare
 from ..ops.infer import Size, known, need_numbers, op_types, partial_formula, told, unify
 from ..ops.infer import outputs as partial_outputs
 from ..ops.params import DTYPES, dtype_name, np_dtype
@@ -56,7 +57,7 @@ class _Step:
         return self._kernel
 
 
-class _Form:
+class _SymbolicShapes:
     """Shapes whose sizes depend on one number: the distinct shapes, and the index of each entry's shape."""
 
     __slots__ = ("different", "order")
@@ -101,7 +102,7 @@ class Inference:
         self._steady = all(step.steady for step in self._steps)
         self._known_shapes: dict[Any, dict] = Bounded(16)
         self._known_types: dict[Any, list[str | None]] = Bounded(16)
-        self._forms: dict[Any, _Form] = Bounded(16)
+        self._shapes: dict[Any, _SymbolicShapes] = Bounded(16)
 
     # ------------------------------------------------------------ shapes
     def shapes(self, given: Mapping[str, Shape], types: dict[str, str] | None = None,
@@ -150,24 +151,24 @@ class Inference:
             general = tuple([(Size(least=least), *s[1:]) if said and s and s[0] == number else s
                              for s, said in zip(first, told_of, strict=True)])
             key = np_shape, general, types
-            form = self._forms.get(key)
+            form = self._shapes.get(key)
             if form is None:
-                form = self._forms[key] = self._form(general, dtypes, np_shape)
+                form = self._shapes[key] = self._shapes_of(general, dtypes, np_shape)
             if form.order:
                 return dict(zip(self._places, form.at(number), strict=True))
         return None
 
-    def _form(self, first: Sequence[tuple[Any, ...] | None], dtypes: list[str | None], np_shape: bool) -> _Form:
-        """Returns the shapes for variables with symbolic sizes; an empty form if there is no result.
-        """
+    def _shapes_of(self, first: Sequence[tuple[Any, ...] | None], dtypes: list[str | None],
+                   np_shape: bool) -> _SymbolicShapes:
+        """Returns the shapes for variables with symbolic sizes; none if there is no result."""
         shapes: list[Shape] = [None] * len(self._owners)
         for (_, place), shape in zip(self._variables, first, strict=True):
             shapes[place] = shape
         try:
             self._settle(shapes, dtypes, np_shape)
-            return _Form(shapes)
+            return _SymbolicShapes(shapes)
         except Exception:  # the number is needed, or there is an error, which is reported better with numbers
-            return _Form([])
+            return _SymbolicShapes([])
 
     def _settle(self, shapes: list[Shape], dtypes: list[str | None], np_shape: bool) -> None:
         """Completes the shapes, forwards and backwards, until nothing changes."""
@@ -342,7 +343,7 @@ def _constants(kernel: Kernel, node: Node, ins: list[tuple[int | None, ...]],
     """Evaluates the outputs with a symbol for each unknown dimension; sizes without symbols are known."""
     def evaluated(sizes: Iterator[Any]) -> list[tuple]:
         args = _arguments(kernel, node, [tuple([next(sizes) if n is None else n for n in s]) for s in ins], types)
-        with jax.enable_x64(kernel.wide or any(is_wide(a.dtype) for a in args if hasattr(a, "dtype"))):
+        with x64_mode(kernel.wide, *args):
             return [o.shape for o in jax.eval_shape(kernel.fn, *args)[:node.num_outputs]]
     try:
         traced = evaluated(iter(_symbols(sum(s.count(None) for s in ins))))

@@ -16,10 +16,11 @@ import jax
 import numpy as np
 
 from .._support.bounded import Bounded
+from .._xla.x64 import needs_x64
 from ..base import MXNetError
 from ..interpret.calls import interpreting
 from ..kernel.compiled import Compiled
-from ..kernel.kernel import Kernel, is_wide, never, prepare
+from ..kernel.kernel import Kernel, never, prepare
 from ..ops.params import np_dtype
 from ..util import is_np_shape
 from . import attention
@@ -208,7 +209,7 @@ class Lowered:
 
     def wide(self, values: Sequence[Any], train: bool) -> bool:
         """Returns whether the program needs 64-bit mode for these values."""
-        return any(is_wide(v.dtype) for v in values) or any(k.wide for k in self.kernels(train))
+        return any(needs_x64(v.dtype) for v in values) or any(k.wide for k in self.kernels(train))
 
     def call(self, args: Sequence[Any], aux: Sequence[Any], key: tuple, train: bool,
              forward: bool = False) -> tuple[list, list]:

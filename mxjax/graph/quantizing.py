@@ -22,7 +22,7 @@ __all__ = ["by_channel", "calibrate", "exact", "quantize"]
 Params = dict[str, Any]
 
 
-class _Form(NamedTuple):
+class _Quantized(NamedTuple):
     """The quantized form of an operator.
 
     op: the operator on integers; must: quantized even if it is not between quantized layers (quantize_mode "smart");
@@ -39,21 +39,21 @@ class _Form(NamedTuple):
     asym: bool = False
 
 
-_FORMS = {
-    "Convolution": _Form("_contrib_quantized_conv", must=True, requantize=True),
-    "FullyConnected": _Form("_contrib_quantized_fully_connected", must=True, requantize=True),
-    "RNN": _Form("_contrib_quantized_rnn", must=True, floats=lambda i: i > 0, asym=True,
+_QUANTIZED = {
+    "Convolution": _Quantized("_contrib_quantized_conv", must=True, requantize=True),
+    "FullyConnected": _Quantized("_contrib_quantized_fully_connected", must=True, requantize=True),
+    "RNN": _Quantized("_contrib_quantized_rnn", must=True, floats=lambda i: i > 0, asym=True,
                  when=lambda p: p["mode"] == "lstm" and not p["use_sequence_length"]),
-    "Pooling": _Form("_contrib_quantized_pooling", when=lambda p: p["pool_type"] in ("max", "avg")),
-    "Activation": _Form("_contrib_quantized_act", when=lambda p: p["act_type"] == "relu"),
-    "Flatten": _Form("_contrib_quantized_flatten"),
-    "Concat": _Form("_contrib_quantized_concat", when=lambda p: p["dim"] > 0),
-    "Embedding": _Form("_contrib_quantized_embedding", floats=lambda i: i == 0,
+    "Pooling": _Quantized("_contrib_quantized_pooling", when=lambda p: p["pool_type"] in ("max", "avg")),
+    "Activation": _Quantized("_contrib_quantized_act", when=lambda p: p["act_type"] == "relu"),
+    "Flatten": _Quantized("_contrib_quantized_flatten"),
+    "Concat": _Quantized("_contrib_quantized_concat", when=lambda p: p["dim"] > 0),
+    "Embedding": _Quantized("_contrib_quantized_embedding", floats=lambda i: i == 0,
                        when=lambda p: np_dtype(p["dtype"]).name == "float32"),
-    "BatchNorm": _Form("_contrib_quantized_batch_norm", floats=lambda i: i > 0,
+    "BatchNorm": _Quantized("_contrib_quantized_batch_norm", floats=lambda i: i > 0,
                        when=lambda p: not p["output_mean_var"]),
-    "elemwise_add": _Form("_contrib_quantized_elemwise_add", requantize=True),
-    "elemwise_mul": _Form("_contrib_quantized_elemwise_mul", requantize=True),
+    "elemwise_add": _Quantized("_contrib_quantized_elemwise_add", requantize=True),
+    "elemwise_mul": _Quantized("_contrib_quantized_elemwise_mul", requantize=True),
 }
 _ON_INPUT = ("_contrib_quantize_v2", "_contrib_quantize_asym", "_contrib_requantize")  # calibrated by their inputs
 _ON_OUTPUT = ("_contrib_quantized_batch_norm",)  # calibrated by their outputs
@@ -100,7 +100,7 @@ class _Quantization:
         names: outputs of the float graph whose ranges need calibration.
     """
 
-    def __init__(self, chosen: dict[int, _Form], offline: Collection[str], dtype: str) -> None:
+    def __init__(self, chosen: dict[int, _Quantized], offline: Collection[str], dtype: str) -> None:
         self._chosen, self._offline, self._dtype = chosen, offline, dtype
         self._integers: dict[tuple[int, int, str], tuple[Entry, ...]] = {}  # for float entries of the new graph
         self._wide: dict[tuple[int, int, str], tuple[Entry, ...]] = {}  # with 32 bits, which are converted to floats
@@ -165,11 +165,12 @@ def _from_wide(name: str, data: Entry, low: Entry, high: Entry) -> Node:
     return made("_mul_scalar", name, [(alike, 0)], scalar=_STEP)
 
 
-def _chosen(outputs: Sequence[Entry], excluded_names: set[str], excluded_ops: set[str], mode: str) -> dict[int, _Form]:
+def _chosen(outputs: Sequence[Entry], excluded_names: set[str], excluded_ops: set[str],
+            mode: str) -> dict[int, _Quantized]:
     """Returns the form of each node to quantize."""
-    able = {id(n): n for n in topological(outputs) if n.op is not None and n.op.name in _FORMS
-            and _FORMS[n.op.name].when(n.params) and n.name not in excluded_names and n.op.name not in excluded_ops}
-    forms = {key: _FORMS[node.op.name] for key, node in able.items()}
+    able = {id(n): n for n in topological(outputs) if n.op is not None and n.op.name in _QUANTIZED
+            and _QUANTIZED[n.op.name].when(n.params) and n.name not in excluded_names and n.op.name not in excluded_ops}
+    forms = {key: _QUANTIZED[node.op.name] for key, node in able.items()}
     if mode == "full":
         return forms
     must = [node for key, node in able.items() if forms[key].must]
@@ -235,7 +236,7 @@ def exact(outputs: Sequence[Entry]) -> list[Entry]:
             return None
         alike = node.inputs[0][0]
         layer = alike.inputs[0][0].inputs[1][0]  # the source of the range
-        if layer.op.name not in [_FORMS[name].op for name in _LAYERS]:
+        if layer.op.name not in [_QUANTIZED[name].op for name in _LAYERS]:
             return None
         factor = stretched(layer.inputs[0]) * stretched(layer.inputs[1])
         return [(copied(node, inputs, scalar=_STEP * factor), 0)]

@@ -14,13 +14,13 @@ import numpy as np
 from .._xla.devices import JaxDevice
 from .._xla.tracing import EVALUATES, find_top_trace
 from .._xla.transfer import to_device
+from .._xla.x64 import needs_x64, x64_mode
 from .blas import single_thread
 from .cost import Cost
 from .program import ByLeaves
 
 __all__ = ["Interpreted", "TooMuch", "as_buffers", "interpreting", "meter"]
 
-_DOUBLE = 8  # bytes of a number beyond which JAX needs its 64-bit mode
 _LONG = 2000.0  # microseconds of a call's products from which on several threads are faster
 _PATIENCE = 1e6  # microseconds by which a program of many calls may exceed its compilation
 
@@ -134,8 +134,8 @@ def as_buffers(results: Any, device: JaxDevice | None = None) -> Any:
         if id(leaf) in seen and isinstance(leaf, np.ndarray):
             leaves[place] = leaf.copy()  # one of the two may be donated to a program
         seen.add(id(leaf))
-    if any([isinstance(r, np.ndarray | np.generic) and r.itemsize >= _DOUBLE for r in leaves]):
-        with jax.enable_x64(True):  # otherwise it converts 64-bit integers to 32 bits
+    if any(map(needs_x64, leaves)):
+        with x64_mode(True):  # otherwise it converts 64-bit integers to 32 bits
             return jax.tree.unflatten(tree, [_buffer(r, device) for r in leaves])
     return jax.tree.unflatten(tree, [_buffer(r, device) for r in leaves])
 

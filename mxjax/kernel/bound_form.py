@@ -12,7 +12,7 @@ from ..interpret.cost import Cost, cost_of_work
 from ..interpret.direct import Form, Work, form_of
 from ..interpret.program import Unknown
 
-__all__ = ["BoundForm", "OwnForm", "bound"]
+__all__ = ["BoundForm", "FunctionForm", "bound"]
 
 _FREE = Cost(5.0, 30_000.0)
 
@@ -101,7 +101,7 @@ def bound(name: str, static: dict[str, Any], dynamic: tuple[str, ...], packed: t
     return None if form is None else BoundForm(form, static, dynamic, packed, spread, count)
 
 
-class OwnForm:
+class FunctionForm:
     """The form of a kernel that is not an operator.
 
     Args:
@@ -117,12 +117,12 @@ class OwnForm:
                  copies: bool = False) -> None:
         self._function, self._back, self._copies = function, back, copies
 
-    def of_gradients(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> OwnForm | None:
+    def of_gradients(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> FunctionForm | None:
         """Returns the form of the gradients; None if there is none."""
         back = self._back
         if back is None or heads != (True,) or not wanted[0] or any(wanted[1:]):
             return None
-        return OwnForm(lambda first, *others: back(others[-1], first.shape, *others[:-1]), copies=True)
+        return FunctionForm(lambda first, *others: back(others[-1], first.shape, *others[:-1]), copies=True)
 
     def reads(self, wanted: Sequence[bool]) -> Sequence[bool] | None:
         """Returns the arguments that the gradients depend on; None if the form does not know."""

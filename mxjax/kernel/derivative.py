@@ -12,6 +12,7 @@ import numpy as np
 from .._support import settings
 from .._xla.process import forked
 from .._xla.transfer import to_device
+from .._xla.x64 import x64_mode
 from ..interpret.calls import as_buffers, interpreting, meter
 from .compiled import Compiled
 from .kernel import Kernel, run, run_program
@@ -100,7 +101,7 @@ class Derivative:
         if self._backward is None:
             backward = self.kernel.vjp(self._wanted, tuple([head is not None for head in heads]))
             return run(backward, [*kept, *[head for head in heads if head is not None]], wide)
-        with jax.enable_x64(wide):
+        with x64_mode(wide):
             heads = [_cotangent(head, *spec) for head, spec in zip(heads, outs, strict=True)]
         return run_program(self.kernel.name, self._backward, (kept, heads), wide)
 

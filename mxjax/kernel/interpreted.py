@@ -146,7 +146,7 @@ class HostCall:
             return None
 
 
-class _OwnForm(Interpreted):
+class _WithoutTrace(Interpreted):
     """A form of the function that needs no trace, combined with one by a trace for calls that it does not support."""
 
     __slots__ = ("_backend", "_types", "_kind", "_traced")
@@ -236,7 +236,7 @@ class InterpreterBackend:
                 break
         # not the arrays, which would stay
         types = tuple([getattr(a, "aval", a) if not isinstance(a, np.ndarray) else _spec(a) for a in args])
-        return _OwnForm(form, cost, self, types, kind)
+        return _WithoutTrace(form, cost, self, types, kind)
 
     def traced(self, args: Sequence[Any], kind: str) -> Interpreted | None:
         """Returns the NumPy function by a trace, for arguments or their types; None if there is none."""

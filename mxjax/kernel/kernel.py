@@ -23,6 +23,7 @@ from .._random.mersenne import Source
 from .._support.bounded import Bounded
 from .._xla.process import when_closed
 from .._xla.tracing import settings
+from .._xla.x64 import X64_NAMES, x64_mode
 from ..base import MXNetError
 from ..engine import Var
 from ..interpret.calls import interpreting
@@ -30,19 +31,18 @@ from ..interpret.rules import Eager
 from ..ops.by_device import traced_for
 from ..ops.common import by_own_rules, no_gradient
 from ..ops.infer import check_types, op_types, told
-from ..ops.params import WIDE
 from ..ops.random._draw import Drawn
 from ..ops.registry import Op
 from .ahead import Later
 from .arguments import kind_of
-from .bound_form import BoundForm, OwnForm, bound
+from .bound_form import BoundForm, FunctionForm, bound
 from .compiled import SOME_OF_ONE, Compiled, Reordered
 from .promise import on_devices
 from .shape_only import ShapeOnly, shape_only
 from .symbolic_shapes import SymbolicTraces
 
-__all__ = ["USER_MISTAKES", "WIDE_DTYPES", "Kernel", "as_numbers", "cotangent", "is_wide", "never", "prepare",
-           "run", "run_program", "watch", "watched"]
+__all__ = ["USER_MISTAKES", "Kernel", "as_numbers", "cotangent", "never", "prepare", "run",
+           "run_program", "watch", "watched"]
 
 Spec = tuple[tuple[int, ...], np.dtype]
 # errors of JAX and NumPy for invalid arguments, or missing memory for the result
@@ -51,12 +51,6 @@ USER_MISTAKES = (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplem
 
 
 _OURS = __name__.partition(".")[0] + "."  # modules whose formulas do not depend on particular sizes
-WIDE_DTYPES = frozenset(map(np.dtype, sorted(WIDE)))  # they need JAX's 64-bit mode
-
-
-def is_wide(dtype: np.dtype) -> bool:
-    """Returns whether a dtype needs JAX's 64-bit mode."""
-    return dtype in WIDE_DTYPES
 
 
 class Kernel:
@@ -119,7 +113,7 @@ class Kernel:
                  draw: Callable[..., Any] | None = None,
                  smooth: Callable[[str], Callable[..., tuple]] | None = None, like: tuple[int, ...] | None = None,
                  in_place: Kernel | None = None, parts: bool = False,
-                 constant: frozenset[int] = frozenset(), form: BoundForm | OwnForm | None = None,
+                 constant: frozenset[int] = frozenset(), form: BoundForm | FunctionForm | None = None,
                  pullback: Callable[..., Any] | None = None) -> None:
         values = {key: value for key, value in locals().items() if key != "self"}
         values["num_visible"] = num_outputs if num_visible is None else num_visible
@@ -199,7 +193,7 @@ class Kernel:
         Returns:
             The engine's variable, which becomes available when the program is compiled.
         """
-        with jax.enable_x64(wide or self.wide):
+        with x64_mode(wide, self.wide):
             return (program or self.jitted).begin(args)
 
     def within(self, *args: object) -> tuple:
@@ -224,9 +218,8 @@ class Kernel:
                 self._specs[key] = cached
         if cached is None:
             structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
-            wide = self.wide or any(is_wide(s.dtype) for s in structs if hasattr(s, "dtype"))
             try:
-                with jax.enable_x64(wide):
+                with x64_mode(self.wide, *structs):
                     if part and not self.eager:
                         cached = self.jitted.interpreter.sizes.specs(structs)
                         if cached is not None:
@@ -378,7 +371,7 @@ class Kernel:
         cached = self._needs.get(key)
         if cached is None:
             structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
-            with jax.enable_x64(self.wide or any(is_wide(s.dtype) for s in structs if hasattr(s, "dtype"))):
+            with x64_mode(self.wide, *structs):
                 cached = self._live(structs, wanted, heads)
             if self.form is not None:  # it unpacks all parameters
                 cached = (*cached[:self.num_arrays], *(True,) * (len(args) - self.num_arrays))
@@ -418,7 +411,7 @@ class Kernel:
             specs = self.specs(args)[:self.num_outputs]
             structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
             structs += [jax.ShapeDtypeStruct(*spec) for spec in specs]
-            with jax.enable_x64(self.wide or any(is_wide(s.dtype) for s in structs if hasattr(s, "dtype"))):
+            with x64_mode(self.wide, *structs):
                 jaxpr = jax.make_jaxpr(self.vjp(wanted, (True,) * len(specs)).fn)(*structs).jaxpr
             reads = self._needs[key] = tuple(_live_inputs(jaxpr, [True] * len(jaxpr.outvars))[-len(specs):])
         return reads[index]
@@ -505,7 +498,7 @@ def run(kernel: Kernel, args: Sequence[Any], wide: bool,
         call = functools.partial(_observer, kernel.name, "symbolic" if kernel.symbolic else "imperative", call)
     try:
         if wide or kernel.wide:
-            with jax.enable_x64(True):
+            with x64_mode(True):
                 if made is not None:
                     return _delivered(call, args, made, host)
                 return executable.anywhere(args) if host else call(*args)
@@ -537,7 +530,7 @@ def run_program(name: str, program: Callable[..., Any], args: Sequence[Any], wid
         blamed: the inputs that the message shows.
     """
     try:
-        with jax.enable_x64(wide):
+        with x64_mode(wide):
             return watched(name, program)(*args)
     except MXNetError:
         raise
@@ -654,7 +647,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
             return drawing(source, given, inputs, train)
         draw = drawn
     mutated = tuple(names.index(n) for n in op.mutates(params) if n in names)
-    wide = any(p.kind == "dtype" and params[n] in WIDE for n, p in op.params.items()) or op.get_attr("wide", False)
+    wide = any(p.kind == "dtype" and params[n] in X64_NAMES for n, p in op.params.items()) or op.get_attr("wide", False)
     eager = _is_eager(op, params)
     refuse = op.get_attr("FRefuse") if count else None
     form_name = op.name if function is op.get_attr("FCompute") else f"{op.name} in place"

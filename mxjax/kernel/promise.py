@@ -17,10 +17,9 @@ from .._xla.devices import JaxDevice
 from .._xla.process import when_forked
 from .._xla.tracing import EVALUATES, find_top_trace
 from .._xla.transfer import to_device
+from .._xla.x64 import X64_DTYPES, x64_mode
 
 __all__ = ["HostValue", "Promise", "as_buffer", "identity", "on_devices"]
-
-_WIDE = 8  # bytes of a number beyond which JAX needs its 64-bit mode
 
 
 def _by_subclass(sharding: jax.sharding.Sharding | None) -> jax.Array:
@@ -123,7 +122,7 @@ class HostValue(Promise):
                     given = array.copy()
                 else:
                     given = array
-                with jax.enable_x64(True) if given.itemsize >= _WIDE else _AS_IT_IS:
+                with x64_mode(True) if given.dtype in X64_DTYPES else _AS_IT_IS:
                     if find_top_trace(None) is EVALUATES:
                         self.value = to_device(given, self.device)
                     else:

@@ -16,8 +16,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from .. import engine
 from .._support import settings
 from .._xla.transfer import moved
+from .._xla.x64 import x64_mode
 from ..base import MXNetError
-from ..kernel.kernel import is_wide
 from .cluster import Cluster
 from .reduce import _pack, _unpack
 
@@ -60,7 +60,7 @@ class Workers:
         value = moved(value, self.device)
 
         def work(_: Any) -> jax.Array:
-            with jax.enable_x64(is_wide(value.dtype)):
+            with x64_mode(value):
                 whole = jax.make_array_from_single_device_arrays(
                     (self.cluster.size, *value.shape[1:]), self._split, [value])
                 result = program(whole)
@@ -81,7 +81,7 @@ class Workers:
         results: list[Any] = [None] * len(values)
         for places in self._buckets(values):
             parts = [values[i] for i in places]
-            with jax.enable_x64(is_wide(parts[0].dtype)):
+            with x64_mode(parts[0]):
                 total = self._run(self._sum, _pack(*[moved(p, self.device) for p in parts]))
                 summed = _unpack(total, tuple(p.shape for p in parts))
             for i, result in zip(places, summed, strict=True):
@@ -126,7 +126,7 @@ class Workers:
 
     def broadcast(self, values: Sequence[jax.Array]) -> list[jax.Array]:
         """Returns worker 0's arrays bit for bit; the other workers pass arrays of the same shapes."""
-        with jax.enable_x64(any(is_wide(v.dtype) for v in values)):
+        with x64_mode(*values):
             bits = [_to_bits(v) if self.cluster.rank == 0 else jnp.zeros_like(_to_bits(v)) for v in values]
             return [_from_bits(b, np.dtype(v.dtype)) for b, v in zip(self.all_reduce(bits), values, strict=True)]
 

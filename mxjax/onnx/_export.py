@@ -21,11 +21,11 @@ from ..symbol import Symbol
 from ..symbol import load as load_symbol
 from ..symbol._simpler import simpler
 
-__all__ = ["CONVERTERS", "Call", "converter", "export_model", "get_operator_support", "package"]
+__all__ = ["CONVERTERS", "ExportedNode", "converter", "export_model", "get_operator_support", "package"]
 
 OPSET, IR_VERSION = 17, 8  # what onnxruntime reads since 1.12
 Shape = tuple["int | None", ...]
-Converter = Callable[["Call"], "str | Sequence[str]"]
+Converter = Callable[["ExportedNode"], "str | Sequence[str]"]
 CONVERTERS: dict[str, Converter] = {}
 _FAMILIES = ("_to_elemwise", "_to_shape", "_to_nn", "_to_rnn", "_to_detection")
 
@@ -114,7 +114,7 @@ def definite(shape: Shape) -> tuple[int, ...] | None:
     return result if len(result) == len(shape) else None
 
 
-class Call:
+class ExportedNode:
     """The argument of a converter: a node with its inputs' names, shapes and dtypes, and the graph to add steps to.
 
     An unknown (dynamic) dimension is None.
@@ -270,7 +270,7 @@ class _Model:
         """The model's inputs that a value depends on."""
         return [n for n in Symbol([entry]).list_inputs() if n not in self.params]
 
-    def value(self, entry: Entry, call: Call) -> np.ndarray:
+    def value(self, entry: Entry, call: ExportedNode) -> np.ndarray:
         part, missing = Symbol([entry]), self.missing(entry)
         call.need(not missing, f"it needs values that do not depend on inputs, but got some of {', '.join(missing)}")
         return part.eval(None, **{n: self.params[n] for n in part.list_inputs()})[0].asnumpy()
@@ -290,7 +290,7 @@ class _Model:
                 continue
             if verbose:
                 logging.info("Converting op: %s, name: %s", node.op.name, node.name)
-            call = Call(self, node, [entries[id(n), i] for n, i in node.inputs])
+            call = ExportedNode(self, node, [entries[id(n), i] for n, i in node.inputs])
             if node.op.name not in table and self._is_constant(node):
                 entries[id(node), 0] = call.const(self.value((node, 0), call), call.out_dtype())
                 continue

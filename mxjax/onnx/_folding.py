@@ -12,7 +12,7 @@ import numpy as np
 
 from ..symbol import Symbol
 from ._export import package
-from ._import import Call, Derived
+from ._import import Derived, ImportedNode
 
 __all__ = ["MOST_FOLDED", "dtype_name", "dynamic_axes", "every_input", "folding"]
 
@@ -27,8 +27,8 @@ def folding(compute: Callable[..., Any]) -> Callable[[Callable], Callable]:
     Args:
         compute: function of the call and the values of the inputs; returns the result, or the list of results.
     """
-    def decorate(function: Callable[[Call], Any]) -> Callable[[Call], Any]:
-        def convert(c: Call) -> Any:
+    def decorate(function: Callable[[ImportedNode], Any]) -> Callable[[ImportedNode], Any]:
+        def convert(c: ImportedNode) -> Any:
             places = [i for i in range(len(c.inputs)) if c.has(i)]
             derives = any(c.derives(i) for i in places)
             if not all(_short(c, i, derives) for i in places):
@@ -49,7 +49,7 @@ def folding(compute: Callable[..., Any]) -> Callable[[Callable], Callable]:
     return decorate
 
 
-def _short(c: Call, index: int, derives: bool) -> bool:
+def _short(c: ImportedNode, index: int, derives: bool) -> bool:
     values = [c.known(index)] if not c.derives(index) else c.for_each_size(lambda: c.known(index))
     return all(v is not None and v.size <= MOST_FOLDED and (v.dtype.kind in "iub" or v.size == 1 or derives)
                for v in values)
@@ -59,7 +59,7 @@ def _arrays(found: Any) -> list[np.ndarray]:
     return [np.asarray(f) for f in (found if isinstance(found, list) else [found])]
 
 
-def _symbol(c: Call, found: Any) -> Symbol:
+def _symbol(c: ImportedNode, found: Any) -> Symbol:
     return found.make() if isinstance(found, Derived) else c.param(found, "constant")
 
 
@@ -69,11 +69,11 @@ def dynamic_axes(shapes: Sequence[Sequence[int]]) -> tuple[list[int], dict[int, 
     return [1 if axis in dynamic else n for axis, n in enumerate(shapes[0])], dynamic
 
 
-def every_input(c: Call) -> list[Symbol]:
+def every_input(c: ImportedNode) -> list[Symbol]:
     """Returns all inputs as symbols."""
     return [c.sym(i) for i in range(len(c.inputs))]
 
 
-def dtype_name(c: Call, kind: int) -> str:
+def dtype_name(c: ImportedNode, kind: int) -> str:
     """Returns the name of a dtype of ONNX."""
     return np.dtype(package().helper.tensor_dtype_to_np_dtype(kind)).name

@@ -11,10 +11,10 @@ import numpy as np
 from ..symbol import Symbol
 from ._export import package
 from ._folding import dtype_name, dynamic_axes, folding
-from ._import import Call, Derived, importer
+from ._import import Derived, ImportedNode, importer
 
 
-def _number(c: Call) -> np.ndarray:
+def _number(c: ImportedNode) -> np.ndarray:
     for name in ("value_float", "value_int", "value_floats", "value_ints"):
         if name in c.attrs:
             return np.asarray(c.attrs[name], np.int64 if "int" in name else np.float32)
@@ -24,7 +24,7 @@ def _number(c: Call) -> np.ndarray:
 importer("Constant")(_number)
 
 
-def _of_shape(c: Call, take: Callable[[tuple[int, ...]], Any], make: Callable[[], Symbol]) -> Any:
+def _of_shape(c: ImportedNode, take: Callable[[tuple[int, ...]], Any], make: Callable[[], Symbol]) -> Any:
     """A number or a list of the first input's shape."""
     sizes = c.sized(0)
     if c.known(0) is not None and not c.derives(0):
@@ -33,7 +33,7 @@ def _of_shape(c: Call, take: Callable[[tuple[int, ...]], Any], make: Callable[[]
 
 
 @importer("Shape")
-def _shape(c: Call) -> Any:
+def _shape(c: ImportedNode) -> Any:
     some = slice(c.attr("start", 0), c.attr("end"))
 
     def make() -> Symbol:
@@ -43,37 +43,37 @@ def _shape(c: Call) -> Any:
 
 
 @importer("Size")
-def _size(c: Call) -> Any:
+def _size(c: ImportedNode) -> Any:
     return _of_shape(c, math.prod, lambda: c.op("size_array", c.sym(0)))
 
 
-def _filled(c: Call) -> tuple[float, np.dtype]:
+def _filled(c: ImportedNode) -> tuple[float, np.dtype]:
     fill = package().numpy_helper.to_array(c.attrs["value"]) if "value" in c.attrs else np.zeros(1, np.float32)
     return fill.reshape(-1)[0], fill.dtype
 
 
-def _full(c: Call, shape: np.ndarray) -> np.ndarray:
+def _full(c: ImportedNode, shape: np.ndarray) -> np.ndarray:
     c.make(math.prod(shape.tolist()))
     return np.full(shape.tolist(), *_filled(c))
 
 
 @importer("ConstantOfShape")
 @folding(_full)
-def _constant_of_shape(c: Call) -> Any:
+def _constant_of_shape(c: ImportedNode) -> Any:
     if not c.derives(0):
         return _full(c, c.value(0))
     shape, dynamic = dynamic_axes(c.for_each_size(lambda: c.value(0).tolist()))
     return c.stretched(c.param(_full(c, np.array(shape)), "value"), dynamic)
 
 
-def _numbers(c: Call, start: np.ndarray, stop: np.ndarray, step: np.ndarray) -> np.ndarray:
+def _numbers(c: ImportedNode, start: np.ndarray, stop: np.ndarray, step: np.ndarray) -> np.ndarray:
     c.make((stop.item() - start.item()) / step.item() if step.item() else math.inf)
     return np.arange(start.item(), stop.item(), step.item(), dtype=start.dtype)
 
 
 @importer("Range")
 @folding(_numbers)
-def _range(c: Call) -> Any:
+def _range(c: ImportedNode) -> Any:
     if c.derives(1) and c.known(1) is None:
         start, step = c.value(0).item(), c.value(2).item()
         c.need((start, step) == (0, 1), "a dynamic end, and another start than 0 or step than 1")
@@ -82,8 +82,8 @@ def _range(c: Call) -> Any:
 
 
 # ---------------------------------------------------------------- random numbers
-def _drawn(name: str, names: dict[str, tuple[str, float]], like: bool) -> Callable[[Call], Symbol]:
-    def convert(c: Call) -> Symbol:
+def _drawn(name: str, names: dict[str, tuple[str, float]], like: bool) -> Callable[[ImportedNode], Symbol]:
+    def convert(c: ImportedNode) -> Symbol:
         params = {new: c.attr(old, default) for old, (new, default) in names.items()}
         if like:
             c.need("dtype" not in c.attrs, "dtype other than that of the input")
@@ -99,7 +99,7 @@ for _onnx, _kind, _names in (("Uniform", "uniform", {"low": ("low", 0.0), "high"
 
 
 @importer("Multinomial")
-def _multinomial(c: Call) -> Symbol:
+def _multinomial(c: ImportedNode) -> Symbol:
     """Of logarithms of probabilities, which need not add up to 1."""
     chances = c.op("softmax", c.sym(0), axis=-1)
     result = c.op("_sample_multinomial", chances, shape=(c.attr("sample_size", 1),), dtype="int32")

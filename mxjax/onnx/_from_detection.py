@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ..symbol import Symbol
-from ._import import Call, importer
+from ._import import ImportedNode, importer
 
 importer("MaxRoiPool")(lambda c: c.op("ROIPooling", c.sym(0), c.sym(1), pooled_size=c.attr("pooled_shape"),
                                       spatial_scale=c.attr("spatial_scale", 1.0)))
 
 
 @importer("RoiAlign")
-def _roi_align(c: Call) -> Symbol:
+def _roi_align(c: ImportedNode) -> Symbol:
     mode = c.attr("coordinate_transformation_mode", "half_pixel" if c.opset >= 16 else "output_half_pixel")
     c.need(c.attr("mode", "avg") == "avg", "mode max")
     batch = c.op("expand_dims", c.op("Cast", c.sym(2), dtype="float32"), axis=1)
@@ -21,7 +21,7 @@ def _roi_align(c: Call) -> Symbol:
 
 
 @importer("NonMaxSuppression")
-def _nms(c: Call) -> Symbol:
+def _nms(c: ImportedNode) -> Symbol:
     """Rows (batch, class, box) of what is kept, each class's in order of score: as many as the values say."""
     most = int(c.value(2).item()) if c.has(2) else 0
     shape = c.given(c.shape(1) if most > 0 else None,

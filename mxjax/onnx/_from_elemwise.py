@@ -12,10 +12,10 @@ import numpy as np
 from ..symbol import Symbol
 from ._export import package
 from ._folding import every_input, folding
-from ._import import IMPORTERS, Call, importer
+from ._import import IMPORTERS, ImportedNode, importer
 
 
-def _plain(kind: str, **params: Any) -> Callable[[Call], Symbol]:
+def _plain(kind: str, **params: Any) -> Callable[[ImportedNode], Symbol]:
     return lambda c: c.op(kind, c.sym(0), **params)
 
 
@@ -41,27 +41,27 @@ importer("ThresholdedRelu")(lambda c: c.sym(0) * (c.sym(0) > c.attr("alpha", 1.0
 
 
 @importer("Dropout")
-def _dropout(c: Call) -> Symbol:
+def _dropout(c: ImportedNode) -> Symbol:
     trains = c.known(2) if c.has(2) else np.False_
     c.need(trains is not None and not trains.any(), "training_mode")
     return c.op("_copy", c.sym(0))
 
 
 @importer("Selu")
-def _selu(c: Call) -> Symbol:
+def _selu(c: ImportedNode) -> Symbol:
     if not {"alpha", "gamma"} & set(c.attrs):
         return c.op("LeakyReLU", c.sym(0), act_type="selu")
     return c.op("LeakyReLU", c.sym(0), act_type="elu", slope=c.attr("alpha", 1.67326319)) * c.attr("gamma", 1.05070102)
 
 
 @importer("Celu")
-def _celu(c: Call) -> Symbol:
+def _celu(c: ImportedNode) -> Symbol:
     alpha = c.attr("alpha", 1.0)
     return c.op("LeakyReLU", c.sym(0) / alpha, act_type="elu", slope=1.0) * alpha
 
 
 @importer("Gelu")
-def _gelu(c: Call) -> Symbol:
+def _gelu(c: ImportedNode) -> Symbol:
     if c.attr("approximate", "none") == "none":
         return c.op("LeakyReLU", c.sym(0), act_type="gelu")
     x = c.sym(0)
@@ -69,14 +69,14 @@ def _gelu(c: Call) -> Symbol:
 
 
 @importer("Clip")
-def _clip(c: Call) -> Symbol:
+def _clip(c: ImportedNode) -> Symbol:
     low, high = (c.value(i).item() if c.has(i) else c.attr(name, default)
                  for i, name, default in ((1, "min", -np.finfo(np.float32).max), (2, "max", np.finfo(np.float32).max)))
     return c.op("clip", c.sym(0), a_min=float(low), a_max=float(high))
 
 
 @importer("PRelu")
-def _prelu(c: Call) -> Symbol:
+def _prelu(c: ImportedNode) -> Symbol:
     slope, data = c.shape(1), c.shape(0)
     channels = slope is not None and all(n == 1 for n in slope[1:]) and (len(slope) > 1 or slope == (1,))
     if slope and data and data[1:2] == slope and data[-1] not in (1, *slope):
@@ -87,13 +87,13 @@ def _prelu(c: Call) -> Symbol:
     return c.op("broadcast_add", c.op("relu", c.sym(0)), least)
 
 
-def _dtype(c: Call) -> np.dtype:
+def _dtype(c: ImportedNode) -> np.dtype:
     return np.dtype(package().helper.tensor_dtype_to_np_dtype(c.attr("to")))
 
 
 @importer("Cast")
 @folding(lambda c, x: x.astype(_dtype(c)))
-def _cast(c: Call) -> Symbol:
+def _cast(c: ImportedNode) -> Symbol:
     dtype = _dtype(c)
     if dtype.kind == "b":
         return c.op("_not_equal_scalar", c.sym(0), scalar=0)
@@ -112,8 +112,8 @@ _NUMPY = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Pow": np.power
           "Or": np.logical_or, "Xor": np.logical_xor}
 
 
-def _two(tensor: str) -> Callable[[Call], Symbol]:
-    def convert(c: Call) -> Symbol:
+def _two(tensor: str) -> Callable[[ImportedNode], Symbol]:
+    def convert(c: ImportedNode) -> Symbol:
         left, right = c.known(0), c.known(1)
         if c.kind in _SCALARS and right is not None and right.size == 1 and right.ndim <= len(c.shape(0) or (1,) * 9):
             return c.op(_SCALARS[c.kind], c.sym(0), scalar=right.item())
@@ -145,7 +145,7 @@ for _onnx, _function in {"Abs": np.abs, "Neg": np.negative, "Not": np.logical_no
 
 @importer("Mod")
 @folding(lambda c, a, b: (np.fmod if c.attr("fmod", 0) else np.mod)(a, b))
-def _mod(c: Call) -> Symbol:
+def _mod(c: ImportedNode) -> Symbol:
     if not c.attr("fmod", 0):
         return _two("broadcast_mod")(c)
     size = c.op("broadcast_mod", c.op("abs", c.sym(0)), c.op("abs", c.sym(1)))  # the sign is that of the dividend
@@ -154,13 +154,13 @@ def _mod(c: Call) -> Symbol:
 
 @importer("Where")
 @folding(lambda c, chosen, a, b: np.where(chosen, a, b))
-def _where(c: Call) -> Symbol:
+def _where(c: ImportedNode) -> Symbol:
     return c.op("_npi_where", c.op("_not_equal_scalar", c.sym(0), scalar=0), c.sym(1), c.sym(2))
 
 
 # ---------------------------------------------------------------- reductions
-def _reduced(kind: str, before: str | None = None, after: str | None = None) -> Callable[[Call], Symbol]:
-    def convert(c: Call) -> Symbol:
+def _reduced(kind: str, before: str | None = None, after: str | None = None) -> Callable[[ImportedNode], Symbol]:
+    def convert(c: ImportedNode) -> Symbol:
         axes = c.listed(1, "axes")
         data = c.sym(0) if before is None else c.op(before, c.sym(0))
         result = c.op(kind, data, axis=axes or (), keepdims=bool(c.attr("keepdims", 1)))
@@ -179,7 +179,7 @@ for _onnx, _function in {"ReduceSum": np.sum, "ReduceMax": np.max, "ReduceMin": 
 
 
 @importer("ArgMax", "ArgMin")
-def _arg(c: Call) -> Symbol:
+def _arg(c: ImportedNode) -> Symbol:
     axis, data = c.attr("axis", 0), c.sym(0)
     shape = c.given(c.shape(0), "select_last_index of an unknown shape") if c.attr("select_last_index", 0) else None
     if shape is not None:
@@ -189,13 +189,13 @@ def _arg(c: Call) -> Symbol:
 
 
 @importer("CumSum")
-def _cumsum(c: Call) -> Symbol:
+def _cumsum(c: ImportedNode) -> Symbol:
     c.need(not c.attr("exclusive", 0) and not c.attr("reverse", 0), "exclusive or reverse")
     return c.op("_np_cumsum", c.sym(0), axis=int(c.value(1).item()))
 
 
 @importer("TopK")
-def _topk(c: Call) -> Symbol:
+def _topk(c: ImportedNode) -> Symbol:
     count = int(c.value(1).item()) if c.has(1) else c.attr("k")
     return c.op("topk", c.sym(0), k=count, axis=c.attr("axis", -1), ret_typ="both", is_ascend=not c.attr("largest", 1),
                 dtype="int64")

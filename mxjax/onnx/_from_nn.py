@@ -10,7 +10,7 @@ import numpy as np
 
 from ..symbol import Symbol
 from ._folding import every_input
-from ._import import Call, importer
+from ._import import ImportedNode, importer
 
 importer("MatMul")(lambda c: c.op("_npi_matmul", c.sym(0), c.sym(1)))
 importer("Einsum")(lambda c: c.op("_npi_einsum", *every_input(c), subscripts=c.attr("equation").replace(" ", "")))
@@ -24,7 +24,7 @@ importer("InstanceNormalization")(lambda c: c.op("InstanceNorm", c.sym(0), c.sym
 
 
 @importer("Softmax", "LogSoftmax")
-def _softmax(c: Call) -> Symbol:
+def _softmax(c: ImportedNode) -> Symbol:
     axis, shape = c.attr("axis", -1 if c.opset >= 13 else 1), c.shape(0)
     kind = "softmax" if c.kind == "Softmax" else "log_softmax"
     if c.opset >= 13 or axis == -1 or shape is not None and axis % len(shape) == len(shape) - 1:
@@ -36,7 +36,7 @@ def _softmax(c: Call) -> Symbol:
 
 
 @importer("Hardmax")
-def _hardmax(c: Call) -> Symbol:
+def _hardmax(c: ImportedNode) -> Symbol:
     axis, shape = c.attr("axis", -1 if c.opset >= 13 else 1), c.given(c.shape(0), "an unknown shape")
     axis %= len(shape)
     if c.opset < 13:  # all axes from this one on are one
@@ -49,12 +49,12 @@ def _hardmax(c: Call) -> Symbol:
 
 
 @importer("LpNormalization")
-def _lp_normalization(c: Call) -> Symbol:
+def _lp_normalization(c: ImportedNode) -> Symbol:
     norm = c.op("norm", c.sym(0), ord=c.attr("p", 2), axis=c.attr("axis", -1), keepdims=True)
     return c.op("broadcast_div", c.sym(0), norm + (norm == 0))  # nothing stays nothing
 
 
-def _padded(c: Call, kernel: Sequence[int], fill: float = 0.0) -> tuple[Symbol, tuple[int, ...]]:
+def _padded(c: ImportedNode, kernel: Sequence[int], fill: float = 0.0) -> tuple[Symbol, tuple[int, ...]]:
     """(data, padding): what is not the same on both sides is put around the data beforehand."""
     dims, mode = len(kernel), c.attr("auto_pad", "NOTSET")
     pads = c.attr("pads", (0,) * (2 * dims))
@@ -72,7 +72,7 @@ def _padded(c: Call, kernel: Sequence[int], fill: float = 0.0) -> tuple[Symbol, 
 
 
 @importer("Conv")
-def _conv(c: Call) -> Symbol:
+def _conv(c: ImportedNode) -> Symbol:
     weight = c.given(c.shape(1), "weights of an unknown shape")
     kernel = c.attr("kernel_shape", weight[2:])
     data, pad = _padded(c, kernel)
@@ -83,7 +83,7 @@ def _conv(c: Call) -> Symbol:
 
 
 @importer("ConvTranspose")
-def _conv_transpose(c: Call) -> Symbol:
+def _conv_transpose(c: ImportedNode) -> Symbol:
     weight = c.given(c.shape(1), "weights of an unknown shape")
     kernel = c.attr("kernel_shape", weight[2:])
     pads = c.attr("pads", (0,) * (2 * len(kernel)))
@@ -96,7 +96,7 @@ def _conv_transpose(c: Call) -> Symbol:
 
 
 @importer("MaxPool", "AveragePool", "LpPool")
-def _pool(c: Call) -> Symbol:
+def _pool(c: ImportedNode) -> Symbol:
     kind = {"MaxPool": "max", "AveragePool": "avg", "LpPool": "lp"}[c.kind]
     kernel = c.attr("kernel_shape")
     data, pad = _padded(c, kernel, -3e38 if kind == "max" else 0.0)
@@ -121,7 +121,7 @@ def _pool(c: Call) -> Symbol:
     return result
 
 
-def _lp_pooling(c: Call, data: Symbol, **window: Any) -> Symbol:
+def _lp_pooling(c: ImportedNode, data: Symbol, **window: Any) -> Symbol:
     """The p-th root of the sum of |x|^p."""
     power = c.attr("p", 2)
     total = c.op("Pooling", c.op("_power_scalar", c.op("abs", data), scalar=power), pool_type="sum", **window)
@@ -129,14 +129,14 @@ def _lp_pooling(c: Call, data: Symbol, **window: Any) -> Symbol:
 
 
 @importer("BatchNormalization")
-def _batch_norm(c: Call) -> Symbol:
+def _batch_norm(c: ImportedNode) -> Symbol:
     result = c.op("BatchNorm", *(c.sym(i) for i in range(5)), fix_gamma=False, eps=c.attr("epsilon", 1e-5),
                   momentum=c.attr("momentum", 0.9))
     return result[0]
 
 
 @importer("LayerNormalization")
-def _layer_norm(c: Call) -> Symbol:
+def _layer_norm(c: ImportedNode) -> Symbol:
     c.need(c.attr("axis", -1) == -1 or (c.shape(0) or ())[c.attr("axis"):] == (c.shape(0) or (0,))[-1:], "several axes")
     beta = c.sym(2) if c.has(2) else \
         c.param(np.zeros(c.given(c.shape(1), "a scale of an unknown shape"), np.float32), "beta")
@@ -144,7 +144,7 @@ def _layer_norm(c: Call) -> Symbol:
 
 
 @importer("GroupNormalization")
-def _group_norm(c: Call) -> Symbol:
+def _group_norm(c: ImportedNode) -> Symbol:
     groups, eps = c.attr("num_groups"), c.attr("epsilon", 1e-5)
     if c.shape(1) == (groups,):
         return c.op("GroupNorm", c.sym(0), c.sym(1), c.sym(2), num_groups=groups, eps=eps)
@@ -156,7 +156,7 @@ def _group_norm(c: Call) -> Symbol:
 
 
 @importer("Gemm")
-def _gemm(c: Call) -> Symbol:
+def _gemm(c: ImportedNode) -> Symbol:
     alpha, beta = c.attr("alpha", 1.0), c.attr("beta", 1.0)
     left, right, weight = bool(c.attr("transA", 0)), bool(c.attr("transB", 0)), c.shape(1)
     bias = c.shape(2) if c.has(2) else None
@@ -168,7 +168,7 @@ def _gemm(c: Call) -> Symbol:
 
 
 @importer("Resize", "Upsample")
-def _resize(c: Call) -> Symbol:
+def _resize(c: ImportedNode) -> Symbol:
     what = "data of an unknown shape, or not of 4 dimensions"
     shape, last = c.given(c.shape(0), what), len(c.inputs) - 1
     c.need(len(shape) == 4, what)

@@ -6,13 +6,13 @@ import numpy as np
 
 from ..ops.nn.recurrent import pieces
 from ..symbol import Symbol, zeros
-from ._import import Call, importer
+from ._import import ImportedNode, importer
 from ._to_rnn import GATES
 
 _MODES = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn_tanh"}
 
 
-def _whole(c: Call) -> bool:
+def _whole(c: ImportedNode) -> bool:
     """Returns whether all sequences of a recurrent layer are as long as the data."""
     sizes = c.sized(0)
     if not c.has(4):
@@ -24,7 +24,7 @@ def _whole(c: Call) -> bool:
 
 
 @importer("LSTM", "GRU", "RNN")
-def _recurrent(c: Call) -> list[Symbol]:
+def _recurrent(c: ImportedNode) -> list[Symbol]:
     mode, size = _MODES[c.kind], c.attr("hidden_size")
     activations = {a.decode() if isinstance(a, bytes) else a for a in c.attr("activations", ())}
     if c.kind == "RNN" and activations:

@@ -11,17 +11,17 @@ import numpy as np
 
 from ..symbol import Symbol
 from ._folding import MOST_FOLDED, dynamic_axes, every_input, folding
-from ._import import Call, importer
+from ._import import ImportedNode, importer
 
 _FAR = 2**31 - 1
 
 
-def _sized(c: Call) -> list[tuple[int, ...]]:
+def _sized(c: ImportedNode) -> list[tuple[int, ...]]:
     """The data's shape for each set of sizes."""
     return c.given(c.sized(0), "dynamic sizes and data of an unknown shape")
 
 
-def _filled_in(c: Call, shape: tuple[int, ...], wanted: Sequence[int]) -> tuple[int, ...]:
+def _filled_in(c: ImportedNode, shape: tuple[int, ...], wanted: Sequence[int]) -> tuple[int, ...]:
     """A wanted shape, in which 0 stood for the size that the data has there."""
     kept = not c.attr("allowzero", 0)
     c.need(not kept or all(n or i < len(shape) for i, n in enumerate(wanted)), f"shape {wanted} of data {shape}")
@@ -30,7 +30,7 @@ def _filled_in(c: Call, shape: tuple[int, ...], wanted: Sequence[int]) -> tuple[
 
 @importer("Reshape")
 @folding(lambda c, x, shape: x.reshape(_filled_in(c, x.shape, shape.tolist())))
-def _reshape(c: Call) -> Symbol:
+def _reshape(c: ImportedNode) -> Symbol:
     if not c.derives(1) or c.known(1) is not None:
         shape = c.listed(1, "shape")
         c.need(not c.attr("allowzero", 0) or 0 not in shape, "a size of 0 with allowzero")
@@ -42,14 +42,14 @@ def _reshape(c: Call) -> Symbol:
     return c.op("Reshape", c.sym(0), shape=_spelled(c, old, new))
 
 
-def _resolved(c: Call, shape: tuple[int, ...], wanted: list[int]) -> tuple[int, ...]:
+def _resolved(c: ImportedNode, shape: tuple[int, ...], wanted: list[int]) -> tuple[int, ...]:
     """A wanted shape with all its sizes."""
     known = _filled_in(c, shape, wanted)
     rest = math.prod(shape) // max(math.prod(n for n in known if n != -1), 1)
     return tuple(rest if n == -1 else n for n in known)
 
 
-def _spelled(c: Call, sizes: Sequence[tuple], wanted: Sequence[tuple]) -> tuple[int, ...]:
+def _spelled(c: ImportedNode, sizes: Sequence[tuple], wanted: Sequence[tuple]) -> tuple[int, ...]:
     """A wanted shape in the language of MXNet's Reshape.
 
     0 keeps a size, -3 merges two of them, -4 splits one in two, -1 follows from the others. Sizes are tuples: one for
@@ -79,7 +79,7 @@ def _spelled(c: Call, sizes: Sequence[tuple], wanted: Sequence[tuple]) -> tuple[
 
 
 @importer("Flatten")
-def _flatten(c: Call) -> Symbol:
+def _flatten(c: ImportedNode) -> Symbol:
     axis = c.attr("axis", 1)
     if axis == 1:
         return c.op("Flatten", c.sym(0))
@@ -89,13 +89,13 @@ def _flatten(c: Call) -> Symbol:
 
 @importer("Transpose")
 @folding(lambda c, x: np.transpose(x, c.attr("perm")))
-def _transpose(c: Call) -> Symbol:
+def _transpose(c: ImportedNode) -> Symbol:
     return c.op("transpose", c.sym(0), axes=c.attr("perm", ()))
 
 
 @importer("Unsqueeze")
 @folding(lambda c, x, *axes: np.expand_dims(x, c.listed(1, "axes")))
-def _unsqueeze(c: Call) -> Symbol:
+def _unsqueeze(c: ImportedNode) -> Symbol:
     axes = c.listed(1, "axes")
     if any(a < 0 for a in axes) and len(axes) > 1:
         ndim = len(c.shape(0) or ()) + len(axes)
@@ -105,17 +105,17 @@ def _unsqueeze(c: Call) -> Symbol:
 
 @importer("Squeeze")
 @folding(lambda c, x, *axes: np.squeeze(x, c.listed(1, "axes")))
-def _squeeze(c: Call) -> Symbol:
+def _squeeze(c: ImportedNode) -> Symbol:
     return c.op("squeeze", c.sym(0), axis=c.listed(1, "axes"))
 
 
 @importer("Concat")
 @folding(lambda c, *parts: np.concatenate(parts, c.attr("axis")))
-def _concat(c: Call) -> Symbol:
+def _concat(c: ImportedNode) -> Symbol:
     return c.op("Concat", *every_input(c), dim=c.attr("axis"))
 
 
-def _ends(c: Call) -> tuple[int, ...]:
+def _ends(c: ImportedNode) -> tuple[int, ...]:
     """Returns the end of a slice; a dynamic end must be that of the axis."""
     if not c.derives(2) or c.known(2) is not None:
         return c.listed(2, "ends")
@@ -130,7 +130,7 @@ def _ends(c: Call) -> tuple[int, ...]:
     return tuple(results)
 
 
-def _parts(c: Call) -> dict[int, tuple]:
+def _parts(c: ImportedNode) -> dict[int, tuple]:
     """{axis: (begin, end, step)} of a slice; None where it is an end."""
     begins, ends = c.listed(1, "starts"), _ends(c)
     axes = c.listed(3, "axes") or range(len(begins))
@@ -139,14 +139,14 @@ def _parts(c: Call) -> dict[int, tuple]:
             for a, b, e, s in zip(axes, begins, ends, steps, strict=True)}
 
 
-def _cut(c: Call, x: np.ndarray, *rest: np.ndarray) -> np.ndarray:
+def _cut(c: ImportedNode, x: np.ndarray, *rest: np.ndarray) -> np.ndarray:
     parts = _parts(c)
     return x[tuple(slice(*parts.get(i, (None,))) for i in range(x.ndim))]
 
 
 @importer("Slice")
 @folding(_cut)
-def _slice(c: Call) -> Symbol:
+def _slice(c: ImportedNode) -> Symbol:
     parts, shape = _parts(c), c.shape(0)
     if min(parts, default=0) < 0 and shape is None:
         c.need(all(step == 1 for _, _, step in parts.values()),
@@ -160,7 +160,7 @@ def _slice(c: Call) -> Symbol:
                                              strict=True)))
 
 
-def _pieces(c: Call, x: np.ndarray, *sizes: np.ndarray) -> list[np.ndarray]:
+def _pieces(c: ImportedNode, x: np.ndarray, *sizes: np.ndarray) -> list[np.ndarray]:
     parts = c.listed(1, "split") or _even(x.shape[c.attr("axis", 0)], len(c.outputs))
     return np.split(x, np.cumsum(parts)[:-1], c.attr("axis", 0))
 
@@ -173,7 +173,7 @@ def _even(length: int, count: int) -> list[int]:
 
 @importer("Split")
 @folding(_pieces)
-def _split(c: Call) -> Any:
+def _split(c: ImportedNode) -> Any:
     axis, sizes, shape = c.attr("axis", 0), c.listed(1, "split"), c.shape(0)
     if "num_outputs" in c.attrs and shape is not None and shape[axis] % len(c.outputs):  # the last part is smaller
         sizes = _even(shape[axis], len(c.outputs))
@@ -186,7 +186,7 @@ def _split(c: Call) -> Any:
 
 @importer("Gather")
 @folding(lambda c, x, i: np.take(x, i, c.attr("axis", 0)))
-def _gather(c: Call) -> Symbol:
+def _gather(c: ImportedNode) -> Symbol:
     axis, places = c.attr("axis", 0), c.known(1)
     if places is not None and places.ndim == 0:
         end = places.item() + 1
@@ -198,13 +198,13 @@ def _gather(c: Call) -> Symbol:
 
 @importer("GatherND")
 @folding(lambda c, x, places: x[tuple(np.moveaxis(places, -1, 0))])
-def _gather_nd(c: Call) -> Symbol:
+def _gather_nd(c: ImportedNode) -> Symbol:
     shape = c.given(None if c.attr("batch_dims", 0) else c.shape(1), "indices of unknown shape, or batch_dims")
     axes = (len(shape) - 1, *range(len(shape) - 1))
     return c.op("gather_nd", c.sym(0), c.op("transpose", c.sym(1), axes=axes))
 
 
-def _scattered(c: Call, x: np.ndarray, places: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _scattered(c: ImportedNode, x: np.ndarray, places: np.ndarray, values: np.ndarray) -> np.ndarray:
     c.need(c.attr("reduction", "none") == "none", "a reduction")
     x = x.copy()
     x[tuple(np.moveaxis(places, -1, 0))] = values
@@ -213,14 +213,14 @@ def _scattered(c: Call, x: np.ndarray, places: np.ndarray, values: np.ndarray) -
 
 @importer("ScatterND")
 @folding(_scattered)
-def _scatter_nd(c: Call) -> Symbol:
+def _scatter_nd(c: ImportedNode) -> Symbol:
     shape = c.given(c.shape(1), "places of unknown shape")
     c.need(c.attr("reduction", "none") == "none", "a reduction")
     places = c.op("transpose", c.sym(1), axes=(len(shape) - 1, *range(len(shape) - 1)))
     return c.op("_scatter_set_nd", c.sym(0), c.sym(2), places, shape=c.shape(0) or ())
 
 
-def _wide(c: Call, x: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+def _wide(c: ImportedNode, x: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     shape = np.broadcast_shapes(x.shape, wanted.tolist())
     c.make(math.prod(shape))
     return np.broadcast_to(x, shape)
@@ -228,7 +228,7 @@ def _wide(c: Call, x: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 @importer("Expand")
 @folding(_wide)
-def _expand(c: Call) -> Symbol:
+def _expand(c: ImportedNode) -> Symbol:
     shape = c.shape(0)
     if c.derives(1) and c.known(1) is None:
         return _expand_dynamic(c)
@@ -238,7 +238,7 @@ def _expand(c: Call) -> Symbol:
     return c.op("broadcast_mul", c.sym(0), c.op("_ones", shape=wanted))
 
 
-def _expand_dynamic(c: Call) -> Symbol:
+def _expand_dynamic(c: ImportedNode) -> Symbol:
     wanted, shapes = c.for_each_size(lambda: c.value(1).tolist()), _sized(c)
     shapes = [shape or (1,) for shape in shapes]  # so long is a parameter without dimensions
     wide = [np.broadcast_shapes(shape, w) for shape, w in zip(shapes, wanted, strict=True)]
@@ -254,18 +254,18 @@ def _expand_dynamic(c: Call) -> Symbol:
     return c.stretched(c.op("broadcast_to", data, shape=tuple(target)), dynamic)
 
 
-def _repeated(c: Call, x: np.ndarray, repeats: np.ndarray) -> np.ndarray:
+def _repeated(c: ImportedNode, x: np.ndarray, repeats: np.ndarray) -> np.ndarray:
     c.make(x.size * math.prod(repeats.tolist()))
     return np.tile(x, repeats.tolist())
 
 
 @importer("Tile")
 @folding(_repeated)
-def _tile(c: Call) -> Symbol:
+def _tile(c: ImportedNode) -> Symbol:
     return c.op("tile", c.sym(0), reps=c.listed(1, "repeats"))
 
 
-def _with_borders(c: Call, x: np.ndarray, *rest: np.ndarray) -> np.ndarray:
+def _with_borders(c: ImportedNode, x: np.ndarray, *rest: np.ndarray) -> np.ndarray:
     pads = c.listed(1, "pads")
     c.make(x.size + sum(map(abs, pads)) if x.ndim == 1 else MOST_FOLDED)
     c.need(min(pads, default=0) >= 0 and c.attr("mode", "constant") == "constant", "such padding of a constant")
@@ -275,7 +275,7 @@ def _with_borders(c: Call, x: np.ndarray, *rest: np.ndarray) -> np.ndarray:
 
 @importer("Pad")
 @folding(_with_borders)
-def _pad(c: Call) -> Symbol:
+def _pad(c: ImportedNode) -> Symbol:
     pads = c.listed(1, "pads")
     width = [n for pair in zip(pads[:len(pads) // 2], pads[len(pads) // 2:], strict=True) for n in pair]
     value = c.value(2).item() if c.has(2) else c.attr("value", 0.0)
@@ -283,7 +283,7 @@ def _pad(c: Call) -> Symbol:
 
 
 @importer("OneHot")
-def _one_hot(c: Call) -> Symbol:
+def _one_hot(c: ImportedNode) -> Symbol:
     c.need(c.attr("axis", -1) == -1, "axis other than -1")
     off, on = c.value(2).tolist()
     return c.op("one_hot", c.sym(0), depth=int(c.value(1).item()), on_value=on, off_value=off,
@@ -291,16 +291,16 @@ def _one_hot(c: Call) -> Symbol:
 
 
 @importer("DepthToSpace")
-def _depth_to_space(c: Call) -> Symbol:
+def _depth_to_space(c: ImportedNode) -> Symbol:
     return _blocks(c, "depth_to_space")
 
 
 @importer("SpaceToDepth")
-def _space_to_depth(c: Call) -> Symbol:
+def _space_to_depth(c: ImportedNode) -> Symbol:
     return _blocks(c, "space_to_depth")
 
 
-def _blocks(c: Call, kind: str) -> Symbol:
+def _blocks(c: ImportedNode, kind: str) -> Symbol:
     if c.attr("mode", "DCR") == "DCR":
         return c.op(kind, c.sym(0), block_size=c.attr("blocksize"))
     block = c.attr("blocksize")
@@ -315,13 +315,13 @@ def _blocks(c: Call, kind: str) -> Symbol:
 
 
 @importer("ReverseSequence")
-def _reverse_sequence(c: Call) -> Symbol:
+def _reverse_sequence(c: ImportedNode) -> Symbol:
     c.need((c.attr("batch_axis", 1), c.attr("time_axis", 0)) == (1, 0), "time_axis other than 0")
     return c.op("SequenceReverse", c.sym(0), c.sym(1), use_sequence_length=True)
 
 
 @importer("Trilu")
-def _trilu(c: Call) -> Symbol:
+def _trilu(c: ImportedNode) -> Symbol:
     k = int(c.value(1).item()) if c.has(1) else 0
     if not c.attr("upper", 1):
         return c.op("_npi_tril", c.sym(0), k=k)

@@ -19,11 +19,11 @@ from ..symbol import Group, Symbol, var
 from ..symbol.symbol import apply
 from ._export import package
 
-__all__ = ["IMPORTERS", "Call", "Derived", "described", "get_model_metadata", "graph_to_block", "graph_to_symbol",
-           "import_model", "import_to_gluon", "importer"]
+__all__ = ["IMPORTERS", "Derived", "ImportedNode", "described", "get_model_metadata", "graph_to_block",
+           "graph_to_symbol", "import_model", "import_to_gluon", "importer"]
 
 _T = TypeVar("_T")
-Importer = Callable[["Call"], Any]
+Importer = Callable[["ImportedNode"], Any]
 IMPORTERS: dict[str, Importer] = {}
 _FAMILIES = ("_from_constants", "_from_elemwise", "_from_shape", "_from_nn", "_from_rnn", "_from_detection")
 _MOST_MADE = 1 << 26
@@ -57,7 +57,7 @@ class Derived:
         self.fixed = all(v.shape == first.shape and (v == first).all() for v in self.versions)
 
 
-class Call:
+class ImportedNode:
     """The argument of an importer: an ONNX node and its inputs in the symbol.
 
     An importer returns a symbol (or several), a NumPy array for a constant result, or a `Derived`.
@@ -207,7 +207,7 @@ class _Model:
     def _convert(self, node: Any) -> None:
         if node.op_type not in IMPORTERS:
             raise NotImplementedError(f"Operator {node.op_type} not implemented.")
-        call = Call(self, node)
+        call = ImportedNode(self, node)
         result = IMPORTERS[node.op_type](call)
         results = result.singles() if isinstance(result, Symbol) else \
             list(result) if isinstance(result, (list, tuple)) else [result]
@@ -239,7 +239,7 @@ class _Model:
             value = self.values[name] = _Parameter(value, self.parameter(name, value))
         return value.symbol if isinstance(value, _Parameter) else value
 
-    def computed(self, name: str, call: Call) -> np.ndarray | None:
+    def computed(self, name: str, call: ImportedNode) -> np.ndarray | None:
         """The value of a symbol that depends on parameters only; else None."""
         value = self.values[name]
         if not isinstance(value, Symbol) or set(value.list_inputs()) - set(self.params):

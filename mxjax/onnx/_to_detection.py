@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._export import Call, converter
+from ._export import ExportedNode, converter
 from ._to_elemwise import reduce
 from ._to_shape import cut
 
 
 @converter("_contrib_box_nms")
-def _box_nms(c: Call) -> list[str]:
+def _box_nms(c: ExportedNode) -> list[str]:
     """Rows in order of score; NonMaxSuppression on classes that are moved apart; the kept rows first."""
     p = c.p
     c.need(p["in_format"] == p["out_format"], "in_format other than out_format")
@@ -47,7 +47,7 @@ def _box_nms(c: Call) -> list[str]:
 
 
 @converter("_contrib_box_decode")
-def _box_decode(c: Call) -> str:
+def _box_decode(c: ExportedNode) -> str:
     p = c.p
     data = c.op("Mul", c.inputs[0], c.const([p["std0"], p["std1"], p["std2"], p["std3"]], c.dtype()))
     anchors = c.inputs[1]
@@ -67,13 +67,13 @@ def _box_decode(c: Call) -> str:
 
 
 @converter("ROIPooling")
-def _roi_pooling(c: Call) -> str:
+def _roi_pooling(c: ExportedNode) -> str:
     return c.op("MaxRoiPool", *c.inputs, pooled_shape=list(c.p["pooled_size"]),
                 spatial_scale=float(c.p["spatial_scale"]))
 
 
 @converter("_contrib_ROIAlign")
-def _roi_align(c: Call) -> str:
+def _roi_align(c: ExportedNode) -> str:
     c.need(not c.p["position_sensitive"], "position_sensitive=True")
     rows = cut(c, c.inputs[1], {1: (1, 5, 1)})
     batch = c.cast(c.op("Squeeze", cut(c, c.inputs[1], {1: (0, 1, 1)}), c.const([1])), "int64")

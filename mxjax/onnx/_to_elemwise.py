@@ -11,7 +11,7 @@ import numpy as np
 from ..graph.rewriting import copied
 from ..ndarray import empty
 from ..symbol import Symbol, var
-from ._export import Call, converter
+from ._export import ExportedNode, converter
 
 # one ONNX operator, the same inputs
 _SAME = {
@@ -33,14 +33,14 @@ _SAME = {
 _ONE_INPUT = {"_identity_with_attr_like_rhs"}
 
 
-def _alike(c: Call, first: int = 0) -> list[str]:
+def _alike(c: ExportedNode, first: int = 0) -> list[str]:
     """The inputs from number `first` on in the dtype of the result, as ONNX wants them."""
     return [name if c.dtype(i) == c.out_dtype() else c.cast(name, c.out_dtype())
             for i, name in enumerate(c.inputs) if i >= first]
 
 
-def _same(onnx_name: str) -> Callable[[Call], str]:
-    def convert(c: Call) -> str:
+def _same(onnx_name: str) -> Callable[[ExportedNode], str]:
+    def convert(c: ExportedNode) -> str:
         return c.op(onnx_name, *_alike(c)[:1 if c.kind in _ONE_INPUT else None])
     return convert
 
@@ -59,8 +59,8 @@ _REVERSED = {"_rminus_scalar": "Sub", "_rdiv_scalar": "Div", "_rpower_scalar": "
              "_npi_rtrue_divide_scalar": "Div", "_npi_rpower_scalar": "Pow"}
 
 
-def _with_number(onnx_name: str, turned: bool) -> Callable[[Call], str]:
-    def convert(c: Call) -> str:
+def _with_number(onnx_name: str, turned: bool) -> Callable[[ExportedNode], str]:
+    def convert(c: ExportedNode) -> str:
         data = c.inputs[0] if c.out_dtype() == c.dtype() else c.cast(c.inputs[0], c.out_dtype())
         operands = [data, c.scalar(c.p["scalar"], c.out_dtype())]
         return c.op(onnx_name, *(operands[::-1] if turned else operands))
@@ -78,8 +78,8 @@ _COMPARED = {"equal": ("Equal", False), "not_equal": ("Equal", True), "greater":
 _NUMPY_NAMES = {"lesser": "less", "lesser_equal": "less_equal"}
 
 
-def _compared(onnx_name: str, negated: bool) -> Callable[[Call], str]:
-    def convert(c: Call) -> str:
+def _compared(onnx_name: str, negated: bool) -> Callable[[ExportedNode], str]:
+    def convert(c: ExportedNode) -> str:
         right = c.inputs[1] if c.has(1) else c.scalar(c.p["scalar"])
         result = c.op(onnx_name, c.inputs[0], right)
         return c.cast(c.op("Not", result) if negated else result, c.out_dtype())
@@ -92,8 +92,8 @@ for _name, (_onnx, _negated) in _COMPARED.items():
         _compared(_onnx, _negated))
 
 
-def _logic(onnx_name: str) -> Callable[[Call], str]:
-    def convert(c: Call) -> str:
+def _logic(onnx_name: str) -> Callable[[ExportedNode], str]:
+    def convert(c: ExportedNode) -> str:
         operands = [c.cast(name, "bool") for name in c.inputs]
         if len(operands) == 1:
             operands.append(c.const(bool(c.p["scalar"]), bool))
@@ -106,12 +106,12 @@ for _name, _onnx in (("and", "And"), ("or", "Or"), ("xor", "Xor")):
 
 
 @converter("logical_not")
-def _logical_not(c: Call) -> str:
+def _logical_not(c: ExportedNode) -> str:
     return c.cast(c.op("Not", c.cast(c.inputs[0], "bool")), c.out_dtype())
 
 
 # a formula of several steps
-def _scaled(kind: str, factor: float) -> Callable[[Call], str]:
+def _scaled(kind: str, factor: float) -> Callable[[ExportedNode], str]:
     return lambda c: c.op("Mul", c.op(kind, c.inputs[0]), c.scalar(factor))
 
 
@@ -136,24 +136,24 @@ converter("Cast", "amp_cast")(lambda c: c.cast(c.inputs[0], c.out_dtype()))
 
 
 @converter("cbrt")
-def _cbrt(c: Call) -> str:
+def _cbrt(c: ExportedNode) -> str:
     return c.op("Mul", c.op("Sign", c.inputs[0]), c.op("Pow", c.op("Abs", c.inputs[0]), c.scalar(1 / 3)))
 
 
 @converter("trunc", "fix")
-def _trunc(c: Call) -> str:
+def _trunc(c: ExportedNode) -> str:
     return c.op("Mul", c.op("Sign", c.inputs[0]), c.op("Floor", c.op("Abs", c.inputs[0])))
 
 
 @converter("round")
-def _round(c: Call) -> str:
+def _round(c: ExportedNode) -> str:
     """Halves away from zero."""
     up = c.op("Floor", c.op("Add", c.op("Abs", c.inputs[0]), c.scalar(0.5)))
     return c.op("Mul", c.op("Sign", c.inputs[0]), up)
 
 
 @converter("rint")
-def _rint(c: Call) -> str:
+def _rint(c: ExportedNode) -> str:
     """Halves go down."""
     low, high = c.op("Floor", c.inputs[0]), c.op("Ceil", c.inputs[0])
     below = c.op("LessOrEqual", c.op("Sub", c.inputs[0], low), c.op("Sub", high, c.inputs[0]))
@@ -161,7 +161,7 @@ def _rint(c: Call) -> str:
 
 
 @converter("_mod", "broadcast_mod", "_mod_scalar")
-def _mod(c: Call) -> str:
+def _mod(c: ExportedNode) -> str:
     """The remainder has the sign of the divisor, and is 0 where that is 0."""
     kind = c.out_dtype()
     left = c.inputs[0] if kind == c.dtype() else c.cast(c.inputs[0], kind)
@@ -176,22 +176,22 @@ def _mod(c: Call) -> str:
 
 
 @converter("_hypot", "broadcast_hypot")
-def _hypot(c: Call) -> str:
+def _hypot(c: ExportedNode) -> str:
     return c.op("Sqrt", c.op("Add", *(c.op("Mul", name, name) for name in c.inputs)))
 
 
 @converter("clip")
-def _clip(c: Call) -> str:
+def _clip(c: ExportedNode) -> str:
     return c.op("Clip", c.inputs[0], c.scalar(c.p["a_min"]), c.scalar(c.p["a_max"]))
 
 
 @converter("hard_sigmoid")
-def _hard_sigmoid(c: Call) -> str:
+def _hard_sigmoid(c: ExportedNode) -> str:
     return c.op("HardSigmoid", c.inputs[0], alpha=float(c.p["alpha"]), beta=float(c.p["beta"]))
 
 
 @converter("where", "_npi_where")
-def _where(c: Call) -> str:
+def _where(c: ExportedNode) -> str:
     condition = c.cast(c.inputs[0], "bool")
     if c.ndim(0) == 1 and c.ndim(1) > 1 and c.kind == "where":  # a condition for each row
         condition = c.op("Unsqueeze", condition, c.const(list(range(1, c.ndim(1)))))
@@ -199,7 +199,7 @@ def _where(c: Call) -> str:
 
 
 @converter("smooth_l1")
-def _smooth_l1(c: Call) -> str:
+def _smooth_l1(c: ExportedNode) -> str:
     squared = c.p["scalar"] ** 2
     size = c.op("Abs", c.inputs[0])
     inside = c.op("Mul", c.op("Mul", size, size), c.scalar(0.5 * squared))
@@ -207,7 +207,7 @@ def _smooth_l1(c: Call) -> str:
 
 
 @converter("amp_multicast")
-def _amp_multicast(c: Call) -> list[str]:
+def _amp_multicast(c: ExportedNode) -> list[str]:
     return [c.cast(name, c.out_dtype(i)) for i, name in enumerate(c.inputs)]
 
 
@@ -216,14 +216,14 @@ _REDUCED = {"sum": "ReduceSum", "mean": "ReduceMean", "max": "ReduceMax", "min":
             "_np_sum": "ReduceSum", "_npi_mean": "ReduceMean", "_np_max": "ReduceMax", "_np_min": "ReduceMin"}
 
 
-def reduce(c: Call, kind: str, data: str, axes: list[int] | None, keepdims: bool) -> str:
+def reduce(c: ExportedNode, kind: str, data: str, axes: list[int] | None, keepdims: bool) -> str:
     """A reduction; ReduceSum takes its axes as an input, the others as an attribute."""
     if kind == "ReduceSum":
         return c.op(kind, data, *([] if axes is None else [c.const(axes)]), keepdims=int(keepdims))
     return c.op(kind, data, axes=axes, keepdims=int(keepdims))
 
 
-def axes_of(c: Call) -> list[int] | None:
+def axes_of(c: ExportedNode) -> list[int] | None:
     """The axes that a reduction's parameters name, None for all."""
     axis = c.p.get("axis")
     axes = None if axis is None or axis == () else [c.axis(a) for a in (axis if isinstance(axis, tuple) else (axis,))]
@@ -232,8 +232,8 @@ def axes_of(c: Call) -> list[int] | None:
     return axes
 
 
-def _reduced(onnx_name: str) -> Callable[[Call], str]:
-    def convert(c: Call) -> str:
+def _reduced(onnx_name: str) -> Callable[[ExportedNode], str]:
+    def convert(c: ExportedNode) -> str:
         axes = axes_of(c)
         result = reduce(c, onnx_name, c.inputs[0], axes, c.p["keepdims"])
         whole = axes is None and not c.p["keepdims"] and len(c.out_shape()) == 1
@@ -246,13 +246,13 @@ for _name, _onnx in _REDUCED.items():
 
 
 @converter("norm")
-def _norm(c: Call) -> str:
+def _norm(c: ExportedNode) -> str:
     c.need(c.p["ord"] in (1, 2), f"ord must be 1 or 2, is {c.p['ord']}")
     return _reduced({1: "ReduceL1", 2: "ReduceL2"}[c.p["ord"]])(c)
 
 
 @converter("argmax", "argmin", "_npi_argmax", "_npi_argmin")
-def _arg(c: Call) -> str:
+def _arg(c: ExportedNode) -> str:
     kind = {"argmax": "ArgMax", "argmin": "ArgMin"}[c.kind.removeprefix("_npi_")]
     data, axis = c.inputs[0], c.p["axis"]
     if axis is None:
@@ -262,11 +262,11 @@ def _arg(c: Call) -> str:
 
 
 @converter("argmax_channel")
-def _argmax_channel(c: Call) -> str:
+def _argmax_channel(c: ExportedNode) -> str:
     return c.cast(c.op("ArgMax", c.inputs[0], axis=-1, keepdims=0), c.out_dtype())
 
 
-def folded(c: Call) -> str:
+def folded(c: ExportedNode) -> str:
     """The operator's result as a constant: it depends on shapes and parameters only."""
     shapes = [c.static(c.shape(i), "the shape of an input") for i in range(len(c.inputs))]
     extra = {"shape": c.static(c.out_shape())} if "shape" in c.p else {}
@@ -284,9 +284,9 @@ _DRAWN = {"uniform": ("RandomUniform", {"low": "low", "high": "high"}),
           "normal": ("RandomNormal", {"loc": "mean", "scale": "scale"})}
 
 
-def _drawn(name: str, names: dict[str, str], like: bool) -> Callable[[Call], str]:
+def _drawn(name: str, names: dict[str, str], like: bool) -> Callable[[ExportedNode], str]:
     """Numbers of the runtime's own, which are others each time."""
-    def convert(c: Call) -> str:
+    def convert(c: ExportedNode) -> str:
         attrs: dict[str, Any] = {new: float(c.p[old]) for old, new in names.items()}
         attrs["dtype"] = 1  # half precision is not known
         if like:
@@ -301,7 +301,7 @@ for _name, (_onnx, _attrs) in _DRAWN.items():
 
 
 @converter("_sample_multinomial")
-def _sample_multinomial(c: Call) -> str:
+def _sample_multinomial(c: ExportedNode) -> str:
     c.need(not c.p["get_prob"], "get_prob=True")
     chances = c.op("Reshape", c.cast(c.inputs[0], "float32"), c.const([-1, *c.static(c.shape()[-1:])]))
     result = c.op("Multinomial", c.op("Log", chances), sample_size=math.prod(c.p["shape"]), dtype=6)
@@ -309,7 +309,7 @@ def _sample_multinomial(c: Call) -> str:
 
 
 @converter("zeros_like", "ones_like")
-def _like(c: Call) -> str:
+def _like(c: ExportedNode) -> str:
     if None not in c.shape():
         return folded(c)
     fill = c.const(np.full((), c.kind == "ones_like"), c.dtype())

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ._export import Call, converter, definite
+from ._export import ExportedNode, converter, definite
 from ._to_elemwise import reduce
 
 _ACTIVATIONS = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "softrelu": "Softplus", "softsign": "Softsign"}
 
 
-def _window(c: Call) -> dict[str, Any]:
+def _window(c: ExportedNode) -> dict[str, Any]:
     """Attributes of a sliding window."""
     dims = len(c.p["kernel"])
     layout = c.p.get("layout")
@@ -23,13 +23,13 @@ def _window(c: Call) -> dict[str, Any]:
 
 
 @converter("Convolution", "Convolution_v1")
-def _convolution(c: Call) -> str:
+def _convolution(c: ExportedNode) -> str:
     return c.op("Conv", *c.inputs, **_window(c), dilations=list(c.p["dilate"] or (1,) * len(c.p["kernel"])),
                 group=c.p["num_group"])
 
 
 @converter("Deconvolution")
-def _deconvolution(c: Call) -> str:
+def _deconvolution(c: ExportedNode) -> str:
     window, dims = _window(c), len(c.p["kernel"])
     dilate, adjust = list(c.p["dilate"] or (1,) * dims), list(c.p["adj"] or (0,) * dims)
     if c.p["target_shape"]:
@@ -41,7 +41,7 @@ def _deconvolution(c: Call) -> str:
 
 
 @converter("FullyConnected")
-def _fully_connected(c: Call) -> str:
+def _fully_connected(c: ExportedNode) -> str:
     data = c.inputs[0]
     if c.p["flatten"] or c.ndim() == 2:
         data = data if c.ndim() == 2 else c.op("Flatten", data, axis=1)
@@ -51,7 +51,7 @@ def _fully_connected(c: Call) -> str:
 
 
 @converter("BatchNorm", "BatchNorm_v1", "_contrib_SyncBatchNorm", "_contrib_BatchNormWithReLU")
-def _batch_norm(c: Call) -> str:
+def _batch_norm(c: ExportedNode) -> str:
     c.need(c.p.get("axis", 1) in (1, 1 - c.ndim()) or c.ndim() == 2, f"axis {c.p.get('axis')}")
     c.need(not c.p["output_mean_var"], "output_mean_var=True")
     data, gamma, *others = c.inputs
@@ -62,7 +62,7 @@ def _batch_norm(c: Call) -> str:
 
 
 @converter("Pooling", "Pooling_v1")
-def _pooling(c: Call) -> str:
+def _pooling(c: ExportedNode) -> str:
     kind, data = c.p["pool_type"], c.inputs[0]
     c.need(kind in ("max", "avg", "sum", "lp"), f"pool_type {kind}")
     c.need((c.p.get("layout") or "NC").startswith("NC"), f"layout {c.p.get('layout')}")
@@ -91,7 +91,7 @@ def _pooling(c: Call) -> str:
     return result if kind == "avg" else c.op("Mul", result, c.scalar(math.prod(c.p["kernel"])))
 
 
-def _full_pooling(c: Call, window: dict[str, Any], counted: bool, sizes: tuple[int, ...],
+def _full_pooling(c: ExportedNode, window: dict[str, Any], counted: bool, sizes: tuple[int, ...],
                   results: tuple[int, ...]) -> str:
     """Pooling whose last windows may reach beyond the padding, or lie there as a whole, which ONNX does not have: the
     image is padded until they fit.
@@ -118,7 +118,7 @@ def _full_pooling(c: Call, window: dict[str, Any], counted: bool, sizes: tuple[i
 
 
 @converter("_contrib_AdaptiveAvgPooling2D")
-def _adaptive(c: Call) -> str:
+def _adaptive(c: ExportedNode) -> str:
     size = c.p["output_size"] or (1, 1)
     size = tuple(size) * (2 if len(size) == 1 else 1)
     if size == (1, 1):
@@ -130,18 +130,18 @@ def _adaptive(c: Call) -> str:
 
 
 @converter("Activation")
-def _activation(c: Call) -> str:
+def _activation(c: ExportedNode) -> str:
     return c.op(_ACTIVATIONS[c.p["act_type"]], c.inputs[0])
 
 
-def gelu(c: Call, data: str) -> str:
+def gelu(c: ExportedNode, data: str) -> str:
     """x · (1 + erf(x / sqrt 2)) / 2."""
     half = c.op("Mul", data, c.scalar(0.5))
     return c.op("Mul", half, c.op("Add", c.op("Erf", c.op("Mul", data, c.scalar(0.5 ** 0.5))), c.scalar(1)))
 
 
 @converter("LeakyReLU")
-def _leaky_relu(c: Call) -> str:
+def _leaky_relu(c: ExportedNode) -> str:
     kind, data, slope = c.p["act_type"], c.inputs[0], float(c.p["slope"])
     if kind == "gelu":
         return gelu(c, data)
@@ -157,7 +157,7 @@ def _leaky_relu(c: Call) -> str:
     return c.op("Elu" if kind == "elu" else "LeakyRelu", data, alpha=slope)
 
 
-def _softmax(c: Call, data: str, axis: int) -> str:
+def _softmax(c: ExportedNode, data: str, axis: int) -> str:
     kind = {"softmax": "Softmax", "softmin": "Softmax", "log_softmax": "LogSoftmax"}[c.kind]
     if c.p["temperature"] not in (None, 1.0):
         data = c.op("Div", data, c.scalar(c.p["temperature"]))
@@ -167,7 +167,7 @@ def _softmax(c: Call, data: str, axis: int) -> str:
 
 
 @converter("softmax", "softmin", "log_softmax")
-def _softmaxes(c: Call) -> str:
+def _softmaxes(c: ExportedNode) -> str:
     axis = c.axis(c.p["axis"])
     data = c.inputs[0]
     if c.p.get("use_length"):
@@ -184,7 +184,7 @@ def _softmaxes(c: Call) -> str:
 
 
 @converter("SoftmaxOutput", "SoftmaxActivation")
-def _softmax_output(c: Call) -> str:
+def _softmax_output(c: ExportedNode) -> str:
     channel = c.p.get("multi_output") or c.p.get("mode") == "channel"
     return c.op("Softmax", c.inputs[0], axis=1 if channel else -1)
 
@@ -195,7 +195,7 @@ converter("Dropout")(lambda c: c.op("Identity", c.inputs[0]))
 
 
 @converter("LayerNorm")
-def _layer_norm(c: Call) -> str:
+def _layer_norm(c: ExportedNode) -> str:
     c.need(not c.p["output_mean_var"], "output_mean_var=True")
     axis, (data, gamma, beta) = c.axis(c.p["axis"]), c.inputs
     if axis == c.ndim() - 1:
@@ -208,12 +208,12 @@ def _layer_norm(c: Call) -> str:
 
 
 @converter("InstanceNorm")
-def _instance_norm(c: Call) -> str:
+def _instance_norm(c: ExportedNode) -> str:
     return c.op("InstanceNormalization", *c.inputs, epsilon=float(c.p["eps"]))
 
 
 @converter("GroupNorm")
-def _group_norm(c: Call) -> str:
+def _group_norm(c: ExportedNode) -> str:
     c.need(not c.p["output_mean_var"], "output_mean_var=True")
     groups, (data, gamma, beta) = c.p["num_groups"], c.inputs
     ones, zeros = (c.const(np.full(groups, n), c.dtype()) for n in (1, 0))
@@ -229,26 +229,26 @@ def _group_norm(c: Call) -> str:
 
 
 @converter("L2Normalization")
-def _l2_normalization(c: Call) -> str:
+def _l2_normalization(c: ExportedNode) -> str:
     axes = {"instance": list(range(1, c.ndim())), "channel": [1], "spatial": list(range(2, c.ndim()))}[c.p["mode"]]
     total = reduce(c, "ReduceSum", c.op("Mul", c.inputs[0], c.inputs[0]), axes, True)
     return c.op("Div", c.inputs[0], c.op("Sqrt", c.op("Add", total, c.scalar(c.p["eps"]))))
 
 
 @converter("LRN")
-def _lrn(c: Call) -> str:
+def _lrn(c: ExportedNode) -> str:
     return c.op("LRN", c.inputs[0], alpha=float(c.p["alpha"]), beta=float(c.p["beta"]), bias=float(c.p["knorm"]),
                 size=c.p["nsize"])
 
 
-def _turned(c: Call, index: int, wanted: bool) -> str:
+def _turned(c: ExportedNode, index: int, wanted: bool) -> str:
     """An input with its last two axes exchanged, where that is wanted."""
     n = c.ndim(index)
     return c.op("Transpose", c.inputs[index], perm=[*range(n - 2), n - 1, n - 2]) if wanted else c.inputs[index]
 
 
 @converter("dot", "batch_dot", "_npi_matmul", "_np_dot")
-def _dot(c: Call) -> str:
+def _dot(c: ExportedNode) -> str:
     left, right = (bool(c.p.get(name)) for name in ("transpose_a", "transpose_b"))
     plain = c.kind in ("batch_dot", "_npi_matmul") or (c.ndim(1) <= 2 and not (left and c.ndim(0) != 2))
     c.need(plain and not (right and c.ndim(1) < 2), f"a product of {c.ndim(0)} and {c.ndim(1)} dimensions")
@@ -257,7 +257,7 @@ def _dot(c: Call) -> str:
 
 
 @converter("_linalg_gemm2", "_linalg_gemm")
-def _gemm(c: Call) -> str:
+def _gemm(c: ExportedNode) -> str:
     c.need(c.p["axis"] == -2, "axis other than -2")
     product = c.op("MatMul", _turned(c, 0, c.p["transpose_a"]), _turned(c, 1, c.p["transpose_b"]))
     if c.p["alpha"] != 1:
@@ -265,7 +265,7 @@ def _gemm(c: Call) -> str:
     return c.op("Add", product, c.op("Mul", c.inputs[2], c.scalar(c.p["beta"]))) if c.has(2) else product
 
 
-def _heads(c: Call, index: int, parts: int) -> list[str]:
+def _heads(c: ExportedNode, index: int, parts: int) -> list[str]:
     """(time, batch, heads · parts · size) as `parts` values (batch, heads, time, size)."""
     split = c.op("Reshape", c.inputs[index], c.const([0, 0, c.p["heads"], parts, -1]))
     turned = c.op("Transpose", split, perm=[3, 1, 2, 0, 4])
@@ -273,14 +273,14 @@ def _heads(c: Call, index: int, parts: int) -> list[str]:
     return [c.op("Squeeze", name, c.const([0])) for name in result]
 
 
-def _flat_heads(c: Call, data: str) -> str:
+def _flat_heads(c: ExportedNode, data: str) -> str:
     """(batch, heads, a, b) -> (batch · heads, a, b)."""
     tail = c.op("Slice", c.op("Shape", data), c.const([2]), c.const([4]))
     return c.op("Reshape", data, c.op("Concat", c.const([-1]), tail, axis=0))
 
 
 @converter("_contrib_interleaved_matmul_selfatt_qk", "_contrib_interleaved_matmul_encdec_qk")
-def _attention_scores(c: Call) -> str:
+def _attention_scores(c: ExportedNode) -> str:
     query, key = _heads(c, 0, 3)[:2] if "selfatt" in c.kind else (_heads(c, 0, 1)[0], _heads(c, 1, 2)[0])
     size = c.op("Cast", c.op("Slice", c.op("Shape", query), c.const([3]), c.const([4])), to=1)
     query = c.op("Div", query, c.op("Sqrt", size) if c.dtype() == np.float32 else c.cast(c.op("Sqrt", size), c.dtype()))
@@ -288,7 +288,7 @@ def _attention_scores(c: Call) -> str:
 
 
 @converter("_contrib_interleaved_matmul_selfatt_valatt", "_contrib_interleaved_matmul_encdec_valatt")
-def _attention_values(c: Call) -> str:
+def _attention_values(c: ExportedNode) -> str:
     values = _heads(c, 0, 3 if "selfatt" in c.kind else 2)[-1]
     tail = c.op("Slice", c.op("Shape", c.inputs[1]), c.const([1]), c.const([3]))
     attention = c.op("Reshape", c.inputs[1], c.op("Concat", c.const([-1, c.p["heads"]]), tail, axis=0))
@@ -297,7 +297,7 @@ def _attention_values(c: Call) -> str:
 
 
 @converter("UpSampling")
-def _up_sampling(c: Call) -> str:
+def _up_sampling(c: ExportedNode) -> str:
     c.need(c.p["sample_type"] == "nearest" and len(c.inputs) == 1, "sample_type 'bilinear', or several inputs")
     scales = c.const([1, 1, c.p["scale"], c.p["scale"]], np.float32)
     return c.op("Resize", c.inputs[0], "", scales, mode="nearest", nearest_mode="floor",
@@ -305,7 +305,7 @@ def _up_sampling(c: Call) -> str:
 
 
 @converter("_contrib_BilinearResize2D")
-def _bilinear_resize(c: Call) -> str:
+def _bilinear_resize(c: ExportedNode) -> str:
     size = c.static(c.out_shape()[2:], "the size of the result")
     sizes = c.op("Concat", c.dims(c.inputs[0], [0, 1]), c.const(size), axis=0)
     corners = c.p.get("align_corners", True)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..ops.nn.recurrent import Piece, pieces
-from ._export import Call, converter
+from ._export import ExportedNode, converter
 from ._to_shape import cut
 
 # MXNet's order of gates -> ONNX's
@@ -15,7 +15,7 @@ GATES = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2), "rnn_tanh": (0,), "rnn_relu": (
 _KINDS = {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN", "rnn_relu": "RNN"}
 
 
-def _weights(c: Call, layout: list[Piece]) -> dict[tuple[int, str], str]:
+def _weights(c: ExportedNode, layout: list[Piece]) -> dict[tuple[int, str], str]:
     """Tensors by layer and name: (directions, gates · state, ...) in ONNX's order of gates."""
     order, gates = GATES[c.p["mode"]], len(GATES[c.p["mode"]])
     parts: dict[tuple[int, str], list[np.ndarray]] = {}
@@ -35,7 +35,7 @@ def _weights(c: Call, layout: list[Piece]) -> dict[tuple[int, str], str]:
 
 
 @converter("RNN")
-def _rnn(c: Call) -> list[str]:
+def _rnn(c: ExportedNode) -> list[str]:
     p, mode = c.p, c.p["mode"]
     c.need(not p["projection_size"] and p["lstm_state_clip_min"] is None, "projection_size, or limits of the cell")
     c.need(not p["use_sequence_length"], "use_sequence_length=True")

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ._export import Call, converter
+from ._export import ExportedNode, converter
 from ._to_elemwise import folded
 
 _FAR = np.iinfo(np.int64).max
 
 
-def target_shape(c: Call, pattern: Sequence[int]) -> str:
+def target_shape(c: ExportedNode, pattern: Sequence[int]) -> str:
     """The shape that MXNet's special codes 0, -1, -2, -3 and -4 mean, as a tensor."""
     shape = c.out_shape()
     if None not in shape:
@@ -42,23 +42,23 @@ def target_shape(c: Call, pattern: Sequence[int]) -> str:
 
 
 @converter("Reshape")
-def _reshape(c: Call) -> str:
+def _reshape(c: ExportedNode) -> str:
     c.need(not c.p["reverse"] or None not in c.out_shape(), "reverse=True with dynamic shapes")
     return c.op("Reshape", c.inputs[0], target_shape(c, c.p["shape"] or c.p["target_shape"]))
 
 
 @converter("_np_reshape", "_npx_reshape")
-def _np_reshape(c: Call) -> str:
+def _np_reshape(c: ExportedNode) -> str:
     return c.op("Reshape", c.inputs[0], c.const(c.static(c.out_shape())))
 
 
 @converter("Flatten")
-def _flatten(c: Call) -> str:
+def _flatten(c: ExportedNode) -> str:
     return c.op("Flatten", c.inputs[0], axis=1)
 
 
 @converter("reshape_like")
-def _reshape_like(c: Call) -> str:
+def _reshape_like(c: ExportedNode) -> str:
     ends = ("lhs_begin", "lhs_end", "rhs_begin", "rhs_end")
     if all(c.p.get(end) is None for end in ends):
         return c.op("Reshape", c.inputs[0], c.op("Shape", c.inputs[1]))
@@ -66,13 +66,13 @@ def _reshape_like(c: Call) -> str:
 
 
 @converter("transpose", "_np_transpose")
-def _transpose(c: Call) -> str:
+def _transpose(c: ExportedNode) -> str:
     axes = c.p["axes"] or range(c.ndim())[::-1]
     return c.op("Transpose", c.inputs[0], perm=[c.axis(a) for a in axes])
 
 
 @converter("SwapAxis")
-def _swap(c: Call) -> str:
+def _swap(c: ExportedNode) -> str:
     order = list(range(c.ndim()))
     a, b = c.axis(c.p["dim1"]), c.axis(c.p["dim2"])
     order[a], order[b] = b, a
@@ -80,12 +80,12 @@ def _swap(c: Call) -> str:
 
 
 @converter("expand_dims")
-def _expand_dims(c: Call) -> str:
+def _expand_dims(c: ExportedNode) -> str:
     return c.op("Unsqueeze", c.inputs[0], c.const([c.p["axis"]]))
 
 
 @converter("squeeze", "_np_squeeze")
-def _squeeze(c: Call) -> str:
+def _squeeze(c: ExportedNode) -> str:
     axis = c.p["axis"]
     axes = [i for i, n in enumerate(c.shape()) if n == 1] if axis is None else \
         [c.axis(a) for a in (axis if isinstance(axis, tuple) else (axis,))]
@@ -93,7 +93,7 @@ def _squeeze(c: Call) -> str:
     return c.op("Reshape", result, c.const([1])) if len(axes) == c.ndim() and len(c.out_shape()) == 1 else result
 
 
-def cut(c: Call, data: str, parts: dict[int, tuple[Any, Any, Any]]) -> str:
+def cut(c: ExportedNode, data: str, parts: dict[int, tuple[Any, Any, Any]]) -> str:
     """A slice: {axis: (begin, end, step)}, None for the ends."""
     columns = [(axis, begin, end, step or 1) for axis, (begin, end, step) in parts.items()]
     begins = [(0 if step > 0 else _FAR) if begin is None else begin for _, begin, _, step in columns]
@@ -103,18 +103,18 @@ def cut(c: Call, data: str, parts: dict[int, tuple[Any, Any, Any]]) -> str:
 
 
 @converter("slice")
-def _slice(c: Call) -> str:
+def _slice(c: ExportedNode) -> str:
     steps = c.p["step"] or (None,) * len(c.p["begin"])
     return cut(c, c.inputs[0], dict(enumerate(zip(c.p["begin"], c.p["end"], steps, strict=True))))
 
 
 @converter("slice_axis")
-def _slice_axis(c: Call) -> str:
+def _slice_axis(c: ExportedNode) -> str:
     return cut(c, c.inputs[0], {c.axis(c.p["axis"]): (c.p["begin"], c.p["end"], 1)})
 
 
 @converter("Crop")
-def _crop(c: Call) -> str:
+def _crop(c: ExportedNode) -> str:
     image, size = c.static(c.shape()[2:], "the size of the image"), c.static(c.out_shape()[2:])
     middle = [(whole - part) // 2 for whole, part in zip(image, size, strict=True)]
     start = middle if c.p["center_crop"] else c.p["offset"]
@@ -123,28 +123,28 @@ def _crop(c: Call) -> str:
 
 
 @converter("slice_like")
-def _slice_like(c: Call) -> str:
+def _slice_like(c: ExportedNode) -> str:
     axes = [c.axis(a) for a in c.p["axes"]] or list(range(c.ndim()))
     return c.op("Slice", c.inputs[0], c.const([0] * len(axes)), c.dims(c.inputs[1], axes), c.const(axes))
 
 
 @converter("Concat", "_npi_concatenate")
-def _concat(c: Call) -> str:
+def _concat(c: ExportedNode) -> str:
     return c.op("Concat", *c.inputs, axis=c.p["dim"] if "dim" in c.p else c.p["axis"])
 
 
 @converter("_rnn_param_concat")
-def _rnn_param_concat(c: Call) -> str:
+def _rnn_param_concat(c: ExportedNode) -> str:
     return c.op("Concat", *c.inputs, axis=c.p["dim"])
 
 
 @converter("stack", "_npi_stack")
-def _stack(c: Call) -> str:
+def _stack(c: ExportedNode) -> str:
     axis = c.const([c.p["axis"]])
     return c.op("Concat", *(c.op("Unsqueeze", name, axis) for name in c.inputs), axis=c.p["axis"])
 
 
-def _split(c: Call, axis: int, sizes: list[int] | None, count: int, squeeze: bool) -> list[str]:
+def _split(c: ExportedNode, axis: int, sizes: list[int] | None, count: int, squeeze: bool) -> list[str]:
     lengths = [] if sizes is None else [c.const(sizes)]
     result = c.op("Split", c.inputs[0], *lengths, outputs=count, axis=axis)
     result = [result] if count == 1 else result
@@ -152,12 +152,12 @@ def _split(c: Call, axis: int, sizes: list[int] | None, count: int, squeeze: boo
 
 
 @converter("SliceChannel")
-def _slice_channel(c: Call) -> list[str]:
+def _slice_channel(c: ExportedNode) -> list[str]:
     return _split(c, c.p["axis"], None, c.p["num_outputs"], c.p["squeeze_axis"])
 
 
 @converter("_split_v2")
-def _split_v2(c: Call) -> list[str]:
+def _split_v2(c: ExportedNode) -> list[str]:
     axis = c.axis(c.p["axis"])
     if c.p["sections"]:
         return _split(c, axis, None, c.p["sections"], c.p["squeeze_axis"])
@@ -167,7 +167,7 @@ def _split_v2(c: Call) -> list[str]:
 
 
 @converter("tile")
-def _tile(c: Call) -> str:
+def _tile(c: ExportedNode) -> str:
     reps, data = list(c.p["reps"]), c.inputs[0]
     if len(reps) > c.ndim():
         data = c.op("Unsqueeze", data, c.const(list(range(len(reps) - c.ndim()))))
@@ -175,7 +175,7 @@ def _tile(c: Call) -> str:
 
 
 @converter("repeat")
-def _repeat(c: Call) -> str:
+def _repeat(c: ExportedNode) -> str:
     data, axis = c.inputs[0], c.p["axis"]
     if axis is None:
         data, axis, ndim = c.op("Reshape", data, c.const([-1])), 0, 1
@@ -187,19 +187,19 @@ def _repeat(c: Call) -> str:
 
 
 @converter("Pad")
-def _pad(c: Call) -> str:
+def _pad(c: ExportedNode) -> str:
     width = c.p["pad_width"]
     return c.op("Pad", c.inputs[0], c.const([*width[::2], *width[1::2]]), c.scalar(c.p["constant_value"] or 0),
                 mode=c.p["mode"])
 
 
 @converter("broadcast_to", "_npi_broadcast_to")
-def _broadcast_to(c: Call) -> str:
+def _broadcast_to(c: ExportedNode) -> str:
     return c.op("Expand", c.inputs[0], c.const([n or 1 for n in c.p["shape"]]))
 
 
 @converter("broadcast_axis")
-def _broadcast_axis(c: Call) -> str:
+def _broadcast_axis(c: ExportedNode) -> str:
     wide = [1] * c.ndim()
     for axis, size in zip(c.p["axis"], c.p["size"], strict=True):
         wide[c.axis(axis)] = size
@@ -207,7 +207,7 @@ def _broadcast_axis(c: Call) -> str:
 
 
 @converter("broadcast_like")
-def _broadcast_like(c: Call) -> str:
+def _broadcast_like(c: ExportedNode) -> str:
     if not c.p["lhs_axes"]:
         return c.op("Expand", c.inputs[0], c.op("Shape", c.inputs[1]))
     pairs = {c.axis(a): c.axis(b, 1) for a, b in zip(c.p["lhs_axes"], c.p["rhs_axes"], strict=True)}
@@ -215,7 +215,7 @@ def _broadcast_like(c: Call) -> str:
     return c.op("Expand", c.inputs[0], c.op("Concat", *parts, axis=0))
 
 
-def indices(c: Call, index: int, size: int | None, mode: str = "clip") -> str:
+def indices(c: ExportedNode, index: int, size: int | None, mode: str = "clip") -> str:
     """An input as int64 indices into an axis of this size."""
     result = c.cast(c.inputs[index], "int64")
     if mode == "wrap":
@@ -227,18 +227,18 @@ def indices(c: Call, index: int, size: int | None, mode: str = "clip") -> str:
 
 
 @converter("take")
-def _take(c: Call) -> str:
+def _take(c: ExportedNode) -> str:
     axis = c.axis(c.p["axis"])
     return c.op("Gather", c.inputs[0], indices(c, 1, c.shape()[axis], c.p["mode"]), axis=axis)
 
 
 @converter("Embedding", "_contrib_SparseEmbedding")
-def _embedding(c: Call) -> str:
+def _embedding(c: ExportedNode) -> str:
     return c.op("Gather", c.inputs[1], indices(c, 0, c.p["input_dim"]), axis=0)
 
 
 @converter("pick")
-def _pick(c: Call) -> str:
+def _pick(c: ExportedNode) -> str:
     if c.p["axis"] is None:
         return c.op("GatherElements", c.op("Reshape", c.inputs[0], c.const([-1])), c.cast(c.inputs[1], "int64"), axis=0)
     axis = c.axis(c.p["axis"])
@@ -250,45 +250,45 @@ def _pick(c: Call) -> str:
 
 
 @converter("gather_nd")
-def _gather_nd(c: Call) -> str:
+def _gather_nd(c: ExportedNode) -> str:
     places = c.op("Transpose", c.cast(c.inputs[1], "int64"), perm=[*range(1, c.ndim(1)), 0])
     return c.op("GatherND", c.inputs[0], places)
 
 
 @converter("one_hot")
-def _one_hot(c: Call) -> str:
+def _one_hot(c: ExportedNode) -> str:
     values = c.const([c.p["off_value"], c.p["on_value"]], c.out_dtype())
     return c.op("OneHot", c.cast(c.inputs[0], "int64"), c.const([c.p["depth"]]), values, axis=-1)
 
 
 @converter("depth_to_space")
-def _depth_to_space(c: Call) -> str:
+def _depth_to_space(c: ExportedNode) -> str:
     return c.op("DepthToSpace", c.inputs[0], blocksize=c.p["block_size"], mode="DCR")
 
 
 @converter("space_to_depth")
-def _space_to_depth(c: Call) -> str:
+def _space_to_depth(c: ExportedNode) -> str:
     return c.op("SpaceToDepth", c.inputs[0], blocksize=c.p["block_size"])
 
 
 @converter("reverse", "_npi_flip")
-def _reverse(c: Call) -> str:
+def _reverse(c: ExportedNode) -> str:
     axes = c.p["axis"] if isinstance(c.p["axis"], tuple) else (c.p["axis"],)
     return cut(c, c.inputs[0], {c.axis(a): (None, None, -1) for a in axes})
 
 
 @converter("shape_array")
-def _shape_array(c: Call) -> str:
+def _shape_array(c: ExportedNode) -> str:
     return c.op("Shape", c.inputs[0])
 
 
 @converter("size_array")
-def _size_array(c: Call) -> str:
+def _size_array(c: ExportedNode) -> str:
     return c.op("Reshape", c.op("Size", c.inputs[0]), c.const([1]))
 
 
 @converter("_contrib_arange_like")
-def _arange_like(c: Call) -> str:
+def _arange_like(c: ExportedNode) -> str:
     if None not in c.shape():
         return folded(c)
     c.need(isinstance(c.p["axis"], int) and c.p.get("repeat", 1) == 1, "dynamic shapes without axis, or with repeat")
@@ -297,13 +297,13 @@ def _arange_like(c: Call) -> str:
     return c.op("Add", c.op("Mul", numbers, c.scalar(c.p["step"])), c.scalar(c.p["start"]))
 
 
-def _sorted(c: Call, count: Any, axis: int, ascending: bool) -> list[str]:
+def _sorted(c: ExportedNode, count: Any, axis: int, ascending: bool) -> list[str]:
     """(values, places) of the largest, or smallest, ones."""
     return c.op("TopK", c.inputs[0], count, outputs=2, axis=axis, largest=int(not ascending), sorted=1)
 
 
 @converter("topk")
-def _topk(c: Call) -> Any:
+def _topk(c: ExportedNode) -> Any:
     c.need(c.p["axis"] is not None, "axis must be given")
     axis = c.axis(c.p["axis"])
     count = c.const([c.p["k"]]) if c.p["k"] > 0 else c.dims(c.inputs[0], [axis])
@@ -314,7 +314,7 @@ def _topk(c: Call) -> Any:
 
 
 @converter("sort", "argsort")
-def _sort(c: Call) -> str:
+def _sort(c: ExportedNode) -> str:
     c.need(c.p["axis"] is not None, "axis must be given")
     axis = c.axis(c.p["axis"])
     values, places = _sorted(c, c.dims(c.inputs[0], [axis]), axis, c.p["is_ascend"])
@@ -322,13 +322,13 @@ def _sort(c: Call) -> str:
 
 
 @converter("_np_cumsum")
-def _cumsum(c: Call) -> str:
+def _cumsum(c: ExportedNode) -> str:
     if c.p["axis"] is None:
         return c.op("CumSum", c.op("Reshape", c.inputs[0], c.const([-1])), c.const(0))
     return c.op("CumSum", c.inputs[0], c.const(c.p["axis"]))
 
 
-def before(c: Call, data: str, axis: int, ndim: int, lengths: str, batch_axis: int) -> str:
+def before(c: ExportedNode, data: str, axis: int, ndim: int, lengths: str, batch_axis: int) -> str:
     """Booleans that broadcast against the data: whether the place on an axis is before the batch's length."""
     count = c.op("Squeeze", c.dims(data, [axis]), c.const([0]))
     shape = [-1 if i == axis else 1 for i in range(ndim)]
@@ -338,7 +338,7 @@ def before(c: Call, data: str, axis: int, ndim: int, lengths: str, batch_axis: i
 
 
 @converter("SequenceMask")
-def _sequence_mask(c: Call) -> str:
+def _sequence_mask(c: ExportedNode) -> str:
     if not c.p["use_sequence_length"]:
         return c.op("Identity", c.inputs[0])
     inside = before(c, c.inputs[0], c.p["axis"], c.ndim(), c.inputs[1], 1 - c.p["axis"])
@@ -346,14 +346,14 @@ def _sequence_mask(c: Call) -> str:
 
 
 @converter("SequenceReverse")
-def _sequence_reverse(c: Call) -> str:
+def _sequence_reverse(c: ExportedNode) -> str:
     if not c.p["use_sequence_length"]:
         return cut(c, c.inputs[0], {0: (None, None, -1)})
     return c.op("ReverseSequence", c.inputs[0], c.cast(c.inputs[1], "int64"), time_axis=0, batch_axis=1)
 
 
 @converter("SequenceLast")
-def _sequence_last(c: Call) -> str:
+def _sequence_last(c: ExportedNode) -> str:
     axis = c.p["axis"]
     if not c.p["use_sequence_length"]:
         return c.op("Gather", c.inputs[0], c.const(-1), axis=axis)

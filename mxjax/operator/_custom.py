@@ -126,7 +126,7 @@ def register(reg_name: str) -> Callable[[type], type]:
     return decorate
 
 
-class _Kind(str):
+class _OperatorName(str):
     """The name of a custom operator, with the property that describes one node or one call of it.
 
     A property may keep in `infer_shape` what its `create_operator` needs, so a node has one for all its life.
@@ -143,7 +143,7 @@ class _Custom(registry.Op):
     def parse(self, given: dict[str, Any]) -> dict[str, Any]:
         """Returns the property's arguments as text in a fixed order; `op_type` holds the property they create."""
         given = {k: v for k, v in given.items() if v is not None}
-        kind = _Kind(given.pop("op_type", ""))
+        kind = _OperatorName(given.pop("op_type", ""))
         if kind not in _PROPS:
             raise MXNetError(f"Custom: no operator is registered as op_type {kind!r} (first import the module that "
                              f"registers it; commands have --import); registered: {', '.join(_PROPS) or 'none'}")

@@ -52,21 +52,21 @@ class Range(NamedTuple):
         return f"<= {self.high}" if self.low == -math.inf else f"in [{self.low}, {self.high}]"
 
 
-class _Kind:
+class _Marker:
     """Marks an annotation that is more than its Python type."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
-Scalar = Annotated[float, _Kind("scalar")]
-Double = Annotated[float, _Kind("double")]
-DoubleScalar = Annotated[float, _Kind("double scalar")]
-Shape = Annotated[tuple[int, ...], _Kind("shape")]
-Shapes = Annotated[tuple[tuple[int, ...], ...], _Kind("shapes")]
-Floats = Annotated[tuple[float, ...], _Kind("floats")]
-Scalars = Annotated[tuple[float, ...], _Kind("scalars")]
-DType = Annotated[str, _Kind("dtype")]
+Scalar = Annotated[float, _Marker("scalar")]
+Double = Annotated[float, _Marker("double")]
+DoubleScalar = Annotated[float, _Marker("double scalar")]
+Shape = Annotated[tuple[int, ...], _Marker("shape")]
+Shapes = Annotated[tuple[tuple[int, ...], ...], _Marker("shapes")]
+Floats = Annotated[tuple[float, ...], _Marker("floats")]
+Scalars = Annotated[tuple[float, ...], _Marker("scalars")]
+DType = Annotated[str, _Marker("dtype")]
 MaybeScalar: TypeAlias = Scalar | None
 MaybeDouble: TypeAlias = Double | None
 MaybeShape: TypeAlias = Shape | None
@@ -82,7 +82,6 @@ Lengths = Annotated[Shape, Range(1)]
 CODES = {"float32": 0, "float64": 1, "float16": 2, "uint8": 3, "int32": 4, "int8": 5, "int64": 6, "bool": 7,
          "int16": 8, "uint16": 9, "uint32": 10, "uint64": 11, "bfloat16": 12}
 DTYPES = {code: np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name) for name, code in CODES.items()}
-WIDE = frozenset(["float64", "int64", "uint64", "complex128"])
 _DTYPES = {name: np.dtype(name) for name in (
     "float32 float64 float16 uint8 int32 int8 int64 bool int16 uint16 uint32 uint64 complex64 complex128").split()}
 _DTYPES["bfloat16"] = np.dtype(ml_dtypes.bfloat16)
@@ -240,7 +239,7 @@ class Param:
             self._parse, self._type_name = str, "{" + ", ".join(map(repr, args)) + "}"
             return
         if origin is Annotated:
-            kind = next((m.name for m in args[1:] if isinstance(m, _Kind)), None)
+            kind = next((m.name for m in args[1:] if isinstance(m, _Marker)), None)
             self.limits = next((m for m in args[1:] if isinstance(m, Range)), self.limits)
             if kind is None:
                 self._take(args[0])

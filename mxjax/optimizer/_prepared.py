@@ -35,21 +35,21 @@ class PreparedUpdate:
         self.indices, self._weights, self._grads, self._states = indices, weights, grads, states
         self._arrays: list[NDArray] = []
         self.states: list[NDArray] = []
-        self._forms, which = _forms(optimizer, weights, states)
+        self._different, which = _updates(optimizer, weights, states)
         for weight, grad, state in zip(weights, grads, states, strict=True):
             own = optimizer._state_arrays(state)
             self._arrays += [weight, grad, *own]
             self.states += own
-        self._firsts = [which.index(i) for i in range(len(self._forms))]
-        self._varied = self._forms[0].varied
-        structure = tuple(self._forms), tuple(which)
+        self._firsts = [which.index(i) for i in range(len(self._different))]
+        self._varied = self._different[0].varied
+        structure = tuple(self._different), tuple(which)
         self._kernel = _programs.find(structure, lambda: _together(*structure), 0)
         self._wide = any(a._chunk.wide for a in self._arrays)
         self._separately, self._ones = separately, list[tuple[Kernel, dict[str, Any], list[NDArray], NDArray]]()
         if separately:
-            kernels = [_one(form, pack=True) for form in self._forms]
-            for form, weight, grad, state in zip(which, weights, grads, states, strict=True):
-                self._ones.append((*kernels[form], [weight, grad, *optimizer._state_arrays(state)], weight))
+            kernels = [_one(update, pack=True) for update in self._different]
+            for update, weight, grad, state in zip(which, weights, grads, states, strict=True):
+                self._ones.append((*kernels[update], [weight, grad, *optimizer._state_arrays(state)], weight))
 
     @property
     def together(self) -> bool:
@@ -68,7 +68,7 @@ class PreparedUpdate:
             if not all(isinstance(a, NDArray) and a._plain for a in arrays) or \
                     weight._chunk.ctx != weights[0]._chunk.ctx:
                 return False
-        return len({form.varied for form in _forms(optimizer, weights, states)[0]}) == 1
+        return len({update.varied for update in _updates(optimizer, weights, states)[0]}) == 1
 
     def current(self, states: dict[Any, Any]) -> bool:
         """Returns whether these are the states that this update changes."""
@@ -83,10 +83,10 @@ class PreparedUpdate:
         """Counts an update and returns the vector of its numbers. Returns None, without any effect,
         if the optimizer's behaviour has changed."""
         options: dict[str, Any] = {}
-        for form, first in zip(self._forms, self._firsts, strict=True):
+        for update, first in zip(self._different, self._firsts, strict=True):
             name, options = optimizer._operator(self._weights[first], self._states[first])
-            if (name, tuple(options)) != (form.name, form.names) or \
-                    len(options) > len(self._varied) and form.fixed != _fixed(options, self._varied):
+            if (name, tuple(options)) != (update.name, update.names) or \
+                    len(options) > len(self._varied) and update.fixed != _fixed(options, self._varied):
                 return None
         optimizer._update_count(self.indices)
         numbers = optimizer._operator_rates(self.indices, optimizer._get_lrs(self.indices),
@@ -120,8 +120,8 @@ class PreparedUpdate:
                 invoke(kernel, arrays, extras, weight)
 
 
-class _Form(NamedTuple):
-    """The form of a weight's update."""
+class _Update(NamedTuple):
+    """The operator that updates a weight, with its fixed parameters."""
 
     name: str  # of the operator
     names: tuple[str, ...]  # of its parameters
@@ -130,52 +130,53 @@ class _Form(NamedTuple):
     width: int  # how many arrays the operator takes
 
 
-def _forms(optimizer: Optimizer, weights: Sequence[NDArray], states: Sequence[Any]) -> tuple[list[_Form], list[int]]:
-    """(The forms there are, which of them each weight has.)"""
-    forms: dict[_Form, int] = {}
+def _updates(optimizer: Optimizer, weights: Sequence[NDArray],
+             states: Sequence[Any]) -> tuple[list[_Update], list[int]]:
+    """Returns the different updates, and for each weight the number of its update."""
+    updates: dict[_Update, int] = {}
     which = []
     for weight, state in zip(weights, states, strict=True):
         name, options = optimizer._operator(weight, state)
         dynamic = registry.get(name).dynamic_names
         varied = tuple([key for key in options if key in dynamic])
-        form = _Form(name, tuple(options), _fixed(options, varied), varied, 2 + len(optimizer._state_arrays(state)))
-        which.append(forms.setdefault(form, len(forms)))
-    return list(forms), which
+        update = _Update(name, tuple(options), _fixed(options, varied), varied, 2 + len(optimizer._state_arrays(state)))
+        which.append(updates.setdefault(update, len(updates)))
+    return list(updates), which
 
 
 def _fixed(options: dict[str, Any], varied: tuple[str, ...]) -> tuple:
     return tuple([item for item in options.items() if item[0] not in varied])
 
 
-def _one(form: _Form, pack: bool = False) -> tuple[Kernel, dict[str, Any]]:
+def _one(update: _Update, pack: bool = False) -> tuple[Kernel, dict[str, Any]]:
     """(The update of one weight, in its place, all its parameters); pack: numbers are given as one vector.
 
     The kernel may have been made for other numbers.
     """
-    op = registry.get(form.name)
-    given = {**dict(form.fixed), **dict.fromkeys((*form.varied, "lr", "wd"), 0.5)}  # any numbers: they are arguments
+    op = registry.get(update.name)
+    given = {**dict(update.fixed), **dict.fromkeys((*update.varied, "lr", "wd"), 0.5)}  # any numbers: arguments
     given = op.parse({name: given[name] for name in op.params if name in given})
-    one = prepare(op, given, form.width, False, pack=pack)
+    one = prepare(op, given, update.width, False, pack=pack)
     return one.in_place or one, given
 
 
 _programs = Programs(256)
 
 
-def _together(forms: Sequence[_Form], which: Sequence[int]) -> Kernel:
+def _together(updates: Sequence[_Update], which: Sequence[int]) -> Kernel:
     """fn(weight, gradient, states of each, vector of rates, decays and shared numbers) -> new weights, new states."""
-    ones, count = [_one(form) for form in forms], len(which)
-    starts = [0, *itertools.accumulate(forms[i].width for i in which)]
+    ones, count = [_one(update) for update in updates], len(which)
+    starts = [0, *itertools.accumulate(updates[i].width for i in which)]
     rates = starts[-1]  # the first place after the arrays
-    shared = {name: rates + 2 * count + k for k, name in enumerate(forms[0].varied)}
+    shared = {name: rates + 2 * count + k for k, name in enumerate(updates[0].varied)}
     calls, states, mutated = list[Call](), list[tuple[int, int]](), list[int]()
-    for i, form in enumerate(which):
-        one, given = ones[form]
+    for i, place in enumerate(which):
+        one, given = ones[place]
         constants = {name: float(given[name]) for name in one.dynamic}
         places = {**constants, **shared, "lr": rates + i, "wd": rates + count + i}
         calls.append((one.within, (*range(starts[i], starts[i + 1]), *[places[name] for name in one.dynamic])))
         states += [(i, 1 + k) for k in range(len(one.mutated))]
         mutated += [starts[i] + place for place in one.mutated]
     fn = composed(calls, [*[(i, 0) for i in range(count)], *states])
-    return Kernel(f"{forms[0].name} of {count}", lambda *args: fn(*args[:-1], *as_numbers(args[-1])), starts[-1], count,
-                  mutated=tuple(mutated), parts=True, options={"trains": True}, like=(*starts[:-1], *mutated))
+    return Kernel(f"{updates[0].name} of {count}", lambda *args: fn(*args[:-1], *as_numbers(args[-1])), starts[-1],
+                  count, mutated=tuple(mutated), parts=True, options={"trains": True}, like=(*starts[:-1], *mutated))

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._xla.x64 import x64_mode
 from ..eager.array_types import wrap
 from ..eager.dispatch import invoke
 from ..kernel.kernel import Kernel
@@ -57,7 +58,7 @@ class Optax(Optimizer):
 
     def create_state(self, index: Key, weight: NDArray) -> tuple[NDArray, ...]:
         """Returns the leaves of the transformation's state for this parameter."""
-        with jax.enable_x64(weight._chunk.wide):
+        with x64_mode(weight._chunk.wide):
             leaves = jax.tree.leaves(self.tx.init({self._key(index): weight._read()}))
             return tuple(wrap(jnp.atleast_1d(leaf), weight.context) for leaf in leaves)  # files have no shape ()
 
@@ -89,7 +90,7 @@ def _kernel(tx: Any, names: tuple[str, ...], specs: tuple[tuple[tuple[int, ...],
 
     def paths(some: tuple[str, ...]) -> tuple[dict[Any, tuple[int, ...]], Any]:
         """Returns the shapes of the state's leaves by path, and its structure."""
-        with jax.enable_x64(any(dtype == "float64" for _, dtype in specs)):
+        with x64_mode(*params.values()):
             state = jax.eval_shape(tx.init, {name: params[name] for name in some})
         result, structure = jax.tree_util.tree_flatten_with_path(state)
         return {path: leaf.shape for path, leaf in result}, structure

@@ -15,6 +15,7 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
 from .._xla.tracing import aval_of
+from .._xla.x64 import x64_mode
 from .rewriting import each_equation
 
 __all__ = ["is_quotient", "with_quotients"]
@@ -40,7 +41,7 @@ def _by_doubles(x: jax.Array, y: jax.Array) -> jax.Array:
     A quotient of floats is a float, or at least 2^-49 (relative) from the point where rounding changes, and this result
     is within 2^-51 of the quotient. LLVM would convert a single division of doubles to one of floats.
     """
-    with jax.enable_x64(True):
+    with x64_mode(True):
         return (x.astype(jnp.float64) * lax.reciprocal(y.astype(jnp.float64))).astype(jnp.float32)
 
 

@@ -15,6 +15,7 @@ import jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from .._xla.capacity import products
+from .._xla.x64 import x64_mode
 from ..base import MXNetError
 from ..kernel.xla import options_on
 from ..ops.nn.flash import CALLS
@@ -62,7 +63,7 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
     """
     platform = on.device.platform
     mesh = dict(mesh or {"data": on.count})
-    with jax.enable_x64(wide):
+    with x64_mode(wide):
         divided = (without_kernels,) if on.count > 1 else ()
         program = rewritten(function, with_quotients, with_precision, *divided)
         specs = list(specs) or [()] * len(arguments)

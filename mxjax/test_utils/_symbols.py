@@ -15,6 +15,7 @@ from .. import autograd, level
 from .. import ndarray as nd
 from .. import symbol as sym
 from .._random.streams import next_key
+from .._xla.x64 import x64_mode
 from ..context import Context
 from ..kernel.compiled import Compiled
 from ..ndarray import NDArray
@@ -123,7 +124,7 @@ def _differences(executor: Executor, varied: list[str], eps: float, train: bool,
     args = {name: array._read() for name, array in executor.arg_dict.items()}
     aux = [array._read() for array in executor.aux_arrays]
     key = next_key(executor._ctx, len(graph.steps)) if graph.random else ()
-    with jax.enable_x64(graph.wide([*args.values(), *aux], train)):
+    with x64_mode(graph.wide([*args.values(), *aux], train)):
         @Compiled
         @by_own_rules
         def all_differences(args: dict[str, Any], aux: list[Any], key: tuple, eps: jax.Array) -> dict[str, Any]:

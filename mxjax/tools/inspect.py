@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from .._xla.x64 import x64_mode
 from ..graph.inference import infer_shapes, infer_types
 from ..graph.node import Node
-from ..kernel.kernel import is_wide, prepare
+from ..kernel.kernel import prepare
 from ..ops.params import np_dtype
 from . import _model
 
@@ -48,7 +49,7 @@ class _Counter:
             structs += [node.params[n] for n in kernel.dynamic]
             if kernel.uses_key:
                 structs += [jax.ShapeDtypeStruct((2,), "uint32"), jax.ShapeDtypeStruct((), "uint32")]
-            with jax.enable_x64(kernel.wide or any(map(is_wide, map(np_dtype, dtypes)))):
+            with x64_mode(kernel.wide, *map(np_dtype, dtypes)):
                 cost = jax.jit(kernel.fn).lower(*structs).cost_analysis()
             self._known[key] = float((cost or {}).get("flops", 0.0))
         return max(self._known[key], 0.0)

@@ -6,9 +6,10 @@ import jax
 import numpy as np
 import pytest
 
+from mxjax._xla.x64 import needs_x64
 from mxjax.interpret.direct import form_of
 from mxjax.interpret.program import Unknown
-from mxjax.kernel.kernel import is_wide, prepare
+from mxjax.kernel.kernel import prepare
 from mxjax.kernel.shape_only import shape_only
 from mxjax.ops import registry
 
@@ -35,7 +36,7 @@ def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0, pac
     values = op.parse(params or {})
     kernel = prepare(op, values, len(arrays), train, pack)
     assert kernel.form is not None
-    wide = kernel.wide or any(is_wide(a.dtype) for a in arrays)
+    wide = kernel.wide or any(needs_x64(a.dtype) for a in arrays)
     extras = kernel.extras(values, wide)
     if kernel.uses_key:
         extras += key or (np.zeros(2, "uint32"), np.uint32(1))

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from jax.test_util import check_grads
 
+from mxjax._xla.x64 import needs_x64
 from mxjax.kernel import kernel
 from mxjax.ops import registry
 
@@ -50,7 +51,7 @@ def _prepared(name: str, arrays: Any, train: bool, params: Any) -> tuple[kernel.
     args = buffers + [canonical[d] for d in prepared.dynamic]
     if prepared.uses_key:
         args += KEY
-    return prepared, args, any(kernel.is_wide(b.dtype) for b in buffers)
+    return prepared, args, any(needs_x64(b.dtype) for b in buffers)
 
 
 def partial_shapes(name: str, ins: list, outs: list | None = None, **params: Any) -> tuple[list, list]:

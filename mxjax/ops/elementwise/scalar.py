@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from ..._xla.tracing import settings
+from ..._xla.x64 import x64_mode
 from ..common import Array, converted, is_float
 from ..infer import elementwise
-from ..params import WIDE, DoubleScalar
+from ..params import DoubleScalar
 from ..registry import register
 from ._functions import TABLE, Binary
 
@@ -36,7 +36,7 @@ def _scalar(name: str, key: str, swapped: bool, aliases: tuple[str, ...]) -> Non
 
     def compute(data: Array, *, scalar: DoubleScalar = 1.0, is_int: bool = True) -> Array:
         dtype = _result_dtype(data.dtype, is_int)
-        with jax.enable_x64(dtype.name in WIDE or settings.jax_enable_x64):  # booleans make 64-bit integers
+        with x64_mode(dtype, settings.jax_enable_x64):  # booleans make 64-bit integers
             operands = data.astype(dtype), converted(scalar, dtype)
             return function(*(reversed(operands) if swapped else operands)).astype(dtype)
     pair = "a: scalar, b: data" if swapped else "a: data, b: scalar"

@@ -14,13 +14,14 @@ from jax import lax
 
 from ... import level
 from ..._xla.tracing import settings
+from ..._xla.x64 import x64_mode
 from ...base import MXNetError
 from .. import registry
 from ..common import Array, broadcast, converted, gives, in_float, is_float
 from ..elementwise._functions import TABLE, Binary
 from ..elementwise.unary import relu_gradient
 from ..infer import broadcasted, elementwise
-from ..params import WIDE, Double, DoubleScalar, np_dtype
+from ..params import Double, DoubleScalar, np_dtype
 from ..registry import get, register
 from .dtypes import (
     angle,
@@ -238,7 +239,7 @@ def _binary(name: str, function: Binary, doc: str, dtypes: Callable[..., Any], r
             dtype = rule(data, is_int=is_int)
             if result == "bool" and (is_int or level.current() == 2) and data.dtype == jnp.bool_:
                 dtype = data.dtype  # a comparison is one of booleans: the number is not 0
-            with jax.enable_x64(dtype.name in WIDE or settings.jax_enable_x64):
+            with x64_mode(dtype, settings.jax_enable_x64):
                 pair = data.astype(dtype), converted(scalar, dtype)
                 return function(*(reversed(pair) if swapped else pair)).astype(result or dtype)
         compute.__doc__ = f"{doc}, element by element ({'a: scalar, b: data' if swapped else 'a: data, b: scalar'})."

@@ -7,10 +7,10 @@ integers do, above the position's.
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ..._xla.x64 import x64_mode
 from ..common import Array, is_float
 
 __all__ = ["keys", "order"]
@@ -22,7 +22,7 @@ def order(data: Array, descending: bool = False) -> Array:
     if data.dtype.itemsize > 4:
         return jnp.argsort(data, -1, stable=True, descending=descending).astype(jnp.int32)
     upper = keys(data, descending)
-    with jax.enable_x64(True):
+    with x64_mode(True):
         upper = upper.astype(jnp.int64)
         places = lax.broadcasted_iota(jnp.int64, upper.shape, upper.ndim - 1)
         both = lax.bitwise_or(lax.shift_left(upper, lax.full_like(upper, 32)), places)

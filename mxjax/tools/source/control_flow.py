@@ -14,7 +14,7 @@ import numpy as np
 from ...base import MXNetError
 from ...ndarray import NDArray, array
 from ...symbol import Symbol
-from .steps import Call, Ref, Table, read
+from .steps import EmittedNode, Ref, Table, read
 from .structure import Block, Body
 
 __all__ = ["register"]
@@ -34,7 +34,7 @@ def register(op: Table, turn: str, helpers: dict[str, str]) -> None:
     op("_cond")(lambda c: _cond(c, op, turn, helpers["choose"]))
 
 
-def _moving(c: Call, places: Sequence[int]) -> list[int]:
+def _moving(c: EmittedNode, places: Sequence[int]) -> list[int]:
     """Returns the operator's inputs that depend on the model's."""
     return [i for i in dict.fromkeys(places) if not c.is_constant(i)]
 
@@ -55,7 +55,7 @@ class _Inner:
         return {**self.args, **self.aux}
 
 
-def _block(c: Call, number: int, name: str, order: Sequence[int], table: Table, turn: str,
+def _block(c: EmittedNode, number: int, name: str, order: Sequence[int], table: Table, turn: str,
            slices: int = 0) -> Ref:
     """An inner graph as a block, whose inputs are those of the operator's in this order; the first are slices."""
     graph, feed = c.node.op.graphs[number], c.node.op.feeds(c.p)[number]
@@ -90,14 +90,14 @@ def _results(found: Any) -> list[Ref]:
     return found if isinstance(found, list) else [found]
 
 
-def _call(c: Call, table: Table, turn: str) -> list[Ref]:
+def _call(c: EmittedNode, table: Table, turn: str) -> list[Ref]:
     order = _moving(c, range(len(c.node.inputs)))
     block = _block(c, 0, "graph", order, table, turn)
     given = ", ".join(f"{{{i + 1}}}" for i in range(len(order)))
     return _results(c.expr(f"{{0}}({given})", block, *(c.ref(i) for i in order), results=c.p["num_outputs"]))
 
 
-def _foreach(c: Call, table: Table, turn: str, helper: str) -> list[Ref]:
+def _foreach(c: EmittedNode, table: Table, turn: str, helper: str) -> list[Ref]:
     p = c.p
     items, states = len(p["in_data_locs"]), len(p["in_state_locs"])
     given = _moving(c, range(items + states, len(c.node.inputs)))
@@ -110,7 +110,7 @@ def _foreach(c: Call, table: Table, turn: str, helper: str) -> list[Ref]:
                            results=p["num_outputs"]))
 
 
-def _while_loop(c: Call, table: Table, turn: str, helper: str) -> list[Ref]:
+def _while_loop(c: EmittedNode, table: Table, turn: str, helper: str) -> list[Ref]:
     p, (_, feed) = c.p, c.node.op.feeds(c.p)
     variables = [feed[i] for i in p["func_var_locs"]]
     given = [i for i in _moving(c, range(len(c.node.inputs))) if i not in variables]
@@ -121,7 +121,7 @@ def _while_loop(c: Call, table: Table, turn: str, helper: str) -> list[Ref]:
     return _results(c.expr(text, *blocks, *(c.ref(i) for i in order), helper=helper, results=p["num_outputs"]))
 
 
-def _cond(c: Call, table: Table, turn: str, helper: str) -> list[Ref]:
+def _cond(c: EmittedNode, table: Table, turn: str, helper: str) -> list[Ref]:
     order = _moving(c, range(len(c.node.inputs)))
     blocks = [_block(c, number, name, order, table, turn) for number, name in enumerate(("condition", "then",
                                                                                          "otherwise"))]

@@ -13,7 +13,7 @@ import numpy as np
 from . import control_flow, flax_vision, formulas, vision
 from .recurrent import recurrent
 from .shared import Dialect, register, short
-from .steps import Call, Ref, Step, Table
+from .steps import EmittedNode, Ref, Step, Table
 from .writer import Target
 
 __all__ = ["TARGET"]
@@ -31,12 +31,12 @@ def _special(step: Step) -> str:
 
 
 # ------------------------------------------------------------ layers
-def _first(c: Call) -> bool:
+def _first(c: EmittedNode) -> bool:
     return (c.p.get("layout") or "NC").startswith("NC")
 
 
 @op("Convolution", "Convolution_v1")
-def _convolution(c: Call) -> Ref:
+def _convolution(c: EmittedNode) -> Ref:
     dims, weight, groups = len(c.p["kernel"]), c.value(1), c.p["num_group"]
     c.need(_first(c), f"layout {c.p['layout']}: channels must come first")
     c.need(c.is_parameter(1), "its weight is used by other operators too")
@@ -50,7 +50,7 @@ def _convolution(c: Call) -> Ref:
 
 
 @op("Deconvolution")
-def _deconvolution(c: Call) -> Ref:
+def _deconvolution(c: EmittedNode) -> Ref:
     dims, groups = len(c.p["kernel"]), c.p["num_group"]
     c.need(_first(c), f"layout {c.p['layout']}: channels must come first")
     c.need(not c.p["target_shape"], "target_shape")
@@ -58,7 +58,7 @@ def _deconvolution(c: Call) -> Ref:
                        c.p["dilate"] or (1,) * dims, groups)
 
 
-def _transposed(c: Call, stride: tuple[int, ...], pad: Sequence[int], more: Sequence[int], dilate: Sequence[int],
+def _transposed(c: EmittedNode, stride: tuple[int, ...], pad: Sequence[int], more: Sequence[int], dilate: Sequence[int],
                 groups: int) -> Ref:
     weight = c.value(1)
     size = weight.shape[2:]
@@ -83,7 +83,7 @@ def _transposed(c: Call, stride: tuple[int, ...], pad: Sequence[int], more: Sequ
 
 
 @op("FullyConnected")
-def _fully_connected(c: Call) -> Ref:
+def _fully_connected(c: EmittedNode) -> Ref:
     if c.p["flatten"] and c.ndim() > 2:
         single = set(c.shape()[2:]) == {1}
         data = c.expr("{0}.reshape({0}.shape[0], -1)", c.raw() if single else c.ref(),
@@ -99,7 +99,7 @@ def _fully_connected(c: Call) -> Ref:
 
 
 @op("BatchNorm", "BatchNorm_v1", "_contrib_SyncBatchNorm", "_contrib_BatchNormWithReLU")
-def _batch_norm(c: Call) -> Ref:
+def _batch_norm(c: EmittedNode) -> Ref:
     c.need(c.p.get("axis", 1) in (1, 1 - c.ndim()) or c.ndim() == 2, f"axis {c.p.get('axis')}")
     c.need(not c.p["output_mean_var"], "output_mean_var=True")
     gamma = np.ones_like(c.value(1)) if c.p["fix_gamma"] else c.value(1)
@@ -112,7 +112,7 @@ def _batch_norm(c: Call) -> Ref:
 
 
 @op("Pooling", "Pooling_v1")
-def _pooling(c: Call) -> Ref:
+def _pooling(c: EmittedNode) -> Ref:
     kind, dims = c.p["pool_type"], c.ndim() - 2
     c.need(kind in ("max", "avg") and _first(c), f"pool_type {kind}, layout {c.p.get('layout')}")
     if c.p["global_pool"]:
@@ -140,32 +140,32 @@ _ACTIVATIONS = {"relu": "nnx.relu", "sigmoid": "nnx.sigmoid", "tanh": "jnp.tanh"
                 "softsign": "nnx.soft_sign", "log_sigmoid": "nnx.log_sigmoid", "mish": "jax.nn.mish"}
 
 
-def _alike(c: Call, text: str, module: str = "", count: int = 1) -> Ref:
+def _alike(c: EmittedNode, text: str, module: str = "", count: int = 1) -> Ref:
     values, layout = c.alike(count)
     return c.expr(text, *values, layout=layout, module=module)
 
 
 @op("Activation")
-def _activation(c: Call) -> Ref:
+def _activation(c: EmittedNode) -> Ref:
     name = _ACTIVATIONS[c.p["act_type"]]
     return _alike(c, f"{name}({{0}})", name)
 
 
 @op("Dropout")
-def _dropout(c: Call) -> Ref:
+def _dropout(c: EmittedNode) -> Ref:
     (data,), layout = c.alike()
     return c.layer("nnx.Dropout", {"p": float(c.p["p"])}, {}, {}, data, layout=layout)
 
 
 @op("clip")
-def _clip(c: Call) -> Ref:
+def _clip(c: EmittedNode) -> Ref:
     low, high = float(c.p["a_min"]), float(c.p["a_max"])
     return _alike(c, "nnx.relu6({0})", "nnx.relu6") if (low, high) == (0, 6) else _alike(
         c, f"jnp.clip({{0}}, {low:g}, {high:g})")
 
 
 @op("LeakyReLU")
-def _leaky_relu(c: Call) -> Ref:
+def _leaky_relu(c: EmittedNode) -> Ref:
     kind, slope = c.p["act_type"], float(c.p["slope"])
     if kind == "prelu":
         value = c.value(1).reshape(-1)
@@ -186,7 +186,7 @@ _PRELU = '''class PReLU(nnx.Module):
 
 
 @op("LayerNorm")
-def _layer_norm(c: Call) -> Ref:
+def _layer_norm(c: EmittedNode) -> Ref:
     c.need(not c.p["output_mean_var"], "output_mean_var=True")
     c.need(c.axis(c.p["axis"]) == c.ndim() - 1, f"axis {c.p['axis']}: it must be the last one")
     return c.layer("nnx.LayerNorm", {"features": c.shape()[-1]}, {"epsilon": (float(c.p["eps"]), 1e-6)},
@@ -194,7 +194,7 @@ def _layer_norm(c: Call) -> Ref:
 
 
 @op("InstanceNorm", "GroupNorm")
-def _group_norm(c: Call) -> Ref:
+def _group_norm(c: EmittedNode) -> Ref:
     c.need(not c.p.get("output_mean_var"), "output_mean_var=True")
     channels = c.shape()[1]
     groups = c.p.get("num_groups", channels)
@@ -205,7 +205,7 @@ def _group_norm(c: Call) -> Ref:
 
 
 @op("LRN")
-def _lrn(c: Call) -> Ref:
+def _lrn(c: EmittedNode) -> Ref:
     size, alpha, beta, knorm = c.p["nsize"], float(c.p["alpha"]), float(c.p["beta"]), float(c.p["knorm"])
     return c.expr(f"local_response_norm({{0}}, {size}, {alpha:g}, {beta:g}, {knorm:g})", c.last(), layout="last",
                   helper=_LRN)
@@ -219,7 +219,7 @@ _LRN = '''def local_response_norm(x: jax.Array, size: int, alpha: float, beta: f
 
 
 @op("Embedding", "_contrib_SparseEmbedding")
-def _embedding(c: Call) -> Ref:
+def _embedding(c: EmittedNode) -> Ref:
     data = c.ref() if c.dtype().kind in "iu" else c.expr('{0}.astype("int32")', c.ref())
     if not c.is_parameter(1):
         return c.expr("{1}[{0}]", data, c.ref(1))
@@ -228,7 +228,7 @@ def _embedding(c: Call) -> Ref:
 
 
 @op("Pad")
-def _pad(c: Call) -> Ref:
+def _pad(c: EmittedNode) -> Ref:
     pairs = tuple(tuple(c.p["pad_width"][i:i + 2]) for i in range(0, len(c.p["pad_width"]), 2))
     after = {"edge": ', mode="edge"', "reflect": ', mode="reflect"'}.get(c.p["mode"], "")
     if c.p["mode"] == "constant" and c.p["constant_value"]:
@@ -237,7 +237,7 @@ def _pad(c: Call) -> Ref:
 
 
 @op("UpSampling")
-def _up_sampling(c: Call) -> Ref:
+def _up_sampling(c: EmittedNode) -> Ref:
     n = c.p["scale"]
     if c.p["sample_type"] == "bilinear":
         return _transposed(c, (n, n), (n // 2,) * 2, (0, 0), (1, 1), c.p["num_filter"])
@@ -255,13 +255,13 @@ _RESIZE = '''def resize(x: jax.Array, size: tuple[int, int], align_corners: bool
 
 
 @op("_contrib_BilinearResize2D")
-def _bilinear_resize(c: Call) -> Ref:
+def _bilinear_resize(c: EmittedNode) -> Ref:
     return c.expr(f"resize({{0}}, {c.out_shape()[2:]}, {c.p['align_corners']})", c.last(), layout="last",
                   helper=_RESIZE)
 
 
 @op("_contrib_AdaptiveAvgPooling2D")
-def _adaptive(c: Call) -> Ref:
+def _adaptive(c: EmittedNode) -> Ref:
     size = tuple(c.p["output_size"] or (1, 1)) * (2 if len(c.p["output_size"] or (1, 1)) == 1 else 1)
     image = c.shape()[2:]
     c.need(not any(n % k for n, k in zip(image, size, strict=True)), f"an output {size} that does not divide {image}")
@@ -313,7 +313,7 @@ _PIECES = {"i2h_weight": "weight_ih", "h2h_weight": "weight_hh", "i2h_bias": "bi
 
 
 @op("RNN")
-def _rnn(c: Call) -> Any:
+def _rnn(c: EmittedNode) -> Any:
     p = c.p
     weights, zero = recurrent(c)
     name, order, gates, state, step = _STEPS[p["mode"]]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .shared import Dialect, cast, elementwise, number, reduced_axes, short_axes, slices_text
-from .steps import Call, Ref, Table
+from .steps import EmittedNode, Ref, Table
 
 __all__ = ["register"]
 
@@ -77,12 +77,12 @@ def _plain(value: Any) -> str:
     return repr(value) if np.isfinite(value) else f'float("{value}")'
 
 
-def _nan_to_num(c: Call, d: Dialect) -> str:
+def _nan_to_num(c: EmittedNode, d: Dialect) -> str:
     given = [f"{n}={_plain(c.p[n])}" for n in ("nan", "posinf", "neginf") if c.p[n] is not None]
     return f"{d.lib}.nan_to_num({{0}}, {', '.join(given)})"
 
 
-def _logical_scalar(c: Call, d: Dialect, name: str) -> Ref:
+def _logical_scalar(c: EmittedNode, d: Dialect, name: str) -> Ref:
     true = bool(c.p["scalar"])
     fixed = {("and", False): "zeros_like", ("or", True): "ones_like"}.get((name, true))
     if fixed:
@@ -90,7 +90,7 @@ def _logical_scalar(c: Call, d: Dialect, name: str) -> Ref:
     return elementwise(c, cast(d, c, f"({{0}} {'==' if name == 'xor' and true else '!='} 0)"))
 
 
-def _multicast(c: Call, d: Dialect) -> list[Ref]:
+def _multicast(c: EmittedNode, d: Dialect) -> list[Ref]:
     floats = sorted({c.dtype(i) for i in range(len(c.node.inputs)) if c.dtype(i).kind == "f"}, key=lambda t: t.itemsize)
     wanted = f"{d.lib}.{floats[0 if c.p['cast_narrow'] else -1].name}" if floats else ""
     return [c.expr(d.tensors["cast"].replace("{dtype}", wanted), c.ref(i)) if c.dtype(i).kind == "f" else c.ref(i)
@@ -98,11 +98,11 @@ def _multicast(c: Call, d: Dialect) -> list[Ref]:
 
 
 # ------------------------------------------------------------ reductions
-def _at_least_1d(c: Call, text: str) -> str:
+def _at_least_1d(c: EmittedNode, text: str) -> str:
     return f"{text}.reshape(1)" if c.out_shape() == (1,) and c.p.get("keepdims") is not True else text
 
 
-def _total(c: Call, d: Dialect) -> Ref:
+def _total(c: EmittedNode, d: Dialect) -> Ref:
     """nansum, nanprod: NaN counts as nothing."""
     axes, kept = reduced_axes(c) or tuple(range(c.ndim())), f", {d.keep}=True" if c.p["keepdims"] else ""
     name = c.kind.removeprefix("nan")
@@ -111,36 +111,36 @@ def _total(c: Call, d: Dialect) -> Ref:
     return c.expr(_at_least_1d(c, f"{given}.{name}({short_axes(axes)}{kept})"), c.ref())
 
 
-def _square_sum(c: Call, d: Dialect) -> Ref:
+def _square_sum(c: EmittedNode, d: Dialect) -> Ref:
     axes, kept = reduced_axes(c) or tuple(range(c.ndim())), f", {d.keep}=True" if c.p["keepdims"] else ""
     return c.expr(f"{d.lib}.square({{0}}).sum({short_axes(axes)}{kept})", c.ref())
 
 
-def _product(c: Call, d: Dialect) -> Ref:
+def _product(c: EmittedNode, d: Dialect) -> Ref:
     axes, kept = reduced_axes(c), f", {d.keep}=True" if c.p["keepdims"] else ""
     c.need(axes is None and not kept or axes is not None and len(axes) == 1, "several axes, or all of them kept")
     return c.expr(f"{{0}}.prod({'' if axes is None else short_axes(axes)}{kept})", c.ref())
 
 
-def _spread(c: Call, d: Dialect) -> Ref:
+def _spread(c: EmittedNode, d: Dialect) -> Ref:
     axes, kept = reduced_axes(c) or tuple(range(c.ndim())), f", {d.keep}=True" if c.p["keepdims"] else ""
     c.need(c.p["ddof"] < np.prod([c.shape()[a] for a in axes]), f"ddof {c.p['ddof']} of as many values or fewer")
     return c.expr(f"{{0}}.{c.kind.removeprefix('_npi_')}({short_axes(axes)}, {d.tensors['ddof']}={c.p['ddof']}{kept})",
                   c.ref())
 
 
-def _moments(c: Call, d: Dialect) -> list[Ref]:
+def _moments(c: EmittedNode, d: Dialect) -> list[Ref]:
     axes, kept = tuple(c.axis(a) for a in c.p["axes"]), f", {d.keep}=True" if c.p["keepdims"] else ""
     return [c.expr(_at_least_1d(c, text), c.ref()) for text in (
         f"{{0}}.mean({short_axes(axes)}{kept})", f"{{0}}.var({short_axes(axes)}, {d.tensors['ddof']}=0{kept})")]
 
 
-def _truth(c: Call, d: Dialect) -> Ref:
+def _truth(c: EmittedNode, d: Dialect) -> Ref:
     axes, kept = reduced_axes(c) or tuple(range(c.ndim())), f", {d.keep}=True" if c.p["keepdims"] else ""
     return c.expr(f"({{0}} != 0).{c.kind.removeprefix('_np_')}({short_axes(axes)}{kept})", c.ref())
 
 
-def _position(c: Call, d: Dialect) -> Ref:
+def _position(c: EmittedNode, d: Dialect) -> Ref:
     """argmax, argmin."""
     name, axis = re.sub(r"^_npi_|_channel$", "", c.kind), c.p.get("axis")
     axis = 1 if c.kind == "argmax_channel" else axis
@@ -151,21 +151,21 @@ def _position(c: Call, d: Dialect) -> Ref:
 
 
 # ------------------------------------------------------------ order
-def _sort(c: Call, d: Dialect) -> Ref:
+def _sort(c: EmittedNode, d: Dialect) -> Ref:
     data, axis = _flat(c, d)
     text = d.tensors[c.kind.removeprefix("_npi_")].replace("{axis}", str(axis)).replace(
         "{descending}", str(not c.p["is_ascend"]))
     return c.expr(cast(d, c, text) if "argsort" in c.kind else text, data)
 
 
-def _flat(c: Call, d: Dialect) -> tuple[Ref, int]:
+def _flat(c: EmittedNode, d: Dialect) -> tuple[Ref, int]:
     """The data and its axis, the flattened data where none is given."""
     if c.p["axis"] is not None:
         return c.ref(), c.axis(c.p["axis"])
     return c.expr("{0}.reshape(-1)", c.ref()), 0
 
 
-def _topk(c: Call, d: Dialect) -> Any:
+def _topk(c: EmittedNode, d: Dialect) -> Any:
     kind, whole = c.p["ret_typ"], c.p["axis"] is None
     data, axis = _flat(c, d)
     size = int(np.prod(c.shape())) if whole else c.shape()[axis]
@@ -188,7 +188,7 @@ def _topk(c: Call, d: Dialect) -> Any:
 
 
 # ------------------------------------------------------------ shapes
-def _reshape_like(c: Call, d: Dialect) -> Ref:
+def _reshape_like(c: EmittedNode, d: Dialect) -> Ref:
     left, right = ((c.p[f"{side}_begin"], c.p[f"{side}_end"]) for side in ("lhs", "rhs"))
     if left == right == (None, None):
         return c.expr("{0}.reshape({1}.shape)", *c.refs)
@@ -201,7 +201,7 @@ def _reshape_like(c: Call, d: Dialect) -> Ref:
     return c.expr(f"{{0}}.reshape({', '.join(p for p in parts if p)})", *c.refs)
 
 
-def _broadcast_like(c: Call, d: Dialect) -> Ref:
+def _broadcast_like(c: EmittedNode, d: Dialect) -> Ref:
     if not c.p["lhs_axes"]:
         return c.expr(d.tensors["broadcast_like"], *c.refs)
     taken = dict(zip((c.axis(a) for a in c.p["lhs_axes"]), (c.axis(a, 1) for a in c.p["rhs_axes"]), strict=True))
@@ -209,14 +209,14 @@ def _broadcast_like(c: Call, d: Dialect) -> Ref:
     return c.expr(f"{d.lib}.broadcast_to({{0}}, ({', '.join(sizes)},))", *c.refs)
 
 
-def _crop(c: Call, d: Dialect) -> Ref:
+def _crop(c: EmittedNode, d: Dialect) -> Ref:
     room = [a - b for a, b in zip(c.shape()[2:], c.out_shape()[2:], strict=True)]
     starts = [n // 2 for n in room] if c.p["center_crop"] else c.p["offset"]
     cuts = [f"{s or ''}:{s + n}" for s, n in zip(starts, c.out_shape()[2:], strict=True)]
     return c.expr(f"{{0}}[:, :, {', '.join(cuts)}]", c.ref())
 
 
-def _diagonal(c: Call, d: Dialect) -> Ref:
+def _diagonal(c: EmittedNode, d: Dialect) -> Ref:
     offset, first, second = (c.p.get(n, default) for n, default in (("k", 0), ("axis1", 0), ("axis2", 1)))
     offset = c.p.get("offset", offset)
     if c.ndim() == 1:
@@ -225,13 +225,13 @@ def _diagonal(c: Call, d: Dialect) -> Ref:
     return c.expr(f"{result}.sum(-1)" if c.kind == "_np_trace" else result, c.ref())
 
 
-def _where(c: Call, d: Dialect) -> Ref:
+def _where(c: EmittedNode, d: Dialect) -> Ref:
     row = c.ndim(0) < c.ndim(1) and not c.kind.startswith("_np")
     condition = f"{{0}}.reshape(-1{', 1' * (c.ndim(1) - 1)})" if row else "{0}"
     return c.expr(f"{d.lib}.where({condition} != 0, {{1}}, {{2}})", *c.refs)
 
 
-def _one_hot(c: Call, d: Dialect) -> Ref:
+def _one_hot(c: EmittedNode, d: Dialect) -> Ref:
     on, off = float(c.p["on_value"]), float(c.p["off_value"])
     hot = d.tensors["one_hot"].replace("{depth}", str(c.p["depth"]))
     if (on, off) == (1, 0):
@@ -239,19 +239,19 @@ def _one_hot(c: Call, d: Dialect) -> Ref:
     return c.expr(cast(d, c, f"({hot} * {_plain(on - off)} + {_plain(off)})"), c.ref())
 
 
-def _batch_take(c: Call, d: Dialect) -> Ref:
+def _batch_take(c: EmittedNode, d: Dialect) -> Ref:
     places = d.tensors["expand_dims"].replace("{0}", d.tensors["index"].replace("{0}", "{1}")).replace("{axis}", "1")
     result = d.tensors["gather"].replace("{axis}", "1").replace("{places}", places)
     return c.expr(f"{result}.squeeze(1)", *c.refs)
 
 
-def _sequence_reverse(c: Call, d: Dialect) -> Ref:
+def _sequence_reverse(c: EmittedNode, d: Dialect) -> Ref:
     if not c.p["use_sequence_length"]:
         return c.expr(f"{d.lib}.flip({{0}}, (0,))", c.ref())
     return c.expr("sequence_reverse({0}, {1})", *c.refs, helper=d.tensors["sequence_reverse"])
 
 
-def _sequence_last(c: Call, d: Dialect) -> Ref:
+def _sequence_last(c: EmittedNode, d: Dialect) -> Ref:
     time = c.p["axis"]
     if not c.p["use_sequence_length"]:
         return c.expr("{0}[-1]" if time == 0 else "{0}[:, -1]", c.ref())
@@ -261,44 +261,44 @@ def _sequence_last(c: Call, d: Dialect) -> Ref:
     return c.expr(f"{{0}}[{index}, {each}]" if time == 0 else f"{{0}}[{each}, {index}]", *c.refs)
 
 
-def _moveaxis(c: Call, d: Dialect) -> Ref:
+def _moveaxis(c: EmittedNode, d: Dialect) -> Ref:
     return c.expr(f"{d.lib}.moveaxis({{0}}, {tuple(c.p['source'])}, {tuple(c.p['destination'])})", c.ref())
 
 
-def _roll(c: Call, d: Dialect) -> Ref:
+def _roll(c: EmittedNode, d: Dialect) -> Ref:
     shift, axis = tuple(c.p["shift"]), c.p["axis"]
     if axis is None:
         return c.expr(f"{d.lib}.roll({{0}}, {shift[0]})", c.ref())
     return c.expr(f"{d.lib}.roll({{0}}, {shift * (len(axis) // len(shift))}, {tuple(axis)})", c.ref())
 
 
-def _cumsum(c: Call, d: Dialect) -> Ref:
+def _cumsum(c: EmittedNode, d: Dialect) -> Ref:
     data, axis = _flat(c, d)
     return c.expr(f"{{0}}.cumsum({axis})", data)
 
 
-def _stacking(c: Call, d: Dialect) -> Ref:
+def _stacking(c: EmittedNode, d: Dialect) -> Ref:
     return c.expr(f"{d.lib}.{c.kind.removeprefix('_npi_')}(({{*}},))", *c.refs)
 
 
-def _triangle(c: Call, d: Dialect) -> Ref:
+def _triangle(c: EmittedNode, d: Dialect) -> Ref:
     c.need(c.ndim() > 1, "a vector")
     return c.expr(f"{d.lib}.tril({{0}}, {c.p['k']})", c.ref())
 
 
-def _pad(c: Call, d: Dialect) -> Ref:
+def _pad(c: EmittedNode, d: Dialect) -> Ref:
     c.need(c.p["mode"] == "constant", f"mode {c.p['mode']}")
     pairs, value = tuple(tuple(p) for p in c.p["pad_width"]), _plain(c.p["constant_value"])
     return c.expr(d.pad(pairs, value), c.ref())
 
 
 # ------------------------------------------------------------ writing
-def _written(c: Call, d: Dialect, place: str, values: Sequence[Ref], value: str = "{1}") -> Ref:
+def _written(c: EmittedNode, d: Dialect, place: str, values: Sequence[Ref], value: str = "{1}") -> Ref:
     return c.expr(d.tensors["write"].replace("{place}", place).replace("{value}", value), *values,
                   helper=d.tensors["write_helper"])
 
 
-def _slice_assign(c: Call, d: Dialect) -> Ref:
+def _slice_assign(c: EmittedNode, d: Dialect) -> Ref:
     steps = c.p["step"] or (None,) * len(c.p["begin"])
     c.need(d.lib != "torch" or all((s or 1) > 0 for s in steps), "a negative step")
     place = ", ".join(f"slice({a}, {b}, {s})" for a, b, s in zip(c.p["begin"], c.p["end"], steps, strict=True))
@@ -306,27 +306,27 @@ def _slice_assign(c: Call, d: Dialect) -> Ref:
     return _written(c, d, f"({place},)", c.refs, number(c) if scalar else "{1}")
 
 
-def _index_copy(c: Call, d: Dialect) -> Ref:
+def _index_copy(c: EmittedNode, d: Dialect) -> Ref:
     return _written(c, d, d.tensors["index"].replace("{0}", "{1}"), c.refs, "{2}")
 
 
-def _scatter(c: Call, d: Dialect) -> Ref:
+def _scatter(c: EmittedNode, d: Dialect) -> Ref:
     place = f"tuple({d.tensors['index'].replace('{0}', '{1}')})"
     zeros = c.expr(f"{d.lib}.zeros({tuple(c.p['shape'])}, dtype={d.lib}.{c.out_dtype().name})")
     return _written(c, d, place.replace("{1}", "{2}"), [zeros, *c.refs], "{1}")
 
 
-def _scatter_set(c: Call, d: Dialect) -> Ref:
+def _scatter_set(c: EmittedNode, d: Dialect) -> Ref:
     return _written(c, d, f"tuple({d.tensors['index'].replace('{0}', '{2}')})", c.refs)
 
 
-def _mask_fill(c: Call, d: Dialect) -> Ref:
+def _mask_fill(c: EmittedNode, d: Dialect) -> Ref:
     c.need(c.ndim(1) == c.ndim(), "a mask of fewer dimensions")
     return c.expr(f"{d.lib}.where({{1}} != 0, {_plain(c.p['value'])}, {{0}})", *c.refs)
 
 
 # ------------------------------------------------------------ linear algebra
-def _linalg(c: Call, d: Dialect) -> Any:
+def _linalg(c: EmittedNode, d: Dialect) -> Any:
     name = c.kind.removeprefix("_linalg_").removeprefix("_npi_")
     if name == "slogdet":
         result = c.expr(f"{d.lib}.linalg.slogdet({{0}})", c.ref(), results=2)
@@ -335,87 +335,87 @@ def _linalg(c: Call, d: Dialect) -> Any:
     return c.expr(_at_least_1d(c, text) if name == "det" and c.ndim() == 2 else text, *c.refs)
 
 
-def _potrf(c: Call, d: Dialect) -> Ref:
+def _potrf(c: EmittedNode, d: Dialect) -> Ref:
     return c.expr(f"{d.lib}.linalg.cholesky({{0}}{'' if c.p['lower'] else ', upper=True'})", c.ref())
 
 
-def _potri(c: Call, d: Dialect) -> Ref:
+def _potri(c: EmittedNode, d: Dialect) -> Ref:
     return c.expr(f"{d.lib}.linalg.inv({'{0} @ {0}.mT' if c.p['lower'] else '{0}.mT @ {0}'})", c.ref())
 
 
-def _sum_log_diag(c: Call, d: Dialect) -> Ref:
+def _sum_log_diag(c: EmittedNode, d: Dialect) -> Ref:
     text = f"{d.lib}.log({d.lib}.diagonal({{0}}, 0, -2, -1)).sum(-1)"
     return c.expr(_at_least_1d(c, text) if c.ndim() == 2 else text, c.ref())
 
 
-def _extract_diag(c: Call, d: Dialect) -> Ref:
+def _extract_diag(c: EmittedNode, d: Dialect) -> Ref:
     return c.expr(f"{d.lib}.diagonal({{0}}, {c.p['offset']}, -2, -1)", c.ref())
 
 
-def _make_diag(c: Call, d: Dialect) -> Ref:
+def _make_diag(c: EmittedNode, d: Dialect) -> Ref:
     c.need(not c.p["offset"], "an offset")
     size = c.shape()[-1]
     return c.expr(f"{d.tensors['expand_dims'].replace('{axis}', '-1')} * {d.lib}.eye({size})", c.ref())
 
 
-def _scaled(c: Call, text: str) -> str:
+def _scaled(c: EmittedNode, text: str) -> str:
     return text if c.p["alpha"] == 1 else f"{_plain(c.p['alpha'])} * ({text})"
 
 
-def _syrk(c: Call, d: Dialect) -> Ref:
+def _syrk(c: EmittedNode, d: Dialect) -> Ref:
     return c.expr(_scaled(c, "{0}.mT @ {0}" if c.p["transpose"] else "{0} @ {0}.mT"), c.ref())
 
 
-def _trmm(c: Call, d: Dialect) -> Ref:
+def _trmm(c: EmittedNode, d: Dialect) -> Ref:
     triangle = f"{d.lib}.{'tril' if c.p['lower'] else 'triu'}({{0}}){'.mT' if c.p['transpose'] else ''}"
     return c.expr(_scaled(c, f"{{1}} @ {triangle}" if c.p["rightside"] else f"{triangle} @ {{1}}"), *c.refs)
 
 
-def _trsm(c: Call, d: Dialect) -> Ref:
+def _trsm(c: EmittedNode, d: Dialect) -> Ref:
     right, lower = bool(c.p["rightside"]), bool(c.p["lower"])
     turned = bool(c.p["transpose"]) != right  # the matrix as the solver takes it
     solved = d.solve("{1}.mT" if right else "{1}", turned, lower)
     return c.expr(_scaled(c, f"{solved}.mT" if right else solved), *c.refs)
 
 
-def _tensordot(c: Call, d: Dialect) -> Ref:
+def _tensordot(c: EmittedNode, d: Dialect) -> Ref:
     pair = c.p["axes"] if "axes" in c.p else (list(c.p["a_axes_summed"]), list(c.p["b_axes_summed"]))
     return c.expr(f"{d.lib}.tensordot({{0}}, {{1}}, {pair})", *c.refs)
 
 
-def _dot(c: Call, d: Dialect) -> Ref:
+def _dot(c: EmittedNode, d: Dialect) -> Ref:
     c.need(c.ndim(0) and c.ndim(1), "a number")
     if c.ndim(1) < 3:
         return c.expr("{0} @ {1}", *c.refs)
     return c.expr(f"{d.lib}.tensordot({{0}}, {{1}}, ([{c.ndim() - 1}], [{c.ndim(1) - 2}]))", *c.refs)
 
 
-def _einsum(c: Call, d: Dialect) -> Ref:
+def _einsum(c: EmittedNode, d: Dialect) -> Ref:
     c.need(re.fullmatch(r"[A-Za-z,.>\- ]*", c.p["subscripts"]), "subscripts that are none")  # it comes from a file
     return c.expr(f'{d.lib}.einsum("{c.p["subscripts"]}", {{*}})', *c.refs)
 
 
 # ------------------------------------------------------------ images (height, width, channel) before a network
-def _to_tensor(c: Call, d: Dialect) -> Ref:
+def _to_tensor(c: EmittedNode, d: Dialect) -> Ref:
     order = (2, 0, 1) if c.ndim() == 3 else (0, 3, 1, 2)
     turned = d.tensors["transpose"].replace("{axes}", ", ".join(map(str, order)))
     return c.expr(f"{d.tensors['cast'].replace('{0}', turned).replace('{dtype}', f'{d.lib}.float32')} / 255", c.ref())
 
 
-def _normalize(c: Call, d: Dialect) -> Ref:
+def _normalize(c: EmittedNode, d: Dialect) -> Ref:
     def column(values: Sequence[float]) -> str:
         given = tuple(float(v) for v in values)
         return _plain(given[0]) if len(set(given)) == 1 else f"{d.tensors['array']}({list(given)})[:, None, None]"
     return c.expr(f"({{0}} - {column(c.p['mean'])}) / {column(c.p['std'])}", c.ref())
 
 
-def _image_crop(c: Call, d: Dialect) -> Ref:
+def _image_crop(c: EmittedNode, d: Dialect) -> Ref:
     p = c.p
     cuts = {c.ndim() - 3: (p["y"], p["y"] + p["height"], None), c.ndim() - 2: (p["x"], p["x"] + p["width"], None)}
     return c.expr(slices_text(cuts), c.ref())
 
 
-def _image_flip(c: Call, d: Dialect) -> Ref:
+def _image_flip(c: EmittedNode, d: Dialect) -> Ref:
     return c.expr(f"{d.lib}.flip({{0}}, ({c.ndim() - (2 if 'left' in c.kind else 3)},))", c.ref())
 
 

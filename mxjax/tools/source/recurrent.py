@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ...ops.nn.recurrent import pieces
-from .steps import Call
+from .steps import EmittedNode
 
 __all__ = ["recurrent"]
 
 
-def recurrent(c: Call) -> tuple[dict[tuple[int, int, str], np.ndarray], bool]:
+def recurrent(c: EmittedNode) -> tuple[dict[tuple[int, int, str], np.ndarray], bool]:
     """(parameters by layer, direction and name, whether the states are zeros at the start)."""
     p = c.p
     c.need(not p["projection_size"] and p["lstm_state_clip_min"] is None, "projection_size, or limits of the cell")

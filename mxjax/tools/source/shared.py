@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .steps import Call, Ref, Table
+from .steps import EmittedNode, Ref, Table
 
 __all__ = ["Dialect", "cast", "elementwise", "number", "reduced_axes", "register", "short", "short_axes", "slices_text"]
 
@@ -103,7 +103,7 @@ def _function(d: Dialect, name: str) -> str:
     return f"{d.functions.get(name, f'{d.lib}.{name}')}({{0}})"
 
 
-def number(c: Call) -> str:
+def number(c: EmittedNode) -> str:
     """The parameter `scalar` as text."""
     value = c.p["scalar"]
     if not np.isfinite(value):
@@ -111,18 +111,18 @@ def number(c: Call) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e6 else repr(float(value))
 
 
-def cast(d: Dialect, c: Call, text: str) -> str:
+def cast(d: Dialect, c: EmittedNode, text: str) -> str:
     """A text in the dtype of the result."""
     return d.tensors["cast"].replace("{0}", text).replace("{dtype}", f"{d.lib}.{c.out_dtype().name}")
 
 
-def elementwise(c: Call, text: str, helper: str = "") -> Ref:
+def elementwise(c: EmittedNode, text: str, helper: str = "") -> Ref:
     """A formula of all inputs, element by element."""
     values, layout = c.alike()
     return c.expr(text, *values, layout=layout, helper=helper)
 
 
-def reduced_axes(c: Call) -> tuple[int, ...] | None:
+def reduced_axes(c: EmittedNode) -> tuple[int, ...] | None:
     """The axes that a reduction's parameters name, None for all."""
     axis = c.p.get("axis")
     axes = None if axis is None or axis == () else tuple(c.axis(a) for a in (
@@ -135,7 +135,7 @@ def short_axes(axes: tuple[int, ...]) -> str:
     return str(axes[0]) if len(axes) == 1 else str(axes)
 
 
-def _reduce(c: Call, d: Dialect) -> Ref:
+def _reduce(c: EmittedNode, d: Dialect) -> Ref:
     name = c.kind.removeprefix("_npi_").removeprefix("_np_")
     axes, kept = reduced_axes(c), c.p["keepdims"]
     (data,), layout = c.alike()
@@ -151,7 +151,7 @@ def _reduce(c: Call, d: Dialect) -> Ref:
     return c.expr(f"{{0}}.{word}({short_axes(axes)}{after})", data, layout=layout)
 
 
-def _norm(c: Call, d: Dialect) -> Ref:
+def _norm(c: EmittedNode, d: Dialect) -> Ref:
     axes, kept = reduced_axes(c), f", {d.keep}=True" if c.p["keepdims"] else ""
     where = "" if axes is None else f", {d.dim}={short_axes(axes)}"
     flat = ".reshape(1)" if c.out_shape() == (1,) and axes is None else ""
@@ -164,7 +164,7 @@ def open_first(shape: tuple[int, ...], out_shape: tuple[int, ...]) -> tuple[int,
     return (-1, *out_shape[1:]) if keeps else out_shape
 
 
-def _reshape(c: Call, d: Dialect) -> Ref:
+def _reshape(c: EmittedNode, d: Dialect) -> Ref:
     """MXNet's codes 0, -1, -2, -3 and -4 in words."""
     if c.kind in ("_np_reshape", "_npx_reshape"):
         return c.expr(f"{{0}}.reshape({', '.join(map(str, open_first(c.shape(), c.out_shape())))})", c.ref())
@@ -219,22 +219,22 @@ def _reshaped(parts: list[str | int], ndim: int, words: bool) -> str:
     return f"{{0}}.reshape({', '.join(told)})"
 
 
-def _transpose(c: Call, d: Dialect) -> Ref:
+def _transpose(c: EmittedNode, d: Dialect) -> Ref:
     axes = tuple(c.axis(a) for a in (c.p["axes"] or range(c.ndim())[::-1]))
     if c.layout() and axes == (0, *range(2, c.ndim()), 1):  # what the value is already
         return c.relabelled()
     return c.expr(d.tensors["transpose"].replace("{axes}", ", ".join(map(str, axes))), c.ref())
 
 
-def _swap(c: Call, d: Dialect) -> Ref:
+def _swap(c: EmittedNode, d: Dialect) -> Ref:
     return c.expr(f"{{0}}.swapaxes({c.axis(c.p['dim1'])}, {c.axis(c.p['dim2'])})", c.ref())
 
 
-def _expand_dims(c: Call, d: Dialect) -> Ref:
+def _expand_dims(c: EmittedNode, d: Dialect) -> Ref:
     return c.expr(d.tensors["expand_dims"].replace("{axis}", str(c.p["axis"])), c.ref())
 
 
-def _squeeze(c: Call, d: Dialect) -> Ref:
+def _squeeze(c: EmittedNode, d: Dialect) -> Ref:
     axis = c.p["axis"]
     axes = tuple(i for i, n in enumerate(c.shape()) if n == 1) if axis is None else tuple(
         c.axis(a) for a in (axis if isinstance(axis, tuple) else (axis,)))
@@ -242,12 +242,12 @@ def _squeeze(c: Call, d: Dialect) -> Ref:
     return c.expr(f"{{0}}.squeeze({short_axes(axes)})", c.ref())
 
 
-def _flatten(c: Call, d: Dialect) -> Ref:
+def _flatten(c: EmittedNode, d: Dialect) -> Ref:
     data = c.raw() if c.ndim() > 2 and set(c.shape()[2:]) == {1} else c.ref()  # single pixels lie alike in any layout
     return data if c.ndim() == 2 else c.expr(d.tensors["flat"], data, module=d.tensors.get("flat_module", ""))
 
 
-def _slices(c: Call, d: Dialect, parts: dict[int, tuple[Any, Any, Any]]) -> Ref:
+def _slices(c: EmittedNode, d: Dialect, parts: dict[int, tuple[Any, Any, Any]]) -> Ref:
     turned = []
     for axis, (begin, end, step) in parts.items():
         places = range(c.shape()[axis])[begin:end:step]
@@ -266,22 +266,22 @@ def slices_text(parts: dict[int, tuple[Any, Any, Any]]) -> str:
     return f"{{0}}[{', '.join(one(parts.get(i)) for i in range(max(parts) + 1))}]"
 
 
-def _slice(c: Call, d: Dialect) -> Ref:
+def _slice(c: EmittedNode, d: Dialect) -> Ref:
     steps = c.p["step"] or (None,) * len(c.p["begin"])
     return _slices(c, d, dict(enumerate(zip(c.p["begin"], c.p["end"], steps, strict=True))))
 
 
-def _slice_axis(c: Call, d: Dialect) -> Ref:
+def _slice_axis(c: EmittedNode, d: Dialect) -> Ref:
     return _slices(c, d, {c.axis(c.p["axis"]): (c.p["begin"], c.p["end"], None)})
 
 
-def _slice_like(c: Call, d: Dialect) -> Ref:
+def _slice_like(c: EmittedNode, d: Dialect) -> Ref:
     axes = [c.axis(a) for a in c.p["axes"]] or list(range(c.ndim()))
     cuts = [f":{{1}}.shape[{i}]" if i in axes else ":" for i in range(max(axes) + 1)]
     return c.expr(f"{{0}}[{', '.join(cuts)}]", *c.refs)
 
 
-def _concat(c: Call, d: Dialect) -> Ref:
+def _concat(c: EmittedNode, d: Dialect) -> Ref:
     values, layout = c.alike()
     axis = c.axis(c.p["dim"] if "dim" in c.p else c.p["axis"])
     if len(values) == 1:
@@ -289,11 +289,11 @@ def _concat(c: Call, d: Dialect) -> Ref:
     return c.expr(f"{d.functions['concat']}(({{*}}), {c.place(axis, layout)})", *values, layout=layout)
 
 
-def _stack(c: Call, d: Dialect) -> Ref:
+def _stack(c: EmittedNode, d: Dialect) -> Ref:
     return c.expr(f"{d.lib}.stack(({{*}}), {c.p['axis']})", *c.refs)
 
 
-def _split(c: Call, d: Dialect) -> Any:
+def _split(c: EmittedNode, d: Dialect) -> Any:
     old = c.kind == "SliceChannel"
     axis, count = c.axis(c.p["axis"]), c.p["num_outputs" if old else "sections"]
     if c.p["squeeze_axis"]:
@@ -309,32 +309,32 @@ def _split(c: Call, d: Dialect) -> Any:
     return c.expr(text.replace("{axis}", str(axis)), c.ref(), results=count)
 
 
-def _repeat(c: Call, d: Dialect) -> Ref:
+def _repeat(c: EmittedNode, d: Dialect) -> Ref:
     axis = c.p["axis"]
     where = "" if axis is None else f", {d.dim}={c.axis(axis)}"
     return c.expr(f"{d.functions['repeat']}({{0}}, {c.p['repeats']}{where})", c.ref())
 
 
-def _tile(c: Call, d: Dialect) -> Ref:
+def _tile(c: EmittedNode, d: Dialect) -> Ref:
     return c.expr(f"{d.lib}.tile({{0}}, {tuple(c.p['reps'])})", c.ref())
 
 
-def _broadcast(c: Call, d: Dialect) -> Ref:
+def _broadcast(c: EmittedNode, d: Dialect) -> Ref:
     return c.expr(f"{d.lib}.broadcast_to({{0}}, {c.out_shape()})", c.ref())
 
 
-def _places(c: Call, d: Dialect, axis: int) -> str:
+def _places(c: EmittedNode, d: Dialect, axis: int) -> str:
     """The second input as positions along an axis of the first one."""
     places = d.tensors["index"].replace("{0}", "{1}")
     return f"({places} % {c.shape()[axis]})" if c.p["mode"] == "wrap" else places
 
 
-def _take(c: Call, d: Dialect) -> Ref:
+def _take(c: EmittedNode, d: Dialect) -> Ref:
     axis = c.axis(c.p["axis"])
     return c.expr(f"{{0}}[{':, ' * axis}{_places(c, d, axis)}]", *c.refs)
 
 
-def _pick(c: Call, d: Dialect) -> Ref:
+def _pick(c: EmittedNode, d: Dialect) -> Ref:
     c.need(c.p["axis"] is not None, "axis must be given")
     axis = c.axis(c.p["axis"])
     places = _places(c, d, axis)
@@ -344,16 +344,16 @@ def _pick(c: Call, d: Dialect) -> Ref:
     return c.expr(result if c.p["keepdims"] else f"{result}.squeeze({axis})", *c.refs)
 
 
-def _gather_nd(c: Call, d: Dialect) -> Ref:
+def _gather_nd(c: EmittedNode, d: Dialect) -> Ref:
     return c.expr(f"{{0}}[tuple({d.tensors['index'].replace('{0}', '{1}')})]", *c.refs)
 
 
-def _reverse(c: Call, d: Dialect) -> Ref:
+def _reverse(c: EmittedNode, d: Dialect) -> Ref:
     axes = c.p["axis"] if isinstance(c.p["axis"], tuple) else (c.p["axis"],)
     return c.expr(f"{d.lib}.flip({{0}}, {tuple(c.axis(a) for a in axes)})", c.ref())
 
 
-def _dot(c: Call, d: Dialect) -> Ref:
+def _dot(c: EmittedNode, d: Dialect) -> Ref:
     left, right = (bool(c.p.get(name)) for name in ("transpose_a", "transpose_b"))
     c.need(c.kind != "dot" or c.ndim(0) == c.ndim(1) == 2, "other than two matrices")
     c.need(not c.kind.startswith("_linalg") or c.p["axis"] == -2, "axis other than -2")
@@ -365,7 +365,7 @@ def _dot(c: Call, d: Dialect) -> Ref:
     return c.expr(text, *c.refs)
 
 
-def _softmax(c: Call, d: Dialect) -> Ref:
+def _softmax(c: EmittedNode, d: Dialect) -> Ref:
     axis = c.axis(c.p["axis"])
     heat = c.p["temperature"]
     text = "{0}" if heat in (None, 1.0) else f"({{0}} / {heat!r})"
@@ -379,13 +379,13 @@ def _softmax(c: Call, d: Dialect) -> Ref:
                   layout=layout)
 
 
-def _softmax_output(c: Call, d: Dialect) -> Ref:
+def _softmax_output(c: EmittedNode, d: Dialect) -> Ref:
     channel = c.p.get("multi_output") or c.p.get("mode") == "channel"
     c.need(channel or c.p.get("preserve_shape") or c.ndim() == 2, "several axes at a time")
     return c.expr(d.tensors["softmax"].replace("{axis}", "1" if channel else "-1"), c.ref())
 
 
-def _l2_normalization(c: Call, d: Dialect) -> Ref:
+def _l2_normalization(c: EmittedNode, d: Dialect) -> Ref:
     (data,), layout = c.alike()
     axes = {"instance": range(1, c.ndim()), "channel": [1], "spatial": range(2, c.ndim())}[c.p["mode"]]
     axes = tuple(sorted(c.place(a, layout) for a in axes))
@@ -393,25 +393,25 @@ def _l2_normalization(c: Call, d: Dialect) -> Ref:
     return c.expr(f"{{0}} / {d.lib}.sqrt({total} + {float(c.p['eps']):g})", data, layout=layout)
 
 
-def _sequence_mask(c: Call, d: Dialect) -> Ref:
+def _sequence_mask(c: EmittedNode, d: Dialect) -> Ref:
     if not c.p["use_sequence_length"]:
         return c.ref()
     value = f", {c.p['value']:g}" if c.p["value"] else ""
     return c.expr(f"sequence_mask({{0}}, {{1}}, {c.p['axis']}{value})", *c.refs, helper=d.tensors["sequence_mask"])
 
 
-def _scores(c: Call, d: Dialect) -> Ref:
+def _scores(c: EmittedNode, d: Dialect) -> Ref:
     own = "selfatt" in c.kind
     name = f"{'self' if own else 'cross'}_attention_scores"
     return c.expr(f"{name}({{*}}, {c.p['heads']})", *c.refs, helper=d.tensors[name])
 
 
-def _mixture(c: Call, d: Dialect) -> Ref:
+def _mixture(c: EmittedNode, d: Dialect) -> Ref:
     parts = 3 if "selfatt" in c.kind else 2
     return c.expr(f"attention_values({{*}}, {c.p['heads']}, {parts})", *c.refs, helper=d.tensors["attention_values"])
 
 
-def _arange_like(c: Call, d: Dialect) -> Ref:
+def _arange_like(c: EmittedNode, d: Dialect) -> Ref:
     c.need(isinstance(c.p["axis"], int) and c.p.get("repeat", 1) == 1, "without axis, or with repeat")
     count, dtype = f"{{0}}.shape[{c.axis(c.p['axis'])}]", f"dtype={d.lib}.{c.out_dtype().name}"
     start, step = float(c.p["start"]), float(c.p["step"])
@@ -420,13 +420,13 @@ def _arange_like(c: Call, d: Dialect) -> Ref:
     return c.expr(text if start == 0 else f"{text} + {start:g}", c.ref())
 
 
-def _smooth_l1(c: Call, d: Dialect) -> Ref:
+def _smooth_l1(c: EmittedNode, d: Dialect) -> Ref:
     squared = float(c.p["scalar"]) ** 2
     return elementwise(c, f"{d.lib}.where({d.lib}.abs({{0}}) < {1 / squared:g}, {0.5 * squared:g} * {{0}} ** 2, "
                            f"{d.lib}.abs({{0}}) - {0.5 / squared:g})")
 
 
-def _depth_to_space(c: Call, d: Dialect) -> Ref:
+def _depth_to_space(c: EmittedNode, d: Dialect) -> Ref:
     n, (_, channels, height, width) = c.p["block_size"], c.shape()
     if c.kind == "depth_to_space":
         cut, order = (n, n, channels // n ** 2, height, width), (0, 3, 4, 1, 5, 2)
@@ -457,7 +457,7 @@ _SHAPED = {
 }
 
 
-def _detection(c: Call, d: Dialect) -> Ref:
+def _detection(c: EmittedNode, d: Dialect) -> Ref:
     p = c.p
     c.need(0 < p["nms_threshold"] <= 1, f"nms_threshold {p['nms_threshold']}")
     given = (f"threshold={p['threshold']:g}, overlap={p['nms_threshold']:g}, variances={tuple(p['variances'])}, "

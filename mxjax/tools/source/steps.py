@@ -20,7 +20,7 @@ from ...ops.registry import get
 from ...symbol import Symbol, var
 from ...symbol._simpler import simpler
 
-__all__ = ["Call", "Network", "Ref", "Step", "Table", "read"]
+__all__ = ["EmittedNode", "Network", "Ref", "Step", "Table", "read"]
 
 Ref = tuple[int, int]  # (position of a step, which of its results); inputs have the positions -1, -2, ...
 Emitter = Callable[[Any], "Ref | Sequence[Ref]"]  # of a `Call`, or of what stands for one
@@ -103,7 +103,7 @@ class Table:
         return decorate
 
 
-class Call:
+class EmittedNode:
     """The argument of an emitter: a node, and the steps to add its own to."""
 
     def __init__(self, reader: _Reader, node: Node) -> None:
@@ -354,7 +354,7 @@ class _Reader:
         refused = []
         for node in nodes if not unknown else ():
             try:
-                result = self.table.emitters[node.op.name](Call(self, node))
+                result = self.table.emitters[node.op.name](EmittedNode(self, node))
             except MXNetError as error:
                 refused.append(str(error))
                 result = (0, 0)

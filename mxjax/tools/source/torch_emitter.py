@@ -10,7 +10,7 @@ import numpy as np
 from . import control_flow, formulas, torch_vision, vision
 from .recurrent import recurrent
 from .shared import Dialect, register, short
-from .steps import Call, Ref, Step, Table
+from .steps import EmittedNode, Ref, Step, Table
 from .writer import Target
 
 __all__ = ["TARGET"]
@@ -31,7 +31,7 @@ def _special(step: Step) -> str:
 
 
 # ------------------------------------------------------------ layers
-def _window(c: Call) -> dict[str, tuple[Any, Any]]:
+def _window(c: EmittedNode) -> dict[str, tuple[Any, Any]]:
     dims = len(c.p["kernel"])
     layout = c.p.get("layout")
     c.need(layout is None or layout.startswith("NC"), f"layout {layout}: channels must come first")
@@ -39,7 +39,7 @@ def _window(c: Call) -> dict[str, tuple[Any, Any]]:
 
 
 @op("Convolution", "Convolution_v1", "Deconvolution")
-def _convolution(c: Call) -> Ref:
+def _convolution(c: EmittedNode) -> Ref:
     dims, groups, turned = len(c.p["kernel"]), c.p["num_group"], c.kind == "Deconvolution"
     weight = c.value(1)
     c.need(c.is_parameter(1), "its weight is used by other operators too")
@@ -56,7 +56,7 @@ def _convolution(c: Call) -> Ref:
 
 
 @op("FullyConnected")
-def _fully_connected(c: Call) -> Ref:
+def _fully_connected(c: EmittedNode) -> Ref:
     data = c.ref()
     if c.p["flatten"] and c.ndim() > 2:
         data = c.expr("{0}.flatten(1)", data, module="nn.Flatten()")
@@ -68,7 +68,7 @@ def _fully_connected(c: Call) -> Ref:
 
 
 @op("BatchNorm", "BatchNorm_v1", "_contrib_SyncBatchNorm", "_contrib_BatchNormWithReLU")
-def _batch_norm(c: Call) -> Ref:
+def _batch_norm(c: EmittedNode) -> Ref:
     c.need(c.p.get("axis", 1) in (1, 1 - c.ndim()) or c.ndim() == 2, f"axis {c.p.get('axis')}")
     c.need(not c.p["output_mean_var"], "output_mean_var=True")
     gamma = np.ones_like(c.value(1)) if c.p["fix_gamma"] else c.value(1)
@@ -82,7 +82,7 @@ def _batch_norm(c: Call) -> Ref:
 
 
 @op("Pooling", "Pooling_v1")
-def _pooling(c: Call) -> Ref:
+def _pooling(c: EmittedNode) -> Ref:
     kind, dims = c.p["pool_type"], c.ndim() - 2
     c.need(kind in ("max", "avg"), f"pool_type {kind}")
     if c.p["global_pool"]:
@@ -108,18 +108,18 @@ _ACTIVATIONS = {"relu": ("F.relu({0})", "nn.ReLU()"), "sigmoid": ("torch.sigmoid
 
 
 @op("Activation")
-def _activation(c: Call) -> Ref:
+def _activation(c: EmittedNode) -> Ref:
     call, module = _ACTIVATIONS[c.p["act_type"]]
     return c.expr(call, c.ref(), module=module)
 
 
 @op("Dropout")
-def _dropout(c: Call) -> Ref:
+def _dropout(c: EmittedNode) -> Ref:
     return c.layer("nn.Dropout", {"p": float(c.p["p"])}, {}, {}, c.ref())
 
 
 @op("clip")
-def _clip(c: Call) -> Ref:
+def _clip(c: EmittedNode) -> Ref:
     low, high = float(c.p["a_min"]), float(c.p["a_max"])
     if (low, high) == (0, 6):
         return c.expr("F.relu6({0})", c.ref(), module="nn.ReLU6()")
@@ -127,7 +127,7 @@ def _clip(c: Call) -> Ref:
 
 
 @op("LeakyReLU")
-def _leaky_relu(c: Call) -> Ref:
+def _leaky_relu(c: EmittedNode) -> Ref:
     kind, slope = c.p["act_type"], float(c.p["slope"])
     if kind == "prelu":
         weight = c.value(1).reshape(-1)
@@ -141,7 +141,7 @@ def _leaky_relu(c: Call) -> Ref:
 
 
 @op("LayerNorm")
-def _layer_norm(c: Call) -> Ref:
+def _layer_norm(c: EmittedNode) -> Ref:
     c.need(not c.p["output_mean_var"], "output_mean_var=True")
     c.need(c.axis(c.p["axis"]) == c.ndim() - 1, f"axis {c.p['axis']}: it must be the last one")
     return c.layer("nn.LayerNorm", {"features": c.shape()[-1]}, {"eps": (float(c.p["eps"]), 1e-5)},
@@ -149,14 +149,14 @@ def _layer_norm(c: Call) -> Ref:
 
 
 @op("InstanceNorm")
-def _instance_norm(c: Call) -> Ref:
+def _instance_norm(c: EmittedNode) -> Ref:
     return c.layer(f"nn.InstanceNorm{c.ndim() - 2}d", {"num_features": c.shape()[1]},
                    {"eps": (float(c.p["eps"]), 1e-5), "affine": (True, False)},
                    {"weight": c.value(1), "bias": c.value(2)}, c.ref())
 
 
 @op("GroupNorm")
-def _group_norm(c: Call) -> Ref:
+def _group_norm(c: EmittedNode) -> Ref:
     c.need(not c.p["output_mean_var"], "output_mean_var=True")
     groups, channels = c.p["num_groups"], c.shape()[1]
     weight, bias = (np.repeat(v, channels // len(v)) for v in (c.value(1), c.value(2)))
@@ -165,14 +165,14 @@ def _group_norm(c: Call) -> Ref:
 
 
 @op("LRN")
-def _lrn(c: Call) -> Ref:
+def _lrn(c: EmittedNode) -> Ref:
     return c.layer("nn.LocalResponseNorm", {"size": c.p["nsize"]},
                    {"alpha": (float(c.p["alpha"]), 1e-4), "beta": (float(c.p["beta"]), 0.75),
                     "k": (float(c.p["knorm"]), 1.0)}, {}, c.ref())
 
 
 @op("Embedding", "_contrib_SparseEmbedding")
-def _embedding(c: Call) -> Ref:
+def _embedding(c: EmittedNode) -> Ref:
     data = c.ref() if c.dtype().name in ("int32", "int64") else c.expr("{0}.long()", c.ref())
     if not c.is_parameter(1):
         return c.expr("F.embedding({0}, {1})", data, c.ref(1))
@@ -181,7 +181,7 @@ def _embedding(c: Call) -> Ref:
 
 
 @op("Pad")
-def _pad(c: Call) -> Ref:
+def _pad(c: EmittedNode) -> Ref:
     pairs = [c.p["pad_width"][i:i + 2] for i in range(0, len(c.p["pad_width"]), 2)]
     while pairs and not any(pairs[0]):
         pairs = pairs[1:]
@@ -193,7 +193,7 @@ def _pad(c: Call) -> Ref:
 
 
 @op("UpSampling")
-def _up_sampling(c: Call) -> Ref:
+def _up_sampling(c: EmittedNode) -> Ref:
     if c.p["sample_type"] == "bilinear":
         scale, weight = c.p["scale"], c.value(1)
         return c.layer("nn.ConvTranspose2d", {"in_channels": weight.shape[0], "out_channels": weight.shape[0],
@@ -206,18 +206,18 @@ def _up_sampling(c: Call) -> Ref:
 
 
 @op("_contrib_BilinearResize2D")
-def _bilinear_resize(c: Call) -> Ref:
+def _bilinear_resize(c: EmittedNode) -> Ref:
     return c.expr(f'F.interpolate({{0}}, {c.out_shape()[2:]}, mode="bilinear", '
                   f"align_corners={c.p.get('align_corners', True)})", c.ref())
 
 
 @op("_contrib_AdaptiveAvgPooling2D")
-def _adaptive(c: Call) -> Ref:
+def _adaptive(c: EmittedNode) -> Ref:
     return c.layer("nn.AdaptiveAvgPool2d", {"output_size": short(c.p["output_size"] or (1, 1))}, {}, {}, c.ref())
 
 
 @op("RNN")
-def _rnn(c: Call) -> Any:
+def _rnn(c: EmittedNode) -> Any:
     p, mode = c.p, c.p["mode"]
     weights, zero = recurrent(c)
     names = {"i2h_weight": "weight_ih", "h2h_weight": "weight_hh", "i2h_bias": "bias_ih", "h2h_bias": "bias_hh"}

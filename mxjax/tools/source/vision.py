@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .shared import Dialect
-from .steps import Call, Ref, Table
+from .steps import EmittedNode, Ref, Table
 
 __all__ = ["register"]
 
@@ -18,7 +18,7 @@ def register(op: Table, d: Dialect, helpers: dict[str, str]) -> None:
         op(*names.split())(lambda c, e=emitter: e(c, d, helpers))
 
 
-def _box_nms(c: Call, d: Dialect, helpers: dict[str, str]) -> Ref:
+def _box_nms(c: EmittedNode, d: Dialect, helpers: dict[str, str]) -> Ref:
     p, count = c.p, c.shape()[-2]
     c.need(not c.uses(1), "its second output")
     c.need(p["in_format"] == p["out_format"], "formats that differ")
@@ -33,14 +33,14 @@ def _box_nms(c: Call, d: Dialect, helpers: dict[str, str]) -> Ref:
     return c.expr(f"box_nms({{0}}, {given})", c.ref(), helper=helpers["box_nms"])
 
 
-def _box_iou(c: Call, d: Dialect, helpers: dict[str, str]) -> Ref:
+def _box_iou(c: EmittedNode, d: Dialect, helpers: dict[str, str]) -> Ref:
     pair = c.refs
     if c.p["format"] == "center":
         pair = [c.expr("corners({0})", r, helper=helpers["corners"]) for r in pair]
     return c.expr("box_iou({0}, {1})", *pair, helper=helpers["box_iou"])
 
 
-def _box_decode(c: Call, d: Dialect, helpers: dict[str, str]) -> Ref:
+def _box_decode(c: EmittedNode, d: Dialect, helpers: dict[str, str]) -> Ref:
     p, (data, anchor) = c.p, c.refs
     if p["format"] == "corner":
         anchor = c.expr("centres({0})", anchor, helper=helpers["centres"])
@@ -53,7 +53,7 @@ def _pair(sizes: Any) -> tuple[int, ...]:
     return (*sizes, *sizes)[:2]
 
 
-def _roi_align(c: Call, d: Dialect, helpers: dict[str, str]) -> Ref:
+def _roi_align(c: EmittedNode, d: Dialect, helpers: dict[str, str]) -> Ref:
     p = c.p
     given = f"{_pair(p['pooled_size'])}, {float(p['spatial_scale'])!r}"
     given += f", samples={p['sample_ratio']}" if p["sample_ratio"] > 0 else ""
@@ -62,7 +62,7 @@ def _roi_align(c: Call, d: Dialect, helpers: dict[str, str]) -> Ref:
     return c.expr(f"roi_align({{0}}, {{1}}, {given})", *c.refs, helper=helpers["roi_align"])
 
 
-def _roi_pooling(c: Call, d: Dialect, helpers: dict[str, str]) -> Ref:
+def _roi_pooling(c: EmittedNode, d: Dialect, helpers: dict[str, str]) -> Ref:
     given = f"{_pair(c.p['pooled_size'])}, {float(c.p['spatial_scale'])!r}"
     return c.expr(f"roi_pool({{0}}, {{1}}, {given})", *c.refs, helper=helpers["roi_pool"])
 
@@ -78,7 +78,7 @@ def _anchors(stride: int, ratios: tuple[float, ...], scales: tuple[float, ...]) 
     return np.array(results, np.float32) + np.float32((stride - 1) / 2)
 
 
-def _proposal(c: Call, d: Dialect, helpers: dict[str, str]) -> list[Ref]:
+def _proposal(c: EmittedNode, d: Dialect, helpers: dict[str, str]) -> list[Ref]:
     p = c.p
     boxes = [tuple(float(n) for n in row) for row in _anchors(p["feature_stride"], p["ratios"], p["scales"])]
     table = c.expr(f"{d.tensors['array']}({boxes})")
@@ -90,23 +90,23 @@ def _proposal(c: Call, d: Dialect, helpers: dict[str, str]) -> list[Ref]:
                   helper=helpers["propose"])
 
 
-def _sampler(c: Call, d: Dialect, helpers: dict[str, str]) -> Ref:
+def _sampler(c: EmittedNode, d: Dialect, helpers: dict[str, str]) -> Ref:
     return c.expr(helpers["sample"], *c.refs, helper=helpers["sample_helper"])
 
 
-def _grid(c: Call, d: Dialect, helpers: dict[str, str]) -> Ref:
+def _grid(c: EmittedNode, d: Dialect, helpers: dict[str, str]) -> Ref:
     height, width = c.out_shape()[2:]
     if c.p["transform_type"] == "warp":
         return c.expr(helpers["warp"].replace("{height}", str(height)).replace("{width}", str(width)), c.ref())
     return _affine(c, c.ref(), (height, width), helpers)
 
 
-def _affine(c: Call, matrices: Ref, size: tuple[int, ...], helpers: dict[str, str]) -> Ref:
+def _affine(c: EmittedNode, matrices: Ref, size: tuple[int, ...], helpers: dict[str, str]) -> Ref:
     text = helpers["affine"].replace("{height}", str(size[0])).replace("{width}", str(size[1]))
     return c.expr(text, matrices, helper=helpers["affine_helper"])
 
 
-def _transformer(c: Call, d: Dialect, helpers: dict[str, str]) -> Ref:
+def _transformer(c: EmittedNode, d: Dialect, helpers: dict[str, str]) -> Ref:
     data, matrices = c.refs
     grid = _affine(c, matrices, tuple(c.p["target_shape"]), helpers)
     return c.expr(helpers["sample"], data, grid, helper=helpers["sample_helper"])
