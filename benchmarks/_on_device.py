@@ -120,7 +120,7 @@ def _answers(op: Any, arrays: list, params: dict, train: bool, ctx: Any) -> list
         out = call(op, held, dict(params))
         out = out if isinstance(out, list) else [out]
     with contextlib.suppress(mx.MXNetError):  # nothing to be walked back from
-        mx.autograd.backward([o for o in out if o._entry is not None])
+        mx.autograd.backward([o for o in out if o.entry is not None])
     return [v.asnumpy() for v in [*out, *[a.grad for a in held if a.grad is not None]]]
 
 

@@ -19,14 +19,14 @@ GATES = {"rnn_relu": ("",), "rnn_tanh": ("",), "lstm": ("_i", "_f", "_c", "_o"),
 
 def pieces(packed: NDArray, shapes: Sequence[tuple[int, ...]]) -> list[NDArray]:
     """Consecutive pieces of an array, with these shapes; on the host, which compiles nothing for each of them."""
-    values, ends = np.asarray(packed._read()).reshape(-1), np.cumsum([prod(shape) for shape in shapes])
+    values, ends = np.asarray(packed.read()).reshape(-1), np.cumsum([prod(shape) for shape in shapes])
     return [array(piece.reshape(shape), packed.context, packed.dtype)
             for piece, shape in zip(np.split(values, ends[:-1]), shapes, strict=True)]
 
 
 def joined(parts: Sequence[NDArray], shape: tuple[int, ...]) -> NDArray:
     """The inverse of `pieces`."""
-    values = np.concatenate([np.asarray(part._read()).reshape(-1) for part in parts])
+    values = np.concatenate([np.asarray(part.read()).reshape(-1) for part in parts])
     return _from_host(values.reshape(shape), parts[0].context)
 
 

@@ -134,7 +134,7 @@ class CudaKernel:
                 raise AssertionError(f"The {i}-th argument is expected to be a NDArray of {dtype} but got {got}")
             if not array and not isinstance(arg, numbers.Number):
                 raise AssertionError(f"The {i}-th argument is expected to be a number, but got {type(arg)}")
-            values.append(arg.as_in_context(ctx)._read() if isinstance(arg, NDArray) else np.array([arg], dtype))
+            values.append(arg.as_in_context(ctx).read() if isinstance(arg, NDArray) else np.array([arg], dtype))
         if not any(written):
             raise MXNetError(f"CudaKernel({self._name}): every argument is const, so nothing could be written")
         key = (tuple(grid_dims), tuple(block_dims), ctx.jax_device.platform, tuple(v.shape for v in values))
@@ -143,7 +143,7 @@ class CudaKernel:
         with jax.default_device(ctx.jax_device):
             results = run(self._compiled[key], values, any(map(needs_x64, self._dtypes)))
         for target, result in zip([a for a, w in zip(args, written, strict=True) if w], results, strict=True):
-            target._write(moved(result, target.context.jax_device))
+            target.write(moved(result, target.context.jax_device))
 
     def _compile(self, kernel: Callable, written: list[bool], values: list[Any], grid: tuple[int, ...],
                  block: tuple[int, ...], platform: str) -> Kernel:

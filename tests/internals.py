@@ -11,12 +11,12 @@ from mxjax.profiler import _profiler as recorder  # noqa: F401  the events of `m
 # ------------------------------------------------------------ arrays
 def chunk_of(array):
     """Returns the memory of an array, which its views share."""
-    return array._chunk
+    return array.chunk
 
 
 def buffer_of(array):
     """Returns the JAX array that holds an array's values, in the layout that it has."""
-    return array._chunk.read()
+    return array.chunk.read()
 
 
 def address_of(array):

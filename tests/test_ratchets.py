@@ -89,14 +89,14 @@ def test_tests_look_inside_in_one_place():
 
 
 def test_private_attributes_of_other_objects(sources):
-    """Most of those left are MXNet's own names, or attributes of arrays that `Handle` declares for the library."""
+    """Most of those left are names of MXNet, which subclasses and scripts use."""
     count = 0
     for text in sources.values():
         for node in ast.walk(ast.parse(text)):
             count += isinstance(node, ast.Attribute) and node.attr.startswith("_") and \
                 not node.attr.startswith("__") and not (isinstance(node.value, ast.Name) and
                                                         node.value.id in ("self", "cls"))
-    assert count <= 962
+    assert count <= 520
 
 
 def _programs():

@@ -173,7 +173,7 @@ def array(source_array: object, ctx: Context | None = None, dtype: DTypeLike = N
         if getattr(source_array, "stype", "default") != "default":
             return storage(source_array.stype).array(source_array, ctx, dtype)
         dtype = np_dtype(source_array.dtype if dtype is None else dtype)
-        if state.recording and source_array._entry is not None:
+        if state.recording and source_array.entry is not None:
             return source_array.as_nd_ndarray().astype(dtype).as_in_context(ctx)
         source = source_array.asnumpy()
         return _from_host(source if source.dtype == dtype else source.astype(dtype), ctx)
@@ -324,7 +324,7 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = ND
             raise ValueError("Only c-contiguous arrays are supported for zero-copy")
         ndarray.flags["WRITEABLE"] = False
         result = _from_host(ndarray, current_context(), array_cls)
-        result._chunk.lent = True
+        result.chunk.lent = True
         return result
     return _from_host(np.array(ndarray, order="C"), current_context(), array_cls)
 
@@ -347,7 +347,7 @@ def from_dlpack(dlpack: object) -> NDArray:
     with x64_mode(True):
         value = jax.dlpack.from_dlpack(dlpack)
     result = wrap(value, context_of(value))
-    result._chunk.lent = True
+    result.chunk.lent = True
     return result
 
 

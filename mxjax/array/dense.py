@@ -21,11 +21,12 @@ from .._xla.process import waits
 from .._xla.x64 import X64_DTYPES
 from ..base import MXNetError, NotOneOf, Unfit, WrongShape, integer_types, numeric_types
 from ..context import Context, current_context, default_device
-from ..eager.array_types import Handle, array_classes, storage, wrap
+from ..eager.array_types import array_classes, storage, wrap
 from ..eager.backward import backward, drop, retain
 from ..eager.call_cache import kernel_of
 from ..eager.chunk import Chunk, Retained, RLock, placed, transformation
 from ..eager.dispatch import call, change, invoke
+from ..eager.handle import Handle
 from ..eager.host_work import HostPromise, push
 from ..eager.modes import state
 from ..eager.program import run_into
@@ -72,7 +73,7 @@ class _Single(np.ndarray):
         return np.asarray(self).__reduce__()
 
 
-class NDArray(_Base):
+class NDArray(Handle, _Base):
     """A multi-dimensional array on a device, computed asynchronously.
 
     Arrays are made by `mx.nd.array`, `mx.nd.zeros`, ... Operators, in-place changes, NumPy-like indexing and views
@@ -87,33 +88,28 @@ class NDArray(_Base):
         array([12.], dtype=float32)
     """
 
-    __slots__ = ("_chunk", "_view", "_entry", "_grad", "_cache", "__weakref__")
-    _chunk: Chunk
-    _view: tuple[int, tuple[int, ...]] | None  # where a view begins in the chunk, and its shape
-    _entry: tuple[Node, int] | None  # position on the tape
+    __slots__ = ()
     _grad: NDArray | None
-    _cache: tuple[int, Any]  # the value of a view, and the version of its chunk
     split_v2: Callable[..., Any]  # see `functions`
     __array_priority__ = 1000.0
-    _plain = True
     _zero_dim = False
     stype = "default"
 
     def __init__(self, handle: object, writable: bool = True) -> None:
         """Wraps the chunk of another NDArray, a JAX array, or a pointer (`ctypes.cast(array, NDArrayHandle)`)."""
-        self._view = self._entry = self._grad = None
+        self.region = self.entry = self._grad = None
         if isinstance(handle, ctypes.c_void_p):
             source = taken(handle, NDArray)
-            handle, self._view, self._cache = source._chunk, source._view, (-1, None)
-            self._entry, self._grad = source._entry, source._grad
+            handle, self.region, self._cache = source.chunk, source.region, (-1, None)
+            self.entry, self._grad = source.entry, source._grad
         if handle is not None:  # None: MXNet's pickles call `__setstate__` afterwards
-            self._chunk = handle if isinstance(handle, Chunk) else Chunk(handle, context_of(handle))
+            self.chunk = handle if isinstance(handle, Chunk) else Chunk(handle, context_of(handle))
 
     # ------------------------------------------------------------ what it is
     @property
     def handle(self) -> Chunk:
         """Returns the chunk that the views of an array share."""
-        return self._chunk
+        return self.chunk
 
     @property
     def _as_parameter_(self) -> ctypes.c_void_p:  # the value for ctypes
@@ -125,15 +121,9 @@ class NDArray(_Base):
         return True
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Lengths of the axes."""
-        view = self._view
-        return self._chunk.shape if view is None else view[1]
-
-    @property
     def dtype(self) -> type:
         """The element type as a NumPy class, e.g. `numpy.float32`."""
-        return self._chunk.dtype.type
+        return self.chunk.dtype.type
 
     @property
     def __numpy_dtype__(self) -> np.dtype:
@@ -153,7 +143,7 @@ class NDArray(_Base):
     @property
     def context(self) -> Context:
         """The context of the array."""
-        return self._chunk.ctx
+        return self.chunk.ctx
 
     ctx = device = context
 
@@ -166,45 +156,45 @@ class NDArray(_Base):
     def grad(self) -> NDArray | None:
         """The gradient buffer that `attach_grad` allocated, or None."""
         gradient = self._grad
-        if gradient is not None and type(gradient) is not type(self) and gradient._plain and self._plain:
-            gradient = self._grad = gradient._alias(type(self))  # of the other class of arrays
+        if gradient is not None and type(gradient) is not type(self) and gradient.dense and self.dense:
+            gradient = self._grad = gradient.alias(type(self))  # of the other class of arrays
         return gradient
 
     @property
     def _fresh_grad(self) -> bool:
         """Returns whether a backward pass has written the gradient since this was last set to False."""
-        entry = self._entry
+        entry = self.entry
         return entry is not None and entry[0].fresh
 
     @_fresh_grad.setter
     def _fresh_grad(self, value: bool) -> None:
-        entry = self._entry
+        entry = self.entry
         if entry is None:
             raise MXNetError("only arrays with attach_grad() have a fresh gradient")
         entry[0].fresh = value
 
     # ------------------------------------------------------------ value in and out
-    def _read(self) -> jax.Array:
+    def read(self) -> jax.Array:
         """Returns the value as an immutable buffer of this array's shape."""
-        chunk = self._chunk
+        chunk = self.chunk
         version, base = chunk.version, chunk.buffer  # in this order: a value newer than its version is read again
         if base is None:
             base = chunk.read()
-        return base if self._view is None else as_buffer(self._seen_in(base, version))
+        return base if self.region is None else as_buffer(self.seen_in(base, version))
 
-    def _at_hand(self) -> Any:
+    def at_hand(self) -> Any:
         """Returns the value as a buffer or a value of the host; None if it is pending or being changed."""
-        chunk = self._chunk
+        chunk = self.chunk
         version, base = chunk.version, chunk.buffer
         if base is None:
             base = chunk.pending
             if type(base) is not HostValue:
                 return None
-        return base if self._view is None else self._seen_in(base, version)
+        return base if self.region is None else self.seen_in(base, version)
 
-    def _seen_in(self, base: Any, version: int) -> Any:
+    def seen_in(self, base: Any, version: int) -> Any:
         """Returns the value as a buffer or a value of the host, given that of the chunk as of a version."""
-        view = self._view
+        view = self.region
         if view is None:
             return base
         cached, value = self._cache
@@ -218,15 +208,15 @@ class NDArray(_Base):
                 _shapes[shape] = True  # for further views of this shape, a program pays off
                 value = HostValue(part, base.device if base.committed else None)
             else:
-                value = run(indexing.view_kernel(shape), [base, _offset_scalar(offset)], self._chunk.wide,
+                value = run(indexing.view_kernel(shape), [base, _offset_scalar(offset)], self.chunk.wide,
                             host=True)[0]
             if not isinstance(value, Tracer):
                 self._cache = (version, value)
         return value
 
-    def _write(self, value: Any) -> None:
+    def write(self, value: Any) -> None:
         """Replaces the value by a buffer or Promise of this array's shape and dtype."""
-        chunk, view = self._chunk, self._view
+        chunk, view = self.chunk, self.region
         if view is None:
             chunk.defer(value) if isinstance(value, Promise) else chunk.write(value)
             return
@@ -250,21 +240,21 @@ class NDArray(_Base):
         if not places and self._updated_at_once(kernel, args):
             return
         whole = self
-        if self._view is not None:
-            whole = self._alias(type(self))
-            whole._view = None
+        if self.region is not None:
+            whole = self.alias(type(self))
+            whole.region = None
 
         def step(values: list[Any]) -> None:
             for i, value in zip(places, values[:-1], strict=True):
                 args[i] = value
-            whole._chunk.stash = values.pop()
+            whole.chunk.stash = values.pop()
             values.clear()
             whole._rewrite(kernel, args)
         change([whole], [*[args[i] for i in places], whole], step)
 
     def _updated_at_once(self, kernel: Kernel, args: list[Any]) -> bool:
         """Performs `_update` without other arrays and without waiting."""
-        chunk = self._chunk
+        chunk = self.chunk
         with chunk.lock:
             value = chunk.buffer
             if value is None:
@@ -286,7 +276,7 @@ class NDArray(_Base):
 
     def _rewrite(self, kernel: Kernel, args: list[Any]) -> None:
         """Performs `_update` of a chunk that this thread has taken."""
-        chunk = self._chunk
+        chunk = self.chunk
         wide = chunk.wide
         for a in args[1:] if not wide else ():
             if getattr(a, "dtype", None) in X64_DTYPES:
@@ -294,24 +284,24 @@ class NDArray(_Base):
         args[0] = chunk.seen()
         run_into(kernel, args, wide, ((chunk, 0, 0),))
 
-    def _write_result(self, result: NDArray) -> None:
+    def take_result(self, result: NDArray) -> None:
         """Takes over the value and the tape position of an operator's result, for `out=`."""
         if result.shape != self.shape:
             raise MXNetError(f"out= has shape {self.shape}, but the result has shape {result.shape}")
         if result.dtype != self.dtype:
             result = result.astype(self.dtype)
-        chunk = result._chunk
-        if chunk.ctx != self._chunk.ctx:
-            self._write(placed(chunk.read(), self._chunk.ctx.jax_device))
+        chunk = result.chunk
+        if chunk.ctx != self.chunk.ctx:
+            self.write(placed(chunk.read(), self.chunk.ctx.jax_device))
         else:
-            self._write(chunk.peek())
-        if state.recording or self._entry is not None and self._entry[0].grad is None:
-            self._entry = result._entry
+            self.write(chunk.peek())
+        if state.recording or self.entry is not None and self.entry[0].grad is None:
+            self.entry = result.entry
 
     def asnumpy(self) -> np.ndarray:
         """A writable NumPy copy; waits for the value."""
-        pending, view = self._chunk.pending, self._view
-        value = pending if type(pending) is HostValue else self._chunk.read() if view is not None else self._read()
+        pending, view = self.chunk.pending, self.region
+        value = pending if type(pending) is HostValue else self.chunk.read() if view is not None else self.read()
         waits()
         next_round()
         try:
@@ -322,7 +312,7 @@ class NDArray(_Base):
                 return _Single.of(np.array(value.numpy()))
         except (jax.errors.JaxRuntimeError, MemoryError) as error:
             raise mistake("asnumpy", [value], error) from None
-        value = self._read()
+        value = self.read()
         if isinstance(value, Tracer):
             raise MXNetError("asnumpy() cannot run inside a JAX transformation (jit, grad, vmap ...): the array has no "
                              "value yet")
@@ -345,7 +335,7 @@ class NDArray(_Base):
 
     def wait_to_read(self) -> None:
         """Waits until the value is available; raises the error of its computation."""
-        value = None if type(self._chunk.pending) is HostValue else self._read()
+        value = None if type(self.chunk.pending) is HostValue else self.read()
         waits()
         next_round()
         if value is not None and not isinstance(value, Tracer):
@@ -356,23 +346,23 @@ class NDArray(_Base):
 
     def to_jax(self) -> jax.Array:
         """The value as a `jax.Array`, without a copy. Later changes of this NDArray do not affect it."""
-        return self._read()
+        return self.read()
 
     def __jax_array__(self) -> jax.Array:
-        return self._read()
+        return self.read()
 
     def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray:
         array = self.asnumpy()
         return array if dtype is None else array.astype(dtype)
 
     def __dlpack__(self, **options: object) -> Any:
-        self._chunk.lent = True
-        value = self._read()
+        self.chunk.lent = True
+        value = self.read()
         value.block_until_ready()
         return value.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        value = self._read()
+        value = self.read()
         return value.__dlpack_device__()  # pyright: ignore[reportAttributeAccessIssue]  JAX's stubs omit it
 
     def to_dlpack_for_read(self) -> Any:
@@ -400,41 +390,41 @@ class NDArray(_Base):
             raise TypeError(f"copyto expects an NDArray or a context such as mx.cpu(), got {other!r}")
         if other is self:
             return other
-        mine, its = self._chunk, other._chunk
-        if self._view is None and other._view is None and self._plain and other._plain and not state.recording and \
-                other._entry is None and its.take_over(mine, alike=True):
+        mine, its = self.chunk, other.chunk
+        if self.region is None and other.region is None and self.dense and other.dense and not state.recording and \
+                other.entry is None and its.take_over(mine, alike=True):
             return other
         if other.shape != self.shape:
             raise MXNetError(f"copyto: shapes {self.shape} and {other.shape} differ")
-        if state.recording or not self._plain:
-            other._write_result(self.copy() if state.recording else wrap(self._read(), self._chunk.ctx, type(self)))
-        elif state.trace is not None and other._plain and mine.ctx == its.ctx:
+        if state.recording or not self.dense:
+            other.take_result(self.copy() if state.recording else wrap(self.read(), self.chunk.ctx, type(self)))
+        elif state.trace is not None and other.dense and mine.ctx == its.ctx:
             invoke(kernel_of("Cast", dtype=its.dtype), [self], (), other)  # it can be deferred
         else:
-            ctx, kind = self._chunk.ctx, type(self)
-            change([other], [self], lambda values: other._write_result(wrap(values[0], ctx, kind)))
+            ctx, kind = self.chunk.ctx, type(self)
+            change([other], [self], lambda values: other.take_result(wrap(values[0], ctx, kind)))
         return other
 
     def _to(self, context: Context) -> NDArray:
         """A copy on another context; its gradient comes back the same way."""
         if state.recorder is not None:
             return state.recorder.moved(self, context)
-        source, device, value = self._chunk.ctx, context.jax_device, self._chunk.peek()
-        if isinstance(value, HostPromise) and value.value is None and self._view is None:
+        source, device, value = self.chunk.ctx, context.jax_device, self.chunk.peek()
+        if isinstance(value, HostPromise) and value.value is None and self.region is None:
             value = push(lambda values: [placed(values[0], device)], [value], [(value.shape, value.dtype)], ctx=context,
                          name="copy")[0]
         else:
-            value = placed(self._read(), device)
+            value = placed(self.read(), device)
         result = wrap(value, context, type(self))
-        if state.recording and self._entry is not None:
+        if state.recording and self.entry is not None:
             def pull(slots: list[Any], _: bool) -> list[Any]:
                 return [s._to(source) if isinstance(s, NDArray) else placed(s, source.jax_device) for s in slots]
-            result._entry = (Node(None, (), [self._entry], [(self.shape, self._chunk.dtype)], context, pull), 0)
+            result.entry = (Node(None, (), [self.entry], [(self.shape, self.chunk.dtype)], context, pull), 0)
         return result
 
     def as_in_context(self, context: Context) -> NDArray:
         """This array if it is on `context`, else a copy on `context`."""
-        return self if self._chunk.ctx == context else self.copyto(context)
+        return self if self.chunk.ctx == context else self.copyto(context)
 
     as_in_ctx = as_in_context
 
@@ -444,7 +434,7 @@ class NDArray(_Base):
 
     def as_nd_ndarray(self) -> NDArray:
         """The same array as a classic `mx.nd.NDArray`; sparse arrays are returned unchanged."""
-        return self if type(self) is NDArray or not self._plain else self._alias(NDArray)
+        return self if type(self) is NDArray or not self.dense else self.alias(NDArray)
 
     def as_np_ndarray(self) -> Any:
         """The same array as an `mx.np.ndarray`.
@@ -452,21 +442,21 @@ class NDArray(_Base):
         Raises:
             ValueError: the array is sparse.
         """
-        if not self._plain:
+        if not self.dense:
             raise ValueError(f"mx.np does not support storage type {self.stype}; convert the array with "
                              "tostype('default')")
-        return self if type(self) is array_classes.numpy else self._alias(array_classes.numpy)
+        return self if type(self) is array_classes.numpy else self.alias(array_classes.numpy)
 
-    def _alias(self, kind: type[Handle], view: tuple[int, tuple[int, ...]] | None = None) -> Any:
+    def alias(self, kind: type[Handle], view: tuple[int, tuple[int, ...]] | None = None) -> Any:
         """Another handle on the same chunk."""
         array = kind.__new__(kind)
-        array._chunk, array._view, array._entry, array._grad = self._chunk, view or self._view, self._entry, self._grad
+        array.chunk, array.region, array.entry, array._grad = self.chunk, view or self.region, self.entry, self._grad
         array._cache = (-1, None)
         return array
 
     def astype(self, dtype: DTypeLike, copy: bool = True) -> NDArray:
         """A copy with another dtype; the array itself if `copy` is False and the dtype is the same."""
-        if not copy and np_dtype(dtype) == self._chunk.dtype:
+        if not copy and np_dtype(dtype) == self.chunk.dtype:
             return self
         return invoke(kernel_of("Cast", dtype="float32" if dtype is None else dtype), [self])
 
@@ -482,8 +472,8 @@ class NDArray(_Base):
         """The same memory, detached from the recorded graph."""
         if state.recorder is not None:
             return state.recorder.detached(self)
-        array = self._alias(type(self))
-        array._entry = array._grad = None
+        array = self.alias(type(self))
+        array.entry = array._grad = None
         return array
 
     # ------------------------------------------------------------ autograd
@@ -497,9 +487,9 @@ class NDArray(_Base):
         if grad_req not in GRAD_REQS:
             raise NotOneOf(f"grad_req must be one of {', '.join(GRAD_REQS)}, got {grad_req!r}")
         stype = stype or self.stype
-        zero = storage(stype).zeros(self.shape, self._chunk.ctx, self._chunk.dtype)
-        zero = zero._alias(type(self)) if stype == "default" and self._plain else zero
-        entry = self._entry
+        zero = storage(stype).zeros(self.shape, self.chunk.ctx, self.chunk.dtype)
+        zero = zero.alias(type(self)) if stype == "default" and self.dense else zero
+        entry = self.entry
         if level.current() == 2 and entry is not None and entry[0].alive and entry[0].grad is None:
             retain(self, zero, grad_req)  # MXNet 2 keeps the graph behind an array
         else:
@@ -520,15 +510,15 @@ class NDArray(_Base):
         shape = self.shape
         if type(key) is int and not state.recording and shape and -shape[0] <= key < shape[0]:
             count = self.size // shape[0]
-            return self._view_at((key % shape[0]) * count, shape[1:] or (() if self._has_scalars() else (1,)))
+            return self.view_at((key % shape[0]) * count, shape[1:] or (() if self._has_scalars() else (1,)))
         if type(key) is slice and key.start is None and key.stop is None and key.step in (None, 1) or \
                 type(key) is tuple and not key:
             return self  # not a view: it has the gradient too
         chosen = indexing.selection(key, shape, self._has_scalars(), self._zero_dim)
         if chosen.offset is not None:
-            return self._view_at(chosen.offset, chosen.shape)
+            return self.view_at(chosen.offset, chosen.shape)
         kernel = indexing.read_kernel(chosen.kind, chosen.shape, chosen.sizes, chosen.items, len(chosen.arrays))
-        arrays = [a if isinstance(a, NDArray) else _from_host(np.asarray(a), self._chunk.ctx)
+        arrays = [a if isinstance(a, NDArray) else _from_host(np.asarray(a), self.chunk.ctx)
                   for a in self._index_values(chosen)]
         return invoke(kernel, [self, *arrays], _starts(chosen))
 
@@ -548,24 +538,24 @@ class NDArray(_Base):
 
     def _index_values(self, chosen: indexing.Selection) -> list[Any]:
         """Returns the index arrays of a selection, copied from other contexts if necessary."""
-        return [a.as_in_context(self._chunk.ctx) if isinstance(a, NDArray) else a for a in chosen.arrays]
+        return [a.as_in_context(self.chunk.ctx) if isinstance(a, NDArray) else a for a in chosen.arrays]
 
-    def _view_at(self, offset: int, shape: tuple[int, ...]) -> NDArray:
+    def view_at(self, offset: int, shape: tuple[int, ...]) -> NDArray:
         """Returns a view of `shape` that begins at element `offset` of this array."""
-        base = 0 if self._view is None else self._view[0]
-        array = self._alias(type(self), (base + offset, shape))
-        array._grad = array._entry = None
-        if state.recording and self._entry is not None:
-            value = wrap(array._read(), self._chunk.ctx)
-            record(indexing.view_kernel(shape), [self], [self._read(), _offset_scalar(offset)], [value])
-            array._entry = value._entry
+        base = 0 if self.region is None else self.region[0]
+        array = self.alias(type(self), (base + offset, shape))
+        array._grad = array.entry = None
+        if state.recording and self.entry is not None:
+            value = wrap(array.read(), self.chunk.ctx)
+            record(indexing.view_kernel(shape), [self], [self.read(), _offset_scalar(offset)], [value])
+            array.entry = value.entry
         return array
 
     def __setitem__(self, key: object, value: object) -> None:
         if state.recorder is not None:
             state.recorder.refuse_change()
         if type(key) is slice and key == _ALL or key is Ellipsis or key is None:
-            if state.recording and self._entry is not None:
+            if state.recording and self.entry is not None:
                 raise MXNetError(_IN_PLACE)
             self._assign(value)
             return
@@ -575,30 +565,30 @@ class NDArray(_Base):
             flat = indexing.selection(tuple([item for item in key if item is not None]), self.shape,
                                       self._has_scalars(), self._zero_dim, writing=True)
             chosen = flat if np.ndim(cast(Any, value)) <= len(flat.shape) else chosen
-        if state.recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
+        if state.recording and (self.entry is not None or getattr(value, "entry", None) is not None):
             raise MXNetError(_IN_PLACE)
         if chosen.offset is not None:
-            self._view_at(chosen.offset, chosen.shape)._assign(value)
+            self.view_at(chosen.offset, chosen.shape)._assign(value)
             return
         source = self._operand(value, chosen.shape if chosen.kind == "box" else None)
         kernel = indexing.write_kernel(chosen.kind, chosen.shape, chosen.sizes, chosen.items, len(chosen.arrays))
-        if isinstance(source, NDArray) and not source._plain:
-            source = source._read()
+        if isinstance(source, NDArray) and not source.dense:
+            source = source.read()
         args = [None, source, *self._index_values(chosen), *_starts(chosen)]
-        if self._view is None:
+        if self.region is None:
             self._update(kernel, args)
             return
         args[0] = self
-        wide = self._chunk.wide or getattr(source, "dtype", None) in X64_DTYPES
-        change([self], [a for a in args if isinstance(a, NDArray)], lambda values: self._write(
+        wide = self.chunk.wide or getattr(source, "dtype", None) in X64_DTYPES
+        change([self], [a for a in args if isinstance(a, NDArray)], lambda values: self.write(
             run(kernel, [values.pop(0) if isinstance(a, NDArray) else a for a in args], wide)[0]))
 
     def _operand(self, value: object, shape: tuple[int, ...] | None) -> Any:
         """Returns the right-hand side of an assignment as an NDArray on this context, a NumPy array or a scalar."""
         if isinstance(value, NDArray):
-            source = value if value._chunk.ctx == self._chunk.ctx else value.as_in_context(self._chunk.ctx)
+            source = value if value.chunk.ctx == self.chunk.ctx else value.as_in_context(self.chunk.ctx)
         elif isinstance(value, numeric_types) and not isinstance(value, np.complexfloating):
-            return c_number(value, self._chunk.dtype)
+            return c_number(value, self.chunk.dtype)
         elif isinstance(value, jax.Array):
             source = value
         else:
@@ -607,9 +597,9 @@ class NDArray(_Base):
                     source = np.asarray(value)
                     if source.dtype.kind == "c" and not isinstance(value, np.ndarray):
                         raise TypeError("complex numbers")
-                    source = source.astype(self._chunk.dtype, copy=False)
+                    source = source.astype(self.chunk.dtype, copy=False)
             except (TypeError, ValueError):
-                raise TypeError(f"an array of {self._chunk.dtype} and shape {self.shape} does not support assignment "
+                raise TypeError(f"an array of {self.chunk.dtype} and shape {self.shape} does not support assignment "
                                 f"with {str(value)[:60]} of type {type(value)}; expected numbers or an array") from None
         if shape is not None and not _broadcasts(source.shape, shape):
             raise WrongShape(f"cannot assign an array of shape {tuple(source.shape)} to a selection of shape {shape}")
@@ -617,31 +607,31 @@ class NDArray(_Base):
 
     def _assign(self, value: object) -> None:
         """self[:] = value."""
-        shape, chunk = self.shape, self._chunk
+        shape, chunk = self.shape, self.chunk
         if type(value) is type(self) or isinstance(value, NDArray):
-            same = value._chunk
+            same = value.chunk
             if value.shape == shape and same.ctx == chunk.ctx and same.dtype == chunk.dtype:
                 if value is self:
                     return
                 if state.recording:
-                    self._write_result(value.copy())
-                elif self._view is None and value._view is None and chunk.take_over(same):
+                    self.take_result(value.copy())
+                elif self.region is None and value.region is None and chunk.take_over(same):
                     return
-                elif not value._plain:
-                    self._write(value._read())
+                elif not value.dense:
+                    self.write(value.read())
                 else:  # a pending value is taken over as such
-                    change([self], [value], lambda values: self._write(values[0]),
-                           _any if self._view is None else None)
+                    change([self], [value], lambda values: self.write(values[0]),
+                           _any if self.region is None else None)
                 return
         source = self._operand(value, shape)
         if isinstance(source, NDArray):
             kernel = indexing.fill_kernel(shape, chunk.dtype.name)
             if state.recording:
-                self._write_result(invoke(kernel, [source]))
+                self.take_result(invoke(kernel, [source]))
                 return
-            source = source if source._plain else wrap(source._read(), chunk.ctx)
-            wide = chunk.wide or source._chunk.wide
-            change([self], [source], lambda values: self._write(run(kernel, values, wide)[0]))
+            source = source if source.dense else wrap(source.read(), chunk.ctx)
+            wide = chunk.wide or source.chunk.wide
+            change([self], [source], lambda values: self.write(run(kernel, values, wide)[0]))
             return
         wide = chunk.wide or getattr(source, "dtype", None) in X64_DTYPES
         if isinstance(source, np.ndarray) and source.shape == shape:
@@ -654,7 +644,7 @@ class NDArray(_Base):
                 result = run(indexing.fill_kernel(shape, chunk.dtype.name), [source], wide)[0]
             else:
                 result = put(np.full(shape, source), chunk.ctx)
-        self._write(result)
+        self.write(result)
 
     @staticmethod
     def _basic_indexing_slice_is_contiguous(slc_key: tuple, shape: tuple[int, ...]) -> bool:
@@ -705,7 +695,7 @@ class NDArray(_Base):
             raise WrongShape(str(error)) from None
         if state.recorder is not None:
             return state.recorder.reshaped(self, shape, bool(kwargs.get("reverse", False)))
-        return self._view_at(0, target)
+        return self.view_at(0, target)
 
     def reshape_view(self, *shape: Any, **kwargs: Any) -> NDArray:
         """An alias of `reshape`."""
@@ -721,7 +711,7 @@ class NDArray(_Base):
     def squeeze(self, axis: int | tuple[int, ...] | None = None, inplace: bool = False) -> NDArray:
         """A copy without axes of length 1 (all, or those given); with `inplace` a view."""
         result = call(registry.get("squeeze"), [self], {"axis": axis})
-        return self._view_at(0, result.shape) if inplace else result
+        return self.view_at(0, result.shape) if inplace else result
 
     def flatten(self, inplace: bool = False) -> NDArray:
         """A copy of shape (first axis, everything else); with `inplace` a view."""
@@ -759,14 +749,14 @@ class NDArray(_Base):
 
     # ------------------------------------------------------------ Python's protocols
     def __repr__(self) -> str:
-        if isinstance(self._chunk.buffer, Tracer):
-            return f"<{type(self).__name__} {'x'.join(map(str, self.shape))} of {self._chunk.buffer}>"
+        if isinstance(self.chunk.buffer, Tracer):
+            return f"<{type(self).__name__} {'x'.join(map(str, self.shape))} of {self.chunk.buffer}>"
         shape = "x".join(map(str, self.shape))
         return f"\n{self.asnumpy()}\n<{type(self).__name__} {shape} @{self.context}>"
 
     def _repr_html_(self) -> str:
         """Returns the description and the values for notebooks."""
-        if isinstance(self._chunk.buffer, Tracer):
+        if isinstance(self.chunk.buffer, Tracer):
             return f"<pre>{html.escape(repr(self))}</pre>"
         shape = " × ".join(map(str, self.shape)) or "scalar"
         return (f"<div><b>{type(self).__name__}</b> {shape} <i>{np.dtype(self.dtype).name}</i> @{self.context}"
@@ -791,7 +781,7 @@ class NDArray(_Base):
         return self.asscalar()
 
     def __index__(self) -> int:
-        if self._chunk.dtype.kind not in "iu" or self.size != 1:
+        if self.chunk.dtype.kind not in "iu" or self.size != 1:
             raise TypeError("only integer arrays with one element can be converted to an index")
         return int(self.asscalar())
 
@@ -806,7 +796,7 @@ class NDArray(_Base):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restores an array from MXNet's pickled form, which contains it as in a `.params` file."""
-        self.__init__(file_format.loads(state["handle"])._chunk)
+        self.__init__(file_format.loads(state["handle"]).chunk)
 
     def __copy__(self) -> NDArray:
         return self.copy()
@@ -900,7 +890,7 @@ def context_of(value: Any) -> Context:
 
 def _from_host(array: np.ndarray, ctx: Context, kind: type[NDArray] = NDArray) -> Any:
     result = wrap(put(array, ctx), ctx, kind)
-    result._chunk.origin_trace = transformation()
+    result.chunk.origin_trace = transformation()
     return result
 
 
@@ -939,7 +929,7 @@ def _number(value: float) -> int | float:
 
 def _inplace(name: str, function: Callable[[Any, Any], Any], tensor: str, scalar: str) -> Callable:
     def method(self: NDArray, other: object) -> NDArray:
-        if state.recording and self._entry is not None:
+        if state.recording and self.entry is not None:
             raise MXNetError(_IN_PLACE)
         if isinstance(other, NDArray):
             return invoke(kernel_of(tensor), [self, other], (), self)
@@ -970,19 +960,19 @@ for _name, _function in PYTHON2.items():
 
 
 def _flatten(array: NDArray) -> tuple[tuple, Any]:
-    return (array._read(),), (type(array), array._chunk.ctx)
+    return (array.read(),), (type(array), array.chunk.ctx)
 
 
 def _unflatten(kind_and_ctx: tuple, leaves: Sequence[Any]) -> NDArray:
     kind, ctx = kind_and_ctx
     array = kind.__new__(kind)
-    array._chunk = Chunk.__new__(Chunk)
-    chunk = array._chunk
+    array.chunk = Chunk.__new__(Chunk)
+    chunk = array.chunk
     chunk.buffer, chunk.pending, chunk.ctx, chunk.version, chunk.lent = leaves[0], None, ctx, 0, False
     chunk.lock, chunk.stash = RLock(), None
     chunk.origin_trace = transformation()
     chunk.wide = getattr(leaves[0], "dtype", None) in X64_DTYPES
-    array._view = array._entry = array._grad = None
+    array.region = array.entry = array._grad = None
     return array
 
 

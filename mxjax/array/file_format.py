@@ -435,7 +435,7 @@ def _write_array(file: IO[bytes], array: Any, numpy_shapes: bool) -> None:
             else [array.indices.asnumpy()]
         file.write(_shape_bytes(values.shape))
     else:
-        values, parts = np.asarray(array._read()), []
+        values, parts = np.asarray(array.read()), []
     file.write(_shape_bytes(array.shape))
     file.write(struct.pack("<iii", 1, 0, _code(values.dtype)))
     for part in parts:

@@ -21,6 +21,7 @@ from jax.core import Tracer
 
 from .._support.bounded import bounded_cache
 from ..base import WrongShape
+from ..eager.handle import Handle
 from ..interpret.direct import need, to_dtype
 from ..kernel.bound_form import FunctionForm
 from ..kernel.kernel import Kernel
@@ -47,7 +48,7 @@ class Selection(NamedTuple):
 
 
 def _is_array(item: object) -> bool:
-    return isinstance(item, (list, np.ndarray)) or hasattr(item, "_chunk") or hasattr(item, "__jax_array__") \
+    return isinstance(item, (list, np.ndarray)) or isinstance(item, Handle) or hasattr(item, "__jax_array__") \
         or type(item).__module__.startswith("jax")
 
 
@@ -204,7 +205,7 @@ def _gather(items: list[Any], shape: tuple[int, ...]) -> Selection:
 
 def _index_array(item: Any, size: int, axis: int) -> Any:
     if not isinstance(item, (list, np.ndarray)):
-        value = item._read() if hasattr(item, "_chunk") else item
+        value = item.read() if isinstance(item, Handle) else item
         if not isinstance(value, Tracer):  # XLA would use the nearest valid element
             _check_bounds(np.asarray(value), size, axis)
         return item

@@ -78,16 +78,16 @@ def _stored(values: np.ndarray, ctx: Context) -> NDArray:
 
 def _host(array: NDArray) -> np.ndarray:
     """Returns the value for reading, without a copy if its memory is on the host."""
-    pending = array._chunk.pending
-    return pending.host() if isinstance(pending, _Stored) and array._view is None else np.asarray(array._read())
+    pending = array.chunk.pending
+    return pending.host() if isinstance(pending, _Stored) and array.region is None else np.asarray(array.read())
 
 
 def _shared(array: NDArray, ctx: Context) -> NDArray:
     """Returns a copy: another handle of the value. The operator `_copy` would compile a program for each number of
     rows."""
     array = array.as_in_context(ctx)
-    pending = array._chunk.pending
-    return wrap(pending if isinstance(pending, _Stored) and array._view is None else array._read(), ctx)
+    pending = array.chunk.pending
+    return wrap(pending if isinstance(pending, _Stored) and array.region is None else array.read(), ctx)
 
 
 class _Chunk(Chunk):
@@ -108,21 +108,21 @@ class _Chunk(Chunk):
 class BaseSparseNDArray(NDArray):
     """Base class of csr and row_sparse arrays."""
 
-    __slots__ = ("_parts",)
-    _plain = False
+    __slots__ = ("parts",)
+    dense = False
     _call_stored: Callable[..., Any]  # tries the sparse form of an operator; see `sparse_operators`
 
     def _set(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> Self:
-        self._view = self._entry = self._grad = None
-        self._parts, self._chunk = parts, self._chunk_of_dense(shape, dtype, ctx)
+        self.region = self.entry = self._grad = None
+        self.parts, self.chunk = parts, self._chunk_of_dense(shape, dtype, ctx)
         return self
 
     def _hold(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> None:
         """Replaces the value; the gradient and the tape position stay."""
         chunk = self._chunk_of_dense(shape, dtype, ctx)
-        chunk.lock = self._chunk.lock
+        chunk.lock = self.chunk.lock
         with chunk.lock:
-            self._parts, self._chunk = parts, chunk
+            self.parts, self.chunk = parts, chunk
 
     def _chunk_of_dense(self, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> _Chunk:
         """Returns a chunk of the dense value, which is computed on demand."""
@@ -131,16 +131,16 @@ class BaseSparseNDArray(NDArray):
     @property
     def data(self) -> NDArray:
         """A copy of the stored values; as in MXNet, writing to it does not change the array."""
-        return _shared(self._parts[0], self.context)
+        return _shared(self.parts[0], self.context)
 
     @property
     def _num_aux(self) -> int:
         """Returns the number of index arrays."""
-        return len(self._parts) - 1
+        return len(self.parts) - 1
 
     @property
     def _indices(self) -> NDArray:
-        return self._parts[1]
+        return self.parts[1]
 
     def _to_dense(self) -> np.ndarray:
         """Returns the dense value; each storage type defines it."""
@@ -150,26 +150,26 @@ class BaseSparseNDArray(NDArray):
         """Returns the array with its rows in order, as files and operators require: usually the array itself."""
         return self
 
-    def _with(self, data: NDArray) -> Self:
+    def with_values(self, data: NDArray) -> Self:
         """Returns an array that stores other values at the same positions."""
-        return type(self).__new__(type(self))._set((data, *self._parts[1:]), self.shape, data._chunk.dtype,
+        return type(self).__new__(type(self))._set((data, *self.parts[1:]), self.shape, data.chunk.dtype,
                                                    self.context)
 
-    def _write(self, value: object) -> None:
+    def write(self, value: object) -> None:
         """Takes over a dense value, keeping this storage type."""
         value = value.get() if isinstance(value, Promise) else value
         other = cast(BaseSparseNDArray, cast_storage(_from_host(np.asarray(value), self.context), self.stype))
-        self._hold(other._parts, self.shape, self._chunk.dtype, self.context)
+        self._hold(other.parts, self.shape, self.chunk.dtype, self.context)
 
     def _store_gradient(self, gradient: NDArray | jax.Array, req: str) -> None:
         """Writes or adds a gradient (called by the tape)."""
-        with self._chunk.lock:
+        with self.chunk.lock:
             if isinstance(gradient, RowSparseNDArray) and isinstance(self, RowSparseNDArray):
-                total = self + gradient if req == "add" else gradient.astype(self._chunk.dtype, copy=False)
-                self._hold(total._parts, self.shape, self._chunk.dtype, self.context)
+                total = self + gradient if req == "add" else gradient.astype(self.chunk.dtype, copy=False)
+                self._hold(total.parts, self.shape, self.chunk.dtype, self.context)
                 return
-            value = gradient._read() if isinstance(gradient, NDArray) else gradient
-            self._write(self._read() + value if req == "add" else value)
+            value = gradient.read() if isinstance(gradient, NDArray) else gradient
+            self.write(self.read() + value if req == "add" else value)
 
     def asnumpy(self) -> np.ndarray:
         """The dense value as a NumPy array."""
@@ -197,14 +197,14 @@ class BaseSparseNDArray(NDArray):
     def astype(self, dtype: DTypeLike, copy: bool = True) -> Self:
         """A copy of the same storage type with another dtype."""
         dtype = np_dtype(dtype)
-        if not copy and dtype == self._chunk.dtype:
+        if not copy and dtype == self.chunk.dtype:
             return self
-        parts = (self._parts[0].detach().astype(dtype), *self._parts[1:])
+        parts = (self.parts[0].detach().astype(dtype), *self.parts[1:])
         return self._copied(type(self).__new__(type(self))._set(parts, self.shape, dtype, self.context))
 
     def detach(self) -> Self:
         """The same parts, detached from the recorded graph."""
-        return type(self).__new__(type(self))._set(self._parts, self.shape, self._chunk.dtype, self.context)
+        return type(self).__new__(type(self))._set(self.parts, self.shape, self.chunk.dtype, self.context)
 
     def copy(self) -> Self:
         """A copy of the same storage type."""
@@ -213,13 +213,13 @@ class BaseSparseNDArray(NDArray):
     def _copied(self, copy: _Array) -> _Array:
         """Returns a copy as one of this array, whose gradient is the copy's in this array's dtype and context."""
         def gradient(head: NDArray) -> list[Any]:
-            return [head.as_in_context(self.context).astype(self._chunk.dtype, copy=False)]
+            return [head.as_in_context(self.context).astype(self.chunk.dtype, copy=False)]
         return recorded(copy, [self], gradient)
 
     def _on(self, ctx: Context) -> Self:
         """A copy on a context."""
-        return type(self).__new__(type(self))._set(tuple([_shared(p, ctx) for p in self._parts]), self.shape,
-                                                   self._chunk.dtype, ctx)
+        return type(self).__new__(type(self))._set(tuple([_shared(p, ctx) for p in self.parts]), self.shape,
+                                                   self.chunk.dtype, ctx)
 
     def copyto(self, other: NDArray | Context) -> NDArray:
         """Copies to a context, or to an array of the same shape, dense or of this storage type, whose dtype is kept.
@@ -235,9 +235,9 @@ class BaseSparseNDArray(NDArray):
                 raise TypeError(f"copyto does not support destination NDArray stype {other.stype} for {self.stype}")
             if other.shape != self.shape:
                 raise MXNetError(f"copyto: shapes {self.shape} and {other.shape} differ")
-            same = self.astype(other._chunk.dtype, copy=False)._on(other.context)
-            other._hold(same._parts, same.shape, same._chunk.dtype, other.context)
-            return other if self._entry is None else self._copied(other)  # otherwise a variable would stay one
+            same = self.astype(other.chunk.dtype, copy=False)._on(other.context)
+            other._hold(same.parts, same.shape, same.chunk.dtype, other.context)
+            return other if self.entry is None else self._copied(other)  # otherwise a variable would stay one
         return super().copyto(other)
 
     def check_format(self, full_check: bool = True) -> None:
@@ -250,15 +250,15 @@ class BaseSparseNDArray(NDArray):
 
     def wait_to_read(self) -> None:
         """Waits until the stored parts are available."""
-        for part in self._parts:
-            if not isinstance(part._chunk.pending, _Stored):
+        for part in self.parts:
+            if not isinstance(part.chunk.pending, _Stored):
                 part.wait_to_read()
 
     def __repr__(self) -> str:
         return f"\n<{type(self).__name__} {'x'.join(map(str, self.shape))} @{self.context}>"
 
     def __reduce__(self) -> tuple:
-        return _rebuild, (self.stype, tuple(p.asnumpy() for p in self.ascending()._parts), self.shape)
+        return _rebuild, (self.stype, tuple(p.asnumpy() for p in self.ascending().parts), self.shape)
 
     def __getitem__(self, key: object) -> NDArray:
         if isinstance(key, slice) and key == slice(None):
@@ -269,11 +269,11 @@ class BaseSparseNDArray(NDArray):
                 raise IndexError(f"row {key} is out of range for a csr array with {rows} rows")
             begin, end, step = (key % rows, key % rows + 1, 1) if isinstance(key, int) else key.indices(rows)
             if step == 1:
-                data, columns, pointers = map(_host, self._parts)
+                data, columns, pointers = map(_host, self.parts)
                 pointers = pointers[begin:max(begin, end) + 1]
                 stored = slice(pointers[0], pointers[-1])
                 return csr_matrix((data[stored], columns[stored], pointers - pointers[0]),
-                                  (len(pointers) - 1, self.shape[1]), self.context, self._chunk.dtype)
+                                  (len(pointers) - 1, self.shape[1]), self.context, self.chunk.dtype)
         raise ValueError(f"a {self.stype} array cannot be indexed with {key!r}")
 
     def __setitem__(self, key: object, value: object) -> None:
@@ -283,11 +283,11 @@ class BaseSparseNDArray(NDArray):
         if isinstance(value, NDArray):
             value.copyto(self)
         elif self.stype == "row_sparse" and isinstance(value, numeric_types):  # as in MXNet: every row, also zeros
-            dense = np.full(self.shape, value, self._chunk.dtype)
+            dense = np.full(self.shape, value, self.chunk.dtype)
             rows = _of_rows(dense, np.arange(self.shape[0]), self.shape, self.context)
-            self._hold(rows._parts, self.shape, self._chunk.dtype, self.context)
+            self._hold(rows.parts, self.shape, self.chunk.dtype, self.context)
         else:
-            self._write(np.broadcast_to(np.asarray(value, self._chunk.dtype), self.shape))
+            self.write(np.broadcast_to(np.asarray(value, self.chunk.dtype), self.shape))
 
 
 class CSRNDArray(BaseSparseNDArray):
@@ -299,12 +299,12 @@ class CSRNDArray(BaseSparseNDArray):
     @property
     def indices(self) -> NDArray:
         """A copy of the column indices of the stored values (int64); writing to it does not change the array."""
-        return _shared(self._parts[1], self.context)
+        return _shared(self.parts[1], self.context)
 
     @property
     def indptr(self) -> NDArray:
         """A copy of the index in `data` at which each row begins (int64, rows + 1 values)."""
-        return _shared(self._parts[2], self.context)
+        return _shared(self.parts[2], self.context)
 
     def asscipy(self) -> Any:
         """The array as a `scipy.sparse.csr_matrix`."""
@@ -312,8 +312,8 @@ class CSRNDArray(BaseSparseNDArray):
         return scipy_csr((self.data.asnumpy(), self.indices.asnumpy(), self.indptr.asnumpy()), self.shape)
 
     def _to_dense(self) -> np.ndarray:
-        refuse_result(self.shape, self._chunk.dtype, what="the dense value of a csr array")
-        dense, rows = np.zeros(self.shape, self._chunk.dtype), np.diff(_host(self.indptr))
+        refuse_result(self.shape, self.chunk.dtype, what="the dense value of a csr array")
+        dense, rows = np.zeros(self.shape, self.chunk.dtype), np.diff(_host(self.indptr))
         dense[np.repeat(np.arange(len(rows)), rows), _host(self.indices)] = _host(self.data)
         return dense  # not by SciPy, which has no 16-bit floats
 
@@ -327,20 +327,20 @@ class RowSparseNDArray(BaseSparseNDArray):
     @property
     def indices(self) -> NDArray:
         """A copy of the indices of the stored rows (int64), in ascending order except in results of `retain`."""
-        return _shared(self._parts[1], self.context)
+        return _shared(self.parts[1], self.context)
 
     def ascending(self) -> RowSparseNDArray:
         """Returns the array with each stored row once, by ascending number."""
-        if _ascends(self._parts[1]):
+        if _ascends(self.parts[1]):
             return self
-        ids, places = np.unique(_host(self._parts[1]), return_index=True)
-        result = _of_rows(_host(self._parts[0])[places], ids, self.shape, self.context)
-        result._entry = self._entry
+        ids, places = np.unique(_host(self.parts[1]), return_index=True)
+        result = _of_rows(_host(self.parts[0])[places], ids, self.shape, self.context)
+        result.entry = self.entry
         return result
 
     def stores_all(self) -> bool:
         """Returns whether `data` is the dense value: every row is stored, in order."""
-        return self._parts[1].shape[0] == self.shape[0] and _ascends(self._parts[1])
+        return self.parts[1].shape[0] == self.shape[0] and _ascends(self.parts[1])
 
     def retain(self, *args: Any, **kwargs: object) -> RowSparseNDArray:
         """Returns the array with only the given rows."""
@@ -356,18 +356,18 @@ class RowSparseNDArray(BaseSparseNDArray):
 
     def _to_dense(self) -> np.ndarray:
         # on the host: XLA would compile a program for each count of stored rows
-        refuse_result(self.shape, self._chunk.dtype, what="the dense value of a row_sparse array")
+        refuse_result(self.shape, self.chunk.dtype, what="the dense value of a row_sparse array")
         if self.stores_all():
             return np.array(_host(self.data))
-        _within(_host(self._parts[1]), self.shape[0], "row_sparse: row index")  # `retain` takes any
-        dense = np.zeros(self.shape, self._chunk.dtype)
+        _within(_host(self.parts[1]), self.shape[0], "row_sparse: row index")  # `retain` takes any
+        dense = np.zeros(self.shape, self.chunk.dtype)
         dense[_host(self.indices)] = _host(self.data)
         return dense
 
 
 def _ascends(indices: NDArray) -> bool:
     """Returns whether row numbers strictly ascend; the result is cached for those on the host."""
-    pending = indices._chunk.pending
+    pending = indices.chunk.pending
     if isinstance(pending, _Stored) and pending.ascending is not None:
         return pending.ascending
     values = _host(indices)
@@ -403,14 +403,14 @@ def recorded(result: _Array, arrays: Sequence[NDArray], gradient: Callable[[NDAr
         arrays: its inputs.
         gradient: function(head gradient) -> gradients of the arrays (None: none).
     """
-    if state.recording and any(a._entry is not None for a in arrays):
+    if state.recording and any(a.entry is not None for a in arrays):
         def pull(slots: list[Any], create_graph: bool) -> list[Any]:
             head = slots[0]
             if not isinstance(head, NDArray):
                 head = NDArray(head.get() if isinstance(head, Promise) else head)
             return gradient(head)
-        node = Node(None, (), [a._entry for a in arrays], [(result.shape, result._chunk.dtype)], result.context, pull)
-        result._entry = (node, 0)
+        node = Node(None, (), [a.entry for a in arrays], [(result.shape, result.chunk.dtype)], result.context, pull)
+        result.entry = (node, 0)
     return result
 
 
@@ -449,7 +449,7 @@ def retain(data: NDArray | None = None, indices: NDArray | None = None, out: NDA
         raise MXNetError("retain expects a row_sparse array and the indices of rows")
     wanted = _host(indices).astype(np.int64).reshape(-1)
     result = _of_rows(_values_at(data, wanted), wanted, data.shape, data.context)
-    if not len(data._parts[1]):  # as in MXNet: nothing is kept of an array without stored rows
+    if not len(data.parts[1]):  # as in MXNet: nothing is kept of an array without stored rows
         result = cast(RowSparseNDArray, zeros("row_sparse", data.shape, data.context, data.dtype))
     rows = distinct_rows(indices)
     recorded(result, [data], lambda head: [retain(head.tostype("row_sparse"), rows)])
@@ -466,9 +466,9 @@ def distinct_rows(indices: NDArray) -> NDArray:
 def _values_at(array: RowSparseNDArray, ids: np.ndarray) -> np.ndarray:
     """Returns the rows `ids` of an array, with zeros for rows that are not stored."""
     array = array.ascending()
-    stored, data = _host(array._parts[1]), _host(array._parts[0])
+    stored, data = _host(array.parts[1]), _host(array.parts[0])
     if not len(stored):
-        return np.zeros((len(ids), *array.shape[1:]), array._chunk.dtype)
+        return np.zeros((len(ids), *array.shape[1:]), array.chunk.dtype)
     places = np.minimum(np.searchsorted(stored, ids), len(stored) - 1)
     missing = stored[places] != ids
     values = data[places]
@@ -479,7 +479,7 @@ def _values_at(array: RowSparseNDArray, ids: np.ndarray) -> np.ndarray:
 def _check(array: BaseSparseNDArray, full: bool) -> None:
     """Returns the error that `check_format` reports for an array, or None."""
     if array.stype == "csr":
-        indices, pointers = _host(array._parts[1]), _host(array._parts[2])
+        indices, pointers = _host(array.parts[1]), _host(array.parts[2])
         _check_csr(indices, pointers, array.shape, full)
         if full and _descents(indices, pointers).any():
             raise MXNetError("csr: column indices must be in ascending order within each row")

@@ -115,7 +115,7 @@ def _sparse_result(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out
     if value is None:
         return None
     result, gradient = value if isinstance(value, tuple) else (value, None)
-    if state.recording and any(a._entry is not None for a in arrays):
+    if state.recording and any(a.entry is not None for a in arrays):
         recorded(result, arrays, gradient or _dense_gradient(kernel, arrays, extras))
     if out is None or out is result:
         return result
@@ -126,17 +126,17 @@ def _sparse_result(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out
 
 def _dense_gradient(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple) -> Callable[[NDArray], list[Any]]:
     """Returns the operator's gradient for dense values, which are computed on demand."""
-    values = [NDArray(a._read()) if a._plain else a.detach() for a in arrays]  # as they are now
-    wanted = [i for i, a in enumerate(arrays) if a._entry is not None]
+    values = [NDArray(a.read()) if a.dense else a.detach() for a in arrays]  # as they are now
+    wanted = [i for i, a in enumerate(arrays) if a.entry is not None]
 
     def gradient(head: NDArray) -> list[Any]:
-        dense = [NDArray(a._read()) for a in values]
+        dense = [NDArray(a.read()) for a in values]
         results: list[Any] = [None] * len(dense)
         for i in wanted:
             dense[i].attach_grad()
         with Modes(True, True):
             result = invoke(kernel, dense, extras)
-        result.backward(NDArray(head._read()))
+        result.backward(NDArray(head.read()))
         for i in wanted:
             results[i] = dense[i].grad
         return results
@@ -145,7 +145,7 @@ def _dense_gradient(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple) ->
 
 def _scipy(array: CSRNDArray) -> Any:
     from scipy.sparse import csr_matrix as matrix
-    return matrix(tuple(map(_host, array._parts)), shape=array.shape)
+    return matrix(tuple(map(_host, array.parts)), shape=array.shape)
 
 
 def _csr(found: Any, like: NDArray) -> CSRNDArray:
@@ -174,9 +174,9 @@ def _values(c: SparseCall) -> Any:
     source = _stored_input(c)
     values = _host(source.data)
     if values.size > _SMALL:
-        return source._with(call_operator(c.kernel.op, [source.data], c.params))
-    result = np.asarray(run(c.kernel, [_padded(values), *c.extras], source.data._chunk.wide)[0])
-    return source._with(_stored(result[:len(values)], source.context))
+        return source.with_values(call_operator(c.kernel.op, [source.data], c.params))
+    result = np.asarray(run(c.kernel, [_padded(values), *c.extras], source.data.chunk.wide)[0])
+    return source.with_values(_stored(result[:len(values)], source.context))
 
 
 _SMALL = 1 << 16  # fewer values are padded, so that other counts need no compilation
@@ -202,7 +202,7 @@ def _quadratic(c: SparseCall) -> Any:
 
 @_form("_identity_with_attr_like_rhs")
 def _identity_like(c: SparseCall) -> Any:
-    return None if c.arrays[0]._plain else c.arrays[0].copy()
+    return None if c.arrays[0].dense else c.arrays[0].copy()
 
 
 @_form("zeros_like")
@@ -259,10 +259,11 @@ def _divide_stored(c: SparseCall) -> Any:
 @_form("broadcast_mul", "broadcast_div")
 def _scale(c: SparseCall) -> Any:
     a, b = c.arrays
-    if not isinstance(a, CSRNDArray) or not b._plain or b.ndim > 2:
+    if not isinstance(a, CSRNDArray) or not b.dense or b.ndim > 2:
         return None
     values = np.broadcast_to(_host(b), a.shape)[_row_numbers(a), _host(a.indices)]
-    return a._with(_dense(_host(a.data) / values if c.kernel.op.name == "broadcast_div" else _host(a.data) * values, a))
+    stored = _host(a.data)
+    return a.with_values(_dense(stored / values if c.kernel.op.name == "broadcast_div" else stored * values, a))
 
 
 @_form("elemwise_mul")
@@ -270,12 +271,12 @@ def _multiply(c: SparseCall) -> Any:
     a, b = c.arrays if c.stypes[0] != "default" else c.arrays[::-1]
     if a.shape != b.shape:
         return None
-    if isinstance(a, CSRNDArray) and b._plain:
-        return a._with(_dense(_host(a.data) * _host(b)[_row_numbers(a), _host(a.indices)], a))
+    if isinstance(a, CSRNDArray) and b.dense:
+        return a.with_values(_dense(_host(a.data) * _host(b)[_row_numbers(a), _host(a.indices)], a))
     if isinstance(a, CSRNDArray) and isinstance(b, CSRNDArray):
         return _csr(_scipy(a).multiply(_scipy(b)), a)
-    if isinstance(a, RowSparseNDArray) and b._plain:
-        return a._with(_dense(_host(a.data) * _host(b)[_host(a.indices)], a))
+    if isinstance(a, RowSparseNDArray) and b.dense:
+        return a.with_values(_dense(_host(a.data) * _host(b)[_host(a.indices)], a))
     if isinstance(a, RowSparseNDArray) and isinstance(b, RowSparseNDArray):
         ids, mine, others = np.intersect1d(_host(a.indices), _host(b.indices), return_indices=True)
         return _rows(_host(a.data)[mine] * _host(b.data)[others], ids, a)
@@ -314,7 +315,7 @@ def _dot(c: SparseCall) -> Any:
         if turned[1] or b.stype == "csr":
             return None
         matrix = _scipy(a)
-        by_rows = b.stype == "row_sparse" or b._entry is not None and b._entry[0].by_rows
+        by_rows = b.stype == "row_sparse" or b.entry is not None and b.entry[0].by_rows
 
         def gradient(head: NDArray) -> list[Any]:
             if turned[0]:
@@ -327,7 +328,7 @@ def _dot(c: SparseCall) -> Any:
         else:
             columns, matrix_of_them = _filled_columns(matrix)
             result = _dense(matrix_of_them @ _gathered(b, columns), a)
-        return result, gradient if a._entry is None else None
+        return result, gradient if a.entry is None else None
     if isinstance(b, CSRNDArray) and not turned[0]:
         matrix = _scipy(b)
         product = (matrix @ _host(a).T).T if turned[1] else (matrix.T @ _host(a).T).T
@@ -359,7 +360,7 @@ def _whole(array: NDArray) -> np.ndarray | None:
     """Returns the value of a dense or row_sparse array for reading, without copies; None if not all rows are stored."""
     if not isinstance(array, RowSparseNDArray):
         return _host(array)
-    return _host(array._parts[0]) if array.stores_all() else None
+    return _host(array.parts[0]) if array.stores_all() else None
 
 
 def _gathered(array: NDArray, ids: np.ndarray) -> np.ndarray:
@@ -439,7 +440,7 @@ def _take(c: SparseCall) -> Any:
 @_form("Embedding", "_contrib_SparseEmbedding")
 def _embedding(c: SparseCall) -> Any:
     data, table = c.arrays
-    if not data._plain or not isinstance(table, RowSparseNDArray) or \
+    if not data.dense or not isinstance(table, RowSparseNDArray) or \
             table.shape != (c.params["input_dim"], c.params["output_dim"]):
         return None
     looked_up = _rows_looked_up(c.params, _host(data))  # a copy: the array may change before the backward pass
@@ -450,7 +451,7 @@ def _embedding(c: SparseCall) -> Any:
         ids, places = np.unique(looked_up, return_inverse=True)
         result = _gathered(table, ids)[places]
     result = _dense(result.reshape(*data.shape, -1), table)
-    by_rows = c.kernel.by_rows and table._entry is not None and table._entry[0].by_rows
+    by_rows = c.kernel.by_rows and table.entry is not None and table.entry[0].by_rows
     return result, (lambda head: [None, table.gradient_of_lookups(c.params, looked_up, _host(head))]) if by_rows else \
         None
 
@@ -471,7 +472,7 @@ def _lazy_update(c: SparseCall) -> Any:
     weight, grad, *states = c.arrays
     stypes = {a.stype for a in (weight, *states, weight if c.out is None else c.out)}
     if not isinstance(grad, RowSparseNDArray) or not c.params.get("lazy_update", True) or \
-            state.recording and weight._entry or len(stypes) > 1 or \
+            state.recording and weight.entry or len(stypes) > 1 or \
             c.kernel.name == "ftrl_update" and stypes != {"row_sparse"}:
         return None
     if c.out is not weight:
@@ -485,7 +486,7 @@ def _lazy_update(c: SparseCall) -> Any:
     invoke(_row_kernel(c.kernel), [whole[0], *rows, *whole[1:]], c.extras)
     for array, all_rows in zip((weight, *states), whole, strict=True):
         if isinstance(array, BaseSparseNDArray):
-            array._hold((all_rows, array._parts[1]), array.shape, array._chunk.dtype, array.context)
+            array._hold((all_rows, array.parts[1]), array.shape, array.chunk.dtype, array.context)
     return weight
 
 
@@ -505,7 +506,7 @@ def _all_rows(array: NDArray) -> NDArray:
         return array
     if not array.stores_all() or array.data.shape != array.shape:
         rows = _stored(np.arange(array.shape[0]), array.context)
-        array._hold((_stored(array.asnumpy(), array.context), rows), array.shape, array._chunk.dtype, array.context)
+        array._hold((_stored(array.asnumpy(), array.context), rows), array.shape, array.chunk.dtype, array.context)
     return array.data
 
 

@@ -143,7 +143,7 @@ def grad(heads: Sequence[NDArray] | NDArray, variables: Sequence[NDArray] | NDAr
     variables = [variables] if isinstance(variables, NDArray) else list(variables)
     if not variables:
         raise AssertionError("grad: there are no variables")
-    if any(v._entry is None for v in variables):
+    if any(v.entry is None for v in variables):
         raise MXNetError("grad: a variable is not part of the graph; call attach_grad() before recording")
     retain = create_graph if retain_graph is None else retain_graph
     with Modes(create_graph, train_mode):
@@ -154,8 +154,8 @@ def grad(heads: Sequence[NDArray] | NDArray, variables: Sequence[NDArray] | NDAr
 def _result(variable: NDArray, found: Any) -> NDArray:
     if found is None:
         found = zeros(variable.shape, variable.context, variable.dtype)
-    if isinstance(found, NDArray) and found._entry is None and state.recording:  # a constant of the graph
-        found._entry = (Node(None, outs=((found.shape, found._chunk.dtype),), ctx=found.context,
+    if isinstance(found, NDArray) and found.entry is None and state.recording:  # a constant of the graph
+        found.entry = (Node(None, outs=((found.shape, found.chunk.dtype),), ctx=found.context,
                              pull=lambda slots, create_graph: ()), 0)
     return found if isinstance(found, NDArray) else wrap(found, variable.context, type(variable))
 
@@ -213,12 +213,12 @@ class Function:
         single = isinstance(outputs, NDArray)
         results = [outputs] if single else list(outputs)
         # a result that is an input, or a view of one, gets a handle of its own, so that its place in the graph is new
-        results = [r._alias(type(r)) if any(r is i for i in inputs) else r for r in results]
-        if any(i._entry is not None for i in inputs):
-            node = Node(None, (), [i._entry for i in inputs], [(r.shape, r._chunk.dtype) for r in results],
+        results = [r.alias(type(r)) if any(r is i for i in inputs) else r for r in results]
+        if any(i.entry is not None for i in inputs):
+            node = Node(None, (), [i.entry for i in inputs], [(r.shape, r.chunk.dtype) for r in results],
                         inputs[0].context, self._pull(results, inputs))
             for i, result in enumerate(results):
-                result._entry = (node, i)
+                result.entry = (node, i)
         return results[0] if single else tuple(results) if isinstance(outputs, tuple) else results
 
     def _pull(self, results: list[NDArray], inputs: tuple) -> Any:
@@ -232,6 +232,6 @@ class Function:
             if len(grads) != len(inputs):
                 raise MXNetError(f"{type(self).__name__}.backward returned {len(grads)} gradients for "
                                  f"{len(inputs)} inputs")
-            return grads if create_graph else [None if g is None else g._read() for g in grads]
+            return grads if create_graph else [None if g is None else g.read() for g in grads]
         return pull
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -12,32 +12,10 @@ from .._support.providers import of_storages
 from ..base import MXNetError
 from ..context import Context
 from .chunk import Chunk
+from .handle import Handle
 from .promise import Promise
-from .tape import Node
 
-__all__ = ["Handle", "Storage", "array_classes", "storage", "storages", "wrap"]
-
-
-class Handle(Protocol):
-    """The part of an array that operator calls use: a chunk, or a view of one, and a position on the tape."""
-
-    _plain: bool
-    _chunk: Chunk
-    _view: tuple[int, tuple[int, ...]] | None
-    _entry: tuple[Node, int] | None
-    _grad: Any
-    _cache: tuple[int, Any]
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-
-    def _read(self) -> jax.Array: ...
-
-    def _at_hand(self) -> Any: ...
-
-    def _seen_in(self, base: Any, version: int) -> Any: ...
-
-    def _write(self, value: Any) -> None: ...
+__all__ = ["Storage", "array_classes", "storage", "storages", "wrap"]
 
 
 class _Flavours:
@@ -84,9 +62,9 @@ def storage(stype: str) -> Storage:
 
 def wrap(value: jax.Array | np.ndarray | Promise, ctx: Context, kind: type[Handle] | None = None) -> Any:
     """Creates an array handle for a buffer or Promise; a classic NDArray if `kind` is None or not dense."""
-    if kind is None or not kind._plain:
+    if kind is None or not kind.dense:
         kind = array_classes.classic
     array = kind.__new__(kind)
-    array._chunk = Chunk(None, ctx, value) if isinstance(value, Promise) else Chunk(value, ctx)
-    array._view = array._entry = array._grad = None
+    array.chunk = Chunk(None, ctx, value) if isinstance(value, Promise) else Chunk(value, ctx)
+    array.region = array.entry = array._grad = None
     return array

@@ -14,6 +14,7 @@ from ..kernel.policy import next_round
 from .array_types import wrap
 from .backward_program import run_together
 from .gradients import ONES, Totals, drop, ones, resolved, retain, store
+from .handle import Handle
 from .modes import state
 from .tape import Node
 from .walk import pulls, walk
@@ -41,18 +42,18 @@ def walk_back(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, cre
     next_round()
     totals: Totals = {}
     for head, grad in zip(heads, head_grads, strict=True):
-        if head._entry is None:
+        if head.entry is None:
             raise MXNetError("cannot differentiate: an array is not in a computational graph; you need to set "
                              "is_recording to true or use autograd.record() to save the graph")
         if grad is None:
-            grad = ones(*head._entry) if create_graph else ONES
+            grad = ones(*head.entry) if create_graph else ONES
         else:
             grad = _fitting(grad, head)
-            keeps = create_graph or not grad._plain and head._entry[0].pull is not None  # a sparse array may use it
-            grad = grad if keeps else grad._read()
-        if create_graph and not hasattr(grad, "_chunk"):
-            grad = wrap(grad, head._chunk.ctx)
-        totals[head._entry] = grad  # of a head that comes twice the last one counts, as in MXNet
+            keeps = create_graph or not grad.dense and head.entry[0].pull is not None  # a sparse array may use it
+            grad = grad if keeps else grad.read()
+        if create_graph and not isinstance(grad, Handle):
+            grad = wrap(grad, head.chunk.ctx)
+        totals[head.entry] = grad  # of a head that comes twice the last one counts, as in MXNet
     nodes = _reachable(totals)
     if variables is None:
         for node in reversed(nodes):  # variables come last
@@ -65,7 +66,7 @@ def walk_back(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, cre
                 totals[entry] = resolved(entry, totals)
             walk(pulls(nodes, totals, retain, create_graph, store), totals)
         return None
-    wanted = {v._entry[0] for v in variables if v._entry}
+    wanted = {v.entry[0] for v in variables if v.entry}
     result: dict[tuple[Node, int], Any] = {}
 
     def keep(node: Node, slots: list[Any]) -> None:
@@ -73,7 +74,7 @@ def walk_back(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, cre
     for entry in totals:
         totals[entry] = resolved(entry, totals)
     walk(pulls(nodes, totals, retain, create_graph, keep, wanted), totals)
-    return [result.get(v._entry) if v._entry else None for v in variables]
+    return [result.get(v.entry) if v.entry else None for v in variables]
 
 
 def _fitting(given: Any, head: Any) -> Any:
@@ -86,11 +87,11 @@ def _fitting(given: Any, head: Any) -> Any:
     if given.shape == shape:
         return given
     if given.size < math.prod(shape):
-        if not is_read(*head._entry):
-            return wrap(jnp.zeros(shape, head._chunk.dtype), head._chunk.ctx)
+        if not is_read(*head.entry):
+            return wrap(jnp.zeros(shape, head.chunk.dtype), head.chunk.ctx)
         raise MXNetError(f"backward: head gradient has shape {given.shape}, but its head has shape {shape}")
     flat = given.reshape(-1)[:math.prod(shape)]
-    return flat.reshape(shape) if flat.size else flat._view_at(0, shape)  # reshape interprets 0 as "unchanged"
+    return flat.reshape(shape) if flat.size else flat.view_at(0, shape)  # reshape interprets 0 as "unchanged"
 
 
 def is_read(node: Node, index: int) -> bool:

@@ -29,6 +29,7 @@ from .compose import compute
 from .deferred_call import DeferredCall
 from .dispatch import perform
 from .gradients import ONES, Totals, may_add, store
+from .handle import Handle
 from .host_work import push_kernel
 from .modes import state
 from .program import run_into
@@ -82,7 +83,7 @@ def run_together(nodes: Sequence[Node], heads: Totals, retain: bool) -> bool:
     elif postponed or not 1 < count <= (MOST_CALLS_AWAY if _is_away(ctx) else MOST_CALLS):
         return False  # one call is a program already
     for value in heads.values():
-        if hasattr(value, "_chunk"):
+        if isinstance(value, Handle):
             return False
     with holding(list(map(_lock_of, deferred))):
         described = _Description(calls, ends, heads, postponed)
@@ -158,7 +159,7 @@ class _Description:
                 return
         for number, node in enumerate(ends):
             if node.req == "add" and node not in postponed and may_add(node) and \
-                    node.grad._chunk not in [ends[i].grad._chunk for i in self.adding]:
+                    node.grad.chunk not in [ends[i].grad.chunk for i in self.adding]:
                 self.adding.append(number)
         kept = []
         for number, call in self._waiting:
@@ -241,11 +242,11 @@ class _Description:
                     store(node, (None,))
                 continue
             target = node.grad
-            if node.req == "write" and target._plain and target._view is None and not hasattr(grad, "_chunk") and \
+            if node.req == "write" and target.dense and target.region is None and not isinstance(grad, Handle) and \
                     grad.dtype == node.outs[0][1]:  # the usual case: all of them at once
-                chunks.append(target._chunk)
+                chunks.append(target.chunk)
                 values.append(grad)
-                node.fresh, target._entry = True, None
+                node.fresh, target.entry = True, None
             else:
                 store(node, (grad,))
         point(chunks, values)
@@ -274,7 +275,7 @@ def _results(program: _Program, described: _Description, ctx: Context) -> Iterat
 
 def _added_up(program: _Program, values: list[Any], ends: Sequence[Node], wide: bool) -> Sequence[Any]:
     """Runs a program that adds to gradients, stores the sums, and returns the other results."""
-    chunks = [node.grad._chunk for node in ends]
+    chunks = [node.grad.chunk for node in ends]
     while True:
         for chunk in chunks:
             chunk.read()

@@ -131,7 +131,7 @@ def after(arrays: Sequence[Any]) -> object | None:
     """Returns the single pending graph run from which all pending arrays among these come; None if there is none."""
     root = None
     for array in arrays:
-        value = array._chunk.peek() if array._view is None else None
+        value = array.chunk.peek() if array.region is None else None
         call = value.call if type(value) is CallPromise else None
         if type(call) is DeferredCall:
             if root is not None and call.root is not root:

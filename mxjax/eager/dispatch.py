@@ -18,9 +18,10 @@ from ..kernel.ahead import Later, compiling
 from ..kernel.derivative import derivative_of
 from ..kernel.kernel import USER_MISTAKES, Kernel, mistake, never, prepare, run, watched
 from ..ops.registry import Op
-from .array_types import Handle, array_classes, wrap
+from .array_types import array_classes, wrap
 from .chunk import Chunk, exclusive, transformation
 from .deferred_call import DeferredCall, after, may_wait
+from .handle import Handle
 from .host_work import HostPromise, push_kernel, waits_for_compiler
 from .modes import state
 from .program import Target, run_into
@@ -54,7 +55,7 @@ def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: object = No
     if op.get_attr("FHost") is not None:
         return run_host(op, values, list(arrays), out)
     kernel = prepare(op, values, present, state.training, pack=True)
-    result = invoke(kernel, arrays, kernel.extras(values, any([a._chunk.wide for a in arrays])), out, as_context(ctx))
+    result = invoke(kernel, arrays, kernel.extras(values, any([a.chunk.wide for a in arrays])), out, as_context(ctx))
     return stored_as_asked(op, values, result) if out is None else result
 
 
@@ -74,7 +75,7 @@ def stored_as_asked(op: Op, params: dict[str, Any], result: Any) -> Any:
     asked = op.get_attr("FStored", never)(params)
     if not asked or result.stype == asked:
         return result
-    return (result if result._plain else result.tostype("default")).tostype(asked)
+    return (result if result.dense else result.tostype("default")).tostype(asked)
 
 
 def handed(name: str, results: Sequence[Any], out: Any = None) -> Any:
@@ -90,7 +91,7 @@ def handed(name: str, results: Sequence[Any], out: Any = None) -> Any:
     if len(targets) != len(results):
         raise MXNetError(f"{name}: out has {len(targets)} arrays, expected {len(results)}")
     for target, result in zip(targets, results, strict=True):
-        target._write_result(result)
+        target.take_result(result)
     return out
 
 
@@ -132,7 +133,7 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
     if kernel.mutated or out is not None:
         if kernel.in_place is not None and arrays[0] is (out[0] if isinstance(out, _SEVERAL) else out):
             kernel = kernel.in_place
-        if type(out) is array_classes.classic and kernel.simple and out._view is None and out._entry is None and \
+        if type(out) is array_classes.classic and kernel.simple and out.region is None and out.entry is None and \
                 arrays and not state.recording and state.trace is None and _into(kernel, arrays, extras, out):
             return out
         if kernel.mutated and kernel.op is not None and kernel.op.get_attr("FDecay") is not None:
@@ -141,7 +142,7 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
     wide, missing, origin_trace = kernel.wide, False, None
     args: list[Any] = []
     for a in arrays:
-        chunk = a._chunk
+        chunk = a.chunk
         if chunk.wide:
             wide = True
         if chunk.origin_trace is not None:
@@ -152,8 +153,8 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
             if type(value) is not HostValue:
                 value = None
                 missing = True
-        if a._view is not None and value is not None:
-            value = a._at_hand()
+        if a.region is not None and value is not None:
+            value = a.at_hand()
             missing = missing or value is None
         args.append(value)
     if kernel.simple and not missing and arrays and state.trace is None:  # the usual case, shortest
@@ -164,13 +165,13 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         except Later:
             pass
         if results is None:
-            results = push_kernel(kernel, args, wide, arrays[0]._chunk.ctx, compiles=True)
-        result = wrap(results[0], arrays[0]._chunk.ctx, type(arrays[0]))
-        result._chunk.origin_trace = origin_trace
+            results = push_kernel(kernel, args, wide, arrays[0].chunk.ctx, compiles=True)
+        result = wrap(results[0], arrays[0].chunk.ctx, type(arrays[0]))
+        result.chunk.origin_trace = origin_trace
         if state.recording:
             record(kernel, arrays, args, (result,))
         return result
-    if missing and not all([a._plain for a in arrays]):
+    if missing and not all([a.dense for a in arrays]):
         result = _sparse_form(arrays)(kernel, arrays, extras, None)
         if result is not None:
             return result
@@ -183,9 +184,9 @@ def together(name: str, arrays: Sequence[Any]) -> None:
     Raises:
         MXNetError: the arrays are mixed.
     """
-    first = arrays[0]._chunk.ctx
+    first = arrays[0].chunk.ctx
     for i, array in enumerate(arrays):
-        ctx = array._chunk.ctx
+        ctx = array.chunk.ctx
         if ctx is not first and ctx.memory != first.memory:
             raise MXNetError(f"operator {name}: all inputs must be on one kind of device; input 0 is on {first}, "
                              f"input {i} on {ctx} (`as_in_context` copies an array to another device)")
@@ -207,26 +208,26 @@ def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Seq
         return False
     chunks = []
     for target in targets:
-        entry = target._entry
-        if target._view is not None or entry is not None and entry[0].grad is None:
+        entry = target.entry
+        if target.region is not None or entry is not None and entry[0].grad is None:
             return False
-        chunks.append(target._chunk)
+        chunks.append(target.chunk)
     for place in kernel.mutated:
-        chunks.append(arrays[place]._chunk)
+        chunks.append(arrays[place].chunk)
     taken = frozenset(chunks)
     with exclusive(chunks):
         args: list[Any] = []
         places: dict[Chunk, int] = {}
-        wide, ctx, value, later = kernel.wide, arrays[0]._chunk.ctx, None, False
+        wide, ctx, value, later = kernel.wide, arrays[0].chunk.ctx, None, False
         for array in arrays:
-            chunk = array._chunk
+            chunk = array.chunk
             value = chunk.buffer
             if value is None:
                 value = chunk.stash if chunk in taken else chunk.pending
-            if value is None or array._view is not None or \
+            if value is None or array.region is not None or \
                     isinstance(value, (Promise, Tracer)) and type(value) is not HostValue or \
                     chunk.ctx is not ctx and chunk.ctx != ctx:
-                if array._view is not None or chunk.ctx != ctx or not waits_for_compiler(value):
+                if array.region is not None or chunk.ctx != ctx or not waits_for_compiler(value):
                     return False
                 later = True
             if chunk.wide:
@@ -257,24 +258,24 @@ def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx:
         return target[0] if len(target) == 1 else list(target)
     if kernel.draw is not None and kernel.op.get_attr("draws_by_value"):
         settle(arrays)  # threads must not wait for values while they lock arrays
-    chunks = [arrays[i]._chunk for i in kernel.mutated]
+    chunks = [arrays[i].chunk for i in kernel.mutated]
     wholes = []  # values that are written in parts must exist
     for t in target or ():
-        chunks.append(t._chunk)
-        if t._view is not None:
-            wholes.append(t._chunk)
+        chunks.append(t.chunk)
+        if t.region is not None:
+            wholes.append(t.chunk)
     taken = frozenset(chunks)
     while True:
         with exclusive(chunks) as scope:
             args, wide, origin_trace, ready, missing, sparse = [], kernel.wide, None, True, False, False
             for a in arrays:
-                chunk = a._chunk
+                chunk = a.chunk
                 if chunk.wide:
                     wide = True
                 if chunk.origin_trace is not None:
                     origin_trace = chunk.origin_trace
                 value = None
-                if a._view is None:
+                if a.region is None:
                     value = chunk.buffer
                     if value is None:
                         value = chunk.pending
@@ -325,16 +326,16 @@ def _with_states(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: obje
     """Performs `invoke` of an operator whose states change in the backward pass on CPUs (FDecay)."""
     for place, number in fixed_places(kernel):
         set_to(arrays[place], number)
-    if not on_host(arrays[0]._chunk.ctx):
+    if not on_host(arrays[0].chunk.ctx):
         return _change(kernel, arrays, extras, out, ctx)
-    states = [(arrays[i], arrays[i]._chunk.peek() if arrays[i]._view is None else arrays[i]._read())
+    states = [(arrays[i], arrays[i].chunk.peek() if arrays[i].region is None else arrays[i].read())
               for i in kernel.mutated]
-    results = invoke(as_outputs(kernel), arrays, extras, None, ctx or arrays[0]._chunk.ctx)
-    entry = results[0]._entry
+    results = invoke(as_outputs(kernel), arrays, extras, None, ctx or arrays[0].chunk.ctx)
+    entry = results[0].entry
     if entry is not None and state.recording and state.training and kernel.op.trains(kernel.params):
         state_update, decay = StateUpdate(), kernel.op.get_attr("FDecay")({**kernel.params, **kernel.numbers(extras)})
         for (array, old), new in zip(states, results[kernel.num_outputs:], strict=True):
-            state_update.add(array, old, new._chunk.peek(), decay)
+            state_update.add(array, old, new.chunk.peek(), decay)
         entry[0].state_update = state_update
     return handed(kernel.name, results[:kernel.num_visible], out)
 
@@ -350,8 +351,8 @@ def change(targets: Sequence[Any], sources: Sequence[Any], step: Callable[[list[
             but must not wait.
         passed_on: values that may stay Promises.
     """
-    chunks = [t._chunk for t in targets]
-    wholes = [t._chunk for t in targets if t._view is not None]  # values that are written in parts must exist
+    chunks = [t.chunk for t in targets]
+    wholes = [t.chunk for t in targets if t.region is not None]  # values that are written in parts must exist
     while True:
         with exclusive(chunks) as scope:
             values = [glimpse(scope, a, passed_on) for a in sources]
@@ -374,35 +375,35 @@ def glimpse(scope: exclusive, array: Handle, passed_on: Callable[[Promise], bool
 
     For sparse arrays it returns None; they are read when needed.
     """
-    if not array._plain:
+    if not array.dense:
         return None
-    version = array._chunk.version
-    value = scope.glimpse(array._chunk)
+    version = array.chunk.version
+    value = scope.glimpse(array.chunk)
     if isinstance(value, Promise) and type(value) is not HostValue:
-        passes = array._view is None and (value.value is None or value.stays) and passed_on is not None and \
+        passes = array.region is None and (value.value is None or value.stays) and passed_on is not None and \
             passed_on(value)
         if passes or value.value is None:
             return value if passes else _ELSEWHERE
         value = value.value
-    return _ELSEWHERE if value is None else array._seen_in(value, version)
+    return _ELSEWHERE if value is None else array.seen_in(value, version)
 
 
 def waiting_value(array: Handle, passed_on: Callable[[Promise], bool]) -> Any:
     """Returns the value of an array: its buffer, or a Promise if it may be passed on."""
-    if array._view is None:
-        value = array._chunk.peek()
+    if array.region is None:
+        value = array.chunk.peek()
         if not isinstance(value, Promise) or (value.value is None or value.stays) and passed_on(value):
             return value
-    return array._read()
+    return array.read()
 
 
 def settle(arrays: Sequence[Any], passed_on: Callable[[Promise], bool] | None = None) -> None:
     """Waits for values that other threads were changing."""
     for a in arrays:
-        if a._plain:
-            value = a._chunk.peek()
-            if isinstance(value, Promise) and not (a._view is None and passed_on is not None and passed_on(value)):
-                a._chunk.read()
+        if a.dense:
+            value = a.chunk.peek()
+            if isinstance(value, Promise) and not (a.region is None and passed_on is not None and passed_on(value)):
+                a.chunk.read()
 
 
 def _passed_on(pending: Promise) -> bool:
@@ -415,7 +416,7 @@ def _passed_on(pending: Promise) -> bool:
 def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple, target: Sequence[Handle] | None,
              given_ctx: Context | None, wide: bool, origin_trace: object, missing: bool) -> Any:
     """Handles unusual cases of `invoke`; `args` are the buffers of the arrays, unless some are `missing`."""
-    ctx: Context = arrays[0]._chunk.ctx if arrays else current_context() if given_ctx is None else given_ctx
+    ctx: Context = arrays[0].chunk.ctx if arrays else current_context() if given_ctx is None else given_ctx
     if missing and state.recording and target is None and kernel.simple and not kernel.eager and kernel.op is not None:
         result = _after_graph(kernel, arrays, args, extras, ctx, wide)
         if result is not None:
@@ -472,7 +473,7 @@ def _after_graph(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], ext
     derivative = derivative_of(kernel, tuple([p is not None for p in parents]))
     lazy = DeferredCall(derivative, values, specs, ctx, wide, root=root)
     result = wrap(lazy.results[0], ctx, type(arrays[0]))
-    result._entry = Node(None, (), parents, specs, ctx, None, lazy), 0
+    result.entry = Node(None, (), parents, specs, ctx, None, lazy), 0
     return result
 
 
@@ -481,15 +482,15 @@ def _sparse_form(arrays: Sequence[Any]) -> Callable[..., Any]:
 
     It is called as function(kernel, arrays, extras, out), and returns None if there is no sparse form.
     """
-    return next(a for a in arrays if not a._plain)._call_stored
+    return next(a for a in arrays if not a.dense)._call_stored
 
 
 def _deferred(trace: Any, kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple,
               target: Sequence[Handle] | None, ctx: Context, wide: bool) -> Any:
     """Adds the call to a trace; `args` are values that are known already."""
-    args = [v if v is not None else a._chunk.peek() if a._view is None else a._read()
+    args = [v if v is not None else a.chunk.peek() if a.region is None else a.read()
             for v, a in zip(args, arrays, strict=True)]
-    lent = [v for v, a in zip(args, arrays, strict=True) if a._chunk.lent]
+    lent = [v for v, a in zip(args, arrays, strict=True) if a.chunk.lent]
     args += extras
     outputs = trace.defer(kernel, args, ctx, wide, lent)
     result = finish(kernel, args, outputs, arrays, target, ctx)
@@ -510,8 +511,8 @@ def _draw(kernel: Kernel, given: dict[str, Any], arrays: Sequence[Any], args: Se
             if not isinstance(shape, float):  # gamma's shape is a number
                 refuse_result((shape,) if isinstance(shape, int) else shape or (), np.float64)
         by_value = kernel.op.get_attr("draws_by_value")
-        inputs = [np.asarray(v if isinstance(v, jax.Array) else a._read()) if by_value else
-                  jax.ShapeDtypeStruct(a.shape, a._chunk.dtype) for v, a in zip(args, arrays, strict=True)]
+        inputs = [np.asarray(v if isinstance(v, jax.Array) else a.read()) if by_value else
+                  jax.ShapeDtypeStruct(a.shape, a.chunk.dtype) for v, a in zip(args, arrays, strict=True)]
         values = watched(kernel.name, kernel.draw, "imperative")(source, given, inputs)
     except (MXNetError, *USER_MISTAKES) as error:
         raise mistake(kernel.name, [], error) from None
@@ -540,12 +541,12 @@ def _fill(args: list[Any], arrays: Sequence[Any], changes: bool) -> bool:
     """
     waiting = False
     for i, a in enumerate(args):
-        if a is None and arrays[i]._view is None:
-            a = arrays[i]._chunk.peek()
+        if a is None and arrays[i].region is None:
+            a = arrays[i].chunk.peek()
         if isinstance(a, HostPromise) and a.value is None and (not a.compiles or compiling() or changes):
             args[i], waiting = a, True
         elif a is None:
-            args[i] = arrays[i]._read()
+            args[i] = arrays[i].read()
         else:
             args[i] = a.get() if isinstance(a, Promise) and type(a) is not HostValue else a
     return waiting
@@ -555,14 +556,14 @@ def finish(kernel: Kernel, args: Sequence[Any], outputs: Sequence[Any], arrays: 
            target: Sequence[Handle] | None, ctx: Context, origin_trace: object = None) -> Any:
     """Writes mutated inputs, wraps or writes the outputs, records the call. Values may be buffers or Promise."""
     for position, value in zip(kernel.mutated, outputs[kernel.num_outputs:], strict=True):
-        arrays[position]._write(value)
+        arrays[position].write(value)
     if target is not None and kernel.num_visible == len(target) and not state.recording and \
             all([_replaced(given, value, ctx) for given, value in zip(target, outputs, strict=False)]):
         return target[0] if len(target) == 1 else list(target)
     kind = type(arrays[0]) if arrays else None
     results = [wrap(value, ctx, kind) for value in outputs[:kernel.num_outputs]]
     for result in results if origin_trace is not None else ():
-        result._chunk.origin_trace = origin_trace
+        result.chunk.origin_trace = origin_trace
     if state.recording and arrays:
         record(kernel, arrays, args, results)
     results = results[:kernel.num_visible]
@@ -570,23 +571,23 @@ def finish(kernel: Kernel, args: Sequence[Any], outputs: Sequence[Any], arrays: 
         if len(target) < len(results):
             raise MXNetError(f"operator {kernel.name}: out has {len(target)} arrays, expected {len(results)}")
         for given, result in zip(target, results, strict=False):
-            if given._entry is not None and state.recording and given._entry[0].grad is not None:
+            if given.entry is not None and state.recording and given.entry[0].grad is not None:
                 raise MXNetError(f"operator {kernel.name}: out= an array with attach_grad() while recording")
-            given._write_result(result)
+            given.take_result(result)
         return target[0] if len(results) == 1 else list(target)
     return results[0] if len(results) == 1 else results
 
 
 def _replaced(target: Handle, value: Any, ctx: Context) -> bool:
     """Returns whether a result became the value of `target` without conversion, the usual case of `out=`."""
-    chunk, view = target._chunk, target._view
-    if type(target) is not array_classes.classic or target._entry is not None or chunk.ctx is not ctx:
+    chunk, view = target.chunk, target.region
+    if type(target) is not array_classes.classic or target.entry is not None or chunk.ctx is not ctx:
         return False
     old = chunk.seen()  # this thread has its lock
     if value.dtype != old.dtype or value.shape != (old.shape if view is None else view[1]):
         return False
     if view is not None:
-        target._write(value)
+        target.write(value)
     elif isinstance(value, Promise):
         chunk.defer(value)
     else:
@@ -596,7 +597,7 @@ def _replaced(target: Handle, value: Any, ctx: Context) -> bool:
 
 def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> bool:
     """Runs a simple kernel whose result replaces the value of `out`; returns False if more is necessary."""
-    chunk = out._chunk
+    chunk = out.chunk
     with chunk.lock:
         old = chunk.buffer
         if old is None:
@@ -609,24 +610,24 @@ def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> boo
             wide, place, again = kernel.wide, -1, False
             args: list[Any] = []
             for a in arrays:
-                source = a._chunk
+                source = a.chunk
                 if source.wide:
                     wide = True
                 value = None
-                if a._view is None:
+                if a.region is None:
                     value = source.buffer
                     if value is None:
                         value = source.pending
                         value = value if type(value) is HostValue else None
                 if source is chunk:
                     place, again = len(args), place >= 0
-                    value = old if a._view is None else None
+                    value = old if a.region is None else None
                 if value is None:
                     return False
                 args.append(value)
             args += extras
             old = value = None
-            ctx = arrays[0]._chunk.ctx
+            ctx = arrays[0].chunk.ctx
             run_into(kernel, args, wide, ((chunk, -1 if again else place, 0),), finish, (arrays, (out,), ctx),
                      chunk.ctx is not ctx)
         finally:
@@ -638,11 +639,11 @@ def _replaced_values(kernel: Kernel, arrays: Sequence[Any], target: Sequence[Han
     """Returns which results replace the values of locked chunks; an argument's value only if it is read once and as a
     whole.
     """
-    results = {arrays[i]._chunk: kernel.num_outputs + k for k, i in enumerate(kernel.mutated)}
-    results.update({t._chunk: k for k, t in enumerate(target or ())})
+    results = {arrays[i].chunk: kernel.num_outputs + k for k, i in enumerate(kernel.mutated)}
+    results.update({t.chunk: k for k, t in enumerate(target or ())})
     targets = []
     for chunk, index in () if kernel.eager else results.items():
-        places = [i for i, a in enumerate(arrays) if a._chunk is chunk]
-        if len(places) == 1 and arrays[places[0]]._view is None and chunk.stash is not None:
+        places = [i for i, a in enumerate(arrays) if a.chunk is chunk]
+        if len(places) == 1 and arrays[places[0]].region is None and chunk.stash is not None:
             targets.append((chunk, places[0], index))
     return targets

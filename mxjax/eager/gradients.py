@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from jax.core import Tracer
@@ -14,9 +14,10 @@ from ..context import Context, current_context
 from ..interpret.direct import to_dtype
 from ..kernel.bound_form import FunctionForm
 from ..kernel.kernel import Kernel
-from .array_types import Handle, wrap
+from .array_types import wrap
 from .chunk import exclusive
 from .dispatch import perform
+from .handle import Handle
 from .modes import Modes, state
 from .promise import Promise, as_buffer, put, zeros
 from .tape import Node
@@ -33,9 +34,9 @@ _ones_known: dict[Any, Any] = Bounded(16)  # of at most 1 or 2 MB
 
 def add_up(old: Any, grad: Any, ctx: Context) -> Any:
     """Returns the sum of two gradients; recorded if they are arrays on the tape."""
-    if hasattr(old, "_chunk") and (hasattr(grad, "_chunk") or state.recording):
-        return old + grad
-    values = [v._read() if hasattr(v, "_chunk") else v for v in (old, grad)]
+    if isinstance(old, Handle) and (isinstance(grad, Handle) or state.recording):
+        return cast(Any, old) + grad  # by the arrays' operators
+    values = [v.read() if isinstance(v, Handle) else v for v in (old, grad)]
     return perform(_ADD, values, ctx, values[1].dtype in X64_DTYPES)[0]
 
 
@@ -60,8 +61,8 @@ def ones(node: Node, index: int) -> Any:
 def may_add(node: Node) -> bool:
     """Returns whether the program can add a gradient to the value of a variable's gradient array."""
     target = node.grad
-    return state.trace is None and target._plain and target._view is None and target._chunk.ctx is not None and \
-        target._chunk.dtype == node.outs[0][1] and target._chunk.dtype not in X64_DTYPES
+    return state.trace is None and target.dense and target.region is None and target.chunk.ctx is not None and \
+        target.chunk.dtype == node.outs[0][1] and target.chunk.dtype not in X64_DTYPES
 
 
 def store(node: Node, slots: Sequence[Any]) -> None:
@@ -72,24 +73,24 @@ def store(node: Node, slots: Sequence[Any]) -> None:
     if grad is None:
         if node.req == "add":
             return
-        grad = zeros(target.shape, target._chunk.dtype, target._chunk.ctx or current_context())
-    if not target._plain:
+        grad = zeros(target.shape, target.chunk.dtype, target.chunk.ctx or current_context())
+    if not target.dense:
         target._store_gradient(as_buffer(grad), node.req)
         return
-    chunk = target._chunk
-    if node.req == "write" and target._view is None and not hasattr(grad, "_chunk") and \
+    chunk = target.chunk
+    if node.req == "write" and target.region is None and not isinstance(grad, Handle) and \
             grad.dtype == chunk.dtype:  # the usual case, shortest
         chunk.defer(grad) if isinstance(grad, Promise) else chunk.write(grad)
-        target._entry = None
+        target.entry = None
         return
-    value = wrap(grad._read() if hasattr(grad, "_chunk") else grad, chunk.ctx)
-    value._entry = getattr(grad, "_entry", None)
+    value = wrap(grad.read() if isinstance(grad, Handle) else grad, chunk.ctx)
+    value.entry = getattr(grad, "entry", None)
     if value.dtype != target.dtype:
         with Modes(False, None):
             value = value.astype(target.dtype)
     if node.req == "write":
         _put(target, value)
-    elif target._view is None and not hasattr(grad, "_chunk") and state.trace is None:
+    elif target.region is None and not isinstance(grad, Handle) and state.trace is None:
         target._update(_ADD, [None, value])
     else:
         with exclusive([chunk]):
@@ -113,7 +114,7 @@ class _Retained:
 
 def retain(array: Any, gradient: Any, req: str) -> None:
     """Makes backward passes store the gradient of a recorded result and continue from it."""
-    node, place = array._entry
+    node, place = array.entry
     if not isinstance(node.watch, _Retained):
         node.watch = _Retained(node.watch)
     variable = Node(None)
@@ -125,16 +126,16 @@ def retain(array: Any, gradient: Any, req: str) -> None:
 def drop(array: Handle) -> None:
     """Removes an array's gradient; the array is then a constant, unless it is the result of a recorded call."""
     array._grad = None
-    entry = array._entry
+    entry = array.entry
     if entry is None:
         return
     if entry[0].grad is not None:
-        array._entry = None
+        array.entry = None
     elif isinstance(entry[0].watch, _Retained):
         entry[0].watch.stores.pop(entry[1], None)
 
 
 def _put(target: Handle, value: Handle) -> None:
     """Gives a gradient array the value and the tape position of a new array."""
-    target._write(value._chunk.peek() if value._view is None else value._read())
-    target._entry = value._entry
+    target.write(value.chunk.peek() if value.region is None else value.read())
+    target.entry = value.entry

@@ -60,7 +60,7 @@ class MeshTrace(Trace):
         if not batch.shape or batch.shape[0] % self._parts:
             raise MXNetError(f"a batch of shape {batch.shape} cannot be split over the {self._parts} devices of this "
                              f"process along mesh axis {self._axis!r}")
-        value = batch._read()
+        value = batch.read()
         result = put(value, self._split) if self._split.is_fully_addressable else \
             jax.make_array_from_process_local_data(self._split, np.asarray(value))
         return wrap(result, batch.context, type(batch))

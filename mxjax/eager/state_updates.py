@@ -17,7 +17,8 @@ from .._support.bounded import Bounded, bounded_cache
 from .._xla.transfer import moved
 from .._xla.x64 import x64_mode
 from ..kernel.kernel import Kernel
-from .array_types import Handle, wrap
+from .array_types import wrap
+from .handle import Handle
 from .modes import Modes
 from .promise import Promise
 
@@ -34,19 +35,19 @@ class StateUpdate:
 
     def add(self, array: Handle, old: Any, new: Any, decay: float) -> None:
         """Adds an array that becomes `new`, computed from `old` (buffers or Promises) with this weight of `old`."""
-        self._rows.append((array, old, new, decay, array._chunk.version))
+        self._rows.append((array, old, new, decay, array.chunk.version))
 
     def settle(self) -> None:
         """Updates the arrays, as if their current values had been those of the forward pass."""
         for array, old, new, decay, version in self._rows:
-            chunk = array._chunk
+            chunk = array.chunk
             with chunk.lock:
                 if chunk.version == version:
-                    array._write(_latest(new))
+                    array.write(_latest(new))
                     continue
             with Modes(False, None):
                 old, new = (wrap(_latest(v), chunk.ctx, type(array)) for v in (old, new))
-                array._write((new + (array - old) * decay)._chunk.peek())
+                array.write((new + (array - old) * decay).chunk.peek())
 
 
 def _latest(value: object) -> Any:
@@ -75,14 +76,14 @@ _numbers: dict[tuple, Any] = Bounded(256)
 
 def set_to(array: Handle, number: float) -> None:
     """Fills an array with a number, lazily and only if that has not been done before."""
-    held = array._chunk.peek()
+    held = array.chunk.peek()
     if isinstance(held, Tracer):  # within a transformation of the user
         return
-    place = array._chunk.ctx.jax_device if isinstance(held, Promise) else held.sharding
-    key = array.shape, array._chunk.dtype, number, place
+    place = array.chunk.ctx.jax_device if isinstance(held, Promise) else held.sharding
+    key = array.shape, array.chunk.dtype, number, place
     value = _numbers.get(key)
     if value is None:
-        with x64_mode(array._chunk.dtype):
-            value = _numbers[key] = moved(np.full(array.shape, number, array._chunk.dtype), place)
+        with x64_mode(array.chunk.dtype):
+            value = _numbers[key] = moved(np.full(array.shape, number, array.chunk.dtype), place)
     if held is not value:
-        array._write(value)
+        array.write(value)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ..kernel.kernel import Kernel
+from .handle import Handle
 from .promise import Promise
 
 __all__ = ["GRAD_REQS", "Node", "entries", "mark", "record"]
@@ -74,14 +75,14 @@ class _Freed:
 def mark(array: Any, gradient: Any, req: str) -> None:
     """Marks an array as a variable with this gradient buffer."""
     if req == "null":
-        array._entry = array._grad = None
+        array.entry = array._grad = None
         if gradient is not None:
             array._grad = gradient
         return
     node = Node(None)
     node.grad, node.req = gradient, req
-    node.outs = ((array.shape, array._chunk.dtype),)
-    array._entry, array._grad = (node, 0), gradient
+    node.outs = ((array.shape, array.chunk.dtype),)
+    array.entry, array._grad = (node, 0), gradient
 
 
 def entries(arrays: Sequence[Any]) -> list[Any]:
@@ -92,7 +93,7 @@ def entries(arrays: Sequence[Any]) -> list[Any]:
     """
     results = []
     for array in arrays:
-        entry = array._entry
+        entry = array.entry
         if entry is None:
             array._grad = None
         elif not entry[0].alive:
@@ -106,7 +107,7 @@ def record(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], results: 
     parents = entries(arrays)
     if not any(parents):
         for result in results:
-            result._entry = None
+            result.entry = None
         return
     if len(args) > len(parents):
         parents += [None] * (len(args) - len(parents))
@@ -114,24 +115,24 @@ def record(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], results: 
         args = kernel.kept(args, parents)
     outs = []
     for result in results:
-        chunk = result._chunk
+        chunk = result.chunk
         value = chunk.buffer
         if value is None:
             value = chunk.peek()
         outs.append((value.shape, value.dtype))
         if kernel.keeps_result:
             args = (value,)
-    node = Node(kernel, args, parents, outs, arrays[0]._chunk.ctx)
+    node = Node(kernel, args, parents, outs, arrays[0].chunk.ctx)
     if kernel.by_rows and parents[1] is not None and parents[1][0].by_rows:
         node.pull = _pull_rows(kernel.params, args[0], parents[1][0].grad)
     for i, result in enumerate(results):
-        result._entry = (node, i)
+        result.entry = (node, i)
 
 
 def _pull_rows(params: dict[str, Any], data: Any, table: Any) -> Callable[..., list[Any]]:
     """The gradient of a table: the gradient of the rows that were looked up."""
     def pull(slots: list[Any], _: bool) -> list[Any]:
-        head = slots[0]._read() if hasattr(slots[0], "_chunk") else slots[0]
+        head = slots[0].read() if isinstance(slots[0], Handle) else slots[0]
         head, indices = (v.get() if isinstance(v, Promise) else v for v in (head, data))
         return [None, table.gradient_of_lookups(params, indices, head)]
     return pull

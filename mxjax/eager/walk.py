@@ -16,6 +16,7 @@ from ..kernel.shape_only import ShapeOnly
 from .array_types import wrap
 from .dispatch import invoke, perform
 from .gradients import Totals, add_up
+from .handle import Handle
 from .modes import state
 from .promise import Promise, on_devices
 from .tape import Node
@@ -82,7 +83,7 @@ def _pull(node: Node, slots: list[Any], create_graph: bool) -> Sequence[Any]:
     kernel, args = node.kernel, node.args
     if node.lazy is not None:
         if not create_graph:
-            return node.lazy.gradients([s._read() if hasattr(s, "_chunk") else s for s in slots], node.outs)
+            return node.lazy.gradients([s.read() if isinstance(s, Handle) else s for s in slots], node.outs)
         kernel, args = node.lazy.derivative.kernel, list(node.lazy)
     wanted = () if kernel is None else kernel.wanted(node.parents)
     if kernel is None or not any(wanted):
@@ -93,7 +94,7 @@ def _pull(node: Node, slots: list[Any], create_graph: bool) -> Sequence[Any]:
         head_grads = [s.get() if isinstance(s, Promise) else s for s in slots if s is not None]
         grads = iter(_pull_recorded(node.parents, args, node.ctx, backward, head_grads))
     else:
-        args = [*args, *[s._read() if hasattr(s, "_chunk") else s for s in slots if s is not None]]
+        args = [*args, *[s.read() if isinstance(s, Handle) else s for s in slots if s is not None]]
         grads = iter(perform(backward, args, node.ctx, any([getattr(a, "dtype", None) in X64_DTYPES for a in args])))
     return [next(grads) if w else None for w in wanted]
 
@@ -104,7 +105,7 @@ def _pull_recorded(parents: Sequence[Any], args: Sequence[Any], ctx: Context, ke
     for arg, parent in zip(args, parents, strict=True):
         if isinstance(arg, (Promise, jax.Array)):
             array = wrap(arg, ctx)
-            array._entry = parent
+            array.entry = parent
             arrays.append(array)
             fixed.append(None)
         else:

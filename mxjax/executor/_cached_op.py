@@ -129,12 +129,12 @@ class CachedOp:
             together("CachedOp", args)
         whole, recorded, by_rows = not self.by_steps and self._callback is None, False, False
         for array in args:
-            if not array._plain:
+            if not array.dense:
                 whole = False
-            if array._entry is not None:
+            if array.entry is not None:
                 recorded = True
-                by_rows = by_rows or self._looks_up and array._entry[0].by_rows
-        if self._graph.draws_by_value and on_host(args[0]._chunk.ctx if args else default_ctx or current_context()):
+                by_rows = by_rows or self._looks_up and array.entry[0].by_rows
+        if self._graph.draws_by_value and on_host(args[0].chunk.ctx if args else default_ctx or current_context()):
             whole = False
         if self._graph.branches and self.uneven(args):
             return self.in_parts(args, default_ctx, states, bound)
@@ -167,7 +167,7 @@ class CachedOp:
         """Returns shape and dtype of each output for arrays like these."""
         train = state.training and self._graph.modes
         kernel = self._kernel(train)
-        values = [a._chunk.peek() if a._view is None else a._read() for a in arrays]
+        values = [a.chunk.peek() if a.region is None else a.read() for a in arrays]
         return (self._inferred(values, kernel) or kernel.specs(values, True))[:kernel.num_outputs]
 
     @property
@@ -219,15 +219,15 @@ class CachedOp:
     def run(self, arrays: Sequence[NDArray], default_ctx: Context | None, bound: bool = False) -> list[NDArray]:
         """Runs the graph immediately; `bound`: for an executor, which may need gradients later."""
         self._forms.graph = self._graph
-        ctx = arrays[0]._chunk.ctx if arrays else default_ctx or current_context()
+        ctx = arrays[0].chunk.ctx if arrays else default_ctx or current_context()
         train = state.training and self._graph.modes
         if bound and self._graph.touches:
-            _fix(arrays, self._graph.touched([a._entry is not None for a in arrays]).fixed)
+            _fix(arrays, self._graph.touched([a.entry is not None for a in arrays]).fixed)
         without = self._graph.updated_in_backward() if train and on_host(ctx) else ()  # there will be no backward pass
         results = invoke(self._kernel(train, without), arrays, self.next_key(ctx, arrays, train), None, ctx)
         results = results if isinstance(results, list) else [results]
         kind = self._kind()
-        return [result if type(result) is kind else result._alias(kind) for result in results]
+        return [result if type(result) is kind else result.alias(kind) for result in results]
 
     def _kind(self) -> type:
         return array_classes.numpy if self._np else array_classes.classic
@@ -240,7 +240,7 @@ class CachedOp:
         if not self._graph.random:
             return ()
         self.drawing = None
-        if on_host(ctx) and not any([isinstance(a._chunk.buffer, Tracer) for a in arrays]):
+        if on_host(ctx) and not any([isinstance(a.chunk.buffer, Tracer) for a in arrays]):
             places = (*self._forms.arg_places, *self._forms.aux_places)
             self.drawing = self._graph.drawing([arrays[i] for i in places], train)
         return self.draw(ctx, self.drawing)
@@ -268,7 +268,7 @@ class CachedOp:
             states: whether to update auxiliary states that change in the forward pass.
             bound: as in `run`.
         """
-        graph, ctx = self._graph, arrays[0]._chunk.ctx
+        graph, ctx = self._graph, arrays[0].chunk.ctx
         train = train and graph.modes
         if key is None:
             key = self.next_key(ctx, arrays, train)
@@ -286,13 +286,13 @@ class CachedOp:
                 made = self._begin([*values, *key], parents, train, ctx)
                 if made is not None:
                     for k in now:
-                        arrays[places[k]]._write(made[0].results[count + k])
+                        arrays[places[k]].write(made[0].results[count + k])
                 return made
             made = change([arrays[places[k]] for k in now], arrays, step, may_wait)
         else:
             values = []
             for array in arrays:
-                buffer = array._chunk.buffer if array._view is None else None
+                buffer = array.chunk.buffer if array.region is None else None
                 values.append(waiting_value(array, may_wait) if buffer is None else buffer)
             made = self._begin([*values, *key], parents, train, ctx)
         if made is None:
@@ -308,7 +308,7 @@ class CachedOp:
         results, kind = [], array_classes.numpy if self._np else array_classes.classic
         for i in range(len(plan.outs)):
             result = wrap(lazy.results[i], ctx, kind)
-            result._entry = (node, i)
+            result.entry = (node, i)
             results.append(result)
         return results
 
@@ -383,14 +383,14 @@ class CachedOp:
         parts = self._parts_for(arrays) if self._callback is None else None
         results = self._step_by_step(arrays, ctx) if parts is None else parts.run(arrays, ctx, states, bound)
         kind = self._kind()
-        return [r if type(r) is kind or not r._plain else r._alias(kind) for r in results]
+        return [r if type(r) is kind or not r.dense else r.alias(kind) for r in results]
 
     def _parts_for(self, arrays: Sequence[NDArray]) -> Parts | None:
         """Returns how the graph is split for arrays like these; None: no two operators could share a program.
         """
         graph, places = self._graph, (self._forms.arg_places, self._forms.aux_places)
-        sparse = tuple([not a._plain for a in arrays])
-        rows = tuple([a._entry is not None and a._entry[0].by_rows for a in arrays]) if self._looks_up else ()
+        sparse = tuple([not a.dense for a in arrays])
+        rows = tuple([a.entry is not None and a.entry[0].by_rows for a in arrays]) if self._looks_up else ()
         sizes = tuple([(a.shape, a.dtype) for a in arrays]) if graph.unsized else ()
         key = sparse, rows, sizes
         parts = self._parts.get(key)

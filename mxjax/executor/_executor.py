@@ -58,7 +58,7 @@ class Executor:
         self._symbol, self._ctx, self._grad_req, self._group2ctx = symbol, ctx, grad_req, group2ctx or {}
         self._graph: Lowered = symbol.lowered()
         self.arg_arrays, self.grad_arrays, self.aux_arrays, self._reqs = handle
-        self._sparse = not all(a is None or a._plain for a in (*self.arg_arrays, *self.grad_arrays))
+        self._sparse = not all(a is None or a.dense for a in (*self.arg_arrays, *self.grad_arrays))
         self._wanted = tuple(r != "null" and g is not None for r, g in zip(self._reqs, self.grad_arrays, strict=True))
         self._callback: Callable | None = None
         self._monitor_all = False
@@ -114,7 +114,7 @@ class Executor:
             if shared_buffer is not None and name in buffered and stype in (None, "default"):
                 old = shared_buffer.get(name)
                 if old is not None and old.size >= math.prod(shape) and old.dtype == np_dtype(dtype).type:
-                    return old._view_at(0, shape) if old.shape != shape else old
+                    return old.view_at(0, shape) if old.shape != shape else old
                 array = empty(shape, contexts.get(name, ctx), dtype)
                 shared_buffer[name] = array
                 return array
@@ -219,16 +219,16 @@ class Executor:
         results = self._forward((is_train or self._graph.random) and self._trains)
         targets, values = [], []
         for i, value in enumerate(results):
-            target, buffer = self.outputs[i]._chunk, value._chunk.buffer if value._view is None else value._read()
+            target, buffer = self.outputs[i].chunk, value.chunk.buffer if value.region is None else value.read()
             if buffer is None:
-                buffer = value._chunk.peek()
+                buffer = value.chunk.peek()
             old = target.buffer
             if old is None:
                 old = target.peek()
-            if old.shape != buffer.shape or old.dtype != buffer.dtype or not (value._plain and self.outputs[i]._plain):
+            if old.shape != buffer.shape or old.dtype != buffer.dtype or not (value.dense and self.outputs[i].dense):
                 self.outputs[i] = self._as_output(value.detach())
                 continue
-            target.ctx = value._chunk.ctx
+            target.ctx = value.chunk.ctx
             targets.append(target)
             values.append(buffer)
         point(targets, values)
@@ -320,8 +320,8 @@ class Executor:
                 return
             for name, result in zip(node.output_names(), outputs, strict=False):
                 tell(name, result.detach())
-            if outputs[0]._entry is not None:
-                outputs[0]._entry[0].watch = self._watcher(node, inputs, outputs, tell)
+            if outputs[0].entry is not None:
+                outputs[0].entry[0].watch = self._watcher(node, inputs, outputs, tell)
         return observe
 
     def _watcher(self, node: Node, inputs: Sequence[NDArray], outputs: Sequence[NDArray],
@@ -382,12 +382,12 @@ class Executor:
         self._results = None
         recorded, given = [], []
         for i, result in enumerate(results):
-            if result._entry is None:
+            if result.entry is None:
                 continue
             head = None
             if heads is not None and i < len(heads):  # additional ones are ignored, as in MXNet
-                head = heads[i].as_in_context(result._chunk.ctx)
-            elif heads is not None and is_read(*result._entry):
+                head = heads[i].as_in_context(result.chunk.ctx)
+            elif heads is not None and is_read(*result.entry):
                 raise MXNetError(f"backward: {len(heads)} head gradients for {len(self.outputs)} outputs")
             recorded.append(result)
             given.append(head)
@@ -436,7 +436,7 @@ class Executor:
                     raise Precondition(f"reshape: {what}{name} would grow from {old.shape} to {shape}; bind the "
                                        "larger shape first, or allow new arrays with allow_up_sizing=True")
                 return empty(shape, old.context, old.dtype)
-            return old._view_at(0, shape)
+            return old.view_at(0, shape)
         args = [fitted(n, a, s, "arg:") for n, a, s in zip(self._graph.args, self.arg_arrays, arg_shapes, strict=True)]
         grads = [fitted(n, g, s, "grad:") for n, g, s in
                  zip(self._graph.args, self.grad_arrays, arg_shapes, strict=True)]

@@ -188,15 +188,15 @@ def _value(array: NDArray) -> Any:
     The next step writes over it, so it has to be copied. From accelerators orbax does that before it comes back; CPUs'
     memory it would look at meanwhile, and a step that cannot have it is another program, which has to be compiled.
     """
-    held = array._chunk.peek()
+    held = array.chunk.peek()
     value = held.held() if isinstance(held, Promise) else held
     if value is None:
-        value = array._chunk.read()
+        value = array.chunk.read()
     if jax.process_count() > 1 and value.is_fully_addressable:
         return np.array(value)
     if next(iter(value.sharding.device_set)).platform != "cpu":
         return value
-    with x64_mode(array._chunk.wide):
+    with x64_mode(array.chunk.wide):
         return jnp.copy(value)
 
 
@@ -215,9 +215,9 @@ def _place(step: TrainStep, param: Parameter) -> Any:
 def _set(array: NDArray, value: jax.Array) -> None:
     """Gives an array a value that lies where it is to."""
     if len(value.sharding.device_set) > 1:
-        array._chunk.defer(TracePromise.of_sharded(value))
+        array.chunk.defer(TracePromise.of_sharded(value))
     else:
-        array._chunk.write(value)
+        array.chunk.write(value)
 
 
 def _check_parameters(path: str, params: Mapping[str, Parameter], saved: Mapping[str, tuple]) -> None:
@@ -252,7 +252,7 @@ def _new_states(step: TrainStep, params: Mapping[str, Parameter], saved: Mapping
         made[name] = trainer.optimizer.create_state_multi_precision(key, weight)
         own = arrays_of(made[name])
         for array in own:
-            array._chunk.defer(zeros(array.shape, np_dtype(array.dtype), ctx))
+            array.chunk.defer(zeros(array.shape, np_dtype(array.dtype), ctx))
         there = [saved["states"].get(f"{name}.{i}") for i in range(len(own) + 1)]
         here = [*((tuple(a.shape), np_dtype(a.dtype)) for a in own), None]
         if there != here:

@@ -445,10 +445,10 @@ class HybridBlock(Block):
         """Runs `hybrid_forward` on arrays or symbols, or the compiled graph."""
         given, ctx = (x, *args), None
         for array in given:
-            if not isinstance(array, NDArray) or ctx is not None and array._chunk.ctx is not ctx:
+            if not isinstance(array, NDArray) or ctx is not None and array.chunk.ctx is not ctx:
                 ctx = None
                 break
-            ctx = array._chunk.ctx
+            ctx = array.chunk.ctx
         if ctx is None:  # not just arrays on one context
             has_symbol, has_array, contexts = kinds(given)
             self._check_inputs(has_symbol, has_array, contexts if self._active else [])
@@ -467,7 +467,7 @@ class HybridBlock(Block):
             params = {}
             for name, param in self._reg_params.items():
                 data = param._data
-                if data is not None and len(data) == 1 and data[0]._chunk.ctx is ctx and param._as_stored:
+                if data is not None and len(data) == 1 and data[0].chunk.ctx is ctx and param._as_stored:
                     params[name] = data[0]  # the usual case, shortest
                     continue
                 try:

@@ -530,7 +530,7 @@ class Parameter:
             return data
         arrays = [array.copyto(ctx) for array in self.list_data()]
         for array in self.list_data():
-            forget(array._chunk)
+            forget(array.chunk)
         return arrays[0] if len(arrays) == 1 else nd.add_n(*arrays) / len(arrays)
 
 

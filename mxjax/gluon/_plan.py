@@ -80,7 +80,7 @@ def _plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: in
                                    for s in arrays_of(state)],
               "auxiliary states": [p._arrays()[0] for p in parameters if p.grad_req == "null"],
               "inputs": list(inputs), "gradients": [g for p in parameters if p._grad for g in p._grad]}
-    chunks = {kind: list(dict.fromkeys(a._chunk for a in every)) for kind, every in arrays.items()}
+    chunks = {kind: list(dict.fromkeys(a.chunk for a in every)) for kind, every in arrays.items()}
     held = {id(_now(chunk)): (kind, chunk) for kind, every in chunks.items() for chunk in every}
     lying = dict(sharding.lying(trainer, parameters)) if devices.count > 1 else {}
     where = Context("gpu" if devices.device.platform == "cuda" else "tpu", 0)

@@ -52,9 +52,9 @@ class Watch:
         self._params = list({id(p): p for block in self._blocks for _, p in block._cached_op_args
                              if not isinstance(p, int)}.values())
         arrays = [p._data[0] for p in self._params] + (self._prepared.states if self._prepared is not None else [])
-        self._chunks = list(dict.fromkeys(a._chunk for a in arrays))
+        self._chunks = list(dict.fromkeys(a.chunk for a in arrays))
         self._sources: dict[int, Any] = {id(chunk.read()): chunk for chunk in self._chunks}
-        self._sources.update({id(a._read()): i for i, a in enumerate(inputs)})
+        self._sources.update({id(a.read()): i for i, a in enumerate(inputs)})
 
     @staticmethod
     def possible(net: Any, loss: Any, trainer: Trainer, inputs: Sequence[NDArray]) -> bool:
@@ -65,10 +65,11 @@ class Watch:
             trainer._kvstore is None and len(trainer._updaters) == 1 and \
             (prepared := trainer._updaters[0]._prepared) is not None and prepared.together and \
             not hasattr(trainer, "_amp_loss_scaler") and \
-            all(a._plain and a._view is None and a._entry is None for a in inputs) and \
+            all(a.dense and a.region is None and a.entry is None for a in inputs) and \
             sum(block._cached_op.lowered.random for block in (net, loss) if block is not None) < 2 and \
-            all(p._data is not None and len(p._data) == 1 and p._as_stored and p._data[0]._plain and
-                p._data[0]._view is None for block in (net, loss) if block is not None for _, p in block._cached_op_args
+            all(p._data is not None and len(p._data) == 1 and p._as_stored and p._data[0].dense and
+                p._data[0].region is None
+                for block in (net, loss) if block is not None for _, p in block._cached_op_args
                 if not isinstance(p, int))
 
     def sources(self, trace: Trace) -> None:
@@ -93,7 +94,7 @@ class Watch:
         targets: list[Any] = []
         for result in wanted:
             chunk = next((c for c in self._chunks if _promised(c) is result), None)
-            place = next((i for i, a in enumerate(flat) if a._view is None and _promised(a._chunk) is result), None)
+            place = next((i for i, a in enumerate(flat) if a.region is None and _promised(a.chunk) is result), None)
             targets.append(place if chunk is None else chunk)
         if None in targets or len({t for t in targets if isinstance(t, int)}) != len(flat) or \
                 not all(isinstance(self._found[i], Chunk) and self._found[i] in targets for i in free):
@@ -199,7 +200,7 @@ class Replay:
                     args[place] = value
                 results = run_into(self.kernel, args, self.wide, self.targets, copies=self.freed)
                 self._retain(args)
-        flat, ctx = [], inputs[0]._chunk.ctx
+        flat, ctx = [], inputs[0].chunk.ctx
         for _, k, kind in self.out:
             flat.append(wrap(results[k], ctx, kind))
         return flat[0] if self.form == 0 else regroup(flat, self.form), steps
@@ -208,7 +209,7 @@ class Replay:
         """Returns the arguments that the program does not replace, by their places; None if one is not available."""
         row = {}
         for place, source in self._unchanged:
-            chunk = source if isinstance(source, Chunk) else inputs[source]._chunk
+            chunk = source if isinstance(source, Chunk) else inputs[source].chunk
             value = chunk.buffer
             if value is None:
                 value = as_buffer(chunk.pending)
@@ -238,7 +239,7 @@ class Replay:
         numbers = self.prepared.numbers(self.optimizer)
         if numbers is None:
             return 0
-        key = self.random.draw(inputs[0]._chunk.ctx, self.drawing) if self.random is not None else ()
+        key = self.random.draw(inputs[0].chunk.ctx, self.drawing) if self.random is not None else ()
         for place, number in self.drawn:
             args[place] = key[number]
         for place in self.numbers:
@@ -286,8 +287,8 @@ class Loop(Replay):
             (Losses with one row per step, number of completed steps), or None if nothing ran. Fewer
             steps than rows are completed if the optimizer's behaviour changes on the way.
         """
-        ctx = inputs[0]._chunk.ctx
-        return super().__call__([wrap(array._read(), ctx) for array in inputs], batch_size)
+        ctx = inputs[0].chunk.ctx
+        return super().__call__([wrap(array.read(), ctx) for array in inputs], batch_size)
 
     def complete(self, args: list[Any], inputs: Sequence[NDArray], batch_size: int) -> int:
         """Adds the numbers and draws of the steps to their arguments, in the order of steps one by one; returns the

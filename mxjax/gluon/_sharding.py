@@ -145,12 +145,12 @@ class Sharding:
         updater = trainer._updaters[0]
         for param in self.split(params):
             sharding = self.of(param)
-            yield param._arrays()[0]._chunk, sharding
+            yield param._arrays()[0].chunk, sharding
             key = trainer.index_of(param)
             if key is not None:
                 for state in arrays(updater.states.get(key)):
                     if state.shape == param.shape:
-                        yield state._chunk, sharding
+                        yield state.chunk, sharding
 
     def table(self, params: Sequence[Parameter]) -> Shardings:
         """See `TrainStep.shardings`."""

@@ -309,5 +309,5 @@ def _layer_forward(kind: type) -> Callable[..., Any]:
 
 def _stand_in(array: NDArray) -> NDArray:
     """Returns an array of the same value, which is read when somebody looks; it stands for an input in a trace."""
-    promise = Promise(array.shape, array._chunk.dtype, lambda _: array._read())
-    return wrap(promise, array._chunk.ctx, type(array))
+    promise = Promise(array.shape, array.chunk.dtype, lambda _: array.read())
+    return wrap(promise, array.chunk.ctx, type(array))

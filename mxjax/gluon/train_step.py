@@ -337,7 +337,7 @@ class TrainStep:
     def _record(self, trace: Trace, parts: Sequence[Sequence[NDArray]], batch_size: int | None) -> Any:
         """Defers a step on the parts of a batch to a segment; returns what the loss will be."""
         trainer, batch_size = self._trainer, batch_size or sum(part[0].shape[0] for part in parts)
-        unwanted = [(grad._chunk, grad._chunk.peek()) for param in self._trained if param.grad_req == "write"
+        unwanted = [(grad.chunk, grad.chunk.peek()) for param in self._trained if param.grad_req == "write"
                     for grad in param.list_grad() if grad.stype == "default"]
         with Collecting(trace):
             try:
@@ -345,7 +345,7 @@ class TrainStep:
                 if isinstance(trace, MeshTrace) and self._sharding is not None:
                     for param in self._split:
                         for grad in param._grad or ():  # where somebody looks at it before the update
-                            trace.lay(grad._chunk, self._sharding.of(param))
+                            trace.lay(grad.chunk, self._sharding.of(param))
                 trace.updating()
                 if self._clip_norm is not None:
                     grads = [grad for p in self._trained if p.grad_req != "null" for grad in p.list_grad()]
@@ -456,7 +456,7 @@ class TrainStep:
         for param in self._states():
             if self._sharding is not None:  # before the next one takes memory
                 self._sharding.place(trainer, [param])
-                forget(param._arrays()[0]._chunk)
+                forget(param._arrays()[0].chunk)
 
     def _infer(self, inputs: Sequence[NDArray]) -> None:
         """Has parameters know their shapes; what can only be run gets their values as well."""
@@ -486,7 +486,7 @@ class TrainStep:
                              f"trainer with kvstore=None, not {store.type!r}")
         for param in self._trained:
             for array in param.list_data():
-                if not getattr(array._chunk.peek(), "stays", False):  # parts were made everywhere of the same numbers
+                if not getattr(array.chunk.peek(), "stays", False):  # parts were made everywhere of the same numbers
                     array[:] = np.asarray(multihost_utils.broadcast_one_to_all(array.asnumpy()))
 
 
@@ -516,9 +516,9 @@ def _signature(inputs: Sequence[Any]) -> tuple | None:
     """Shapes and dtypes, and the class, of plain arrays that are there; None where they are something else."""
     results: list[Any] = []
     for array in inputs:
-        if not isinstance(array, NDArray) or not array._plain or array._view is not None or array._entry is not None:
+        if not isinstance(array, NDArray) or not array.dense or array.region is not None or array.entry is not None:
             return None
-        chunk = array._chunk
+        chunk = array.chunk
         held = chunk.buffer
         if held is None:
             held = chunk.pending

@@ -297,7 +297,7 @@ class Trainer:
                 arrays, gradients = param.list_data(), param.list_grad()  # or that says why there are none
             fresh = 0
             for array in arrays:
-                if array._entry is not None and array._entry[0].fresh:
+                if array.entry is not None and array.entry[0].fresh:
                     fresh += 1
             if fresh < len(arrays):
                 if not ignore_stale_grad:
@@ -313,8 +313,8 @@ class Trainer:
         if indices:
             for updater, (grads, weights) in zip(self._updaters, columns, strict=True):
                 for array in weights:
-                    if array._entry is not None:
-                        array._entry[0].fresh = False
+                    if array.entry is not None:
+                        array.entry[0].fresh = False
                 updater(indices, grads, weights)
 
         for i, param in partly if updates else ():

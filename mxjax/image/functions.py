@@ -36,7 +36,7 @@ def array_class() -> type:
 
 def host(src: Image) -> np.ndarray:
     """Returns an image's values as a read-only NumPy array."""
-    return np.asarray(src._read()) if isinstance(src, NDArray) else src
+    return np.asarray(src.read()) if isinstance(src, NDArray) else src
 
 
 def like(values: np.ndarray, src: Image | None, out: NDArray | None = None) -> Any:

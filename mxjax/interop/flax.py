@@ -115,14 +115,14 @@ class FlaxBlock(Block):
         key = next_key(ctx)
         arrays = [*params, *inputs]
         kernel = self._kernels.get((train, len(inputs))) or self._kernel(
-            train, len(inputs), [*[a._read() for a in arrays], *key])
+            train, len(inputs), [*[a.read() for a in arrays], *key])
         results = invoke(kernel, arrays, key)
         results = results if isinstance(results, list) else [results]
         visible = len(results) - len(self._states)
         if train:
             with autograd.pause():
                 for param, value in zip(params[len(self._trained):], results[visible:], strict=True):
-                    param._write_result(value.detach())
+                    param.take_result(value.detach())
         return jax.tree.unflatten(self._form, results[:visible])
 
     def variables(self) -> dict[str, jax.Array]:

@@ -119,7 +119,7 @@ class Compression:
 
     def __call__(self, key: Key, position: int, gradient: NDArray) -> NDArray:
         """Returns the quantized gradient of a key on its `position`-th device."""
-        value = gradient._read()
+        value = gradient.read()
         residual = self._residuals.get((key, position))
         if residual is None:
             residual = jnp.zeros_like(value)

@@ -107,8 +107,8 @@ class DistSyncKVStore(_Dist):
         if self._workers is not None:
             self._agree("kvstore init", keys, values)
             dense = [v for v in values if v.stype == "default"]
-            for array, buffer in zip(dense, self._workers.broadcast([v._read() for v in dense]), strict=True):
-                array._write(_on(buffer, array))
+            for array, buffer in zip(dense, self._workers.broadcast([v.read() for v in dense]), strict=True):
+                array.write(_on(buffer, array))
             values = [v if v.stype == "default" else self._first_workers(self._workers, v) for v in values]
         self._values.update(zip(keys, values, strict=True))
 
@@ -116,7 +116,7 @@ class DistSyncKVStore(_Dist):
     def _first_workers(workers: Workers, value: NDArray) -> NDArray:
         """Worker 0's row_sparse (or csr) array."""
         dense = value.tostype("default")
-        return wrap(_on(workers.broadcast([dense._read()])[0], dense), value.context).tostype(value.stype)
+        return wrap(_on(workers.broadcast([dense.read()])[0], dense), value.context).tostype(value.stype)
 
     def _reduce(self, keys: list[Any], rows: list[list[NDArray]]) -> list[Any]:
         """The sum over the devices of all workers for each key."""
@@ -162,9 +162,9 @@ class DistSyncKVStore(_Dist):
         """The sum over the workers of a row_sparse array: its stored rows go round, not the others."""
         if not isinstance(value, RowSparseNDArray):
             dense = value.tostype("default")
-            return wrap(_on(workers.all_reduce([dense._read()])[0], dense), value.context).tostype(value.stype)
+            return wrap(_on(workers.all_reduce([dense.read()])[0], dense), value.context).tostype(value.stype)
         value = value.ascending()
-        indices, data = np.asarray(value.indices.asnumpy(), np.int32), value.data._read()
+        indices, data = np.asarray(value.indices.asnumpy(), np.int32), value.data.read()
         most = int(np.max(np.asarray(workers.all_gather(jnp.asarray(len(indices), jnp.int32)))))
         if most == 0:
             return value

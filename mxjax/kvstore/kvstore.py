@@ -148,7 +148,7 @@ class KVStore(KVStoreBase):
         for k, total, here in zip(keys, sums, merged, strict=True):
             stored = self._values[k]
             if isinstance(total, Reduced) and stored.stype == "default" and stored.dtype == here.dtype:
-                stored._write(here._read())
+                stored.write(here.read())
                 self._sums[k] = total
             else:
                 self._sums.pop(k, None)
@@ -194,9 +194,9 @@ class KVStore(KVStoreBase):
                                  f"{stored.shape}")
             stored.tostype(target.stype).astype(target.dtype, copy=False).copyto(target)
         elif total is not None:
-            target._write(total.on(device))
+            target.write(total.on(device))
         elif stored.context.jax_device == device:
-            target._write(stored._read())
+            target.write(stored.read())
         else:
             stored.copyto(target)
 

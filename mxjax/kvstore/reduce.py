@@ -62,7 +62,7 @@ def reduce_all(rows: Sequence[Sequence[NDArray]]) -> list[Reduced]:
     contexts = [row[0].context for row in rows]
     partial: list[dict[Any, jax.Array]] = [{} for _ in rows]
     for device in dict.fromkeys(d for row in devices for d in row):
-        picked = [(i, [a._read() for a, d in zip(row, devices[i], strict=True) if d == device])
+        picked = [(i, [a.read() for a, d in zip(row, devices[i], strict=True) if d == device])
                   for i, row in enumerate(rows)]
         picked = [(i, arrays) for i, arrays in picked if arrays]
         summed = _add(picked)

@@ -339,7 +339,7 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
         if not isinstance(x, IMPERATIVE.kind):
             whole = (right or promotes or level.current() == 2) and isinstance(value, int)
             return call(scalar_op, [x], out, scalar=float(value), is_int=whole)
-        kind = x._chunk.dtype.kind
+        kind = x.chunk.dtype.kind
         if promotes or kind in "biu":
             if divides and kind in "biu" and is_np_default_dtype():
                 x = x.astype("float64")

@@ -287,9 +287,9 @@ def shares_memory(a: Any, b: Any, max_work: int | None = None) -> bool:
         (True, False)
     """
     flavour_of([a]).check("shares_memory", [a, b])
-    if a._chunk is not b._chunk:
+    if a.chunk is not b.chunk:
         return False
-    (start, end), (other, stop) = (((x._view[0] if x._view else 0), (x._view[0] if x._view else 0) + x.size)
+    (start, end), (other, stop) = (((x.region[0] if x.region else 0), (x.region[0] if x.region else 0) + x.size)
                                    for x in (a, b))
     return start < stop and other < end
 

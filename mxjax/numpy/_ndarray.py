@@ -45,7 +45,7 @@ def _memory(value: Any) -> Any:
         return value
     if value.ctx.device_type != "cpu":
         return np.empty(0)
-    return np.from_dlpack(value._chunk.read())  # pyright: ignore[reportArgumentType]  JAX's and NumPy's stubs differ
+    return np.from_dlpack(value.chunk.read())  # pyright: ignore[reportArgumentType]  JAX's and NumPy's stubs differ
 
 
 # NumPy's name, and its signatures on purpose
@@ -74,7 +74,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
             >>> mx.np.array([1, 2]).dtype
             dtype('float32')
         """
-        return self._chunk.dtype
+        return self.chunk.dtype
 
     # ------------------------------------------------------------ NumPy's protocols
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -201,7 +201,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
         return int(self._single())
 
     def __index__(self) -> int:
-        if self._chunk.dtype.kind not in "iu":
+        if self.chunk.dtype.kind not in "iu":
             raise TypeError("only integer scalar arrays can be converted to a scalar index")
         return int(self._single())
 
@@ -220,7 +220,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
 
     # ------------------------------------------------------------ print
     def __repr__(self) -> str:
-        if isinstance(self._chunk.buffer, Tracer):
+        if isinstance(self.chunk.buffer, Tracer):
             return NDArray.__repr__(self)
         values, notes = self.asnumpy(), []
         shown = np.array_repr(np.asarray(values.astype(np.float64) if values.dtype.name == "bfloat16" else values))
@@ -233,7 +233,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
         return ", ".join([body, *notes]) + ")"
 
     def __str__(self) -> str:
-        if isinstance(self._chunk.buffer, Tracer):
+        if isinstance(self.chunk.buffer, Tracer):
             return NDArray.__repr__(self)
         text = str(self.asnumpy())
         return text if self.context.device_type == "cpu" or not self.shape else f"{text} @{self.context}"
@@ -401,7 +401,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
 
 def _inplace(name: str, function: Callable) -> Callable[[ndarray, Any], ndarray]:
     def method(self: ndarray, other: Operand) -> ndarray:
-        if state.recording and self._entry is not None:
+        if state.recording and self.entry is not None:
             raise MXNetError(_IN_PLACE)
         own = self.dtype
         kind = np.dtype(own).kind  # of booleans and numbers come integers, of quotients of integers floats

@@ -16,7 +16,7 @@ __all__ = ["all", "amax", "amin", "any", "argmax", "argmin", "average", "bincoun
 
 def _counted(a: Any, dtype: DTypeLike) -> Any:
     """The dtype to sum in: int64 for booleans."""
-    return "int64" if dtype is None and isinstance(a, IMPERATIVE.kind) and a._chunk.dtype == np.bool_ else dtype
+    return "int64" if dtype is None and isinstance(a, IMPERATIVE.kind) and a.chunk.dtype == np.bool_ else dtype
 
 
 def sum(a: ArrayOrSymbol, axis: Axes = None, dtype: DTypeLike = None, keepdims: bool = False,

@@ -265,13 +265,13 @@ def _call(params: dict[str, Any], arrays: list[NDArray], ctx: Context,
         values, results = [a.detach() for a in inputs], [_blank(*spec, ctx) for spec in zip(stypes, specs, strict=True)]
         with Modes(False, train), custom_operator(params["op_type"]), _errors("forward", params["op_type"]):
             op.forward(is_train=train, req=["write"] * len(results), in_data=values, out_data=results, aux=aux)
-    if recording and any(a._entry is not None for a in inputs):
-        parents = [a._entry for a in inputs]
-        outputs = [r.detach() if not r._plain else _value(r) for r in results]
+    if recording and any(a.entry is not None for a in inputs):
+        parents = [a.entry for a in inputs]
+        outputs = [r.detach() if not r.dense else _value(r) for r in results]
         pull = _puller(made, params, ctx, values[:count], outputs, aux, parents)
         node = Node(None, (), parents, specs, ctx, pull)
         for i, result in enumerate(results):
-            result._entry = (node, i)
+            result.entry = (node, i)
     return results
 
 
@@ -287,17 +287,17 @@ def _pushed(made: _Made, params: dict[str, Any], arrays: list[NDArray], count: i
         with custom_operator(params["op_type"]), _errors("forward", params["op_type"]):
             op.forward(is_train=train, req=["write"] * len(results), in_data=wrapped[:count], out_data=results,
                        aux=wrapped[count:])
-        return [a._read() for a in [*results, *wrapped[count:]]]
+        return [a.read() for a in [*results, *wrapped[count:]]]
     pending = push(forward, values, specs + [(a.shape, np_dtype(a.dtype)) for a in arrays[count:]], ctx=ctx,
                    name=f"custom operator {params['op_type']}", changes=made.var)
     for array, value in zip(arrays[count:], pending[len(specs):], strict=True):
-        array._write(value)
+        array.write(value)
     return values, [wrap(p, ctx, kinds[0] if kinds else None) for p in pending[:len(specs)]]
 
 
 # ---------------------------------------------------------------- storage types
 def _all_dense(values: Sequence[Any]) -> bool:
-    return all(v._plain for v in values if isinstance(v, NDArray))
+    return all(v.dense for v in values if isinstance(v, NDArray))
 
 
 def _blank(stype: str, spec: tuple[tuple[int, ...], np.dtype], ctx: Context) -> NDArray:
@@ -353,7 +353,7 @@ def _errors(method: str, op_type: str) -> Iterator[None]:
 
 def _value(array: NDArray) -> Any:
     """The array's value, not waited for where the engine is still computing it."""
-    return array._chunk.peek() if array._view is None else array._read()
+    return array.chunk.peek() if array.region is None else array.read()
 
 
 def _puller(made: _Made, params: dict[str, Any], ctx: Context, values: list[Any], outputs: list[Any],
@@ -366,7 +366,7 @@ def _puller(made: _Made, params: dict[str, Any], ctx: Context, values: list[Any]
         if create_graph:
             raise MXNetError(f"custom operator {params['op_type']}: its backward is arbitrary code and cannot be "
                              "differentiated again (create_graph=True)")
-        heads = [empty(shape, ctx, dtype)._read() if s is None else s._read() if isinstance(s, NDArray) and s._plain
+        heads = [empty(shape, ctx, dtype).read() if s is None else s.read() if isinstance(s, NDArray) and s.dense
                  else s for s, (shape, dtype) in zip(slots, specs, strict=True)]
         stypes = _gradient_stypes(params, parents, heads, values, outputs, aux)
         if not (_all_dense([*heads, *values, *outputs, *aux]) and set(stypes) <= {"default"}):
@@ -387,12 +387,12 @@ def _puller(made: _Made, params: dict[str, Any], ctx: Context, values: list[Any]
             with custom_operator("_backward_" + params["op_type"]), _errors("backward", params["op_type"]):
                 op.backward(req=list(reqs), out_grad=head_grads, in_data=inputs, out_data=outs, in_grad=grads,
                             aux=states)
-            return [a._read() for a in [*grads, *states]]
+            return [a.read() for a in [*grads, *states]]
         results = push(backward, [*heads, *values, *outputs, *map(_value, aux)],
                        in_specs + [(a.shape, np_dtype(a.dtype)) for a in aux], ctx=ctx,
                        name=f"backward of custom operator {params['op_type']}", changes=made.var)
         for array, value in zip(aux, results[len(values):], strict=True):
-            array._write(value)
+            array.write(value)
         return [g if p is not None else None for g, p in zip(results, parents, strict=False)]
     return pull
 

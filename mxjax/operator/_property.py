@@ -37,7 +37,7 @@ def assign(dst: NDArray, req: str, src: NDArray | float) -> None:
         return
     if req not in ("write", "inplace", "add"):
         raise MXNetError(f"req must be null, write, inplace or add, got {req!r}")
-    value = src if isinstance(src, NDArray) else wrap(jnp.asarray(src, dst._chunk.dtype), dst.context)
+    value = src if isinstance(src, NDArray) else wrap(jnp.asarray(src, dst.chunk.dtype), dst.context)
     dst[:] = dst + value if req == "add" else value
 
 
@@ -256,7 +256,7 @@ class _PropertyOp(registry.Op):
         with _plain():
             prop.create_operator(ctx).forward(context, wrapped[:count], ["write"] * len(results), results,
                                               wrapped[count:])
-        return tuple(a._read() for a in [*results, *wrapped[count:]])
+        return tuple(a.read() for a in [*results, *wrapped[count:]])
 
     def _gradient(self, heads: tuple, inputs: tuple, outputs: tuple, _train: bool = False,
                   _key: jax.Array | None = None, **params: Any) -> tuple:
@@ -272,7 +272,7 @@ class _PropertyOp(registry.Op):
         context = self._context(prop, prop.backward_resource([i.shape for i in inputs[:count]]), True, _key)
         with _plain():
             prop.create_operator(ctx).backward(context, parts[0], parts[1], parts[2], ["write"] * count, grads, aux)
-        return tuple(g._read() for g in grads)
+        return tuple(g.read() for g in grads)
 
 
 class _plain:  # noqa: N801

@@ -44,7 +44,7 @@ class PreparedUpdate:
         self._varied = self._different[0].varied
         structure = tuple(self._different), tuple(which)
         self._kernel = _programs.find(structure, lambda: _together(*structure), 0)
-        self._wide = any(a._chunk.wide for a in self._arrays)
+        self._wide = any(a.chunk.wide for a in self._arrays)
         self._separately, self._ones = separately, list[tuple[Kernel, dict[str, Any], list[NDArray], NDArray]]()
         if separately:
             kernels = [_one(update, pack=True) for update in self._different]
@@ -65,8 +65,8 @@ class PreparedUpdate:
             if not optimizer._is_one_call(weight):
                 return False
             arrays = (weight, grad, *optimizer._state_arrays(state))
-            if not all(isinstance(a, NDArray) and a._plain for a in arrays) or \
-                    weight._chunk.ctx != weights[0]._chunk.ctx:
+            if not all(isinstance(a, NDArray) and a.dense for a in arrays) or \
+                    weight.chunk.ctx != weights[0].chunk.ctx:
                 return False
         return len({update.varied for update in _updates(optimizer, weights, states)[0]}) == 1
 

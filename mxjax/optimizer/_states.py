@@ -95,7 +95,7 @@ class _Pickler(_PythonPickler):
         array = value.as_nd_ndarray() if value.stype == "default" else value
         handle = bytearray(file_format.dumps(array))
         if value.stype == "default":
-            forget(value._chunk)
+            forget(value.chunk)
         return type(array), (None,), {"handle": handle}
 
 

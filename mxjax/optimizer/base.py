@@ -374,6 +374,6 @@ def _need_arrays(weight: object, grad: object) -> None:
 def _zeros(weight: NDArray, stype: str = "default") -> NDArray:
     """A state of zeros like `weight`."""
     if stype == "default":
-        kind = type(weight) if weight._plain else nd.NDArray
-        return kind(zeros_later(weight.shape, weight.context, weight.dtype)._chunk)
+        kind = type(weight) if weight.dense else nd.NDArray
+        return kind(zeros_later(weight.shape, weight.context, weight.dtype).chunk)
     return nd.zeros(weight.shape, weight.context, dtype=weight.dtype, stype=stype)

@@ -170,5 +170,5 @@ def zeros(weight: NDArray, stype: str = "default", dtype: DTypeLike | None = Non
     """Creates a state of zeros with the shape of a weight."""
     dtype = dtype or weight.dtype
     if stype == "default":
-        return nd.NDArray(zeros_later(weight.shape, weight.context, dtype)._chunk)
+        return nd.NDArray(zeros_later(weight.shape, weight.context, dtype).chunk)
     return nd.zeros(weight.shape, weight.context, dtype=dtype, stype=stype)

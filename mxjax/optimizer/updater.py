@@ -75,7 +75,7 @@ class Updater:
         if prepared is not None and type(index) is list:
             if prepared.fits(index, weight, grad, self.states) and \
                     (thread.trace is None or prepared.together):
-                optimizer._set_current_context(weight[0]._chunk.ctx.device_id)
+                optimizer._set_current_context(weight[0].chunk.ctx.device_id)
                 if prepared(optimizer):
                     return
             self._prepared = None
@@ -104,7 +104,7 @@ class Updater:
                 self._prepared = PreparedUpdate(optimizer, index, *columns, separately)
                 if self._prepared(optimizer):
                     return
-        if steady and size <= optimizer.takes_lists and all(row[1]._plain and row[2]._plain for row in rows):
+        if steady and size <= optimizer.takes_lists and all(row[1].dense and row[2].dense for row in rows):
             with deferred():  # this goes on for long: one program for all weights is worth being compiled
                 self._update(rows, size)
         else:

@@ -24,14 +24,14 @@ def symbol_of(array: Any) -> Symbol:
     Raises:
         MXNetError: the array is not part of a graph, or part of the graph is host code.
     """
-    if array._entry is None:
+    if array.entry is None:
         raise MXNetError("get_symbol: the array is not part of a recorded graph")
     made: dict[int, list[Entry]] = {}  # the entries of a node's outputs
     count = itertools.count()
 
     def variable() -> Entry:
         return Node(None, f"var{next(count)}", {}), 0
-    order, stack, seen = [], [array._entry[0]], set()
+    order, stack, seen = [], [array.entry[0]], set()
     while stack:
         node = stack.pop()
         if id(node) not in seen:
@@ -58,7 +58,7 @@ def symbol_of(array: Any) -> Symbol:
             name = f"{op.name.lower()}{len(made)}{f'_{place}' if place else ''}"
             new = Node(op, name, attrs, params, inputs)
             inputs = made[id(node)] = [(new, i) for i in range(new.num_outputs)]
-    node, index = array._entry
+    node, index = array.entry
     return Symbol([made[id(node)][index]])
 
 

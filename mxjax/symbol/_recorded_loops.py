@@ -55,7 +55,7 @@ class _Body:
             if isinstance(symbol, list):
                 return [array(s) for s in symbol]
             source, cut = next(like)
-            made = wrap(Promise(source.shape[cut:], source._chunk.dtype, _unknown), source._chunk.ctx, type(source))
+            made = wrap(Promise(source.shape[cut:], source.chunk.dtype, _unknown), source.chunk.ctx, type(source))
             associate(made, symbol.handle[0])
             return made
         made = self._function(*[array(arg) for arg in args])
@@ -72,7 +72,7 @@ def _leaves(value: Any) -> list[NDArray]:
 def _later(run: Callable[[], Any], specs: Sequence[tuple], like: NDArray, symbols: object) -> Any:
     """Returns arrays for symbols, in the same nested lists, whose values `run` computes."""
     flat, form = flatten(symbols, Symbol, "results")
-    arrays = [wrap(promise, like._chunk.ctx, type(like)) for promise in Later(lambda: _leaves(run()), specs).promises]
+    arrays = [wrap(promise, like.chunk.ctx, type(like)) for promise in Later(lambda: _leaves(run()), specs).promises]
     for array, symbol in zip(arrays, flat, strict=True):
         associate(array, symbol.handle[0])
     return regroup(arrays, form)
@@ -84,8 +84,8 @@ def foreach(run: Callable[..., Any], body: Callable[..., Any], data: object, ini
     function = _Body(body, [*((a, 1) for a in flat), *((a, 0) for a in states)])
     outs, new = contrib.foreach(function, _symbols(data), _symbols(init_states))
     count = len(function.results) - len(states)
-    specs = [((flat[0].shape[0], *a.shape), a._chunk.dtype) for a in function.results[:count]]
-    specs += [(a.shape, a._chunk.dtype) for a in function.results[count:]]
+    specs = [((flat[0].shape[0], *a.shape), a.chunk.dtype) for a in function.results[:count]]
+    specs += [(a.shape, a.chunk.dtype) for a in function.results[count:]]
     outs, new = _later(lambda: run(body, data, init_states), specs, flat[0], (outs, new))
     return outs, new
 
@@ -97,8 +97,8 @@ def while_loop(run: Callable[..., Any], cond: Callable[..., Any], func: Callable
     test, body = (_Body(f, [(a, 0) for a in flat]) for f in (cond, func))
     outs, new = contrib.while_loop(test, body, _symbols(loop_vars), max_iterations)
     count = len(body.results) - len(flat)
-    specs = [((max_iterations, *a.shape), a._chunk.dtype) for a in body.results[:count]]
-    specs += [(a.shape, a._chunk.dtype) for a in body.results[count:]]
+    specs = [((max_iterations, *a.shape), a.chunk.dtype) for a in body.results[:count]]
+    specs += [(a.shape, a.chunk.dtype) for a in body.results[count:]]
     outs, new = _later(lambda: run(cond, func, loop_vars, max_iterations), specs, flat[0], (outs, new))
     return outs, new
 
@@ -108,7 +108,7 @@ def cond(run: Callable[..., Any], pred: Callable[..., Any], then_func: Callable[
     """Records a choice between two graphs; arguments as in `npx.cond`, which is `run`."""
     then, otherwise = (_Body(lambda f=f: f(*inputs), ()) for f in (then_func, else_func))
     symbols = contrib.cond(_symbol(pred(*inputs)), then, otherwise, name)
-    specs = [(a.shape, a._chunk.dtype) for a in then.results]
+    specs = [(a.shape, a.chunk.dtype) for a in then.results]
     return _later(lambda: run(pred, then_func, else_func, inputs), specs, then.results[0], symbols)
 
 

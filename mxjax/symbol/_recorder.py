@@ -62,7 +62,7 @@ class Later:
                 before, state.recorder = state.recorder, None
                 try:
                     with Modes(False, self._training):
-                        self._values = [a._read() for a in self._compute()]
+                        self._values = [a.read() for a in self._compute()]
                 finally:
                     state.recorder = before
                 del self._compute
@@ -83,12 +83,12 @@ class Recorder:
         """
         if out is not None:
             raise MXNetError(_IN_PLACE)
-        place: Context = arrays[0]._chunk.ctx if arrays else ctx or current_context()
+        place: Context = arrays[0].chunk.ctx if arrays else ctx or current_context()
         steps = operators_of(kernel, extras)
         if kernel.eager:  # the shape depends on the values
             made = self._now(kernel, arrays, extras, place)
         else:
-            values = [a._chunk.peek() if a._view is None else a._read() for a in arrays]
+            values = [a.chunk.peek() if a.region is None else a.read() for a in arrays]
             key = _KEY if kernel.uses_key else ()
             whole = as_outputs(kernel) if kernel.mutated else kernel
             later = Later(lambda: _results(invoke(whole, arrays, extras, None, place)),
@@ -117,7 +117,7 @@ class Recorder:
     def inline(self, graph: CachedOp, arrays: Sequence[NDArray]) -> list[NDArray]:
         """Records the nodes of a whole graph; returns its outputs as arrays."""
         later = Later(lambda: graph.results(arrays, None), graph.specs(arrays))
-        made = [wrap(promise, arrays[0]._chunk.ctx, graph.kind) for promise in later.promises]
+        made = [wrap(promise, arrays[0].chunk.ctx, graph.kind) for promise in later.promises]
         for array, entry in zip(made, inlined(graph.lowered, [entry_of(a, "CachedOp") for a in arrays]), strict=True):
             associate(array, entry)
         return made
@@ -129,8 +129,8 @@ class Recorder:
     def moved(self, array: NDArray, ctx: Context) -> NDArray:
         """Records a copy on another context, which is the identity in a graph."""
         def compute() -> list[NDArray]:
-            return [wrap(moved(array._read(), ctx.jax_device), ctx, type(array))]
-        copy = wrap(Later(compute, [(array.shape, array._chunk.dtype)]).promises[0], ctx, type(array))
+            return [wrap(moved(array.read(), ctx.jax_device), ctx, type(array))]
+        copy = wrap(Later(compute, [(array.shape, array.chunk.dtype)]).promises[0], ctx, type(array))
         op = registry.get("_copyto")
         associate(copy, self._node(op, op.parse({}), [entry_of(array, "_copyto")])[0])
         return copy
@@ -302,7 +302,7 @@ def recording(active: bool = True) -> Iterator[None]:
 # ---------------------------------------------------------------- arrays and their places
 def associate(array: NDArray, entry: Entry) -> None:
     """Stores the position of an array in a graph."""
-    _entries.setdefault(array._chunk, {})[array._view] = entry
+    _entries.setdefault(array.chunk, {})[array.region] = entry
 
 
 def entry_of(array: NDArray, by: str = "get_symbol") -> Entry:
@@ -311,7 +311,7 @@ def entry_of(array: NDArray, by: str = "get_symbol") -> Entry:
     Raises:
         MXNetError: it has none, because it was created outside of `recording()`.
     """
-    entry = _entries.get(array._chunk, {}).get(array._view)
+    entry = _entries.get(array.chunk, {}).get(array.region)
     if entry is None:
         raise MXNetError(f"{by}: ValueError: All inputs to deferred compute recording must be associated with a "
                          "symbolic variable or be the output of a deferred compute operator, which an array of shape "
@@ -350,7 +350,7 @@ def set_variable(arrays: NDArray | Sequence[NDArray], variables: Symbol | Sequen
         outputs = variable.handle
         if len(outputs) != 1 or outputs[0][0].op is not None:
             raise MXNetError(f"set_variable expects variables, got {variable!r} as argument {i}")
-        known = _entries.get(array._chunk, {}).get(array._view)
+        known = _entries.get(array.chunk, {}).get(array.region)
         if known is not None and known[0] is not outputs[0][0]:
             raise MXNetError(f"ValueError: array {i} is already associated with a different variable. You can call "
                              "array.detach() to obtain a copy without the variable")
@@ -360,7 +360,7 @@ def set_variable(arrays: NDArray | Sequence[NDArray], variables: Symbol | Sequen
 
 def clear(arrays: NDArray | Sequence[NDArray]) -> None:
     """Discards the graph behind arrays, and the positions of all arrays in it."""
-    known = [_entries.get(a._chunk, {}).get(a._view) for a in _results(arrays)]
+    known = [_entries.get(a.chunk, {}).get(a.region) for a in _results(arrays)]
     roots = [entry for entry in known if entry is not None]
     nodes = set(map(id, topological(roots)))
     for chunk, places in list(_entries.items()):

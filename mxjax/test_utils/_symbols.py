@@ -121,8 +121,8 @@ def _differences(executor: Executor, varied: list[str], eps: float, train: bool,
                  dtype: DTypeLike) -> dict[str, np.ndarray]:
     """The work of `numeric_grad` as one compiled loop over all elements: a call for each would cost far more."""
     graph = executor._graph
-    args = {name: array._read() for name, array in executor.arg_dict.items()}
-    aux = [array._read() for array in executor.aux_arrays]
+    args = {name: array.read() for name, array in executor.arg_dict.items()}
+    aux = [array.read() for array in executor.aux_arrays]
     key = next_key(executor._ctx, len(graph.steps)) if graph.random else ()
     with x64_mode(graph.wide([*args.values(), *aux], train)):
         @Compiled
@@ -447,7 +447,7 @@ def check_gluon_hybridize_consistency(net_builder: Callable, data_l: Sequence[An
         for name, parameter in net.collect_params().items():
             if hybridize:
                 parameter.set_data(nd.array(saved[name]) if type(data_l[0]) is NDArray else
-                                   parameter.data().__class__(nd.array(saved[name])._chunk))
+                                   parameter.data().__class__(nd.array(saved[name]).chunk))
             else:
                 saved[name] = parameter.data().asnumpy()
         with autograd.record(train_mode=test_grad):

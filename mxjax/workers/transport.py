@@ -79,7 +79,7 @@ class _Pickler(cloudpickle.Pickler):
             self.shared.append(obj)
             return _attached, (len(self.shared) - 1, obj.size)
         if isinstance(obj, NDArray) and obj.stype == "default":
-            return _array, (np.asarray(obj._read()), type(obj))
+            return _array, (np.asarray(obj.read()), type(obj))
         if isinstance(obj, (type, types.FunctionType)):
             module = sys.modules.get(obj.__module__)
             if module is not None and module not in self.by_value and not _importable(obj.__module__):

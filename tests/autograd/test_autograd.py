@@ -624,7 +624,7 @@ def test_relu_keeps_its_result_and_not_its_input(of):
     with autograd.record():
         inner = x * 2
         y = of(inner)
-        assert y._entry[0].args[0] is chunk_of(y).peek()
+        assert y.entry[0].args[0] is chunk_of(y).peek()
         first = autograd.grad((y ** 3).sum(), x, create_graph=True)[0]
     np.testing.assert_array_equal(first.asnumpy(), [0, 0, 0, 3 * 36 * 2])
     first.backward()

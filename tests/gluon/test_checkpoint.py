@@ -171,8 +171,8 @@ for dtype in ("float32", "bfloat16", "float64"):
                 split = [p for p in net.collect_params().values() if not step._sharding.of(p).is_fully_replicated]
                 assert bool(split) == (sharding != "replicated"), split
                 for p in split:
-                    assert p.data()._chunk.peek().held().sharding == step._sharding.of(p) and \\
-                        p.data()._chunk.peek().value is None, p
+                    assert p.data().chunk.peek().held().sharding == step._sharding.of(p) and \\
+                        p.data().chunk.peek().value is None, p
             step.save(sys.argv[1] + dtype + str(number), 3, wait=True)
         else:
             step.restore(sys.argv[1] + dtype)

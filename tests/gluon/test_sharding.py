@@ -122,11 +122,11 @@ states = 3 * sum(row.bytes for row in table if "running" not in row.name) + sum(
     row.bytes for row in table if "running" in row.name)
 assert states <= held_by_each() <= states + 1024, (held_by_each(), states)
 whole = net[2].weight.data().asnumpy()
-assert whole.shape == (128, 64) and not isinstance(net[2].weight.data()._chunk.pending, type(None))
+assert whole.shape == (128, 64) and not isinstance(net[2].weight.data().chunk.pending, type(None))
 step(X, Y)
-assert net[2].weight.data()._chunk.pending.value is None  # what was put together to be looked at is given back
+assert net[2].weight.data().chunk.pending.value is None  # what was put together to be looked at is given back
 net.save_parameters(sys.argv[1])
-assert all(p.data()._chunk.pending.value is None for p in (net[0].weight, net[2].weight))
+assert all(p.data().chunk.pending.value is None for p in (net[0].weight, net[2].weight))
 again, _, _ = made("adam", {})
 again.load_parameters(sys.argv[1])
 np.testing.assert_array_equal(again[2].weight.data().asnumpy(), net[2].weight.data().asnumpy())

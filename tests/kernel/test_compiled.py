@@ -400,7 +400,7 @@ def test_programs_for_cpus_have_no_forms_for_other_devices(monkeypatch, default,
     assert programs and not any("platform_index" in text or "cond[" in text for text in programs)
     assert "platform_index" in str(jax.make_jaxpr(  # in a user's program, which may be for any device, all are there
         lambda *given: mx.nd.Convolution(*map(mx.interop.from_jax, given), kernel=(1, 1), num_filter=8, no_bias=True)
-        ._read())(jnp.ones((2, 3, 8, 8)), jnp.ones((8, 3, 1, 1))))
+        .read())(jnp.ones((2, 3, 8, 8)), jnp.ones((8, 3, 1, 1))))
 
 
 @pytest.mark.parametrize("default, filters", [("cpu", 7), ("gpu", 6)])

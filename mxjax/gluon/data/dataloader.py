@@ -77,7 +77,7 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
         if first.context.device_type in ("gpu", "tpu"):
             return stack(*data)
         # on the host without XLA, which would compile a program for each batch size
-        return _from_host(np.stack([np.asarray(sample._read()) for sample in data]), first.context, type(first))
+        return _from_host(np.stack([np.asarray(sample.read()) for sample in data]), first.context, type(first))
     values = np.asarray(data)
     if values.dtype.kind not in "biufV":
         raise TypeError(f"samples of type {type(first).__name__} cannot be converted to an array (dtype "
