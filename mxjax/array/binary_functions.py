@@ -9,7 +9,8 @@ from typing import Any
 from ..base import numeric_types
 from ..eager.call_cache import kernel_of
 from ..eager.dispatch import invoke
-from .dense import NDArray, _number
+from .dense import NDArray
+from .python_operators import as_argument
 
 __all__ = ["add", "divide", "equal", "greater", "greater_equal", "lesser", "lesser_equal", "logical_and", "logical_or",
            "logical_xor", "maximum", "minimum", "modulo", "multiply", "not_equal", "power", "subtract", "true_divide"]
@@ -29,9 +30,9 @@ def _function(name: str, doc: str, tensor: str, scalar: str, reverse: str, plain
         if left and right:
             return invoke(kernel_of(alike if lhs.shape == rhs.shape else tensor), [lhs, rhs])
         if left and isinstance(rhs, numeric_types):
-            return invoke(kernel_of(scalar), [lhs], (_number(float(rhs) if not isinstance(rhs, int) else rhs),))
+            return invoke(kernel_of(scalar), [lhs], (as_argument(float(rhs) if not isinstance(rhs, int) else rhs),))
         if right and isinstance(lhs, numeric_types):
-            return invoke(kernel_of(reverse), [rhs], (_number(float(lhs) if not isinstance(lhs, int) else lhs),))
+            return invoke(kernel_of(reverse), [rhs], (as_argument(float(lhs) if not isinstance(lhs, int) else lhs),))
         if isinstance(lhs, numeric_types) and isinstance(rhs, numeric_types):
             return plain(lhs, rhs)
         raise TypeError(f"{name}: types {type(lhs).__name__} and {type(rhs).__name__} are not supported")

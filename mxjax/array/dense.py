@@ -14,31 +14,29 @@ import numpy as np
 from jax.core import Tracer
 
 from .. import level
-from .._support.bounded import Bounded
 from .._support.c_math import c_number
 from .._support.handles import pointer, taken
 from .._xla.process import waits
 from .._xla.x64 import X64_DTYPES
 from ..base import MXNetError, NotOneOf, Unfit, WrongShape, integer_types, numeric_types
-from ..context import Context, current_context, default_device
+from ..context import Context, current_context
 from ..eager.array_types import array_classes, storage, wrap
 from ..eager.backward import backward, drop, retain
 from ..eager.call_cache import kernel_of
-from ..eager.chunk import Chunk, Retained, RLock, placed, transformation
+from ..eager.chunk import Chunk, RLock, placed, transformation
 from ..eager.dispatch import call, change, invoke
-from ..eager.handle import Handle
 from ..eager.host_work import HostPromise, push
 from ..eager.modes import state
-from ..eager.program import run_into
-from ..eager.promise import HostValue, Promise, as_buffer, on_default_device, put
+from ..eager.promise import HostValue, Promise, on_default_device, put
 from ..eager.tape import GRAD_REQS, Node, mark, record
-from ..kernel.kernel import Kernel, mistake, prepare, run
+from ..kernel.kernel import mistake, prepare, run
 from ..kernel.policy import next_round
 from ..ops import registry
-from ..ops.method_names import PYTHON2
-from ..ops.params import DTYPES, DTypeLike, ShapeLike, argument, np_dtype
+from ..ops.params import DTYPES, DTypeLike, ShapeLike, np_dtype
 from ..util import is_np_shape
 from . import file_format, indexing
+from .python_operators import IN_PLACE, add_operators
+from .stored import StoredArray, offset_scalar, part_on_host
 
 if TYPE_CHECKING:
     from ._stubs.dense import Base as _Base  # methods that are generated from operators
@@ -73,7 +71,7 @@ class _Single(np.ndarray):
         return np.asarray(self).__reduce__()
 
 
-class NDArray(Handle, _Base):
+class NDArray(StoredArray, _Base):
     """A multi-dimensional array on a device, computed asynchronously.
 
     Arrays are made by `mx.nd.array`, `mx.nd.zeros`, ... Operators, in-place changes, NumPy-like indexing and views
@@ -174,116 +172,6 @@ class NDArray(Handle, _Base):
         entry[0].fresh = value
 
     # ------------------------------------------------------------ value in and out
-    def read(self) -> jax.Array:
-        """Returns the value as an immutable buffer of this array's shape."""
-        chunk = self.chunk
-        version, base = chunk.version, chunk.buffer  # in this order: a value newer than its version is read again
-        if base is None:
-            base = chunk.read()
-        return base if self.region is None else as_buffer(self.seen_in(base, version))
-
-    def at_hand(self) -> Any:
-        """Returns the value as a buffer or a value of the host; None if it is pending or being changed."""
-        chunk = self.chunk
-        version, base = chunk.version, chunk.buffer
-        if base is None:
-            base = chunk.pending
-            if type(base) is not HostValue:
-                return None
-        return base if self.region is None else self.seen_in(base, version)
-
-    def seen_in(self, base: Any, version: int) -> Any:
-        """Returns the value as a buffer or a value of the host, given that of the chunk as of a version."""
-        view = self.region
-        if view is None:
-            return base
-        cached, value = self._cache
-        if cached != version:
-            offset, shape = view
-            count = math.prod(shape)
-            part = None
-            if type(base) is HostValue:
-                value = HostValue.of(base.numpy().reshape(-1)[offset:offset + count].reshape(shape), base.device)
-            elif shape not in _shapes and count <= _FEW and (part := _part_on_host(base, offset, shape)) is not None:
-                _shapes[shape] = True  # for further views of this shape, a program pays off
-                value = HostValue(part, base.device if base.committed else None)
-            else:
-                value = run(indexing.view_kernel(shape), [base, _offset_scalar(offset)], self.chunk.wide,
-                            host=True)[0]
-            if not isinstance(value, Tracer):
-                self._cache = (version, value)
-        return value
-
-    def write(self, value: Any) -> None:
-        """Replaces the value by a buffer or Promise of this array's shape and dtype."""
-        chunk, view = self.chunk, self.region
-        if view is None:
-            chunk.defer(value) if isinstance(value, Promise) else chunk.write(value)
-            return
-        value = value.get() if isinstance(value, Promise) else value
-        buffer = chunk.buffer
-        shape = (chunk.peek() if buffer is None else buffer).shape
-        buffer = None
-        if value.size == math.prod(shape):
-            chunk.write(run(indexing.view_kernel(shape), [value, _offset_scalar(0)], chunk.wide)[0])
-            return
-        kernel, args = indexing.write_view_kernel(view[1]), [None, value, _offset_scalar(view[0])]
-        if not self._updated_at_once(kernel, args):
-            self._update(kernel, args)
-
-    def _update(self, kernel: Kernel, args: list[Any]) -> None:
-        """Sets the chunk to kernel(chunk's buffer, ...), in place if the buffer has no other owner.
-
-        args[0] is filled in; NDArrays among the others are read at the same moment.
-        """
-        places = [i for i, a in enumerate(args) if isinstance(a, NDArray)]
-        if not places and self._updated_at_once(kernel, args):
-            return
-        whole = self
-        if self.region is not None:
-            whole = self.alias(type(self))
-            whole.region = None
-
-        def step(values: list[Any]) -> None:
-            for i, value in zip(places, values[:-1], strict=True):
-                args[i] = value
-            whole.chunk.stash = values.pop()
-            values.clear()
-            whole._rewrite(kernel, args)
-        change([whole], [*[args[i] for i in places], whole], step)
-
-    def _updated_at_once(self, kernel: Kernel, args: list[Any]) -> bool:
-        """Performs `_update` without other arrays and without waiting."""
-        chunk = self.chunk
-        with chunk.lock:
-            value = chunk.buffer
-            if value is None:
-                value = chunk.pending
-                if value is None and type(chunk.stash) is Retained:
-                    value = chunk.seen()
-                elif value is None and (not isinstance(chunk.stash, Promise) or type(chunk.stash) is HostValue):
-                    self._rewrite(kernel, args)  # within a change
-                    return True
-                if type(value) is not HostValue:
-                    return False
-            chunk.stash, chunk.buffer, chunk.pending = value, None, None
-            value = None
-            try:
-                self._rewrite(kernel, args)
-            finally:
-                chunk.put_back()
-        return True
-
-    def _rewrite(self, kernel: Kernel, args: list[Any]) -> None:
-        """Performs `_update` of a chunk that this thread has taken."""
-        chunk = self.chunk
-        wide = chunk.wide
-        for a in args[1:] if not wide else ():
-            if getattr(a, "dtype", None) in X64_DTYPES:
-                wide = True
-        args[0] = chunk.seen()
-        run_into(kernel, args, wide, ((chunk, 0, 0),))
-
     def take_result(self, result: NDArray) -> None:
         """Takes over the value and the tape position of an operator's result, for `out=`."""
         if result.shape != self.shape:
@@ -305,7 +193,7 @@ class NDArray(Handle, _Base):
         waits()
         next_round()
         try:
-            part = None if view is None else _part_on_host(value, *view, True)
+            part = None if view is None else part_on_host(value, *view, True)
             if part is not None:
                 return _Single.of(part)
             if type(value) is HostValue and view is None:
@@ -447,13 +335,6 @@ class NDArray(Handle, _Base):
                              "tostype('default')")
         return self if type(self) is array_classes.numpy else self.alias(array_classes.numpy)
 
-    def alias(self, kind: type[Handle], view: tuple[int, tuple[int, ...]] | None = None) -> Any:
-        """Another handle on the same chunk."""
-        array = kind.__new__(kind)
-        array.chunk, array.region, array.entry, array._grad = self.chunk, view or self.region, self.entry, self._grad
-        array._cache = (-1, None)
-        return array
-
     def astype(self, dtype: DTypeLike, copy: bool = True) -> NDArray:
         """A copy with another dtype; the array itself if `copy` is False and the dtype is the same."""
         if not copy and np_dtype(dtype) == self.chunk.dtype:
@@ -547,7 +428,7 @@ class NDArray(Handle, _Base):
         array._grad = array.entry = None
         if state.recording and self.entry is not None:
             value = wrap(array.read(), self.chunk.ctx)
-            record(indexing.view_kernel(shape), [self], [self.read(), _offset_scalar(offset)], [value])
+            record(indexing.view_kernel(shape), [self], [self.read(), offset_scalar(offset)], [value])
             array.entry = value.entry
         return array
 
@@ -556,7 +437,7 @@ class NDArray(Handle, _Base):
             state.recorder.refuse_change()
         if type(key) is slice and key == _ALL or key is Ellipsis or key is None:
             if state.recording and self.entry is not None:
-                raise MXNetError(_IN_PLACE)
+                raise MXNetError(IN_PLACE)
             self._assign(value)
             return
         chosen = indexing.selection(key, self.shape, self._has_scalars(), self._zero_dim, writing=True)
@@ -566,7 +447,7 @@ class NDArray(Handle, _Base):
                                       self._has_scalars(), self._zero_dim, writing=True)
             chosen = flat if np.ndim(cast(Any, value)) <= len(flat.shape) else chosen
         if state.recording and (self.entry is not None or getattr(value, "entry", None) is not None):
-            raise MXNetError(_IN_PLACE)
+            raise MXNetError(IN_PLACE)
         if chosen.offset is not None:
             self.view_at(chosen.offset, chosen.shape)._assign(value)
             return
@@ -576,7 +457,7 @@ class NDArray(Handle, _Base):
             source = source.read()
         args = [None, source, *self._index_values(chosen), *_starts(chosen)]
         if self.region is None:
-            self._update(kernel, args)
+            self.update(kernel, args)
             return
         args[0] = self
         wide = self.chunk.wide or getattr(source, "dtype", None) in X64_DTYPES
@@ -817,10 +698,6 @@ def _any(pending: Promise) -> bool:
 
 
 _ALL = slice(None)
-_SHOWN = frozenset(map(np.dtype, ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")))  # by DLPack
-_FEW = 1 << 14  # elements of a view that are copied on the host
-_shapes: dict[tuple[int, ...], bool] = Bounded(1 << 12)  # of views that have been read
-_IN_PLACE = "Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with autograd"
 py_slice = slice  # `slice` is also an operator
 _STORAGE_TYPE_STR_TO_ID = {stype: number for number, stype in file_format._STYPES.items()}
 _DTYPE_MX_TO_NP = {-1: None} | {code: dtype.type for code, dtype in DTYPES.items()}
@@ -829,26 +706,6 @@ _GRAD_REQ_MAP = {"null": 0, "write": 1, "add": 3}
 
 
 # ---------------------------------------------------------------- values and kernels used directly
-def _part_on_host(base: Any, offset: int, shape: tuple[int, ...], wait: bool = False) -> np.ndarray | None:
-    """Returns a copy of a view of a chunk's value whose memory is on the host; None if it is not, or if the
-    value is not computed yet and this is not to wait for it."""
-    if type(base) is HostValue:
-        whole = base.numpy()
-    elif isinstance(base, Tracer) or base.dtype not in _SHOWN or not isinstance(base.device, jax.Device) or \
-            base.device.platform != "cpu" or not (wait or base.is_ready()) or \
-            not base.committed and base.device != default_device():
-        return None
-    else:
-        base.block_until_ready()
-        # not by `numpy.asarray`: JAX would cache the result, and copy the array on each write
-        whole = np.from_dlpack(base)
-    return whole.reshape(-1)[offset:offset + math.prod(shape)].reshape(shape).copy()
-
-
-def _offset_scalar(offset: int) -> Any:
-    return offset if offset < 2**31 else np.int64(offset)
-
-
 def _starts(chosen: indexing.Selection) -> tuple:
     return tuple(chosen.starts) if chosen.kind == "box" else ()
 
@@ -898,67 +755,6 @@ def _unpickle(kind: type[NDArray]) -> NDArray:
     return kind.__new__(kind)
 
 
-# ---------------------------------------------------------------- operators of Python
-def _binary(name: str, tensor: str, scalar: str, reverse: bool = False) -> Callable[[NDArray, Any], NDArray]:
-    """A two-argument method: `tensor` is the operator for two arrays, `scalar` the one for an array and a number."""
-    def method(self: NDArray, other: object) -> NDArray:
-        if isinstance(other, NDArray):
-            return invoke(kernel_of(tensor), [other, self] if reverse else [self, other])
-        if isinstance(other, (int, float)):
-            return invoke(kernel_of(scalar), [self], (_number(other),))
-        if isinstance(other, np.generic):
-            return invoke(kernel_of(scalar), [self], (_number(other.item()),))
-        if isinstance(other, jax.Array):
-            other = wrap(other, self.context)
-            return invoke(kernel_of(tensor), [other, self] if reverse else [self, other])
-        if name in ("__eq__", "__ne__"):  # otherwise Python would compare identities and return a bool
-            raise TypeError(f"{name}: type {type(other).__name__} is not supported")
-        if isinstance(other, np.ndarray):
-            raise TypeError(f"{name}: cannot combine an NDArray and a numpy.ndarray; convert one of them "
-                            "(mx.nd.array(x) or a.asnumpy())")
-        return NotImplemented
-    method.__name__ = name
-    return method
-
-
-def _number(value: float) -> int | float:
-    if isinstance(value, float):  # numpy.float64 is one, too
-        return argument(float(value))
-    return int(value) if -2**31 <= value < 2**31 else float(value)
-
-
-def _inplace(name: str, function: Callable[[Any, Any], Any], tensor: str, scalar: str) -> Callable:
-    def method(self: NDArray, other: object) -> NDArray:
-        if state.recording and self.entry is not None:
-            raise MXNetError(_IN_PLACE)
-        if isinstance(other, NDArray):
-            return invoke(kernel_of(tensor), [self, other], (), self)
-        if isinstance(other, (int, float, np.generic)):
-            value = other.item() if isinstance(other, np.generic) else other
-            return invoke(kernel_of(scalar), [self], (_number(value),), self)
-        raise TypeError(f"{name}: type {type(other).__name__} is not supported")
-    method.__name__ = name
-    return method
-
-
-for _name, _tensor, _scalar, _rscalar in [
-        ("add", "broadcast_add", "_plus_scalar", "_plus_scalar"),
-        ("sub", "broadcast_sub", "_minus_scalar", "_rminus_scalar"),
-        ("mul", "broadcast_mul", "_mul_scalar", "_mul_scalar"),
-        ("truediv", "broadcast_div", "_div_scalar", "_rdiv_scalar"),
-        ("mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar"),
-        ("pow", "broadcast_power", "_power_scalar", "_rpower_scalar")]:
-    setattr(NDArray, f"__{_name}__", _binary(f"__{_name}__", _tensor, _scalar))
-    setattr(NDArray, f"__r{_name}__", _binary(f"__r{_name}__", _tensor, _rscalar, True))
-    if _name != "pow":
-        setattr(NDArray, f"__i{_name}__", _inplace(f"__i{_name}__", getattr(operator, _name), _tensor, _scalar))
-for _name, _tensor in [("eq", "equal"), ("ne", "not_equal"), ("gt", "greater"), ("ge", "greater_equal"),
-                       ("lt", "lesser"), ("le", "lesser_equal")]:
-    setattr(NDArray, f"__{_name}__", _binary(f"__{_name}__", f"broadcast_{_tensor}", f"_{_tensor}_scalar"))
-for _name, _function in PYTHON2.items():
-    setattr(NDArray, _name, _function)
-
-
 def _flatten(array: NDArray) -> tuple[tuple, Any]:
     return (array.read(),), (type(array), array.chunk.ctx)
 
@@ -976,5 +772,6 @@ def _unflatten(kind_and_ctx: tuple, leaves: Sequence[Any]) -> NDArray:
     return array
 
 
+add_operators(NDArray)
 jax.tree_util.register_pytree_node(NDArray, _flatten, _unflatten)
 array_classes.classic = NDArray

@@ -91,7 +91,7 @@ def store(node: Node, slots: Sequence[Any]) -> None:
     if node.req == "write":
         _put(target, value)
     elif target.region is None and not isinstance(grad, Handle) and state.trace is None:
-        target._update(_ADD, [None, value])
+        target.update(_ADD, [None, value])
     else:
         with exclusive([chunk]):
             _put(target, target + value)

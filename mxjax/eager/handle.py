@@ -9,6 +9,7 @@ import jax
 from .chunk import Chunk
 
 if TYPE_CHECKING:
+    from ..kernel.kernel import Kernel
     from .tape import Node
 
 __all__ = ["Handle"]
@@ -52,4 +53,8 @@ class Handle:
 
     def seen_in(self, base: Any, version: int) -> Any:
         """Returns the value as a buffer or a value of the host, given that of the chunk as of a version."""
+        raise NotImplementedError
+
+    def update(self, kernel: Kernel, args: list[Any]) -> None:
+        """Sets the chunk to kernel(buffer, ...), in place if the buffer has no other owner; args[0] is filled in."""
         raise NotImplementedError

@@ -9,7 +9,8 @@ import numpy as np
 
 from .. import level
 from ..array.creation import array as to_ndarray
-from ..array.dense import NDArray, _number
+from ..array.dense import NDArray
+from ..array.python_operators import as_argument
 from ..base import numeric_types
 from ..eager.call_cache import kernel_of
 from ..eager.dispatch import invoke
@@ -335,7 +336,7 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
 
     def scalar(scalar_op: str, x: Any, number: Any, out: ArrayOrSymbol | None, right: bool) -> Any:
         given = number.item() if isinstance(number, np.generic) else number
-        value = _number(given)
+        value = as_argument(given)
         if not isinstance(x, IMPERATIVE.kind):
             whole = (right or promotes or level.current() == 2) and isinstance(value, int)
             return call(scalar_op, [x], out, scalar=float(value), is_int=whole)

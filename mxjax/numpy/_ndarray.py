@@ -14,7 +14,8 @@ from jax.core import Tracer
 from .. import level
 from ..array.creation import from_dlpack as _from_dlpack
 from ..array.creation import host_values
-from ..array.dense import _IN_PLACE, NDArray, _flatten, _from_host, _unflatten
+from ..array.dense import NDArray, _flatten, _from_host, _unflatten
+from ..array.python_operators import IN_PLACE
 from ..base import MXNetError
 from ..context import Context, chosen, takes_device
 from ..eager.array_types import array_classes
@@ -402,7 +403,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
 def _inplace(name: str, function: Callable) -> Callable[[ndarray, Any], ndarray]:
     def method(self: ndarray, other: Operand) -> ndarray:
         if state.recording and self.entry is not None:
-            raise MXNetError(_IN_PLACE)
+            raise MXNetError(IN_PLACE)
         own = self.dtype
         kind = np.dtype(own).kind  # of booleans and numbers come integers, of quotients of integers floats
         if (kind == "b" or isinstance(other, (ndarray, np.ndarray)) and other.dtype != own
