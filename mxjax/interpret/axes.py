@@ -201,7 +201,7 @@ def _solver(dtype: np.dtype) -> Callable[..., tuple[Array, int]]:
     """Returns LAPACK's function for triangular systems: SciPy's own takes ten times as long for small matrices."""
     import scipy.linalg  # takes 0.2 s
 
-    return scipy.linalg.get_lapack_funcs("trtrs", dtype=dtype)
+    return scipy.linalg.get_lapack_funcs(("trtrs",), dtype=dtype)[0]
 
 
 def _cholesky(params: dict, ins: list, out: Aval) -> Callable:
