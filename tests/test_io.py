@@ -132,7 +132,6 @@ def csv(tmp_path):
             "batch_size": 4}
 
 
-# what MXNet 1.9.1 gives: with round_batch an epoch begins behind the rows that filled the one before
 def test_prefetching_keeps_the_descriptions_of_its_iterators():
     class Plain(io.DataIter):
         provide_data, provide_label = [("data", (4, 3))], [("label", (4,))]
@@ -147,6 +146,7 @@ def test_prefetching_keeps_the_descriptions_of_its_iterators():
     assert renamed == [("x", (4, 3))] and type(renamed[0]) is io.DataDesc
 
 
+# what MXNet 1.9.1 gives: with round_batch an epoch begins behind the rows that filled the one before
 @pytest.mark.parametrize("round_batch, epochs", [
     (True, [[([0, 2, 4, 6], 0), ([8, 10, 12, 14], 0), ([16, 18, 0, 2], 2)],
             [([4, 6, 8, 10], 0), ([12, 14, 16, 18], 0)]]),
