@@ -46,8 +46,12 @@ class PrefetchingIter(_HeldBatchIter):
         given = [(i, desc) for i, one in enumerate(self.iters) for desc in getattr(one, kind)]
         if rename is None:
             return [desc for _, desc in given]  # as the iterators have them, also plain tuples
-        descs = [(i, desc if isinstance(desc, DataDesc) else DataDesc(*desc)) for i, desc in given]
-        return [DataDesc(rename[i].get(desc.name, desc.name), desc.shape, desc.dtype, desc.layout) for i, desc in descs]
+        renamed = []
+        for i, desc in given:
+            desc = desc if isinstance(desc, DataDesc) else DataDesc(*desc)
+            name: str = desc.name
+            renamed.append(DataDesc(rename[i].get(name, name), desc.shape, desc.dtype, desc.layout))
+        return renamed
 
     @property
     def provide_data(self) -> list[Any]:
