@@ -132,6 +132,20 @@ def csv(tmp_path):
             "batch_size": 4}
 
 
+def test_prefetching_keeps_the_descriptions_of_its_iterators():
+    class Plain(io.DataIter):
+        provide_data, provide_label = [("data", (4, 3))], [("label", (4,))]
+
+        def next(self):
+            raise StopIteration
+
+    ahead = io.PrefetchingIter([Plain(4), io.NDArrayIter(DATA, batch_size=4)])
+    assert [type(desc) for desc in ahead.provide_data] == [tuple, io.DataDesc]
+    assert ahead.provide_label == [("label", (4,))] and type(ahead.provide_label[0]) is tuple
+    renamed = io.PrefetchingIter(Plain(4), rename_data=[{"data": "x"}]).provide_data
+    assert renamed == [("x", (4, 3))] and type(renamed[0]) is io.DataDesc
+
+
 # what MXNet 1.9.1 gives: with round_batch an epoch begins behind the rows that filled the one before
 @pytest.mark.parametrize("round_batch, epochs", [
     (True, [[([0, 2, 4, 6], 0), ([8, 10, 12, 14], 0), ([16, 18, 0, 2], 2)],

@@ -7,7 +7,7 @@ program (`_Program`), whose arguments are the values that the rows name.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from sys import getrefcount
 from typing import Any
@@ -216,10 +216,11 @@ class _Description:
         """Runs the program, distributes the results of deferred calls and the gradients, and frees
         values that are not retained."""
         results = _results(program, self, ctx)
+        rest = iter(results)
         gradients = []
-        for present in program.present:
-            gradients.append(next(results) if present else None)
-        by_call = dict(zip(self._kept, results, strict=True))
+        for present in program.present[len(results)]:
+            gradients.append(next(rest) if present else None)
+        by_call = dict(zip(self._kept, rest, strict=True))
         for number, call in self._waiting:
             values = []
             for k in range(len(call.results)):
@@ -231,10 +232,9 @@ class _Description:
             walk(pulls(last, totals, True, False, store), totals)
             gradients = [None if node in self._postponed else totals.get((node, 0)) for node in self.ends]
         if state.training:
-            for number in program.reached:
-                update = self.calls[~number].state_update
-                if update is not None:
-                    update.settle()
+            for node in self.calls:
+                if node.state_update is not None:
+                    node.state_update.settle()
         chunks, values = [], []
         for number, (node, grad) in enumerate(zip(self.ends, gradients, strict=True)):
             if grad is None:
@@ -255,22 +255,22 @@ class _Description:
                 node.free()
 
 
-def _results(program: _Program, described: _Description, ctx: Context) -> Iterator[Any]:
+def _results(program: _Program, described: _Description, ctx: Context) -> Sequence[Any]:
     """Runs the program; returns its results except the sums of gradients."""
     values, wide = described.values, described.wide
     if not described.adding and not described.pulled and state.trace is not None:
-        return iter(perform(program.kernel, values, ctx, wide))
+        return perform(program.kernel, values, ctx, wide)
     # residuals of a forward pass are not arrays, so they cannot be values of a trace
     for i, value in enumerate(values):
         if isinstance(value, Promise) and type(value) is not HostValue:
             values[i] = value.get()
     if described.adding:
-        return iter(_added_up(program, values, [described.ends[i] for i in described.adding], wide))
+        return _added_up(program, values, [described.ends[i] for i in described.adding], wide)
     try:
-        return iter(run(program.kernel, values, wide, None, None, True, True))
+        return run(program.kernel, values, wide, None, None, True, True)
     except Later:
         pass
-    return iter(push_kernel(program.kernel, values, wide, ctx or current_context(), compiles=True))
+    return push_kernel(program.kernel, values, wide, ctx or current_context(), compiles=True)
 
 
 def _added_up(program: _Program, values: list[Any], ends: Sequence[Node], wide: bool) -> Sequence[Any]:
@@ -288,8 +288,8 @@ def _added_up(program: _Program, values: list[Any], ends: Sequence[Node], wide: 
             if any(isinstance(old, Promise) for old in args[len(values):]):
                 continue  # another thread has just deferred a value
             results = run_into(program.kernel, args, wide, targets)
-        for node, fresh in zip(ends, program.added, strict=True):
-            node.fresh = node.fresh or fresh
+        for node in ends:
+            node.fresh = True
         return results[len(chunks):]
 
 
@@ -298,17 +298,15 @@ class _Program:
 
     Its results are, for the ends at `adding`, the sums of their gradients and the last arguments, which are the
     previous values; the gradients of the other ends that have one, latest first; the results of lazy calls that are
-    `kept`. present: for each end, whether such a gradient is a result; added: for those at `adding`, whether there was
-    a gradient; reached: the rows of calls that gradients reached. All are known once the program has been traced.
+    `kept`. present: for each end, whether such a gradient is a result, by the number of the results. It is known once
+    the program has been traced. XLA's form has gradients of zero that NumPy's lacks, and both are in use by turns.
     """
 
     def __init__(self, rows: Sequence[tuple], ends: int, kept: Sequence[tuple], given: Sequence[tuple], mirror: bool,
                  adding: tuple[int, ...]) -> None:
         self._rows, self._ends, self._kept, self._given, self._adding = rows, ends, kept, given, adding
         self._calls = [(_function(part, parents, mirror), refs) for part, parents, refs, _ in rows]
-        self.present: list[bool] = []
-        self.added: list[bool] = []
-        self.reached: list[int] = []
+        self.present: dict[int, list[bool]] = {}
         graphs = [row[0] for row in rows if not isinstance(row[0], Kernel)]
         name = "backward" if all(isinstance(part, tuple) for part in graphs) else "forward and backward"
         by_parts = all(isinstance(part, Derivative) and part.by_parts for part in graphs)
@@ -324,28 +322,26 @@ class _Program:
         totals: dict[tuple[int, int], Any] = {}
         for number, index, head in self._given:
             totals[number, index] = values[head] if type(head) is int else (np if interpreting() else jnp).ones(*head)
-        reached = []
 
         def calls() -> Iterable[tuple]:
             for i in reversed(range(len(done))):
                 slots = [totals.pop((i, k), None) for k in range(self._rows[i][3])]
                 if any(s is not None for s in slots):
-                    reached.append(i)
                     yield self._rows[i][1], slots, done[i][-1], lambda old, grad: old + grad.astype(old.dtype)
         walk(calls(), totals)
         olds = iter(values[len(values) - len(self._adding):])
-        sums, gradients, added, present = [], [], [], []
+        sums, gradients, present = [], [], []
         for i in range(self._ends):
             grad = totals.get((-1 - i, 0))
             present.append(grad is not None and i not in self._adding)
             if i in self._adding:
                 old = next(olds)
                 sums.append(old if grad is None else old + grad.astype(old.dtype))
-                added.append(grad is not None)
             elif grad is not None:
                 gradients.append(grad)
-        self.reached, self.added, self.present = reached, added, present
-        return (*sums, *gradients, *[done[number][k] for number, k in self._kept])
+        results = *gradients, *[done[number][k] for number, k in self._kept]
+        self.present[len(results)] = present
+        return *sums, *results
 
 
 def _function(part: Any, parents: Sequence[Any], mirror: bool) -> Callable[..., Sequence[Any]]:

@@ -55,6 +55,8 @@ def pulls(nodes: Sequence[Node], totals: Totals, retain: bool, create_graph: boo
         if all(s is None for s in slots):
             if node.variable:  # only reached through operators whose gradients are zero
                 at_end(node, slots)
+            elif node.state_update is not None and state.training:
+                node.state_update.settle()
             continue
         if node.variable or node in ends:
             at_end(node, slots)

@@ -458,7 +458,11 @@ class Executor:
         self._callback, self._monitor_all, self._whole = callback, monitor_all, None
 
     def debug_str(self) -> str:
-        """Returns the graph as text, with the memory of the outputs and of the values kept for the backward pass."""
+        """Returns the graph as text, with the memory of the outputs and of the values kept for the backward pass.
+
+        The last two lines are MXNet's; scripts that plan memory read the number of the first of them. No operator
+        requests temporary space: XLA allocates it.
+        """
         kept = [jax.ShapeDtypeStruct(o.shape, np_dtype(o.dtype)) for o in self.outputs]
         if any(self._wanted) and not self._graph.cut:
             bound = zip(self._graph.args + self._graph.aux, self.arg_arrays + self.aux_arrays, strict=True)
@@ -471,7 +475,8 @@ class Executor:
             with x64_mode(self._graph.wide(list(named.values()), True)):
                 kept += jax.tree.leaves(jax.eval_shape(forward, *[named[n] for n in names], *key)[2])
         total = sum(math.prod(a.shape) * a.dtype.itemsize for a in kept)
-        return f"{self._symbol.debug_str()}Total {total >> 20} MB allocated\n"
+        return (f"{self._symbol.debug_str()}Total {total >> 20} MB allocated\n"
+                "Total 0 TempSpace resource requested\n")
 
     def get_optimized_symbol(self) -> Any:
         """Returns the optimized symbol, with common subexpressions merged (unless MXNET_ELIMINATE_COMMON_EXPR is 0)."""

@@ -42,23 +42,24 @@ class PrefetchingIter(_HeldBatchIter):
         self._before: list[Any] = [None] * self.n_iter  # the iterators' states before they read that batch
         self._read_ahead()
 
-    def _describe(self, kind: str, rename: list[dict[str, str]] | None) -> list[DataDesc]:
-        descs: list[DataDesc] = []
-        for i, one in enumerate(self.iters):
-            for desc in getattr(one, kind):
-                desc = desc if isinstance(desc, DataDesc) else DataDesc(*desc)
-                name: str = desc.name
-                descs.append(desc if rename is None else
-                             DataDesc(rename[i].get(name, name), desc.shape, desc.dtype, desc.layout))
-        return descs
+    def _describe(self, kind: str, rename: list[dict[str, str]] | None) -> list[Any]:
+        given = [(i, desc) for i, one in enumerate(self.iters) for desc in getattr(one, kind)]
+        if rename is None:
+            return [desc for _, desc in given]  # as the iterators have them, also plain tuples
+        renamed = []
+        for i, desc in given:
+            desc = desc if isinstance(desc, DataDesc) else DataDesc(*desc)
+            name: str = desc.name
+            renamed.append(DataDesc(rename[i].get(name, name), desc.shape, desc.dtype, desc.layout))
+        return renamed
 
     @property
-    def provide_data(self) -> list[DataDesc]:
+    def provide_data(self) -> list[Any]:
         """Descriptions of the data of all iterators."""
         return self._describe("provide_data", self.rename_data)
 
     @property
-    def provide_label(self) -> list[DataDesc]:
+    def provide_label(self) -> list[Any]:
         """Descriptions of the labels of all iterators."""
         return self._describe("provide_label", self.rename_label)
 

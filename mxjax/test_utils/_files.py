@@ -124,13 +124,17 @@ def get_mnist_iterator(batch_size: int, input_shape: tuple, num_parts: int = 1, 
 
 
 def get_im2rec_path(home_env: str = "MXNET_HOME") -> str:
-    """Returns the path of an `im2rec.py` script below the directory in the environment variable `home_env`.
+    """Returns the path of the script `im2rec.py`, which creates image lists and record files.
+
+    Args:
+        home_env: environment variable with the directory of MXNet; this package's directory where it is not set.
 
     Raises:
-        OSError: there is no such script.
+        OSError: there is no such script below that directory.
     """
-    home = os.environ.get(home_env)
-    path = os.path.join(home, "tools", "im2rec.py") if home else ""
-    if not os.path.isfile(path):
-        raise OSError("Could not find path to tools/im2rec.py")
-    return path
+    home = os.environ.get(home_env, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    places = [os.path.join(home, *up, "tools", "im2rec.py") for up in ((), ("..", ".."))]
+    for path in places:
+        if os.path.isfile(path):
+            return path
+    raise OSError(f"Could not find path to tools/im2rec.py: neither {' nor '.join(places)} is a file")

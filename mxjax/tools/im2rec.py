@@ -10,13 +10,21 @@ packed by several processes and written in the list's order. What cannot be read
 
 from __future__ import annotations
 
+import os
+import sys
+
+if __name__ == "__main__":  # started by its path, as MXNet's tools/im2rec.py is
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    sys.argv.insert(1, "im2rec")
+    import runpy
+    runpy.run_module("mxjax", run_name="__main__", alter_sys=True)
+    sys.exit()
+
 import argparse
 import collections
 import json
 import multiprocessing
-import os
 import random
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor

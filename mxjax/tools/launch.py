@@ -11,17 +11,25 @@ other hosts they read it from ssh, whose command line everybody on this machine 
 
 from __future__ import annotations
 
+import os
+import sys
+
+if __name__ == "__main__":  # started by its path, as MXNet's tools/launch.py is
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    sys.argv.insert(1, "launch")
+    import runpy
+    runpy.run_module("mxjax", run_name="__main__", alter_sys=True)
+    sys.exit()
+
 import argparse
 import contextlib
 import dataclasses
 import itertools
-import os
 import secrets
 import shlex
 import shutil
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence

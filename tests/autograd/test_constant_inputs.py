@@ -109,3 +109,47 @@ def test_gradients_of_gradients_end_there_too():
     with mx.autograd.record():
         y = mx.nd.floor(x)
     assert mx.autograd.grad(y, x)[0].asscalar() == 0
+
+
+@pytest.mark.parametrize("constant", [
+    lambda F, x: F.ones_like(x), lambda F, x: F.BlockGrad(x), lambda F, x: x > 0, lambda F, x: F.argmax(x, axis=1)])
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_moving_averages_and_fresh_gradients_do_not_need_a_gradient(constant, hybrid):
+    norm, rest = mx.gluon.nn.BatchNorm(in_channels=3), mx.gluon.nn.HybridLambda(constant)
+    norm.initialize()
+    norm.gamma.grad_req = "add"
+    if hybrid:
+        norm.hybridize()
+        rest.hybridize()
+    factor = mx.nd.ones(1)
+    factor.attach_grad()
+    with mx.autograd.record():
+        y = rest(norm(mx.nd.arange(12).reshape((4, 3)))) * factor
+    y.backward()
+    np.testing.assert_allclose(norm.running_mean.data().asnumpy(), [.45, .55, .65], rtol=1e-6)
+    assert norm.gamma.data()._fresh_grad
+    assert norm.beta.data()._fresh_grad
+
+
+def test_forms_of_a_pass_by_xla_and_by_numpy_are_used_by_turns(at_once, monkeypatch):
+    class Two(mx.gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = mx.gluon.nn.Dense(1, in_units=2), mx.gluon.nn.Dense(1, in_units=2)
+
+        def hybrid_forward(self, F, x):
+            return self.a(x), F.ones_like(self.b(x))
+    net = Two()
+    net.initialize()
+    net.hybridize()
+
+    def gradients(n):
+        with mx.autograd.record():
+            a, b = net(mx.nd.ones((n, 2)))
+            y = (a * b).sum()
+        y.backward()
+        return [p.grad().asnumpy().tolist() for p in net.collect_params().values()]
+    assert gradients(1) == [[[1, 1]], [1], [[0, 0]], [0]]
+    monkeypatch.delenv("MXNET_ENFORCE_DETERMINISM")
+    assert gradients(2) == [[[2, 2]], [2], [[0, 0]], [0]]  # by NumPy
+    assert gradients(1) == [[[1, 1]], [1], [[0, 0]], [0]]

@@ -50,6 +50,7 @@ PROGRAMS = {
     "singular values": (lambda a: jnp.linalg.svd(a, compute_uv=False), X),
     "factors": (lambda a: (lambda q, r: (q @ r, jnp.abs(r)))(*jnp.linalg.qr(a)), X),
     "a matrix without an answer": (jnp.linalg.cholesky, -SYMMETRIC),
+    "one of several without an answer": (jnp.linalg.cholesky, np.stack([SYMMETRIC, -SYMMETRIC])),
     "random numbers": (draws, KEY, np.int32(-7)),
     "integers": (lambda n: (lax.div(n, INTS[::-1]), lax.rem(n, INTS[::-1]), n >> 1, lax.div(n, n * 0 - 1),
                             lax.shift_right_logical(n, jnp.int32(3)), n.astype("uint8") // 3), INTS),

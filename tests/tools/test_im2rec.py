@@ -1,6 +1,9 @@
 """`python -m mxjax im2rec`: lists, record files, damaged pictures, interrupted runs."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -135,3 +138,24 @@ def test_progress_in_logs(pictures, tmp_path, capsys, monkeypatch):
     told.show(1), told.show(2)
     text = capsys.readouterr().err
     assert text.count("\r") == 2 and text.endswith(" a second\n") and text.count("\n") == 1
+
+
+def test_the_script_runs_by_its_path(pictures, tmp_path, monkeypatch):
+    monkeypatch.delenv("MXNET_HOME", raising=False)
+    path = mx.test_utils.get_im2rec_path()
+    assert path == os.path.join(os.path.dirname(mx.__file__), "tools", "im2rec.py")
+    _run("--list", "--recursive", "--no-shuffle", tmp_path / "set", pictures)
+    done = subprocess.run([sys.executable, path, "--num-thread", "2", tmp_path / "set", pictures],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert list(_records(tmp_path / "set")) == [0, 1, 2, 3]
+
+
+def test_path_of_the_script(tmp_path, monkeypatch):
+    monkeypatch.setenv("MXNET_HOME", str(tmp_path / "python" / "mxnet"))
+    with pytest.raises(OSError, match="Could not find path to tools/im2rec.py"):
+        mx.test_utils.get_im2rec_path()
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "python" / "mxnet").mkdir(parents=True)
+    (tmp_path / "tools" / "im2rec.py").touch()
+    assert os.path.samefile(mx.test_utils.get_im2rec_path(), tmp_path / "tools" / "im2rec.py")
