@@ -200,7 +200,8 @@ def _triangular_solve(params: dict, ins: list, out: Aval) -> Callable:
     def solve(a: Array, b: Array) -> tuple[Any]:
         from scipy.linalg.blas import get_blas_funcs  # takes 0.2 s
 
-        return (get_blas_funcs("trsm", (a, b))(1, a, b, lower=lower, trans_a=turned, diag=unit),)
+        trsm: Any = get_blas_funcs("trsm", (a, b))
+        return (trsm(1, a, b, lower=lower, trans_a=turned, diag=unit),)
 
     def call(a: Array, b: Array) -> Any:
         a, b = a.conj() if params["conjugate_a"] else a, b if left else b.mT
