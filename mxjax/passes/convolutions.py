@@ -32,6 +32,7 @@ _LEAST = 20_000_000  # multiplications per sample; below that, the steps of a lo
 _LEAST_SPACE, _MOST_KERNEL = 400, 64  # fewer positions: the loop is not faster; more elements: too many windows
 _FULL_VECTORS = 16  # channels; with fewer, products over them are too short
 _PRODUCTS = 1_000_000  # multiplications from which on oneDNN is faster
+_FEW_FILTERS, _LITTLE = 16, 4_000_000  # filters and multiplications up to which XLA takes 2 to 8 times as long
 _MOST_PHASES = 9  # with more, one convolution computes all phases
 _MOST_WINDOWS = 1 << 26  # elements of the windows of one sample
 _FEW_ROWS = 2  # rows per filter up to which all windows take about as much memory as the result
@@ -102,6 +103,8 @@ def _form_by_weight(eqn: JaxprEqn, library: bool) -> Callable | None:
         return None
     filters, places = other[numbers.rhs_spec[0]], _size(other, numbers.rhs_spec)
     channels, rows = data[numbers.lhs_spec[0]], other[numbers.rhs_spec[1]] * places
+    if filters <= _FEW_FILTERS and math.prod(made) * rows <= _LITTLE:
+        return _sum_of_products
     if library and _full(channels) and _full(filters) and channels * filters * rows >= _PRODUCTS:
         return _at_once if rows <= _FEW_ROWS * filters else _by_element
     if data[0] > 1 and places >= _LEAST_SPACE and math.prod(made) * places >= _LEAST:
