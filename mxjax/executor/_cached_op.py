@@ -213,7 +213,8 @@ class CachedOp:
             kernel = forms.programs["kernel", train, without] = Kernel(
                 "CachedOp", fn, forms.count, len(self._graph.outputs), symbolic=True, parts=True, pullback=pullback,
                 wide=any(k.wide for k in self._graph.kernels(train)),
-                mutated=tuple([forms.aux_places[k] for k in changed]))
+                mutated=tuple([forms.aux_places[k] for k in changed]),
+                constant=frozenset([forms.arg_places[i] for i in self._graph.constant(train)]))
         return kernel
 
     def run(self, arrays: Sequence[NDArray], default_ctx: Context | None, bound: bool = False) -> list[NDArray]:

@@ -175,6 +175,14 @@ class Lowered:
             self._kernels[train] = [prepare(n.op, n.params, len(n.inputs), train) for n in self.steps]
         return self._kernels[train]
 
+    def constant(self, train: bool) -> list[int]:
+        """Returns the arguments whose gradients are zero, because no operator passes the outputs' gradients to them."""
+        reached = {id(node) for node, _ in self.outputs}
+        for node, kernel in reversed(list(zip(self.steps, self.kernels(train), strict=True))):
+            if id(node) in reached:
+                reached.update([id(n) for i, (n, _) in enumerate(node.inputs) if i not in kernel.constant])
+        return [i for i, node in enumerate(self.arg_nodes) if id(node) not in reached]
+
     def kernels_for(self, args: Sequence[Any], aux: Sequence[Any], train: bool) -> list[Kernel]:
         """Returns `kernels` for values of known shapes: created arrays get the shape that their surroundings
         require."""

@@ -153,3 +153,20 @@ def test_forms_of_a_pass_by_xla_and_by_numpy_are_used_by_turns(at_once, monkeypa
     monkeypatch.delenv("MXNET_ENFORCE_DETERMINISM")
     assert gradients(2) == [[[2, 2]], [2], [[0, 0]], [0]]  # by NumPy
     assert gradients(1) == [[[1, 1]], [1], [[0, 0]], [0]]
+
+
+@pytest.mark.parametrize("mode", ["first calls", "at once"])
+@pytest.mark.parametrize("constant", [lambda F, x: F.ones_like(x) * 2, lambda F, x: F.mean(x > 1)])
+def test_hybridized_blocks_end_a_backward_pass(request, constant, mode):
+    if mode == "at once":
+        request.getfixturevalue("at_once")
+    first, second = mx.gluon.nn.HybridLambda(lambda F, x: F.sqrt(x)), mx.gluon.nn.HybridLambda(constant)
+    first.hybridize()
+    second.hybridize()
+    x = mx.nd.array([0, 1, 2])
+    x.attach_grad()
+    for _ in range(3):
+        with mx.autograd.record():
+            y = second(first(x))
+        y.backward()
+        np.testing.assert_array_equal(x.grad.asnumpy(), [0, 0, 0])  # 0 times infinity would be NaN
