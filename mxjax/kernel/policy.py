@@ -40,6 +40,7 @@ STEADY = 8  # consecutive updates of the same weights before they become one lar
 FEW_WEIGHTS = 4  # number of weights below which that gains nothing
 MANY_WEIGHTS = 16  # number of weights whose joint update takes seconds to compile; they are first updated one by one
 CALL_NUMBERS = 1 << 17  # elements of a weight from which the cost of a separate call is negligible
+VARIED_CALLS = 4  # factor for NumPy's calls of a prediction at ever new sizes: a program for each rarely pays off
 VARIED_SLICES = 16  # slices from which on the start is an argument of a single, slower program
 LOOK_EVERY = 64  # new programs between two checks of the total, which take up to 40 ms
 LOOK_SELDOM = 1024  # new signatures that NumPy computes, which need little memory and no mappings
@@ -166,7 +167,11 @@ class Quota:
 
     def _most(self) -> int:
         worth = self._work.calls
-        return MOST_CALLS_AT_FIRST if worth is None or _short_lived else min(worth, MOST_CALLS_AT_FIRST)
+        if worth is None or _short_lived:
+            return MOST_CALLS_AT_FIRST
+        if self._varied and not (self._trains or recording()):
+            worth *= VARIED_CALLS
+        return min(worth, MOST_CALLS_AT_FIRST)
 
 
 def quota_of(work: Interpreted, trains: bool, varied: bool) -> Quota | None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -58,6 +59,17 @@ def test_a_signature_is_compiled_when_it_has_come_often(count, few):
     program.clear()
     program(jax.device_put(x), [x, 2])
     assert sum(program.forms()) == 0
+
+
+def test_predictions_at_ever_new_sizes_stay_longer():
+    work = SimpleNamespace(calls=5)  # their time is that of the compilation
+
+    def calls(varied):
+        quota = policy.quota_of(work, False, varied)
+        return sum([quota() for _ in range(100)])
+    assert (calls(False), calls(True)) == (5, 5 * policy.VARIED_CALLS)
+    with mx.autograd.record():
+        assert calls(True) == 5
 
 
 @by_cpu
