@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .trainer import Trainer
 
 __all__ = ["Constant", "ConstantValue", "DeferredInitializationError", "Parameter", "ParameterDict",
-           "has_dense_gradient", "is_dense", "merged", "tensor_types"]
+           "changes", "has_dense_gradient", "is_dense", "merged", "tensor_types"]
 
 tensor_types = (Symbol, NDArray)
 DEFAULT_INIT = initializer.Uniform()
@@ -85,6 +85,15 @@ def _places(contexts: Sequence[Context]) -> list[list[int | None]]:
         row += [None] * (ctx.device_id + 1 - len(row))
         row[ctx.device_id] = i
     return places
+
+
+class _Changes:
+    """A mark of all parameters' arrays and modes: another object whenever one of them is set."""
+
+    mark = object()
+
+
+changes = _Changes()
 
 
 class Parameter:
@@ -149,6 +158,11 @@ class Parameter:
                 raise AssertionError(f"Parameter {name!r}: {what} must be one of {', '.join(_STYPES)}, got {given!r}")
         self._grad_stype, self._stype = grad_stype, stype
         self._as_stored = stype == "default" and not self._own_arrays  # `data` gives what is stored
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in ("_data", "_grad_req"):
+            changes.mark = object()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__} {self.name} (shape={self.shape}, dtype={self.dtype})"

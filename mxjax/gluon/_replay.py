@@ -22,6 +22,7 @@ from ..eager.state_updates import set_to
 from ..eager.trace import Trace
 from ..kernel.kernel import Kernel
 from ._formats import flatten, regroup
+from ._parameter import changes
 from .block import HybridBlock
 from .trainer import Trainer
 
@@ -115,6 +116,7 @@ class Replay:
         self._data = list(map(_data_of, params))  # each change of a parameter's arrays creates a new list
         self._used = list(dict.fromkeys((*params, *trainer._params)))
         self._reqs = list(map(_req_of, self._used))
+        self._mark: object = None  # that of all parameters when these were last compared
         self.kernel, self.sources = kernel, sources
         self.wide, self.form = wide, form
         self.chunks = [t for t in targets if isinstance(t, Chunk)]
@@ -161,9 +163,12 @@ class Replay:
             if block._cached_op is not op or not block._active or not block._flat_inputs or op.by_steps or \
                     block._forward_hooks or block._forward_pre_hooks:
                 return False
-        if not all(map(is_, map(_data_of, self._params), self._data)) or \
-                [*map(_req_of, self._used)] != self._reqs:
-            return False
+        mark = changes.mark
+        if mark is not self._mark:
+            if not all(map(is_, map(_data_of, self._params), self._data)) or \
+                    [*map(_req_of, self._used)] != self._reqs:
+                return False
+            self._mark = mark
         return self.prepared.current(trainer._updaters[0].states)
 
     def __call__(self, inputs: Sequence[NDArray], batch_size: int) -> tuple[Any, int] | None:

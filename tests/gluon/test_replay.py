@@ -106,8 +106,12 @@ def _decay(net, trainer):
     net[0].weight.wd_mult, trainer.optimizer.wd = 3.0, 0.1
 
 
+def _other_arrays(net, trainer):
+    net[0].weight.initialize(mx.init.Constant(0.1), force_reinit=True)
+
+
 @pytest.mark.parametrize("change", [_set_momentum, _set_data, _assign, _freeze, _graph_anew, _new_states, _clip, _rate,
-                                    _decay], ids=lambda f: f.__name__)
+                                    _decay, _other_arrays], ids=lambda f: f.__name__)
 def test_what_changes_between_steps_counts(change, replayed):
     net, trainer, step, (net2, loss2, trainer2) = _pair(learning_rate=0.1, momentum=0.9)
     x, y = mx.nd.array(DATA), mx.nd.array(LABEL)
