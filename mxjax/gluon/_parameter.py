@@ -15,6 +15,7 @@ import numpy as np
 from .. import autograd, initializer, registry, symbol
 from .. import ndarray as nd
 from .._support.error_kinds import addressed
+from .._support.plain_text import plain_text
 from .._xla.process import when_forked
 from ..array.creation import zeros_later
 from ..array.file_format import write_each
@@ -165,7 +166,7 @@ class Parameter:
             changes.mark = object()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__} {self.name} (shape={self.shape}, dtype={self.dtype})"
+        return f"{type(self).__name__} {self.name} (shape={plain_text(self.shape)}, dtype={self.dtype})"
 
     # ------------------------------------------------------------ what it is
     @property

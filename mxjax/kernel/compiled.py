@@ -177,7 +177,7 @@ class Compiled:
 
     def _by_xla(self, *args: object) -> Any:
         """Returns the results of XLA for NumPy arrays, as NumPy arrays."""
-        args = jax.tree.map(to_device, args)
+        args = jax.tree.map(lambda a: to_device(a) if isinstance(a, np.ndarray) else a, args)
         try:
             results = self(*args)
         except Later:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from .. import engine, symbol
+from .._support.plain_text import plain_text
 from .._support.tracebacks import visible
 from ..array.creation import empty
 from ..array.dense import _DTYPE_NP_TO_MX, NDArray
@@ -147,7 +148,7 @@ class _Custom(registry.Op):
         if kind not in _PROPS:
             raise MXNetError(f"Custom: no operator is registered as op_type {kind!r} (first import the module that "
                              f"registers it; commands have --import); registered: {', '.join(_PROPS) or 'none'}")
-        texts = {k: str(v) for k, v in sorted(given.items())}
+        texts = {k: plain_text(v) for k, v in sorted(given.items())}
         kind.property = _PROPS[kind](**texts)
         return {"op_type": kind, **texts}
 

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._support.plain_text import plain_text
 from ..array.dense import NDArray
 from ..base import MXNetError
 from ..context import Context, current_context
@@ -203,7 +204,7 @@ class _PropertyOp(registry.Op):
 
     def parse(self, given: dict[str, Any]) -> dict[str, Any]:
         """Returns parameters as text; the property's `init` checks them."""
-        params = {"kwargs": tuple(sorted((k, str(v)) for k, v in given.items() if v is not None))}
+        params = {"kwargs": tuple(sorted((k, plain_text(v)) for k, v in given.items() if v is not None))}
         try:
             self._prop(params)
         except (ValueError, KeyError, TypeError) as error:

@@ -13,6 +13,7 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .._support.plain_text import plain_text
 from ..base import MXNetError
 from ..ops import registry
 from ..ops.infer import elementwise, known, unify
@@ -156,7 +157,7 @@ class SimpleOp(registry.Op):
         """Returns canonical parameters; arbitrary keyword arguments stay text."""
         if not self._free_kwargs:
             return super().parse(given)
-        free = tuple(sorted((k, str(v)) for k, v in given.items() if k not in self.params))
+        free = tuple(sorted((k, plain_text(v)) for k, v in given.items() if k not in self.params))
         values = super().parse({k: v for k, v in given.items() if k in self.params})
         return {**values, "kwargs": free}
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .._support.plain_text import plain_text
 from .._xla.transfer import moved
 from ..array.dense import NDArray
 from ..attribute import AttrScope
@@ -163,7 +164,7 @@ class Recorder:
             state.recorder = self
 
     def _node(self, op: Op, params: dict[str, Any], inputs: Sequence[Entry]) -> list[Entry]:
-        attrs = {hidden(k): str(v) for k, v in AttrScope.innermost().get(None).items()}
+        attrs = {hidden(k): plain_text(v) for k, v in AttrScope.innermost().get(None).items()}
         attrs.update(texts(op.params, {k: v for k, v in params.items()  # a custom operator has its own parameters
                                        if k not in op.params or v != op.params[k].filled}))
         if op.variadic and op.variadic not in params and not op.get_attr("own_count"):

@@ -15,6 +15,7 @@ from .. import level
 from .._support.files import reading, refusals, write_file
 from .._support.handles import taken
 from .._support.hash_order import in_hash_order
+from .._support.plain_text import plain_text
 from ..array.dense import NDArray
 from ..attribute import AttrScope
 from ..base import MXNetError, NotImplementedForSymbol, numeric_types
@@ -665,18 +666,18 @@ def Variable(name: str, attr: dict[str, str] | None = None, shape: ShapeLike | N
     if not isinstance(name, str):
         raise TypeError("Expect a string for variable `name`")
     given = dict(AttrScope.innermost().get(attr))
-    extra = {"__shape__": None if shape is None else str(shape),
+    extra = {"__shape__": shape,
              "__lr_mult__": lr_mult, "__wd_mult__": wd_mult,
              "__dtype__": None if dtype is None else CODES[np_dtype(dtype).name],
              "__init__": init.dumps() if hasattr(init, "dumps") else init,
              "__storage_type__": None if stype is None else {"default": 0, "row_sparse": 1, "csr": 2}[stype],
              "__profiler_scope__": profiler_scope}
-    given.update({k: str(v) for k, v in extra.items() if v is not None})
+    given.update({k: plain_text(v) for k, v in extra.items() if v is not None})
     for key, value in kwargs.items():
         if not (key.startswith("__") and key.endswith("__")):
             raise ValueError(f"Attribute name={key} is not supported. Additional attributes must start and end with "
                              "double underscores, e.g, __yourattr__")
-        given[key] = str(value)
+        given[key] = plain_text(value)
     for value in given.values():
         if not isinstance(value, str):
             raise ValueError("Attributes need to be strings")
@@ -740,9 +741,9 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
         subgraphs: the graphs inside the node.
     """
     op = registry.get(op_name) if not subgraphs else bind(registry.get(op_name), subgraphs)
-    given = {key: str(value) for key, value in AttrScope.innermost().get(attr).items()}
+    given = {key: plain_text(value) for key, value in AttrScope.innermost().get(attr).items()}
     for key in [k for k in params if hidden(k) != k or k.startswith("__") and k.endswith("__")]:
-        given[key] = str(params.pop(key))
+        given[key] = plain_text(params.pop(key))
     # in MXNet, an attribute with a parameter's name is the parameter, and precedes the argument of the call
     params = {**params, **{key: given.pop(key) for key in list(given) if key in op.params}}
     named = dict(named or {})
@@ -777,7 +778,9 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
 
 def _text(op: registry.Op, key: str, value: object, canonical: dict[str, Any]) -> str:
     """A parameter as text: the user's own where it is plain, dtypes by name."""
-    if key in op.params and op.params[key].kind == "dtype":
+    if key not in op.params:
+        return plain_text(value)
+    if op.params[key].kind == "dtype":
         return str(canonical[key])
     if isinstance(value, (tuple, list, np.ndarray)):
         kind = list if isinstance(value, list) else tuple

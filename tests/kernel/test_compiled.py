@@ -151,6 +151,12 @@ def test_what_is_only_traced_need_not_fit_the_device():
     assert jax.eval_shape(Compiled(jnp.exp), jax.ShapeDtypeStruct((1 << 50,), "float32")).shape == (1 << 50,)
 
 
+def test_numbers_among_the_arguments_of_a_part_that_xla_computes():
+    sort = Compiled(lambda x, factor: jax.lax.sort(jnp.fft.fft(x).real * factor))  # NumPy has no form of it
+    for factor in (2.0, np.float32(2), np.full((), 2, "float32")):
+        np.testing.assert_array_equal(sort.within(np.ones(4, "float32"), factor), [0, 0, 0, 8])
+
+
 def test_mistakes_pass_through():
     def refuse(x):
         raise ValueError("no such thing")

@@ -337,6 +337,22 @@ def test_a_property_that_fails_is_an_error_of_the_operator():
         mx.nd.Custom(mx.nd.ones(2), op_type="test_nothing")
 
 
+def test_arguments_are_text_with_plain_numbers():
+    seen = []
+
+    @mx.operator.register("noting")
+    class NotingProp(mx.operator.CustomOpProp):
+        def __init__(self, **kwargs):
+            super().__init__()
+            seen.append(kwargs)
+    given = {"ratios": (np.float32(0.1), 1), "sizes": [np.int64(2)], "table": {"a": np.float64(3)}, "one": np.int32(4)}
+    expected = {"ratios": "(0.1, 1)", "sizes": "[2]", "table": "{'a': 3.0}", "one": "4"}
+    node = mx.sym.Custom(mx.sym.var("x"), op_type="noting", **given)
+    assert node.list_attr() == {**expected, "op_type": "noting"}
+    mx.sym.load_json(node.tojson())
+    assert seen and all(kwargs == expected for kwargs in seen)
+
+
 def test_misuse():
     x = mx.nd.array(X)
     for wrong, words in ((lambda: mx.nd.Custom(x, op_type="nothing"), "nothing"),

@@ -338,6 +338,15 @@ def test_attributes_are_the_text_of_what_was_given(make, name, text):
     np.testing.assert_array_equal(made.eval(ctx=mx.cpu(), **x)[0].asnumpy(), read.eval(ctx=mx.cpu(), **x)[0].asnumpy())
 
 
+def test_attributes_have_numbers_of_numpy_as_plain_numbers():
+    two = np.int64(2)
+    weight = mx.sym.var("w", shape=(two, 3), __sizes__=[np.float32(0.1), two], __flags__={"a": np.bool_(True)})
+    assert weight.list_attr() == {"__shape__": "(2, 3)", "__sizes__": "[0.1, 2]", "__flags__": "{'a': True}"}
+    assert mx.sym.load_json(weight.tojson()).infer_shape() == ([(2, 3)], [(2, 3)], [])
+    param = mx.gluon.Parameter("w", shape=(two, np.int32(3)))
+    assert "(shape=(2, 3)," in repr(param) and param.var().infer_shape()[1] == [(2, 3)]
+
+
 def test_files_say_how_often_a_state_has_been_changed():
     a, mean, var = mx.sym.var("a"), mx.sym.var("m"), mx.sym.var("v")
     one = mx.sym.BatchNorm(a, moving_mean=mean, moving_var=var, name="one")
