@@ -34,6 +34,7 @@ _FULL_VECTORS = 16  # channels; with fewer, products over them are too short
 _PRODUCTS = 1_000_000  # multiplications from which on oneDNN is faster
 _FEW_FILTERS, _LITTLE = 16, 4_000_000  # filters and multiplications up to which XLA takes 2 to 8 times as long
 _MOST_PHASES = 9  # with more, one convolution computes all phases
+_FEW_GROUPS = 8  # convolutions that are compiled one by one
 _MOST_WINDOWS = 1 << 26  # elements of the windows of one sample
 _FEW_ROWS = 2  # rows per filter up to which all windows take about as much memory as the result
 TOLD = ("dimension_numbers", "window_strides", "padding", "lhs_dilation", "rhs_dilation", "feature_group_count",
@@ -66,6 +67,8 @@ def _fast(eqn: JaxprEqn, library: bool) -> JaxprEqn | None:
     if eqn.primitive is not lax.conv_general_dilated_p or not _is_sized(eqn):
         return None
     form = _by_group if _is_by_group(eqn) else _form(eqn, library) if _are_numbers(eqn) else None
+    if form is None and _is_each_group(eqn):
+        form = _each_group
     if form is None:
         return None
     told = tuple((name, eqn.params[name]) for name in TOLD)
@@ -94,6 +97,15 @@ def _is_by_group(eqn: JaxprEqn) -> bool:
         return False
     data, other, made = [aval_of(v).shape for v in (*eqn.invars, *eqn.outvars)]
     return data[numbers.lhs_spec[0]] * _size(made, numbers.out_spec) * _size(other, numbers.rhs_spec) <= _MOST_WINDOWS
+
+
+def _is_each_group(eqn: JaxprEqn) -> bool:
+    """Returns whether this is a convolution in float64 of groups of several channels, and not a small one."""
+    avals = [aval_of(v) for v in (*eqn.invars, *eqn.outvars)]
+    (_, weight, made), spec = avals, eqn.params["dimension_numbers"].rhs_spec
+    return eqn.params["feature_group_count"] > 1 == eqn.params["batch_group_count"] < weight.shape[spec[1]] and \
+        all(a.dtype == np.float64 for a in avals) and \
+        math.prod(made.shape) * math.prod(weight.shape) // weight.shape[spec[0]] >= _PRODUCTS
 
 
 def _form_by_weight(eqn: JaxprEqn, library: bool) -> Callable | None:
@@ -210,6 +222,23 @@ def _by_group(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]
     total = lax.scan(add, jnp.zeros((groups, *each), wide), (data, head))[0].astype(data.dtype)
     total = total.reshape(filters, -1, *kernel)
     return laid(total, (1, 0, *range(2, total.ndim)), numbers)
+
+
+def _each_group(data: jax.Array, weight: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
+    """Computes a convolution of groups one after another. At once, XLA multiplies one number at a time in float64."""
+    numbers, groups = p["dimension_numbers"], p["feature_group_count"]
+
+    def one(pair: tuple[jax.Array, jax.Array]) -> jax.Array:
+        return lax.conv_general_dilated(*pair, p["window_strides"], p["padding"], p["lhs_dilation"], p["rhs_dilation"],
+                                        numbers)
+
+    def apart(image: jax.Array, axis: int) -> jax.Array:
+        parts = image.reshape(*image.shape[:axis], groups, -1, *image.shape[axis + 1:])
+        return jnp.moveaxis(parts, axis, 0)
+    channels, pairs = numbers.out_spec[1], (apart(data, numbers.lhs_spec[1]), apart(weight, numbers.rhs_spec[0]))
+    loop = groups > _FEW_GROUPS  # its convolutions use one thread, but are compiled once
+    results = lax.map(one, pairs) if loop else jnp.stack(list(map(one, zip(*pairs, strict=True))))
+    return jnp.moveaxis(results, 0, channels).reshape(made)
 
 
 def _samples(image: jax.Array, spec: Sequence[int]) -> tuple[jax.Array, Numbers]:

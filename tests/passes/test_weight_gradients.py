@@ -173,3 +173,20 @@ def test_small_ones_stay_unless_there_are_few_filters_and_large_ones_are_a_loop(
         slope = jax.grad(lambda w, data=data: jnp.sum(lax.conv_general_dilated(data, w, (1, 1), "SAME") ** 2))
         closed = convolutions.with_fast_convolutions(jax.make_jaxpr(slope)(weight), library=False)
         assert str(closed).count("scan[") == loops
+
+
+@pytest.mark.parametrize("groups", [2, 16])
+@pytest.mark.parametrize("given", [dict(window_strides=(1, 1)), dict(window_strides=(2, 1), rhs_dilation=(1, 2)),
+                                   dict(window_strides=(1, 1), lhs_dilation=(2, 1))])
+def test_groups_in_float64(monkeypatch, groups, given):
+    """XLA takes up to 90 times as long for all groups at once."""
+    monkeypatch.setattr(convolutions, "_PRODUCTS", 0)
+    with jax.enable_x64(True):
+        data, weight = RANDOM.normal(size=(3, 32, 7, 6)), RANDOM.normal(size=(32, 32 // groups, 3, 2))
+
+        def value(data, weight):
+            return lax.conv_general_dilated(data, weight, padding=[(1, 1), (1, 0)], feature_group_count=groups, **given)
+        closed = convolutions.with_fast_convolutions(jax.make_jaxpr(value)(data, weight), library=False)
+        assert f"feature_group_count={groups}" not in str(closed)
+        found = jax.core.eval_jaxpr(closed.jaxpr, closed.consts, data, weight)[0]
+        np.testing.assert_allclose(found, value(data, weight), rtol=1e-10, atol=1e-12)
