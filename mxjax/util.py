@@ -119,7 +119,7 @@ def np_default_dtype(active: bool = True) -> _Scope:
 
     Example:
         >>> with mx.util.np_default_dtype():
-        ...     mx.np.ones(2).dtype
+        ...     mx.np.zeros(2).dtype
         dtype('float64')
     """
     return _Scope("dtype", active)

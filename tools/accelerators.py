@@ -164,7 +164,7 @@ class Worker:
                 [sys.executable, __file__, "--worker", self._target], text=True, stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=devices.target(self._target).environment())
             self._lines: queue.Queue = queue.Queue()
-            threading.Thread(target=self.read, args=(self._process, self._lines), daemon=True).start()
+            threading.Thread(target=self._read, args=(self._process, self._lines), daemon=True).start()
         try:
             self._process.stdin.write(json.dumps(call) + "\n")
             self._process.stdin.flush()

@@ -36,7 +36,7 @@ class Worker:
         self._batch = list(cases)
         if self._process is None:
             self._start()
-        self.write(self._batch)
+        self._write(self._batch)
 
     def _write(self, cases):
         text = "".join(json.dumps(case) + "\n" for case in cases)
@@ -59,7 +59,7 @@ class Worker:
             answers.append(why)
             self.stop()
             self._start()
-            self.write(self._batch[len(answers):])
+            self._write(self._batch[len(answers):])
         return answers
 
     def stop(self) -> None:

@@ -60,7 +60,8 @@ class FlaxBlock(Block):
         >>> with mx.autograd.record():
         ...     y = block(mx.nd.ones((2, 4)))
         >>> y.backward()
-        >>> block.collect_params("*kernel")[...].grad()
+        >>> [param.grad().shape for param in block.collect_params(".*kernel").values()]
+        [(4, 3)]
     """
 
     def __init__(self, module: linen.Module | nnx.Module, *inputs: Any, options: Options | None = None,
@@ -246,8 +247,13 @@ def to_linen(block: HybridBlock, *inputs: Any) -> LinenModule:
         MXNetError: see `mx.interop.block_to_jax`.
 
     Example:
+        >>> net = mx.gluon.nn.Dense(2, in_units=3)
+        >>> net.initialize()
+        >>> net.hybridize()
         >>> module = to_linen(net, mx.nd.ones((1, 3)))
         >>> variables = module.init(jax.random.key(0), jnp.ones((1, 3)))
+        >>> module.apply(variables, jnp.ones((5, 3))).shape
+        (5, 2)
     """
     apply, params, aux = block_to_jax(block, *inputs)
     return LinenModule(apply, _Values(params, aux))

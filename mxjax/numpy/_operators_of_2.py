@@ -126,8 +126,8 @@ def matrix_rank(M: Any, rtol: float | None = None, hermitian: bool = False) -> A
         MXNetError: the dtype is not float32 or float64.
 
     Example:
-        >>> mx.np.linalg.matrix_rank(mx.np.array([[1, 2], [2, 4]]))
-        array(1, dtype=int64)
+        >>> int(mx.np.linalg.matrix_rank(mx.np.array([[1, 2], [2, 4]])))
+        1
     """
     if IMPERATIVE.is_array(M) and M.ndim < 2:
         return _reduce.any(M != 0).astype("int64")

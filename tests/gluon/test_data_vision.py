@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import importlib
 import struct
 
 import numpy as np
@@ -131,3 +132,9 @@ def test_chain_in_workers():
     expected = chain(image).asnumpy()
     for batch in DataLoader(images, 2, num_workers=1):
         assert all(np.array_equal(one, expected) for one in batch.asnumpy())
+
+
+def test_level_2s_module_of_transforms_hides_nothing():
+    importlib.import_module("mxjax.gluon.data.vision.transforms.image")
+    crop = mx.gluon.data.vision.transforms.CenterCrop(4)
+    assert crop(mx.nd.ones((6, 8, 3), dtype="uint8")).shape == (4, 4, 3)

@@ -43,18 +43,18 @@ def same(kernel, args, heads=None):
 @pytest.mark.parametrize("key", KEYS, ids=str)
 def test_reading(key):
     data = numbers(3, 4, 5)
-    plan = indexing.plan(key, data.shape)
-    kernel = indexing.read_kernel(plan.kind, plan.shape, plan.sizes, plan.items, len(plan.arrays))
-    same(kernel, [data, *plan.arrays, *(plan.starts if plan.kind == "box" else ())], True)
+    chosen = indexing.selection(key, data.shape)
+    kernel = indexing.read_kernel(chosen.kind, chosen.shape, chosen.sizes, chosen.items, len(chosen.arrays))
+    same(kernel, [data, *chosen.arrays, *(chosen.starts if chosen.kind == "box" else ())], True)
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
 def test_writing(key):
     data = numbers(3, 4, 5)
-    plan = indexing.plan(key, data.shape, writing=True)
-    kernel = indexing.write_kernel(plan.kind, plan.shape, plan.sizes, plan.items, len(plan.arrays))
-    rest = [*plan.arrays, *(plan.starts if plan.kind == "box" else ())]
-    reading = indexing.read_kernel(plan.kind, plan.shape, plan.sizes, plan.items, len(plan.arrays))
+    chosen = indexing.selection(key, data.shape, writing=True)
+    kernel = indexing.write_kernel(chosen.kind, chosen.shape, chosen.sizes, chosen.items, len(chosen.arrays))
+    rest = [*chosen.arrays, *(chosen.starts if chosen.kind == "box" else ())]
+    reading = indexing.read_kernel(chosen.kind, chosen.shape, chosen.sizes, chosen.items, len(chosen.arrays))
     shape = jax.eval_shape(reading.fn, data, *rest)[0].shape
     for value in (2.5, np.float32(-1), np.full(shape, 0.25, "float32"), np.arange(shape[-1]).astype("int32")):
         same(kernel, [data, value, *rest])

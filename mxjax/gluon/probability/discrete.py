@@ -256,7 +256,7 @@ class Categorical(_ByClasses):
         validate_args: as in `Distribution`.
 
     Example:
-        >>> mx.gluon.probability.Categorical(2, mx.np.array([0.25, 0.75])).pdf(mx.np.array([1, 0])).asnumpy()
+        >>> mx.gluon.probability.Categorical(2, mx.np.array([0.25, 0.75])).pdf(mx.np.array([1, 0])).round(4).asnumpy()
         array([0.75, 0.25], dtype=float32)
     """
 

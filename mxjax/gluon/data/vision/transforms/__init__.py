@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ..... import image, level
+from ..... import image as images  # `image` is a module of this package at level 2
+from ..... import level
 from .....base import numeric_types
 from .....util import is_np_array
 from ....block import Block, HybridBlock
@@ -150,7 +151,7 @@ class CenterCrop(ImageFunction):
         self._args = (_size(size), interpolation)
 
     def _changed(self, x: NDArray) -> Any:
-        return image.center_crop(x, *self._args)[0]
+        return images.center_crop(x, *self._args)[0]
 
 
 class RandomResizedCrop(ImageFunction):
@@ -169,7 +170,7 @@ class RandomResizedCrop(ImageFunction):
         self._args = (_size(size), scale, ratio, interpolation)
 
     def _changed(self, x: NDArray) -> Any:
-        return image.random_size_crop(x, *self._args)[0]
+        return images.random_size_crop(x, *self._args)[0]
 
 
 class RandomApply(Sequential):
