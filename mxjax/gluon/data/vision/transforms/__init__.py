@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ..... import image as images  # `image` is a module of this package at level 2
-from ..... import level
+from ..... import image, level
 from .....base import numeric_types
 from .....util import is_np_array
 from ....block import Block, HybridBlock
@@ -39,6 +38,8 @@ __all__ = ["Cast", "CenterCrop", "Compose", "CropResize", "HybridCompose", "Norm
            "RandomBrightness", "RandomColorJitter", "RandomContrast", "RandomFlipLeftRight", "RandomFlipTopBottom",
            "RandomHue", "RandomLighting", "RandomResizedCrop", "RandomRotation", "RandomSaturation", "Resize", "Rotate",
            "ToTensor"]
+
+images = image  # a module of this package, MXNet 2's, has the name, too
 
 
 class Compose(Sequential):
