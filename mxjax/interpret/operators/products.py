@@ -41,7 +41,7 @@ def _dense_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Ar
     head = heads[0].reshape(-1, len(w))
     return [_product(head, w, x.shape) if wanted[0] else None,
             head.T @ _rows(p, x) if wanted[1] else None,
-            head.sum(0) if b is not None and wanted[2] else None][:len(wanted)]
+            head.sum(0).reshape(b.shape) if b is not None and wanted[2] else None][:len(wanted)]
 
 
 @numpy_form("FullyConnected", backward=_dense_backward, reads=_dense_reads, work=_dense_work)

@@ -50,10 +50,10 @@ def fully_connected(data: Array, weight: Array, bias: Array | None = None, *, nu
     if weight.shape != (num_hidden, data.shape[-1]):
         raise MXNetError(f"operator FullyConnected: weight must have the shape {(num_hidden, data.shape[-1])} for data "
                          f"of shape {data.shape}, got {weight.shape}")
-    if bias is not None and bias.shape != (num_hidden,):
+    if bias is not None and bias.shape not in ((num_hidden,), (num_hidden, 1)):  # the latter for row_sparse weights
         raise MXNetError(f"operator FullyConnected: bias must have the shape {(num_hidden,)}, got {bias.shape}")
     out = jnp.matmul(data, weight.T)
-    return out if bias is None else out + broadcast(bias, out.shape)
+    return out if bias is None else out + broadcast(bias.reshape(-1), out.shape)
 
 
 def _keeps(p: float) -> np.float32:
