@@ -170,8 +170,8 @@ def _together(updates: Sequence[_Update], which: Sequence[int]) -> Kernel:
     rates = starts[-1]  # the first place after the arrays
     shared = {name: rates + 2 * count + k for k, name in enumerate(updates[0].varied)}
     calls, states, mutated = list[Call](), list[tuple[int, int]](), list[int]()
-    for i, place in enumerate(which):
-        one, given = ones[place]
+    for i, number in enumerate(which):
+        one, given = ones[number]
         constants = {name: float(given[name]) for name in one.dynamic}
         places = {**constants, **shared, "lr": rates + i, "wd": rates + count + i}
         calls.append((one.within, (*range(starts[i], starts[i + 1]), *[places[name] for name in one.dynamic])))

@@ -103,8 +103,8 @@ def _is_each_group(eqn: JaxprEqn) -> bool:
     """Returns whether this is a convolution in float64 of groups of several channels, and not a small one."""
     avals = [aval_of(v) for v in (*eqn.invars, *eqn.outvars)]
     (_, weight, made), spec = avals, eqn.params["dimension_numbers"].rhs_spec
-    return eqn.params["feature_group_count"] > 1 == eqn.params["batch_group_count"] < weight.shape[spec[1]] and \
-        all(a.dtype == np.float64 for a in avals) and \
+    return eqn.params["feature_group_count"] > 1 and eqn.params["batch_group_count"] == 1 and \
+        weight.shape[spec[1]] > 1 and all(a.dtype == np.float64 for a in avals) and \
         math.prod(made.shape) * math.prod(weight.shape) // weight.shape[spec[0]] >= _PRODUCTS
 
 
