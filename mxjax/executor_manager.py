@@ -55,9 +55,9 @@ class DataParallelExecutorGroup:
                         for descs in (train_data.provide_data, train_data.provide_label))
         self.param_idx = [i for i, name in enumerate(arg_names) if name in param_names]
         self.param_names = [arg_names[i] for i in self.param_idx]
-        self._group = group = executor_group.DataParallelExecutorGroup(
+        self.group = group = executor_group.DataParallelExecutorGroup(
             sym, ctx, [part.stop - part.start for part in slices], data, labels, self.param_names, True, False,
-            shared_group=None if shared_group is None else shared_group._group)
+            shared_group=None if shared_group is None else shared_group.group)
         self.slices, self.train_execs = slices, group.execs
         self.shared_data_arrays = group.shared_data_arrays
         self.data_names, self.label_names, self.aux_names = group.data_names, group.label_names, group.aux_names
@@ -140,11 +140,11 @@ class DataParallelExecutorManager:
 
     def set_params(self, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray]) -> None:
         """Copies parameters and auxiliary states to all devices."""
-        self.execgrp._group.set_params(arg_params, aux_params)
+        self.execgrp.group.set_params(arg_params, aux_params)
 
     def copy_to(self, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray]) -> None:
         """Copies the means over the devices to the given arrays."""
-        self.execgrp._group.get_params(arg_params, aux_params)
+        self.execgrp.group.get_params(arg_params, aux_params)
 
     @property
     def param_arrays(self) -> list[list[NDArray]]:

@@ -72,7 +72,7 @@ def derived_of(program):
 
 def holds_derived(derived):
     """Returns whether values that were derived from weights are still kept."""
-    return derived._kept is not None
+    return derived.kept is not None
 
 
 def forget_calls(rewriter):
@@ -139,7 +139,7 @@ def state_arrays_of(trainer, param):
 
 def updates_together(updater):
     """Returns whether an updater's last call was one program for all weights."""
-    return updater._prepared.together
+    return updater.prepared.together
 
 
 def first_steps_of(optimizer):

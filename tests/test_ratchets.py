@@ -89,14 +89,18 @@ def test_tests_look_inside_in_one_place():
 
 
 def test_private_attributes_of_other_objects(sources):
-    """Most of those left are names of MXNet, which subclasses and scripts use."""
+    """Most of those left are names of MXNet, which subclasses and scripts use.
+
+    What Python documents in spite of its underscore, and operators' names, do not count.
+    """
+    documented = {"_replace", "_asdict", "_current_frames", "_exit"}
     count = 0
     for text in sources.values():
         for node in ast.walk(ast.parse(text)):
             count += isinstance(node, ast.Attribute) and node.attr.startswith("_") and \
-                not node.attr.startswith("__") and not (isinstance(node.value, ast.Name) and
-                                                        node.value.id in ("self", "cls"))
-    assert count <= 520
+                not node.attr.startswith("__") and node.attr not in documented and \
+                "._internal" not in ast.unparse(node) and ast.unparse(node.value) not in ("self", "cls", "super()")
+    assert count <= 300
 
 
 def _programs():

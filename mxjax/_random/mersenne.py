@@ -46,37 +46,38 @@ class Twisters:
     """Mersenne twisters, numbered from 0, each seeded with one more than the one before; they are made when needed."""
 
     def __init__(self, count: int, number: int) -> None:
-        self._twisters: list[Any] = [None] * count
-        self._words = np.empty((count, _KEPT), np.uint32)  # those that come next end each row
-        self._next = np.empty(count, np.int64)
+        self.twisters: list[Any] = [None] * count
+        self.words = np.empty((count, _KEPT), np.uint32)  # those that come next end each row
+        self.places = np.empty(count, np.int64)
         self._made = np.empty(count, np.int64)
-        self._more: dict[int, np.ndarray] = {}  # what comes before a row's words: more was given back than it can hold
+        self.returned: dict[int, np.ndarray] = {}  # words that were given back beyond a row's room
         self._taken: dict[int, np.ndarray] = {}  # by first twister: what was given last, where not of the rows alone
         self.seed(number)
 
     def seed(self, number: int) -> None:
         """Begins anew."""
         self.number = number & 0xFFFFFFFF
-        self._next[:], self._made[:] = _KEPT, 0
-        self._more.clear()
+        self.places[:], self._made[:] = _KEPT, 0
+        self.returned.clear()
 
     @property
     def used(self) -> int:
         """Returns how many words have been taken."""
-        return int(self._made.sum() - (_KEPT - self._next).sum()) - sum([len(words) for words in self._more.values()])
+        returned = sum([len(words) for words in self.returned.values()])
+        return int(self._made.sum() - (_KEPT - self.places).sum()) - returned
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the state that the next words follow from: of each twister that was used the words that come next, as
         many as its state has; JSON can hold it."""
-        used = {i: int(self._made[i] - (_KEPT - self._next[i])) - len(self._more.get(i, ()))
+        used = {i: int(self._made[i] - (_KEPT - self.places[i])) - len(self.returned.get(i, ()))
                 for i in np.flatnonzero(self._made).tolist()}
         used = {i: count for i, count in used.items() if count}
         words = np.empty((len(used), _STATE), "<u4")
         for row, i in zip(words, used, strict=True):
-            if self._next[i] > _KEPT - _STATE:
-                self._fill(i)
-            begin, more = int(self._next[i]), self._more.get(i, row[:0])[:_STATE]
-            row[:len(more)], row[len(more):] = more, self._words[i, begin:begin + _STATE - len(more)]
+            if self.places[i] > _KEPT - _STATE:
+                self.fill(i)
+            begin, more = int(self.places[i]), self.returned.get(i, row[:0])[:_STATE]
+            row[:len(more)], row[len(more):] = more, self.words[i, begin:begin + _STATE - len(more)]
         return {"number": self.number, "used": list(used.items()), "words": base64.b64encode(words.tobytes()).decode()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -85,10 +86,10 @@ class Twisters:
         Raises:
             ValueError: the state is damaged.
         """
-        number, used, words = _checked(state, len(self._twisters))
+        number, used, words = _checked(state, len(self.twisters))
         self.seed(number)
         for (i, count), key in zip(used, _untempered(words), strict=True):
-            twister = self._twisters[i] = _new_twister()
+            twister = self.twisters[i] = _new_twister()
             twister.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": 0}}
             self._made[i] = count
 
@@ -102,28 +103,28 @@ class Twisters:
         align: all are taken, so the next call finds them at one place if this one does.
         """
         self._taken.pop(rows.start, None)
-        if self._more:
+        if self.returned:
             result = self._taken[rows.start] = np.stack([self.one(i).take(count) for i in range(rows.start, rows.stop)])
             return result
-        begins = self._next[rows]
+        begins = self.places[rows]
         for i in np.flatnonzero(begins > _KEPT - count).tolist():
-            self._fill(rows.start + i)
+            self.fill(rows.start + i)
         first = int(begins[len(begins) // 2]) if len(begins) else 0  # most stand at the same place
         other = np.flatnonzero(begins != first)
         if len(other) > _FEW and align:
             first = int(begins.min())
             for i in np.flatnonzero(begins != first).tolist():
-                self._fill(rows.start + i, first)
+                self.fill(rows.start + i, first)
             other = other[:0]
         if len(other) > _FEW:
             places = np.arange(rows.start, rows.stop) * _KEPT + begins
-            result = self._words.reshape(-1).take(places[:, None] + np.arange(count))
+            result = self.words.reshape(-1).take(places[:, None] + np.arange(count))
         else:
-            result = self._words[rows, first:first + count]
+            result = self.words[rows, first:first + count]
             if len(other):
                 result = result.copy()
             for i in other.tolist():
-                result[i] = self._words[rows.start + i, begins[i]:begins[i] + count]
+                result[i] = self.words[rows.start + i, begins[i]:begins[i] + count]
         begins += count
         return result
 
@@ -131,23 +132,23 @@ class Twisters:
         """Puts so many of the words that these twisters have given last back."""
         taken = self._taken.get(rows.start)
         if taken is None:
-            self._next[rows] -= counts
+            self.places[rows] -= counts
             return
         for i, (words, count) in enumerate(zip(taken, np.broadcast_to(counts, len(taken)), strict=True), rows.start):
             self.one(i).give_back(words[len(words) - count:])
 
-    def _fill(self, i: int, begin: int = 0) -> None:
+    def fill(self, i: int, begin: int = 0) -> None:
         """Makes words until a row is full from `begin` on."""
-        row, before = self._words[i], int(self._next[i])
-        twister = self._twisters[i]
+        row, before = self.words[i], int(self.places[i])
+        twister = self.twisters[i]
         if not self._made[i]:
             if twister is None:
-                twister = self._twisters[i] = _new_twister()
+                twister = self.twisters[i] = _new_twister()
             np.random.RandomState(twister).seed((self.number + i) & 0xFFFFFFFF)
         new = before - begin
         row[begin:_KEPT - new] = row[before:].copy()
         row[_KEPT - new:] = twister.random_raw(new)
-        self._next[i] = begin
+        self.places[i] = begin
         self._made[i] += new
 
 
@@ -190,30 +191,30 @@ class Words:
         """The next words, uint32."""
         twisters, i = self._all, self._i
         result, done = np.empty(count, np.uint32), 0
-        more = twisters._more.pop(i, None)
+        more = twisters.returned.pop(i, None)
         if more is not None:
             done = min(len(more), count)
             result[:done] = more[:done]
             if done < len(more):
-                twisters._more[i] = more[done:]
+                twisters.returned[i] = more[done:]
         while done < count:
-            if twisters._next[i] > _KEPT - min(count - done, _KEPT):  # all at once, so all can be given back
-                twisters._fill(i)
-            begin = int(twisters._next[i])
-            part = twisters._words[i, begin:begin + count - done]
+            if twisters.places[i] > _KEPT - min(count - done, _KEPT):  # all at once, so all can be given back
+                twisters.fill(i)
+            begin = int(twisters.places[i])
+            part = twisters.words[i, begin:begin + count - done]
             result[done:done + len(part)] = part
             done += len(part)
-            twisters._next[i] = begin + len(part)
+            twisters.places[i] = begin + len(part)
         return result
 
     def give_back(self, words: np.ndarray) -> None:
         """Puts words that were taken last back before the others."""
         twisters, i = self._all, self._i
-        begin = int(twisters._next[i]) - len(words)
-        if begin >= 0 and i not in twisters._more:
-            twisters._next[i] = begin
+        begin = int(twisters.places[i]) - len(words)
+        if begin >= 0 and i not in twisters.returned:
+            twisters.places[i] = begin
         elif len(words):
-            twisters._more[i] = np.concatenate([words, twisters._more.get(i, words[:0])])
+            twisters.returned[i] = np.concatenate([words, twisters.returned.get(i, words[:0])])
 
 
 def words_of(seed: int) -> Words:
@@ -270,7 +271,7 @@ class Source(threading.local):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes to where `state_dict` was called, in this thread; ValueError where the state is damaged."""
         for key, twisters in (("twister", self._single), ("lanes", self.lanes)):
-            _checked(state.get(key), len(twisters._twisters))
+            _checked(state.get(key), len(twisters.twisters))
         self._single.load_state_dict(state["twister"])
         self.lanes.load_state_dict(state["lanes"])
 

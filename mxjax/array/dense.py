@@ -87,19 +87,19 @@ class NDArray(StoredArray, _Base):
     """
 
     __slots__ = ()
-    _grad: NDArray | None
+    gradient: NDArray | None
     split_v2: Callable[..., Any]  # see `functions`
     __array_priority__ = 1000.0
-    _zero_dim = False
+    zero_dim = False
     stype = "default"
 
     def __init__(self, handle: object, writable: bool = True) -> None:
         """Wraps the chunk of another NDArray, a JAX array, or a pointer (`ctypes.cast(array, NDArrayHandle)`)."""
-        self.region = self.entry = self._grad = None
+        self.region = self.entry = self.gradient = None
         if isinstance(handle, ctypes.c_void_p):
             source = taken(handle, NDArray)
             handle, self.region, self._cache = source.chunk, source.region, (-1, None)
-            self.entry, self._grad = source.entry, source._grad
+            self.entry, self.gradient = source.entry, source.gradient
         if handle is not None:  # None: MXNet's pickles call `__setstate__` afterwards
             self.chunk = handle if isinstance(handle, Chunk) else Chunk(handle, context_of(handle))
 
@@ -153,9 +153,9 @@ class NDArray(StoredArray, _Base):
     @property
     def grad(self) -> NDArray | None:
         """The gradient buffer that `attach_grad` allocated, or None."""
-        gradient = self._grad
+        gradient = self.gradient
         if gradient is not None and type(gradient) is not type(self) and gradient.dense and self.dense:
-            gradient = self._grad = gradient.alias(type(self))  # of the other class of arrays
+            gradient = self.gradient = gradient.alias(type(self))  # of the other class of arrays
         return gradient
 
     @property
@@ -273,7 +273,7 @@ class NDArray(StoredArray, _Base):
             TypeError: `other` is neither.
         """
         if isinstance(other, Context):
-            return self._to(other)
+            return self.moved_to(other)
         if not isinstance(other, NDArray):
             raise TypeError(f"copyto expects an NDArray or a context such as mx.cpu(), got {other!r}")
         if other is self:
@@ -293,7 +293,7 @@ class NDArray(StoredArray, _Base):
             change([other], [self], lambda values: other.take_result(wrap(values[0], ctx, kind)))
         return other
 
-    def _to(self, context: Context) -> NDArray:
+    def moved_to(self, context: Context) -> NDArray:
         """A copy on another context; its gradient comes back the same way."""
         if state.recorder is not None:
             return state.recorder.moved(self, context)
@@ -306,7 +306,7 @@ class NDArray(StoredArray, _Base):
         result = wrap(value, context, type(self))
         if state.recording and self.entry is not None:
             def pull(slots: list[Any], _: bool) -> list[Any]:
-                return [s._to(source) if isinstance(s, NDArray) else placed(s, source.jax_device) for s in slots]
+                return [s.moved_to(source) if isinstance(s, NDArray) else placed(s, source.jax_device) for s in slots]
             result.entry = (Node(None, (), [self.entry], [(self.shape, self.chunk.dtype)], context, pull), 0)
         return result
 
@@ -354,7 +354,7 @@ class NDArray(StoredArray, _Base):
         if state.recorder is not None:
             return state.recorder.detached(self)
         array = self.alias(type(self))
-        array.entry = array._grad = None
+        array.entry = array.gradient = None
         return array
 
     # ------------------------------------------------------------ autograd
@@ -391,11 +391,11 @@ class NDArray(StoredArray, _Base):
         shape = self.shape
         if type(key) is int and not state.recording and shape and -shape[0] <= key < shape[0]:
             count = self.size // shape[0]
-            return self.view_at((key % shape[0]) * count, shape[1:] or (() if self._has_scalars() else (1,)))
+            return self.view_at((key % shape[0]) * count, shape[1:] or (() if self.has_scalars() else (1,)))
         if type(key) is slice and key.start is None and key.stop is None and key.step in (None, 1) or \
                 type(key) is tuple and not key:
             return self  # not a view: it has the gradient too
-        chosen = indexing.selection(key, shape, self._has_scalars(), self._zero_dim)
+        chosen = indexing.selection(key, shape, self.has_scalars(), self.zero_dim)
         if chosen.offset is not None:
             return self.view_at(chosen.offset, chosen.shape)
         kernel = indexing.read_kernel(chosen.kind, chosen.shape, chosen.sizes, chosen.items, len(chosen.arrays))
@@ -403,9 +403,9 @@ class NDArray(StoredArray, _Base):
                   for a in self._index_values(chosen)]
         return invoke(kernel, [self, *arrays], _starts(chosen))
 
-    def _has_scalars(self) -> bool:
+    def has_scalars(self) -> bool:
         """Returns whether a single element of this array has the shape (), rather than (1,)."""
-        return self._zero_dim or is_np_shape()
+        return self.zero_dim or is_np_shape()
 
     def _at(self, idx: int) -> NDArray:
         """The view of one row, as `self[idx]`."""
@@ -425,7 +425,7 @@ class NDArray(StoredArray, _Base):
         """Returns a view of `shape` that begins at element `offset` of this array."""
         base = 0 if self.region is None else self.region[0]
         array = self.alias(type(self), (base + offset, shape))
-        array._grad = array.entry = None
+        array.gradient = array.entry = None
         if state.recording and self.entry is not None:
             value = wrap(array.read(), self.chunk.ctx)
             record(indexing.view_kernel(shape), [self], [self.read(), offset_scalar(offset)], [value])
@@ -438,18 +438,18 @@ class NDArray(StoredArray, _Base):
         if type(key) is slice and key == _ALL or key is Ellipsis or key is None:
             if state.recording and self.entry is not None:
                 raise MXNetError(IN_PLACE)
-            self._assign(value)
+            self.assign(value)
             return
-        chosen = indexing.selection(key, self.shape, self._has_scalars(), self._zero_dim, writing=True)
+        chosen = indexing.selection(key, self.shape, self.has_scalars(), self.zero_dim, writing=True)
         if type(key) is tuple and chosen.kind != "gather" and any([item is None for item in key]):
             # MXNet ignores new axes that the value does not have
             flat = indexing.selection(tuple([item for item in key if item is not None]), self.shape,
-                                      self._has_scalars(), self._zero_dim, writing=True)
+                                      self.has_scalars(), self.zero_dim, writing=True)
             chosen = flat if np.ndim(cast(Any, value)) <= len(flat.shape) else chosen
         if state.recording and (self.entry is not None or getattr(value, "entry", None) is not None):
             raise MXNetError(IN_PLACE)
         if chosen.offset is not None:
-            self.view_at(chosen.offset, chosen.shape)._assign(value)
+            self.view_at(chosen.offset, chosen.shape).assign(value)
             return
         source = self._operand(value, chosen.shape if chosen.kind == "box" else None)
         kernel = indexing.write_kernel(chosen.kind, chosen.shape, chosen.sizes, chosen.items, len(chosen.arrays))
@@ -486,7 +486,7 @@ class NDArray(StoredArray, _Base):
             raise WrongShape(f"cannot assign an array of shape {tuple(source.shape)} to a selection of shape {shape}")
         return source
 
-    def _assign(self, value: object) -> None:
+    def assign(self, value: object) -> None:
         """self[:] = value."""
         shape, chunk = self.shape, self.chunk
         if type(value) is type(self) or isinstance(value, NDArray):
@@ -699,7 +699,7 @@ def _any(pending: Promise) -> bool:
 
 _ALL = slice(None)
 py_slice = slice  # `slice` is also an operator
-_STORAGE_TYPE_STR_TO_ID = {stype: number for number, stype in file_format._STYPES.items()}
+_STORAGE_TYPE_STR_TO_ID = {stype: number for number, stype in file_format.STYPES.items()}
 _DTYPE_MX_TO_NP = {-1: None} | {code: dtype.type for code, dtype in DTYPES.items()}
 _DTYPE_NP_TO_MX = {dtype: code for code, dtype in _DTYPE_MX_TO_NP.items()}
 _GRAD_REQ_MAP = {"null": 0, "write": 1, "add": 3}
@@ -768,7 +768,7 @@ def _unflatten(kind_and_ctx: tuple, leaves: Sequence[Any]) -> NDArray:
     chunk.lock, chunk.stash = RLock(), None
     chunk.origin_trace = transformation()
     chunk.wide = getattr(leaves[0], "dtype", None) in X64_DTYPES
-    array.region = array.entry = array._grad = None
+    array.region = array.entry = array.gradient = None
     return array
 
 

@@ -39,7 +39,7 @@ from . import safetensors_format
 __all__ = ["dumps", "loads", "read", "read_file", "write", "write_each"]
 
 _LIST, _V1, _V2, _V3 = 0x112, 0xF993FAC8, 0xF993FAC9, 0xF993FACA
-_STYPES = {0: "default", 1: "row_sparse", 2: "csr"}
+STYPES = {0: "default", 1: "row_sparse", 2: "csr"}
 _NPZ_PARTS = {"csr": ("data", "indices", "indptr"), "row_sparse": ("data", "indices")}  # entries of an archive
 _MOST_DIMENSIONS = 64
 _HEADER, _SLAB, _LARGE = 1 << 9, 1 << 24, 1 << 23  # bytes: of a read header, of a slab, for two threads
@@ -313,11 +313,11 @@ def _read_array(reader: _Reader, check: bool = True) -> Any:
             raise reader.error(f"Invalid NDArray file format: array magic number {magic:#x}", start)
         return _dense(reader, shape, numpy_shape=False)
     code = reader.number("i", "storage type")
-    if code not in _STYPES:
+    if code not in STYPES:
         raise reader.error(f"Invalid NDArray file format: unknown storage type {code}", start)
     if code == 0:
         return _dense(reader, reader.shape(), magic == _V3)
-    return _sparse(reader, _STYPES[code], start)
+    return _sparse(reader, STYPES[code], start)
 
 
 def _dense(reader: _Reader, shape: tuple[int, ...] | None, numpy_shape: bool) -> np.ndarray:
@@ -424,9 +424,9 @@ def _code(dtype: np.dtype) -> int:
 
 def _write_array(file: IO[bytes], array: Any, numpy_shapes: bool) -> None:
     sparse = array.stype != "default"
-    if not array.shape and not numpy_shapes and not array._zero_dim:
+    if not array.shape and not numpy_shapes and not array.zero_dim:
         raise MXNetError("an array of shape () can only be saved under NumPy shape semantics (mx.util.np_shape)")
-    version = _V3 if (numpy_shapes or array._zero_dim) and not sparse else _V2
+    version = _V3 if (numpy_shapes or array.zero_dim) and not sparse else _V2
     file.write(struct.pack("<Ii", version, {"default": 0, "row_sparse": 1, "csr": 2}[array.stype]))
     if sparse:
         array = array.ascending()

@@ -110,14 +110,17 @@ class BaseSparseNDArray(NDArray):
 
     __slots__ = ("parts",)
     dense = False
-    _call_stored: Callable[..., Any]  # tries the sparse form of an operator; see `sparse_operators`
+    call_stored: Callable[..., Any]  # tries the sparse form of an operator; see `sparse_operators`
 
-    def _set(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> Self:
-        self.region = self.entry = self._grad = None
+    @classmethod
+    def of_parts(cls, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> Self:
+        """Returns an array of these stored arrays, which are not checked."""
+        self = cls.__new__(cls)
+        self.region = self.entry = self.gradient = None
         self.parts, self.chunk = parts, self._chunk_of_dense(shape, dtype, ctx)
         return self
 
-    def _hold(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> None:
+    def replace_parts(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> None:
         """Replaces the value; the gradient and the tape position stay."""
         chunk = self._chunk_of_dense(shape, dtype, ctx)
         chunk.lock = self.chunk.lock
@@ -152,21 +155,20 @@ class BaseSparseNDArray(NDArray):
 
     def with_values(self, data: NDArray) -> Self:
         """Returns an array that stores other values at the same positions."""
-        return type(self).__new__(type(self))._set((data, *self.parts[1:]), self.shape, data.chunk.dtype,
-                                                   self.context)
+        return self.of_parts((data, *self.parts[1:]), self.shape, data.chunk.dtype, self.context)
 
     def write(self, value: object) -> None:
         """Takes over a dense value, keeping this storage type."""
         value = value.get() if isinstance(value, Promise) else value
         other = cast(BaseSparseNDArray, cast_storage(_from_host(np.asarray(value), self.context), self.stype))
-        self._hold(other.parts, self.shape, self.chunk.dtype, self.context)
+        self.replace_parts(other.parts, self.shape, self.chunk.dtype, self.context)
 
-    def _store_gradient(self, gradient: NDArray | jax.Array, req: str) -> None:
+    def store_gradient(self, gradient: NDArray | jax.Array, req: str) -> None:
         """Writes or adds a gradient (called by the tape)."""
         with self.chunk.lock:
             if isinstance(gradient, RowSparseNDArray) and isinstance(self, RowSparseNDArray):
                 total = self + gradient if req == "add" else gradient.astype(self.chunk.dtype, copy=False)
-                self._hold(total.parts, self.shape, self.chunk.dtype, self.context)
+                self.replace_parts(total.parts, self.shape, self.chunk.dtype, self.context)
                 return
             value = gradient.read() if isinstance(gradient, NDArray) else gradient
             self.write(self.read() + value if req == "add" else value)
@@ -200,26 +202,25 @@ class BaseSparseNDArray(NDArray):
         if not copy and dtype == self.chunk.dtype:
             return self
         parts = (self.parts[0].detach().astype(dtype), *self.parts[1:])
-        return self._copied(type(self).__new__(type(self))._set(parts, self.shape, dtype, self.context))
+        return self.as_copy(self.of_parts(parts, self.shape, dtype, self.context))
 
     def detach(self) -> Self:
         """The same parts, detached from the recorded graph."""
-        return type(self).__new__(type(self))._set(self.parts, self.shape, self.chunk.dtype, self.context)
+        return self.of_parts(self.parts, self.shape, self.chunk.dtype, self.context)
 
     def copy(self) -> Self:
         """A copy of the same storage type."""
-        return self._copied(self._on(self.context))
+        return self.as_copy(self.copy_on(self.context))
 
-    def _copied(self, copy: _Array) -> _Array:
+    def as_copy(self, copy: _Array) -> _Array:
         """Returns a copy as one of this array, whose gradient is the copy's in this array's dtype and context."""
         def gradient(head: NDArray) -> list[Any]:
             return [head.as_in_context(self.context).astype(self.chunk.dtype, copy=False)]
         return recorded(copy, [self], gradient)
 
-    def _on(self, ctx: Context) -> Self:
+    def copy_on(self, ctx: Context) -> Self:
         """A copy on a context."""
-        return type(self).__new__(type(self))._set(tuple([_shared(p, ctx) for p in self.parts]), self.shape,
-                                                   self.chunk.dtype, ctx)
+        return self.of_parts(tuple([_shared(p, ctx) for p in self.parts]), self.shape, self.chunk.dtype, ctx)
 
     def copyto(self, other: NDArray | Context) -> NDArray:
         """Copies to a context, or to an array of the same shape, dense or of this storage type, whose dtype is kept.
@@ -229,15 +230,15 @@ class BaseSparseNDArray(NDArray):
             MXNetError: the shapes differ.
         """
         if isinstance(other, Context):
-            return self._copied(self._on(other))
+            return self.as_copy(self.copy_on(other))
         if isinstance(other, BaseSparseNDArray):
             if other.stype != self.stype:
                 raise TypeError(f"copyto does not support destination NDArray stype {other.stype} for {self.stype}")
             if other.shape != self.shape:
                 raise MXNetError(f"copyto: shapes {self.shape} and {other.shape} differ")
-            same = self.astype(other.chunk.dtype, copy=False)._on(other.context)
-            other._hold(same.parts, same.shape, same.chunk.dtype, other.context)
-            return other if self.entry is None else self._copied(other)  # otherwise a variable would stay one
+            same = self.astype(other.chunk.dtype, copy=False).copy_on(other.context)
+            other.replace_parts(same.parts, same.shape, same.chunk.dtype, other.context)
+            return other if self.entry is None else self.as_copy(other)  # otherwise a variable would stay one
         return super().copyto(other)
 
     def check_format(self, full_check: bool = True) -> None:
@@ -285,7 +286,7 @@ class BaseSparseNDArray(NDArray):
         elif self.stype == "row_sparse" and isinstance(value, numeric_types):  # as in MXNet: every row, also zeros
             dense = np.full(self.shape, value, self.chunk.dtype)
             rows = _of_rows(dense, np.arange(self.shape[0]), self.shape, self.context)
-            self._hold(rows.parts, self.shape, self.chunk.dtype, self.context)
+            self.replace_parts(rows.parts, self.shape, self.chunk.dtype, self.context)
         else:
             self.write(np.broadcast_to(np.asarray(value, self.chunk.dtype), self.shape))
 
@@ -425,7 +426,7 @@ def _distinct(numbers: np.ndarray) -> np.ndarray:
 def _of_rows(values: np.ndarray, ids: np.ndarray, shape: tuple[int, ...], ctx: Context) -> RowSparseNDArray:
     """Returns a row_sparse array of new host arrays that are known to match."""
     parts = _stored(values, ctx), _stored(ids.astype(np.int64, copy=False), ctx)
-    return RowSparseNDArray.__new__(RowSparseNDArray)._set(parts, tuple(shape), values.dtype, ctx)
+    return RowSparseNDArray.of_parts(parts, tuple(shape), values.dtype, ctx)
 
 
 def retain(data: NDArray | None = None, indices: NDArray | None = None, out: NDArray | None = None,
@@ -595,9 +596,9 @@ def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None
             raise ValueError(f"indptr must contain {shape[0] + 1} values, and data the same number of values as "
                              "indices")
         _check_csr(_host(parts[1]), _host(parts[2]), tuple(shape))
-        return CSRNDArray.__new__(CSRNDArray)._set(parts, tuple(shape), dtype, place)
+        return CSRNDArray.of_parts(parts, tuple(shape), dtype, place)
     if isinstance(arg1, CSRNDArray):
-        return arg1._copied(arg1._on(chosen(ctx))).astype(dtype or arg1.dtype, copy=False)
+        return arg1.as_copy(arg1.copy_on(chosen(ctx))).astype(dtype or arg1.dtype, copy=False)
     if hasattr(arg1, "tocsr"):
         result = arg1.tocsr(copy=True)
         result.sum_duplicates()
@@ -641,9 +642,9 @@ def row_sparse_array(arg1: object, shape: tuple | None = None, ctx: Context | No
             order = np.argsort(rows, kind="stable")
             parts, rows = tuple(part[order] for part in parts), rows[order]
         _check_rows(rows, tuple(shape))
-        return RowSparseNDArray.__new__(RowSparseNDArray)._set(parts, tuple(shape), dtype, place)
+        return RowSparseNDArray.of_parts(parts, tuple(shape), dtype, place)
     if isinstance(arg1, RowSparseNDArray):
-        return arg1._copied(arg1._on(chosen(ctx))).astype(dtype or arg1.dtype, copy=False)
+        return arg1.as_copy(arg1.copy_on(chosen(ctx))).astype(dtype or arg1.dtype, copy=False)
     if isinstance(arg1, BaseSparseNDArray):
         raise ValueError(f"cannot convert a {arg1.stype} array to row_sparse")
     value = _dense(arg1, shape, ctx, dtype)

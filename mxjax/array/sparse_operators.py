@@ -154,7 +154,7 @@ def _csr(found: Any, like: NDArray) -> CSRNDArray:
         found = found.sorted_indices()
     values, *places = found.data.astype(like.dtype, copy=False), found.indices, found.indptr
     parts = _stored(values, like.context), *[_stored(a.astype(np.int64, copy=False), like.context) for a in places]
-    return CSRNDArray.__new__(CSRNDArray)._set(parts, found.shape, values.dtype, like.context)
+    return CSRNDArray.of_parts(parts, found.shape, values.dtype, like.context)
 
 
 def _rows(data: np.ndarray, ids: np.ndarray, like: NDArray, shape: tuple[int, ...] | None = None) -> RowSparseNDArray:
@@ -486,7 +486,7 @@ def _lazy_update(c: SparseCall) -> Any:
     invoke(_row_kernel(c.kernel), [whole[0], *rows, *whole[1:]], c.extras)
     for array, all_rows in zip((weight, *states), whole, strict=True):
         if isinstance(array, BaseSparseNDArray):
-            array._hold((all_rows, array.parts[1]), array.shape, array.chunk.dtype, array.context)
+            array.replace_parts((all_rows, array.parts[1]), array.shape, array.chunk.dtype, array.context)
     return weight
 
 
@@ -506,7 +506,8 @@ def _all_rows(array: NDArray) -> NDArray:
         return array
     if not array.stores_all() or array.data.shape != array.shape:
         rows = _stored(np.arange(array.shape[0]), array.context)
-        array._hold((_stored(array.asnumpy(), array.context), rows), array.shape, array.chunk.dtype, array.context)
+        parts = _stored(array.asnumpy(), array.context), rows
+        array.replace_parts(parts, array.shape, array.chunk.dtype, array.context)
     return array.data
 
 
@@ -529,4 +530,4 @@ def _row_kernel(kernel: Kernel) -> Kernel:
     return _row_kernels[kernel]
 
 
-BaseSparseNDArray._call_stored = staticmethod(dispatch)
+BaseSparseNDArray.call_stored = staticmethod(dispatch)

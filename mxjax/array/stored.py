@@ -107,7 +107,7 @@ class StoredArray(Handle):
                 args[i] = value
             whole.chunk.stash = values.pop()
             values.clear()
-            whole._rewrite(kernel, args)
+            whole.rewrite(kernel, args)
         change([whole], [*[args[i] for i in places], whole], step)
 
     def _updated_at_once(self, kernel: Kernel, args: list[Any]) -> bool:
@@ -120,19 +120,19 @@ class StoredArray(Handle):
                 if value is None and type(chunk.stash) is Retained:
                     value = chunk.seen()
                 elif value is None and (not isinstance(chunk.stash, Promise) or type(chunk.stash) is HostValue):
-                    self._rewrite(kernel, args)  # within a change
+                    self.rewrite(kernel, args)  # within a change
                     return True
                 if type(value) is not HostValue:
                     return False
             chunk.stash, chunk.buffer, chunk.pending = value, None, None
             value = None
             try:
-                self._rewrite(kernel, args)
+                self.rewrite(kernel, args)
             finally:
                 chunk.put_back()
         return True
 
-    def _rewrite(self, kernel: Kernel, args: list[Any]) -> None:
+    def rewrite(self, kernel: Kernel, args: list[Any]) -> None:
         """Performs `_update` of a chunk that this thread has taken."""
         chunk = self.chunk
         wide = chunk.wide
@@ -145,7 +145,8 @@ class StoredArray(Handle):
     def alias(self, kind: type[Handle], view: tuple[int, tuple[int, ...]] | None = None) -> Any:
         """Another handle on the same chunk."""
         array = kind.__new__(kind)
-        array.chunk, array.region, array.entry, array._grad = self.chunk, view or self.region, self.entry, self._grad
+        array.chunk, array.region = self.chunk, view or self.region
+        array.entry, array.gradient = self.entry, self.gradient
         array._cache = (-1, None)
         return array
 

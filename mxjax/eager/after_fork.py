@@ -21,15 +21,14 @@ def _free() -> None:
     for one in gc.get_objects():
         if not isinstance(one, Chunk | DeferredCall | Retained | Trace):
             continue
-        name = "_lock" if isinstance(one, Trace) else "lock"
-        lock = getattr(one, name, None)  # None: another thread was computing it
+        lock = getattr(one, "lock", None)  # None: another thread was computing it
         if lock is None or not _is_held(lock):
             continue
-        setattr(one, name, RLock())
+        one.lock = RLock()
         if isinstance(one, Chunk):
             one.put_back()
         elif isinstance(one, Trace):
-            one._running = False
+            one.running = False
 
 
 def _is_held(lock: Any) -> bool:

@@ -66,5 +66,5 @@ def wrap(value: jax.Array | np.ndarray | Promise, ctx: Context, kind: type[Handl
         kind = array_classes.classic
     array = kind.__new__(kind)
     array.chunk = Chunk(None, ctx, value) if isinstance(value, Promise) else Chunk(value, ctx)
-    array.region = array.entry = array._grad = None
+    array.region = array.entry = array.gradient = None
     return array

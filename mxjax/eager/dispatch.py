@@ -482,7 +482,7 @@ def _sparse_form(arrays: Sequence[Any]) -> Callable[..., Any]:
 
     It is called as function(kernel, arrays, extras, out), and returns None if there is no sparse form.
     """
-    return next(a for a in arrays if not a.dense)._call_stored
+    return next(a for a in arrays if not a.dense).call_stored
 
 
 def _deferred(trace: Any, kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple,

@@ -75,7 +75,7 @@ def store(node: Node, slots: Sequence[Any]) -> None:
             return
         grad = zeros(target.shape, target.chunk.dtype, target.chunk.ctx or current_context())
     if not target.dense:
-        target._store_gradient(as_buffer(grad), node.req)
+        target.store_gradient(as_buffer(grad), node.req)
         return
     chunk = target.chunk
     if node.req == "write" and target.region is None and not isinstance(grad, Handle) and \
@@ -120,12 +120,12 @@ def retain(array: Any, gradient: Any, req: str) -> None:
     variable = Node(None)
     variable.grad, variable.req = gradient, req
     node.watch.stores[place] = variable
-    array._grad = gradient
+    array.gradient = gradient
 
 
 def drop(array: Handle) -> None:
     """Removes an array's gradient; the array is then a constant, unless it is the result of a recorded call."""
-    array._grad = None
+    array.gradient = None
     entry = array.entry
     if entry is None:
         return

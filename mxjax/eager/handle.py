@@ -25,11 +25,11 @@ class Handle:
         dense: whether the chunk stores all elements, so that programs can read and replace them.
     """
 
-    __slots__ = ("chunk", "region", "entry", "_grad", "_cache", "__weakref__")
+    __slots__ = ("chunk", "region", "entry", "gradient", "_cache", "__weakref__")
     chunk: Chunk
     region: tuple[int, tuple[int, ...]] | None
     entry: tuple[Node, int] | None
-    _grad: Any
+    gradient: Any
     _cache: tuple[int, Any]  # the value of a view, and the version of its chunk
     dense = True
 

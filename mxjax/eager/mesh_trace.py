@@ -68,7 +68,7 @@ class MeshTrace(Trace):
     def lay(self, chunk: Chunk, sharding: NamedSharding) -> None:
         """Sets the sharding of a chunk's value, if it is a result of this trace."""
         value = chunk.peek()
-        if isinstance(value, TracePromise) and self._holds(value):
+        if isinstance(value, TracePromise) and self.holds(value):
             value.sharding = sharding
 
     def _deliver(self, promise: TracePromise, value: jax.Array) -> None:

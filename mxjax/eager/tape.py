@@ -75,14 +75,14 @@ class _Freed:
 def mark(array: Any, gradient: Any, req: str) -> None:
     """Marks an array as a variable with this gradient buffer."""
     if req == "null":
-        array.entry = array._grad = None
+        array.entry = array.gradient = None
         if gradient is not None:
-            array._grad = gradient
+            array.gradient = gradient
         return
     node = Node(None)
     node.grad, node.req = gradient, req
     node.outs = ((array.shape, array.chunk.dtype),)
-    array.entry, array._grad = (node, 0), gradient
+    array.entry, array.gradient = (node, 0), gradient
 
 
 def entries(arrays: Sequence[Any]) -> list[Any]:
@@ -95,7 +95,7 @@ def entries(arrays: Sequence[Any]) -> list[Any]:
     for array in arrays:
         entry = array.entry
         if entry is None:
-            array._grad = None
+            array.gradient = None
         elif not entry[0].alive:
             entry = None
         results.append(entry)

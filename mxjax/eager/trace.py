@@ -92,7 +92,7 @@ class TracePromise(Promise):
         """Records the value that it replaces."""
         if self.trace is None:
             return
-        held = not isinstance(old, TracePromise) or not self.trace._holds(old)
+        held = not isinstance(old, TracePromise) or not self.trace.holds(old)
         self.place = self.trace.place(identity(old)) if held else old.place
 
     def force(self) -> None:
@@ -123,7 +123,7 @@ class Trace:
         self.turn = 0  # number of runs
         self.watched = False  # whether to keep the last run: program, results, donated arguments
         self.ran: tuple[Kernel, list[TracePromise], list[int]] | None = None
-        self._lock, self._running = RLock(), False
+        self.lock, self.running = RLock(), False
         self._outcome: _Outcome | None = None  # of an unfinished run
         self._clear()
 
@@ -136,7 +136,7 @@ class Trace:
         self.values: list[Any] = []
         self._known: dict[int, int] = {}  # position by identity; the objects are kept alive
         self._sources: list[Any] = []
-        self._numbers: list[np.ndarray] = []  # vectors of dynamic parameters, which are passed as one argument
+        self.numbers: list[np.ndarray] = []  # vectors of dynamic parameters, which are passed as one argument
         self._count = 0
         self._first_update = 0
         self._lent: list[Any] = []  # buffers whose memory is used without a Python reference
@@ -156,12 +156,12 @@ class Trace:
             self.run()
         while True:
             for i, a in enumerate(args):  # without the lock, because it may wait for that of another trace
-                if isinstance(a, Promise) and not self._holds(a):
+                if isinstance(a, Promise) and not self.holds(a):
                     a.join(self)
                     promised = getattr(a, "call", None)  # the result of a lazy call, which this trace computes
-                    args[i] = promised if self._holds(promised) else self._taken(a)
-            with self._lock:
-                if not all([self._holds(a) for a in args if isinstance(a, Promise)]):
+                    args[i] = promised if self.holds(promised) else self._taken(a)
+            with self.lock:
+                if not all([self.holds(a) for a in args if isinstance(a, Promise)]):
                     continue  # another thread has run them meanwhile
                 self.ctx, self.wide = ctx, wide
                 self._lent += lent
@@ -172,7 +172,7 @@ class Trace:
                 self.outputs.append(outputs)
                 return list(outputs)
 
-    def _holds(self, value: object) -> bool:
+    def holds(self, value: object) -> bool:
         """Returns whether a value belongs to a call that has not run yet."""
         return isinstance(value, TracePromise) and value.trace is self and value.turn == self.turn
 
@@ -206,7 +206,7 @@ class Trace:
         if isinstance(arg, TracePromise):
             return arg.call, arg.index
         if isinstance(arg, np.ndarray) and arg.dtype == np.float32 and arg.ndim == 1:
-            self._numbers.append(arg)
+            self.numbers.append(arg)
             self._count += len(arg)
             return Numbers(self._count - len(arg), self._count)
         place = self._known.get(id(arg)) if hasattr(arg, "shape") else None
@@ -245,19 +245,19 @@ class Trace:
         If it is interrupted (Ctrl-C) before any buffer is donated, nothing changes, and the calls
         run at the next read.
         """
-        with self._lock:
-            if self._outcome is not None and not self._running:  # an interrupt occurred before the results were stored
+        with self.lock:
+            if self._outcome is not None and not self.running:  # an interrupt occurred before the results were stored
                 self._conclude(self._outcome, None)
             if not self.calls:
                 return
-            if self._running:
+            if self.running:
                 raise MXNetError("a value is read while the program that computes it runs in this thread (from a "
                                  "signal handler or a destructor): read it later")
-            self._running = True
+            self.running = True
             try:
                 self._run()
             finally:
-                self._running = False
+                self.running = False
 
     def told(self) -> tuple[Callable[..., tuple], list[Any], list[int]]:
         """Returns (the deferred calls as a pure function, its arguments, the argument that each result replaces).
@@ -274,7 +274,7 @@ class Trace:
 
     def _arguments(self) -> list[Any]:
         """Returns the arguments of the program: the external values, and all numbers as one vector."""
-        return [*self.values, np.concatenate(self._numbers)] if self._numbers else [*self.values]
+        return [*self.values, np.concatenate(self.numbers)] if self.numbers else [*self.values]
 
     def _deliver(self, promise: TracePromise, value: jax.Array) -> None:
         """Delivers a result to its promise."""

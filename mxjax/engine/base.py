@@ -21,7 +21,7 @@ __all__ = ["Engine", "running"]
 # A worker that waits looks this often (seconds) whether it waits for itself.
 _LOOK_FOR_DEADLOCK = 0.2
 
-# What `_locked` returns for an action that will be done by the frame holding the lock.
+# What `locked` returns for an action that will be done by the frame holding the lock.
 _DEFERRED = object()
 
 
@@ -70,19 +70,19 @@ class _Completion:
             raise MXNetError(f"engine: on_complete of {self._op.name} was called twice")
         if error is not None and not isinstance(error, BaseException):
             error = MXNetError(str(error))
-        self._engine._complete_async(self._block, self._op, error)
+        self._engine.complete_async(self._block, self._op, error)
 
     def failed(self, error: BaseException) -> None:
         """Reports that the function raised `error`, before or after its completion."""
         if self._once.acquire(blocking=False):
-            self._engine._complete_async(self._block, self._op, error)
+            self._engine.complete_async(self._block, self._op, error)
         else:
-            self._engine._keep(self._op, error)
+            self._engine.keep(self._op, error)
 
     def __del__(self) -> None:
         if self._once.acquire(blocking=False):
             error = MXNetError(f"engine: {self._op.name} dropped its on_complete without calling it")
-            self._engine._complete_async(self._block, self._op, error)
+            self._engine.complete_async(self._block, self._op, error)
 
 
 class Engine(ABC):
@@ -119,19 +119,19 @@ class Engine(ABC):
     _can_bulk = True
 
     def __init__(self) -> None:
-        self._reset()
+        self.reset()
         lifecycle.register(self)
 
-    def _reset(self) -> None:
+    def reset(self) -> None:
         """Forget all work and all threads."""
         _local.running = None
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._inside = False                                    # somebody is in the bookkeeping
         self._deferred: deque[tuple[Callable[[Any], Any], Any]] = deque()
-        self._pending: dict[Block, None] = {}                  # pushed, not completed; in push order
-        self._open: dict[int, Bulk] = {}                       # thread -> the block its bulk may add to
-        self._failures: dict[Failure, None] = {}               # kept, not raised; oldest first
-        self._idle_events: list[Any] = []                       # who waits for `_pending` to be empty
+        self.pending: dict[Block, None] = {}                  # pushed, not completed; in push order
+        self.open_blocks: dict[int, Bulk] = {}                       # thread -> the block its bulk may add to
+        self.failures: dict[Failure, None] = {}               # kept, not raised; oldest first
+        self._idle_events: list[Any] = []                       # who waits for `pending` to be empty
         self._seq = itertools.count()
 
     # ---- what engines differ in
@@ -142,7 +142,7 @@ class Engine(ABC):
 
     def _submit(self, block: Block) -> None:
         """Enqueue a block."""
-        self._locked(self._enqueue, block)
+        self.locked(self._enqueue, block)
 
     def _blocked(self) -> Any:
         """A scope around a wait in a thread that runs a function of this engine."""
@@ -172,8 +172,8 @@ class Engine(ABC):
         if not isinstance(error, BaseException):
             raise MXNetError(f"engine: set_exception({var}): expected an exception, got {error!r}")
         failure = Failure(error, error.__traceback__, f"set_exception of {var}")
-        with self._lock:
-            self._failures[failure] = None
+        with self.lock:
+            self.failures[failure] = None
             var.failure = failure
 
     # ---- pushing
@@ -245,15 +245,15 @@ class Engine(ABC):
 
     def push_operator(self, op: Operator, *, ctx: Hashable = None, priority: int = 0) -> None:
         """Pushes a prepared call; see `push`."""
-        if bulking._local.size and self._can_bulk and not op.is_async:
+        if bulking.local.size and self._can_bulk and not op.is_async:
             self._refuse_deleted(op)
-            self._locked(self._append, (op, ctx, priority))
+            self.locked(self._append, (op, ctx, priority))
         else:
             self._submit(self._prepare(op, ctx, priority))
 
     def delete_operator(self, op: Operator) -> None:
         """Deletes a prepared call. Calls that are already pushed still run."""
-        op._deleted = True
+        op.deleted = True
 
     # ---- waiting
 
@@ -270,7 +270,7 @@ class Engine(ABC):
         if var.writes and not (_local.running and self._read_here(var)):
             self._refuse_in_bookkeeping()
             wait = Block((), (var,), (), None, 0, "compute", _new_event())
-            self._locked(self._enqueue, wait)
+            self.locked(self._enqueue, wait)
             self._sleep(wait)
         if var.failure is not None:
             self._raise(var.failure)
@@ -286,9 +286,9 @@ class Engine(ABC):
         if _local.running is not None:
             raise MXNetError(f"engine: wait_for_all inside {_local.running[1].name} would wait for itself")
         self._refuse_in_bookkeeping()
-        self._drain(-1)
-        with self._lock:
-            failures, self._failures = [f for f in self._failures if not f.abandoned], {}
+        self.drain(-1)
+        with self.lock:
+            failures, self.failures = [f for f in self.failures if not f.abandoned], {}
             first = failures[0].error if failures else None
             for failure in failures[1:]:
                 if first is not None and failure.error is not first:
@@ -308,12 +308,12 @@ class Engine(ABC):
         """
         if _local.running is not None:
             raise MXNetError(f"engine: stop inside {_local.running[1].name} would wait for itself")
-        return self._drain(-1 if timeout is None else timeout)
+        return self.drain(-1 if timeout is None else timeout)
 
-    # ---- bookkeeping: what follows, up to "running", is called with the lock, through `_locked`
+    # ---- bookkeeping: what follows, up to "running", is called with the lock, through `locked`
 
-    def _locked(self, action: Callable[[Any], Any], argument: Any) -> Any:
-        with self._lock:
+    def locked(self, action: Callable[[Any], Any], argument: Any) -> Any:
+        with self.lock:
             if self._inside:
                 self._deferred.append((action, argument))
                 return _DEFERRED
@@ -330,7 +330,7 @@ class Engine(ABC):
 
     def _enqueue(self, block: Block) -> None:
         block.seq = next(self._seq)
-        self._pending[block] = None
+        self.pending[block] = None
         for var in block.const_vars:
             self._want_read(block, var)
         for var in block.mutate_vars:
@@ -354,7 +354,7 @@ class Engine(ABC):
             self._queue_up(block, var, True)
 
     def _queue_up(self, block: Block, var: Var, write: bool) -> None:
-        for other in tuple(self._open.values()):
+        for other in tuple(self.open_blocks.values()):
             if other is not block and (var in other.mutate_vars or var in other.const_vars):
                 self._close(other)
         block.wait += 1
@@ -371,7 +371,7 @@ class Engine(ABC):
     def _finish(self, block: Block) -> None:
         """Take a block that has run off its variables, and start what waited for them."""
         try:
-            del self._pending[block]
+            del self.pending[block]
         except KeyError:    # it was running when the process forked, and this is the child
             return
         for var in block.const_vars:
@@ -387,7 +387,7 @@ class Engine(ABC):
                 self._grant(var, var.queue)
         if block.event is not None:
             block.event.release()
-        if not self._pending and self._idle_events:
+        if not self.pending and self._idle_events:
             for event in self._idle_events:
                 event.release()
             self._idle_events.clear()
@@ -416,14 +416,14 @@ class Engine(ABC):
         two can come to wait for each other.
         """
         op, ctx, priority = push
-        block = self._open.get(_thread.get_ident())
+        block = self.open_blocks.get(_thread.get_ident())
         if block is not None and not self._fits(block, op, ctx, priority):
             self._close(block)
             block = None
         if block is None:
             block = Bulk(op, ctx, priority)
             self._enqueue(block)
-            self._open[block.thread] = block
+            self.open_blocks[block.thread] = block
         else:
             block.functions.append(op)
             for var in op.const_vars:
@@ -434,7 +434,7 @@ class Engine(ABC):
                 if var not in block.writes:
                     block.writes[var] = None
                     self._want_write(block, var)
-        if len(block.ops) >= bulking._local.size:
+        if len(block.ops) >= bulking.local.size:
             self._close(block)
 
     def _fits(self, block: Block, op: Operator, ctx: Hashable, priority: int) -> bool:
@@ -443,20 +443,20 @@ class Engine(ABC):
         return not any(var in block.const_vars for var in op.mutate_vars)    # a read does not turn into a write
 
     def _close(self, block: Bulk) -> None:
-        del self._open[block.thread]
+        del self.open_blocks[block.thread]
         block.wait -= 1
         if not block.wait:
             self._ready(block)
 
-    def _close_own(self, _: Any) -> None:
-        block = self._open.get(_thread.get_ident())
+    def close_own(self, _: Any) -> None:
+        block = self.open_blocks.get(_thread.get_ident())
         if block is not None:
             self._close(block)
 
     def _watch_idle(self, event: Any) -> None:
-        for block in tuple(self._open.values()):
+        for block in tuple(self.open_blocks.values()):
             self._close(block)
-        if self._pending:
+        if self.pending:
             self._idle_events.append(event)
         else:
             event.release()
@@ -469,7 +469,7 @@ class Engine(ABC):
             link = link[2]
         read: set[Var] = set()
         written: set[Var] = set()
-        for block in self._pending:
+        for block in self.pending:
             if block in mine or not (written.isdisjoint(block.const_vars) and written.isdisjoint(block.mutate_vars)
                                      and read.isdisjoint(block.mutate_vars)):
                 if block is target and _local.running is not None:
@@ -481,18 +481,18 @@ class Engine(ABC):
 
     def _prepare(self, op: Operator, ctx: Hashable, priority: int) -> Block:
         self._refuse_deleted(op)
-        if self._open:
-            self._locked(self._close_own, None)
+        if self.open_blocks:
+            self.locked(self.close_own, None)
         return Block((op,), op.const_vars, op.mutate_vars, ctx, priority, op.lane)
 
-    def _run(self, block: Block) -> bool:
+    def run_block(self, block: Block) -> bool:
         """Run the functions of a granted block.  Returns whether it has completed; asynchronous ones do later."""
         outer = _local.running
         try:
             is_bulk = len(block.ops) > 1
             for op in block.ops:
                 _local.running = (block, op, outer)
-                failure = self._inherited(op) if self._failures else None
+                failure = self._inherited(op) if self.failures else None
                 if failure is None:
                     run_ctx = RunContext(block.ctx, is_bulk, op.resources)
                     if op.is_async:
@@ -501,7 +501,7 @@ class Engine(ABC):
                     try:
                         block.result = op.fn(run_ctx)
                     except BaseException as error:
-                        failure = self._keep(op, error)
+                        failure = self.keep(op, error)
                 self._conclude(block, op, failure)
             return True
         finally:
@@ -513,9 +513,9 @@ class Engine(ABC):
         except BaseException as error:
             on_complete.failed(error)
 
-    def _complete_async(self, block: Block, op: Operator, error: BaseException | None) -> None:
-        self._conclude(block, op, None if error is None else self._keep(op, error))
-        self._locked(self._finish, block)
+    def complete_async(self, block: Block, op: Operator, error: BaseException | None) -> None:
+        self._conclude(block, op, None if error is None else self.keep(op, error))
+        self.locked(self._finish, block)
 
     def _inherited(self, op: Operator) -> Failure | None:
         """The error that keeps `op` from running."""
@@ -525,13 +525,13 @@ class Engine(ABC):
                     return var.failure
         return None
 
-    def _keep(self, op: Operator, error: BaseException) -> Failure:
+    def keep(self, op: Operator, error: BaseException) -> Failure:
         trace = error.__traceback__
         if trace is not None and trace.tb_frame.f_code.co_filename == __file__:
             trace = trace.tb_next    # without the engine's own frame, which holds the block and its variables
         failure = Failure(error, trace, op.name)
-        with self._lock:
-            self._failures[failure] = None
+        with self.lock:
+            self.failures[failure] = None
         return failure
 
     def _conclude(self, block: Block, op: Operator, failure: Failure | None) -> None:
@@ -546,10 +546,10 @@ class Engine(ABC):
 
     def _raise(self, failure: Failure) -> None:
         """Raise a kept error unless somebody else has."""
-        with self._lock:
+        with self.lock:
             error, failure.error = failure.error, None
             trace, failure.traceback = failure.traceback, None
-            self._failures.pop(failure, None)
+            self.failures.pop(failure, None)
         if error is not None:
             try:
                 raise error.with_traceback(trace)
@@ -564,19 +564,19 @@ class Engine(ABC):
             return
         with self._blocked():
             while not block.event.acquire(timeout=_LOOK_FOR_DEADLOCK):
-                self._locked(self._refuse_deadlock, block)
+                self.locked(self._refuse_deadlock, block)
 
-    def _drain(self, timeout: float) -> list[str]:
+    def drain(self, timeout: float) -> list[str]:
         """Wait until nothing is pending, `timeout` seconds at most (-1: no limit); the names of what is then."""
         event = _new_event()
-        self._locked(self._watch_idle, event)
+        self.locked(self._watch_idle, event)
         if event.acquire(timeout=timeout):
             return []
-        with self._lock:
-            return [op.name for block in self._pending for op in block.ops]
+        with self.lock:
+            return [op.name for block in self.pending for op in block.ops]
 
     def _refuse_deleted(self, op: Operator) -> None:
-        if op._deleted:
+        if op.deleted:
             raise MXNetError(f"engine: operator {op.name} was deleted")
         for variables in (op.const_vars, op.mutate_vars):
             for var in variables:
@@ -604,12 +604,12 @@ class Engine(ABC):
                     raise MXNetError(f"engine: {op.name} waits for {pushed.name}, which waits for {op.name} to release "
                                      f"variable {var}")
 
-    def _runs_here(self) -> bool:
+    def runs_here(self) -> bool:
         """Returns whether this thread runs a function of an engine."""
         return _local.running is not None
 
     def _refuse_in_bookkeeping(self) -> None:
-        with self._lock:
+        with self.lock:
             if self._inside:
                 raise MXNetError("engine: cannot wait in a destructor or signal handler that runs inside the engine")
 

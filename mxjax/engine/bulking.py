@@ -17,13 +17,13 @@ class _Local(threading.local):
     size = 0
 
 
-_local = _Local()
+local = _Local()
 _callbacks: list[Callable[[], Any]] = []
 
 
 def bulk_size() -> int:
     """Returns the bulk size of this thread; 0 if operations are not deferred."""
-    return _local.size
+    return local.size
 
 
 def on_bulk_exit(callback: Callable[[], Any]) -> Callable[[], Any]:
@@ -58,7 +58,7 @@ def set_bulk_size(size: int) -> int:
         raise MXNetError(f"set_bulk_size: expected an integer number of operations, got {size!r}") from None
     if size < 0:
         raise MXNetError(f"set_bulk_size: expected 0 or more operations, got {size}")
-    previous, _local.size = _local.size, size
+    previous, local.size = local.size, size
     first_error = None
     for callback in tuple(_callbacks):
         try:

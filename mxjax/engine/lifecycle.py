@@ -52,8 +52,8 @@ def _all_engines() -> list[Engine]:
 @on_bulk_exit
 def _close_blocks() -> None:
     for engine in _all_engines():
-        if engine._open:
-            engine._locked(engine._close_own, None)
+        if engine.open_blocks:
+            engine.locked(engine.close_own, None)
 
 
 def _at_exit() -> None:
@@ -63,7 +63,7 @@ def _at_exit() -> None:
         unfinished = engine.stop(max(end - time.monotonic(), 0.0))
         if unfinished:
             _report(f"abandoned {timeout:g} s after the end of the program: {_some(unfinished)}")
-        lost = [f"{failure.name}: {failure.error!r}" for failure in engine._failures if not failure.abandoned]
+        lost = [f"{failure.name}: {failure.error!r}" for failure in engine.failures if not failure.abandoned]
         if lost:
             _report(f"errors that were never raised by a wait: {_some(lost)}")
 
@@ -84,17 +84,17 @@ def _before_fork() -> None:
     """Let pending work finish, so that the child finds its results, and hold all bookkeeping still."""
     end = time.monotonic() + exit_timeout()
     for engine in _all_engines():
-        if not engine._runs_here():
-            engine._drain(max(end - time.monotonic(), 0.0))
+        if not engine.runs_here():
+            engine.drain(max(end - time.monotonic(), 0.0))
     _guard.acquire()
     _forking.extend(_engines)
     for engine in _forking:
-        engine._lock.acquire()
+        engine.lock.acquire()
 
 
 def _after_fork_in_parent() -> None:
     for engine in _forking:
-        engine._lock.release()
+        engine.lock.release()
     _forking.clear()
     _guard.release()
 
@@ -102,8 +102,8 @@ def _after_fork_in_parent() -> None:
 def _after_fork_in_child() -> None:
     """The workers stayed with the parent: begin afresh, and fail the variables whose writes are lost."""
     for engine in _forking:
-        pending = engine._pending
-        engine._reset()
+        pending = engine.pending
+        engine.reset()
         for block in pending:
             for var in (*block.const_vars, *block.mutate_vars):
                 var.uses = var.writes = var.granted = 0
@@ -112,6 +112,6 @@ def _after_fork_in_child() -> None:
                 error = MXNetError(f"engine: {block.name} had not finished when this process was forked")
                 for var in block.mutate_vars:
                     failure = var.failure = Failure(error, None, block.name)
-                    engine._failures[failure] = None
+                    engine.failures[failure] = None
     _forking.clear()
     _guard.release()

@@ -28,29 +28,29 @@ class NaiveEngine(Engine):
 
     _can_bulk = False
 
-    def _reset(self) -> None:
-        super()._reset()
+    def reset(self) -> None:
+        super().reset()
         self._ready_here = _Ready()
 
     def _dispatch(self, block: Block) -> None:
         self._ready_here.blocks.append(block)
 
-    def _locked(self, action: Callable[[Any], Any], argument: Any) -> Any:
-        result = super()._locked(action, argument)
+    def locked(self, action: Callable[[Any], Any], argument: Any) -> Any:
+        result = super().locked(action, argument)
         if result is not _DEFERRED:
             blocks = self._ready_here.blocks
             while blocks:
                 block = blocks.popleft()
-                if self._run(block):
-                    super()._locked(self._finish, block)
+                if self.run_block(block):
+                    super().locked(self._finish, block)
         return result
 
     def _submit(self, block: Block) -> None:
         if block.event is not None:    # push_sync waits and raises itself
-            self._locked(self._enqueue, block)
+            self.locked(self._enqueue, block)
             return
         block.event = _new_event()
-        if self._locked(self._enqueue, block) is _DEFERRED:
+        if self.locked(self._enqueue, block) is _DEFERRED:
             return
         if block.event.acquire(blocking=_local.running is None) and block.failure is not None:
             self._raise(block.failure)

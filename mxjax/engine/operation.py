@@ -34,7 +34,7 @@ class RunContext:
 class Operator:
     """A prepared call: a function with its variables, validated once. Created by `Engine.new_operator`."""
 
-    __slots__ = ("fn", "const_vars", "mutate_vars", "is_async", "lane", "resources", "always", "_name", "_deleted")
+    __slots__ = ("fn", "const_vars", "mutate_vars", "is_async", "lane", "resources", "always", "_name", "deleted")
 
     def __init__(self, fn: Callable[..., Any], const_vars: Iterable[Var], mutate_vars: Iterable[Var], name: str | None,
                  is_async: bool = False, lane: str = "compute", resources: Sequence[Any] = (),
@@ -47,7 +47,7 @@ class Operator:
         self.lane = lane
         self.resources = resources
         self.always = always
-        self._deleted = False
+        self.deleted = False
         if not callable(fn):
             raise MXNetError(f"engine: cannot push {fn!r}: expected a function")
         if lane not in LANES:

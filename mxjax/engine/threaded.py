@@ -54,9 +54,9 @@ class _Worker(threading.Thread):
         engine = self.engine
         _local.worker = self
         while True:
-            engine._locked(engine._next, self)
+            engine.locked(engine.next_block, self)
             if self.block is not None:
-                if not engine._run(self.block):
+                if not engine.run_block(self.block):
                     self.block = None
             elif self.done:
                 return
@@ -81,8 +81,8 @@ class ThreadedEngine(Engine):
         self._priority_workers = settings.CPU_PRIORITY_WORKERS()
         super().__init__()
 
-    def _reset(self) -> None:
-        super()._reset()
+    def reset(self) -> None:
+        super().reset()
         self._pools: dict[tuple[str, Hashable], _Pool] = {}
         self._workers: set[_Worker] = set()
         self._stopping = False
@@ -130,7 +130,7 @@ class ThreadedEngine(Engine):
         pool.active += 1
         self._workers.add(worker)
 
-    def _next(self, worker: _Worker) -> None:
+    def next_block(self, worker: _Worker) -> None:
         """Finish the worker's block and give it the next one, or none."""
         pool = worker.pool
         if worker.block is not None:
@@ -157,11 +157,11 @@ class ThreadedEngine(Engine):
         if worker is None or worker.engine is not self:
             yield
             return
-        self._locked(self._stand_aside, worker.pool)
+        self.locked(self._stand_aside, worker.pool)
         try:
             yield
         finally:
-            self._locked(self._come_back, worker.pool)
+            self.locked(self._come_back, worker.pool)
 
     def _stand_aside(self, pool: _Pool) -> None:
         pool.active -= 1
@@ -174,7 +174,7 @@ class ThreadedEngine(Engine):
     def stop(self, timeout: float | None = None) -> list[str]:
         end = None if timeout is None else time.monotonic() + timeout
         unfinished = super().stop(timeout)
-        workers = self._locked(self._dismiss, None)
+        workers = self.locked(self._dismiss, None)
         for worker in workers:
             if not unfinished:
                 worker.join(None if end is None else max(end - time.monotonic(), 0.1))

@@ -91,7 +91,7 @@ class CachedOp:
             for rule, n in zip(rules, graph.steps, strict=True))
         self._looks_up = any(n.op.by_rows(n.params) for n in graph.steps)
         self._parts: dict[Any, Parts | None] = Bounded(16)
-        self._cuts = 0  # number of graphs that contain this one
+        self.cuts = 0  # number of graphs that contain this one
         self._uneven: dict[Any, bool] = Bounded(64)
         self._hosted: CachedOp | None = None
         self.kept: Kept = {} if self._flags.get("static_alloc") in (True, "True", "1") else None  # as in `step`
@@ -402,14 +402,14 @@ class CachedOp:
             apart = {id(n) for n in graph.steps if alone(n) or any(id(source) in stored for source, _ in n.inputs) or
                      n.op.by_rows(n.params) and id(n.inputs[1][0]) in tables}
             shapes = graph.shapes_for(*[[arrays[i] for i in group] for group in places])
-            can = 0 < len(apart) < len(graph.steps) and self._cuts < _MOST_CUTS
+            can = 0 < len(apart) < len(graph.steps) and self.cuts < _MOST_CUTS
             self._parts[key] = parts = Parts(graph, apart, shapes, self._part, self.kept) if can else None
         return parts
 
     def _part(self, graph: Lowered) -> Callable[..., Sequence[NDArray]]:
         """Returns the function that runs a part of the graph."""
         part = CachedOp.of_graph(graph, self._np, list(self._flags.items()))
-        part._cuts, part.kept = self._cuts + 1, self.kept
+        part.cuts, part.kept = self.cuts + 1, self.kept
         return part.results
 
     # ------------------------------------------------------------ call by call

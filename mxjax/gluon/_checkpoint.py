@@ -111,8 +111,8 @@ def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
     _take_random(found.path, own)
     for name, param in params.items():
         if param._data is None:
-            param._imagine(param.list_device()[0])
-        _set(param._arrays()[0], read["parameters"][name])
+            param.imagine(param.list_device()[0])
+        _set(param.all_arrays()[0], read["parameters"][name])
     updater, optimizer = _updater(trainer), trainer.optimizer
     updater.states.clear()
     updater.states_synced.clear()
@@ -208,7 +208,7 @@ def _place(step: TrainStep, param: Parameter) -> Any:
     """Returns how a parameter lies: in parts, or whole on its context, from where a step on a mesh brings it to all
     devices.
     """
-    sharding = None if step._sharding is None else step._sharding.of(param)
+    sharding = None if step.sharding is None else step.sharding.of(param)
     return _whole(param) if sharding is None or sharding.is_fully_replicated else sharding
 
 

@@ -467,7 +467,7 @@ class HybridBlock(Block):
             params = {}
             for name, param in self._reg_params.items():
                 data = param._data
-                if data is not None and len(data) == 1 and data[0].chunk.ctx is ctx and param._as_stored:
+                if data is not None and len(data) == 1 and data[0].chunk.ctx is ctx and param.as_stored:
                     params[name] = data[0]  # the usual case, shortest
                     continue
                 try:
@@ -487,7 +487,7 @@ class HybridBlock(Block):
                 values.append(given[what])
                 continue
             data = what._data
-            if data is not None and len(data) == 1 and what._as_stored:
+            if data is not None and len(data) == 1 and what.as_stored:
                 values.append(data[0])
             else:
                 with ctx:
@@ -510,7 +510,7 @@ class HybridBlock(Block):
 def _made(name: str, dtype: DTypeLike) -> Parameter:
     """Returns a parameter whose variable has this name."""
     param = Parameter(name, dtype=dtype)
-    param._own_name = name
+    param.own_name = name
     return param
 
 

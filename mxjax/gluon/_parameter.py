@@ -126,14 +126,14 @@ class Parameter:
         array([6.], dtype=float32)
     """
 
-    _own_name: str | None = None  # of its variable, where a graph has another (MXNet 2)
-    _own_arrays = False  # whether a class makes something else of what is stored, as weight dropout does
+    own_name: str | None = None  # of its variable, where a graph has another (MXNet 2)
+    own_arrays = False  # whether a class makes something else of what is stored, as weight dropout does
 
     def __init_subclass__(cls, own_arrays: bool | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if own_arrays is None:
-            own_arrays = cls._own_arrays or not vars(cls).keys().isdisjoint(("data", "grad", "list_data", "list_grad"))
-        cls._own_arrays = own_arrays
+            own_arrays = cls.own_arrays or not vars(cls).keys().isdisjoint(("data", "grad", "list_data", "list_grad"))
+        cls.own_arrays = own_arrays
 
     def __init__(self, name: str, grad_req: str = "write", shape: int | Sequence[int] | None = None,
                  dtype: DTypeLike = mx_real_t, lr_mult: float = 1.0, wd_mult: float = 1.0, init: InitializerLike = None,
@@ -158,7 +158,7 @@ class Parameter:
             if given not in _STYPES:
                 raise AssertionError(f"Parameter {name!r}: {what} must be one of {', '.join(_STYPES)}, got {given!r}")
         self._grad_stype, self._stype = grad_stype, stype
-        self._as_stored = stype == "default" and not self._own_arrays  # `data` gives what is stored
+        self.as_stored = stype == "default" and not self.own_arrays  # `data` gives what is stored
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -303,7 +303,7 @@ class Parameter:
                                  f"{shape}. Please specify in_units, in_channels, etc for `Block`s.")
         return shape
 
-    def _imagine(self, ctx: Context) -> None:
+    def imagine(self, ctx: Context) -> None:
         """Has a value of zeros, which take memory when somebody looks."""
         self._ctx_list = [ctx]
         self._ctx_map = _places(self._ctx_list)
@@ -430,7 +430,7 @@ class Parameter:
             "Block.collect_params() has all parameters, for a Trainer too; Block.params lacks those of "
             "children."))
 
-    def _arrays(self) -> list[NDArray]:
+    def all_arrays(self) -> list[NDArray]:
         """The arrays on all contexts as they are stored, whatever `data` makes of them."""
         return self._check_and_get(self._data, list)
 

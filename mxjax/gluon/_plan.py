@@ -53,8 +53,8 @@ class _PlannedTrace(Trace):
     def _taken(self, pending: Promise) -> Any:
         return pending.held() if pending.stays else pending.get()
 
-    def _holds(self, value: Any) -> bool:
-        return type(value) is Promise or super()._holds(value)
+    def holds(self, value: Any) -> bool:
+        return type(value) is Promise or super().holds(value)
 
     def _ways(self, values: Sequence[Any]) -> list[tuple[NamedSharding, NamedSharding] | None]:
         return [self.ways.get(id(v)) for v in values]
@@ -64,21 +64,21 @@ def plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: int
             rule: Any) -> Plan:
     """See `TrainStep.plan`."""
     devices = target(on)
-    mesh = dict(mesh or {step._axis or "data": devices.count})
+    mesh = dict(mesh or {step.axis or "data": devices.count})
     axis = next(iter(mesh))
-    sharding = Sharding(abstract(mesh), rule or (step._sharding.rule if step._sharding else "replicated"), axis,
-                        (step._net, step._loss))
+    sharding = Sharding(abstract(mesh), rule or (step.sharding.rule if step.sharding else "replicated"), axis,
+                        (step.net, step.loss))
     with _imagined(step, inputs) as parameters:
         return _plan_of(step, inputs, on, batch_size, parameters, sharding, mesh)
 
 
 def _plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: int | None, parameters: list[Parameter],
              sharding: Sharding, mesh: dict[str, int]) -> Plan:
-    trainer, devices = step._trainer, target(on)
-    arrays = {"parameters": [p._arrays()[0] for p in parameters if p.grad_req != "null"],
+    trainer, devices = step.trainer, target(on)
+    arrays = {"parameters": [p.all_arrays()[0] for p in parameters if p.grad_req != "null"],
               "optimizer states": [s for updater in trainer._updaters for state in updater.states.values()
                                    for s in arrays_of(state)],
-              "auxiliary states": [p._arrays()[0] for p in parameters if p.grad_req == "null"],
+              "auxiliary states": [p.all_arrays()[0] for p in parameters if p.grad_req == "null"],
               "inputs": list(inputs), "gradients": [g for p in parameters if p._grad for g in p._grad]}
     chunks = {kind: list(dict.fromkeys(a.chunk for a in every)) for kind, every in arrays.items()}
     held = {id(_now(chunk)): (kind, chunk) for kind, every in chunks.items() for chunk in every}
@@ -107,7 +107,7 @@ def _plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: in
     made = [Group(kind, [jax.ShapeDtypeStruct(np.shape(values[p]), _dtype(values[p])) for p in places],
                   kept=kept, split=kind == "inputs", specs=[specs[p] for p in places])
             for (kind, kept), places in groups.items()]
-    return make_plan(f"a step of {type(step._net).__name__} with {type(trainer._optimizer).__name__}", program, made,
+    return make_plan(f"a step of {type(step.net).__name__} with {type(trainer.optimizer).__name__}", program, made,
                      on, batch=inputs[0].shape[0], wide=any(str(_dtype(v)) in X64_NAMES for v in values), mesh=mesh,
                      results=[specs[replaced[i]] if replaced[i] < len(specs) else () for i in results])
 
@@ -123,7 +123,7 @@ def _now(chunk: Chunk) -> Any:
 @contextlib.contextmanager
 def _imagined(step: TrainStep, inputs: Sequence[NDArray]) -> Iterator[list[Parameter]]:
     """All parameters; those that have no value have zeros in the block, which take no memory, and states of them."""
-    trainer, context = step._trainer, inputs[0].context
+    trainer, context = step.trainer, inputs[0].context
     parameters = step._params()
     if not all(shape_is_known(p.shape) for p in parameters):
         step._infer(inputs)
@@ -135,7 +135,7 @@ def _imagined(step: TrainStep, inputs: Sequence[NDArray]) -> Iterator[list[Param
     prepared = trainer._kv_initialized, list(trainer._params_to_init)
     try:
         for param in missing:
-            param._imagine(context)
+            param.imagine(context)
         trainer._prepare()
         for _ in step._states():
             pass
@@ -155,7 +155,7 @@ def _unchanged(trainer: Any, chunks: list[Chunk], where: Context) -> Iterator[An
     Gives a function that tells which chunks have been written to.
     """
     kept = [(chunk, chunk.ctx, chunk.peek(), chunk.version) for chunk in chunks]
-    optimizer, scheduler = trainer._optimizer, trainer._optimizer.lr_scheduler
+    optimizer, scheduler = trainer.optimizer, trainer.optimizer.lr_scheduler
     attributes = {**vars(optimizer), "_all_index_update_counts": copy.deepcopy(optimizer._all_index_update_counts)}
     times = dict(vars(scheduler)) if scheduler is not None else None
     device = next((d for d, counts in optimizer._all_index_update_counts.items()

@@ -22,7 +22,7 @@ from ..eager.state_updates import set_to
 from ..eager.trace import Trace
 from ..kernel.kernel import Kernel
 from ._formats import flatten, regroup
-from ._parameter import changes
+from ._parameter import Parameter, changes
 from .block import HybridBlock
 from .trainer import Trainer
 
@@ -49,7 +49,7 @@ class Watch:
     def __init__(self, net: Any, loss: Any, trainer: Trainer, inputs: Sequence[NDArray]) -> None:
         self._blocks = [block for block in (net, loss) if block is not None]
         self._trainer, self._inputs = trainer, inputs
-        self._prepared = trainer._updaters[0]._prepared
+        self._prepared = trainer._updaters[0].prepared
         self._params = list({id(p): p for block in self._blocks for _, p in block._cached_op_args
                              if not isinstance(p, int)}.values())
         arrays = [p._data[0] for p in self._params] + (self._prepared.states if self._prepared is not None else [])
@@ -62,33 +62,31 @@ class Watch:
         """Returns whether a step of these could be replayed: it runs no Python code of the user, on
         one context.
         """
-        return as_graph(net) and (loss is None or as_graph(loss)) and trainer._kv_initialized and \
-            trainer._kvstore is None and len(trainer._updaters) == 1 and \
-            (prepared := trainer._updaters[0]._prepared) is not None and prepared.together and \
-            not hasattr(trainer, "_amp_loss_scaler") and \
+        if not as_graph(net) or not (loss is None or as_graph(loss)) or not trainer._kv_initialized or \
+                trainer._kvstore is not None or hasattr(trainer, "_amp_loss_scaler"):
+            return False
+        updaters, blocks = trainer._updaters, [block for block in (net, loss) if block is not None]
+        return len(updaters) == 1 and (prepared := updaters[0].prepared) is not None and prepared.together and \
             all(a.dense and a.region is None and a.entry is None for a in inputs) and \
-            sum(block._cached_op.lowered.random for block in (net, loss) if block is not None) < 2 and \
-            all(p._data is not None and len(p._data) == 1 and p._as_stored and p._data[0].dense and
-                p._data[0].region is None
-                for block in (net, loss) if block is not None for _, p in block._cached_op_args
-                if not isinstance(p, int))
+            sum(block._cached_op.lowered.random for block in blocks) < 2 and \
+            all(isinstance(p, int) or _is_one_whole_array(p) for block in blocks for _, p in block._cached_op_args)
 
     def sources(self, trace: Trace) -> None:
         """Finds the sources of the inputs of the program that the trace is about to run."""
         results: list[Any] = []
-        random = next((block._cached_op for block in self._blocks if block._cached_op.lowered.random), None)
+        random = next((op for block in self._blocks if (op := block._cached_op).lowered.random), None)
         drawn = {id(value): _Draw(i) for i, value in enumerate(random.drawn)} if random is not None else {}
         for value in trace.values:
             source = self._sources.get(id(value))
             results.append(drawn.get(id(value)) if source is None else source)
         trace.watched = True
-        self._found = results + [_NUMBERS] * (len(trace._numbers) == 1)
-        self._complete = None not in results and len(trace._numbers) <= 1
+        self._found = results + [_NUMBERS] * (len(trace.numbers) == 1)
+        self._complete = None not in results and len(trace.numbers) <= 1
 
     def replay(self, trace: Trace, out: Any) -> Replay | None:
         """Returns a `Replay` of the step; None if a source in it is unknown."""
         ran, trace.ran = trace.ran, None  # else it would hold its own results, and so what they are to replace
-        if not self._complete or ran is None or self._prepared is not self._trainer._updaters[0]._prepared:
+        if not self._complete or ran is None or self._prepared is not self._trainer._updaters[0].prepared:
             return None
         kernel, wanted, free = ran
         flat, form = flatten(out, "output")
@@ -133,9 +131,9 @@ class Replay:
         self.targets = [(t, places[t] if places.get(t) in freed else -1, k) for k, t in enumerate(targets)
                          if isinstance(t, Chunk)]
         self.out = sorted([(t, k, kinds[t]) for k, t in enumerate(targets) if isinstance(t, int)])
-        self.fixed = [(block._cached_op_args[place][1]._data[0], number)
-                       for block, op in zip(blocks, self._ops, strict=True) for place, number in op.fixed
-                       if not isinstance(block._cached_op_args[place][1], int)]
+        self.fixed = [(param._data[0], number)
+                      for block, op in zip(blocks, self._ops, strict=True) for place, number in op.fixed
+                      if not isinstance(param := block._cached_op_args[place][1], int)]
         self._changed = changed
         self._prepare_to_retain()
         self.random = next((op for op in self._ops if op.lowered.random), None)
@@ -154,10 +152,10 @@ class Replay:
 
     def holds(self) -> bool:
         """Returns whether everything is as it was when the step was seen."""
-        trainer = self.trainer
+        trainer, updater = self.trainer, self.trainer._updaters[0]
         if state.trace is not None or state.recording or trainer._kvstore is not None or \
-                trainer._optimizer is not self.optimizer or trainer._updaters[0]._prepared is not self.prepared or \
-                trainer._updaters[0].optimizer is not self.optimizer or hasattr(trainer, "_amp_loss_scaler"):
+                trainer._optimizer is not self.optimizer or updater.prepared is not self.prepared or \
+                updater.optimizer is not self.optimizer or hasattr(trainer, "_amp_loss_scaler"):
             return False
         for block, op in zip(self._blocks, self._ops, strict=True):
             if block._cached_op is not op or not block._active or not block._flat_inputs or op.by_steps or \
@@ -169,7 +167,7 @@ class Replay:
                     [*map(_req_of, self._used)] != self._reqs:
                 return False
             self._mark = mark
-        return self.prepared.current(trainer._updaters[0].states)
+        return self.prepared.current(updater.states)
 
     def __call__(self, inputs: Sequence[NDArray], batch_size: int) -> tuple[Any, int] | None:
         """Runs the step and returns (the loss, number of steps); None, without any effect, if it has to run in full."""
@@ -309,6 +307,13 @@ class Loop(Replay):
 
 
 _data_of, _req_of = attrgetter("_data"), attrgetter("_grad_req")
+
+
+def _is_one_whole_array(param: Parameter) -> bool:
+    """Returns whether programs may read and replace the parameter's only array as it is."""
+    arrays = param._data
+    return arrays is not None and len(arrays) == 1 and param.as_stored and arrays[0].dense and \
+        arrays[0].region is None
 
 
 def _picker(places: Sequence[int]) -> Callable[[Any], tuple]:

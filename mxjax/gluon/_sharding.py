@@ -145,7 +145,7 @@ class Sharding:
         updater = trainer._updaters[0]
         for param in self.split(params):
             sharding = self.of(param)
-            yield param._arrays()[0].chunk, sharding
+            yield param.all_arrays()[0].chunk, sharding
             key = trainer.index_of(param)
             if key is not None:
                 for state in arrays(updater.states.get(key)):

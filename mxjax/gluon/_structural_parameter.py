@@ -55,7 +55,7 @@ class Parameter(_parameter.Parameter, own_arrays=False):
     @property
     def variable_name(self) -> str:
         """Name of the variable in graphs, which no other parameter has; not in MXNet."""
-        return self._own_name or f"{self._uuid.replace('-', '_')}_{self.name}"
+        return self.own_name or f"{self._uuid.replace('-', '_')}_{self.name}"
 
     def _rename(self, unique: str) -> None:
         """Takes another unique identifier, as in a file."""

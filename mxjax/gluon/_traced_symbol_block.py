@@ -81,7 +81,7 @@ class SymbolBlock(GraphBlock, HybridBlock):
             else:
                 param._check_and_setattr(allow_deferred_init=True, dtype=dtype)
             if param._var is None:
-                param._own_name = name
+                param.own_name = name
         self._reg_params = {**known}
 
     def _infer_own_shapes(self, *args: Nested) -> None:

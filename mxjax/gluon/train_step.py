@@ -111,10 +111,10 @@ class TrainStep:
             raise ValueError(f"TrainStep: the mesh {dict(mesh.shape)} has no axis {axis!r}")
         if clip_norm is not None and not clip_norm > 0:
             raise ValueError(f"TrainStep: clip_norm must be positive, got {clip_norm!r}")
-        self._axis, self._sharding = axis, None
+        self.axis, self.sharding = axis, None
         if mesh is not None:
-            self._axis = first = axis or cast(str, mesh.axis_names[0])
-            self._sharding = Sharding(mesh, sharding, first, (net, loss))
+            self.axis = first = axis or cast(str, mesh.axis_names[0])
+            self.sharding = Sharding(mesh, sharding, first, (net, loss))
         if not (isinstance(accumulate, int) and accumulate > 0):
             raise ValueError(f"TrainStep: accumulate must be a number of parts, 1 or more, got {accumulate!r}")
         self._accumulate, self._clip_norm = accumulate, clip_norm
@@ -166,14 +166,14 @@ class TrainStep:
         self._check(inputs)
         self._initialize(inputs)
         trainer, watch = self._trainer, None
-        if self._mesh is None or self._sharding is None:
+        if self._mesh is None or self.sharding is None:
             trace = Trace(1 << 30, trials=0)
             if signature in self._replays and self._accumulate == 1 and \
                     Watch.possible(self._net, self._loss, trainer, inputs):
                 watch = Watch(self._net, self._loss, trainer, inputs)
         else:
-            self._sharding.place(trainer, self._split)
-            trace = MeshTrace(self._mesh, self._sharding.axis)
+            self.sharding.place(trainer, self._split)
+            trace = MeshTrace(self._mesh, self.sharding.axis)
         parts = [[trace.spread(a) for a in part] for part in self._divided(inputs)]  # kept: they are not given away
         out = self._record(trace, parts, batch_size)
         if watch is not None:
@@ -342,10 +342,10 @@ class TrainStep:
         with Collecting(trace):
             try:
                 out = self._gradients_of(parts)
-                if isinstance(trace, MeshTrace) and self._sharding is not None:
+                if isinstance(trace, MeshTrace) and self.sharding is not None:
                     for param in self._split:
                         for grad in param._grad or ():  # where somebody looks at it before the update
-                            trace.lay(grad.chunk, self._sharding.of(param))
+                            trace.lay(grad.chunk, self.sharding.of(param))
                 trace.updating()
                 if self._clip_norm is not None:
                     grads = [grad for p in self._trained if p.grad_req != "null" for grad in p.list_grad()]
@@ -389,9 +389,9 @@ class TrainStep:
             >>> len(step.shardings())
             2
         """
-        if self._sharding is None:
+        if self.sharding is None:
             raise ValueError("TrainStep.shardings: there is no mesh")
-        return self._sharding.table(self._params())
+        return self.sharding.table(self._params())
 
     def _divided(self, inputs: Sequence[NDArray]) -> list[Sequence[NDArray]]:
         """The parts of a batch whose gradients are added up."""
@@ -446,17 +446,17 @@ class TrainStep:
             if isinstance(self._net, HybridBlock):
                 for param in self._net.collect_params().values():
                     param._finish_deferred_init()
-                    if self._sharding is not None:  # before the next one takes memory
-                        self._sharding.place(trainer, [param])
+                    if self.sharding is not None:  # before the next one takes memory
+                        self.sharding.place(trainer, [param])
         trainer._prepare()
-        if self._mesh is not None and self._sharding is not None and not self._begun:
+        if self._mesh is not None and self.sharding is not None and not self._begun:
             self._begin_alike(self._mesh)
-            self._split = self._sharding.split(self._params())
+            self._split = self.sharding.split(self._params())
         self._begun = True
         for param in self._states():
-            if self._sharding is not None:  # before the next one takes memory
-                self._sharding.place(trainer, [param])
-                forget(param._arrays()[0].chunk)
+            if self.sharding is not None:  # before the next one takes memory
+                self.sharding.place(trainer, [param])
+                forget(param.all_arrays()[0].chunk)
 
     def _infer(self, inputs: Sequence[NDArray]) -> None:
         """Has parameters know their shapes; what can only be run gets their values as well."""
@@ -473,7 +473,7 @@ class TrainStep:
         trainer = self._trainer
         for i, param in enumerate(self._trained):
             if param.grad_req != "null" and not trainer._update_on_kvstore:
-                trainer._updaters[0]._prepare([i], [param._arrays()[0]])
+                trainer._updaters[0].prepare([i], [param.all_arrays()[0]])
                 yield param
 
     def _begin_alike(self, mesh: jax.sharding.Mesh) -> None:

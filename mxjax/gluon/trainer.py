@@ -293,7 +293,7 @@ class Trainer:
             if param._grad_req == "null":
                 continue
             arrays, gradients = param._data, param._grad
-            if arrays is None or gradients is None or param._own_arrays:
+            if arrays is None or gradients is None or param.own_arrays:
                 arrays, gradients = param.list_data(), param.list_grad()  # or that says why there are none
             fresh = 0
             for array in arrays:
@@ -331,7 +331,7 @@ class Trainer:
     def _update_fresh(self, index: int, param: Parameter) -> None:
         """Updates a parameter on the contexts where its gradient is fresh."""
         arrays, grads = param._data, param._grad
-        if arrays is None or grads is None or param._own_arrays:
+        if arrays is None or grads is None or param.own_arrays:
             arrays, grads = param.list_data(), param.list_grad()
         for updater, array, grad in zip(self._updaters, arrays, grads, strict=True):
             if array._fresh_grad:

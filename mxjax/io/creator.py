@@ -61,8 +61,8 @@ class MXDataIter(DataIter):
         MXNetError: there is no batch.
     """
 
-    _kind = "MXDataIter"
-    _settings: dict[str, Any] = {}
+    kind = "MXDataIter"
+    settings: dict[str, Any] = {}
 
     def __init__(self, handle: Source, data_name: str = "data", label_name: str = "softmax_label", **_: Any) -> None:
         super().__init__(handle.batch_size)
@@ -105,7 +105,7 @@ class MXDataIter(DataIter):
         """
         start = self._first_position()
         position = start if self.first_batch is not None else self.handle.position()
-        return {"kind": self._kind, **self._settings, **self.handle.extent, **position}
+        return {"kind": self.kind, **self.settings, **self.handle.extent, **position}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores the position at which `state_dict` was called.
@@ -118,7 +118,7 @@ class MXDataIter(DataIter):
             ValueError: the state belongs to other data or settings; the message names the difference.
         """
         start = self._first_position()
-        check_state(self._kind, state, {"kind": self._kind, **self._settings, **self.handle.extent}, start)
+        check_state(self.kind, state, {"kind": self.kind, **self.settings, **self.handle.extent}, start)
         self.handle.go_to({name: state[name] for name in start})
         self.first_batch, self._at_begin = None, True
 
@@ -188,8 +188,8 @@ def creator(function: Callable[..., Source], parameters: type | None = None) -> 
         values = {key: params[key].parse(value) for key, value in kwargs.items() if key in params}
         source = function(parameters(**values)) if parameters else function(**values)
         made = MXDataIter(source, **{key: value for key, value in kwargs.items() if key not in params})
-        made._kind = name
-        made._settings = {key: values.get(key, params[key].default) for key in _ORDERING if key in params}
+        made.kind = name
+        made.settings = {key: values.get(key, params[key].default) for key in _ORDERING if key in params}
         return made
     functools.update_wrapper(create, function)
     vars(create).pop("__wrapped__")  # its signature is (*args, **kwargs), as in MXNet; the docstring has the parameters

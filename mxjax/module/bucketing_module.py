@@ -58,7 +58,7 @@ class BucketingModule(BaseModule):
             raise Unfit("BucketingModule requires default_bucket_key, the key of the largest network")
         self._default_bucket_key = default_bucket_key
         self._sym_gen = sym_gen
-        self._options = {"logger": logger, "context": context, "work_load_list": work_load_list,
+        self.options = {"logger": logger, "context": context, "work_load_list": work_load_list,
                          "fixed_param_names": fixed_param_names, "state_names": state_names,
                          "group2ctxs": group2ctxs, "compression_params": compression_params}
         symbol, data_names, label_names = self._call_sym_gen(default_bucket_key)
@@ -81,7 +81,7 @@ class BucketingModule(BaseModule):
             return self._sym_gen(key)
 
     def _new_module(self, key: Hashable) -> Module:
-        return Module(*self._call_sym_gen(key), **self._options)
+        return Module(*self._call_sym_gen(key), **self.options)
 
     # ------------------------------------------------------------------ checkpoints
     def save_checkpoint(self, prefix: str, epoch: int, remove_amp_cast: bool = False) -> None:
@@ -135,7 +135,7 @@ class BucketingModule(BaseModule):
         module = BucketingModule(sym_gen, default_bucket_key, **kwargs)
         for key, symbol in sym_dict.items():
             _, data_names, label_names = module._call_sym_gen(key)
-            module._buckets[key] = Module(symbol, data_names, label_names, **module._options)
+            module._buckets[key] = Module(symbol, data_names, label_names, **module.options)
         if default_bucket_key not in module._buckets:
             raise ValueError(f"default_bucket_key {default_bucket_key!r} is not among the loaded {list(sym_dict)}")
         module._curr_module = default = module._buckets[default_bucket_key]

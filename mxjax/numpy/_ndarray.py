@@ -65,7 +65,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
     """
 
     __slots__ = ()
-    _zero_dim = True
+    zero_dim = True
 
     @property
     def dtype(self) -> np.dtype:  # pyright: ignore[reportIncompatibleMethodOverride]  as NumPy has it

@@ -121,13 +121,13 @@ class Nadam(_TwoMoments):
         self.schedule_decay = schedule_decay
         self.m_schedule = 1.0
 
-    def _momentum_at(self, t: int) -> float:
+    def momentum_at(self, t: int) -> float:
         return self.beta1 * (1 - 0.5 * 0.96 ** (t * self.schedule_decay))
 
     def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray], lr: float, wd: float,
               t: int) -> None:
         grad = self._decayed_grad(weight, grad, wd)
-        now, following = self._momentum_at(t), self._momentum_at(t + 1)
+        now, following = self.momentum_at(t), self.momentum_at(t + 1)
         self.m_schedule *= now
         mean, var = state
         mean[:] = self.beta1 * mean + (1 - self.beta1) * grad

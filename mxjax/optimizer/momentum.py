@@ -67,19 +67,6 @@ class _Momentum(Optimizer):
     def _is_one_call(self, weight: NDArray) -> bool:
         return "_operator" in vars(type(self))  # 16-bit weights have an operator of their own
 
-    def _operator_of(self, weight: NDArray,
-                     state: NDArray | tuple[NDArray | None, ...] | None) -> tuple[str, dict[str, Any]]:
-        """See `Optimizer._state_arrays`."""
-        mixed = isinstance(state, tuple)
-        momentum = state[0] if mixed else state
-        options: dict[str, Any] = {"rescale_grad": self.rescale_grad}
-        if momentum is not None:
-            options["momentum"] = self.momentum
-        if self.clip_gradient:
-            options["clip_gradient"] = self.clip_gradient
-        name = self._operators[momentum is not None]
-        return f"mp_{name}" if mixed else name, options
-
     @staticmethod
     def _state_arrays(state: NDArray | tuple[NDArray | None, ...] | None) -> tuple:
         if isinstance(state, tuple):
@@ -98,6 +85,20 @@ class _Momentum(Optimizer):
         else:
             arrays = [] if momentum is None else [momentum]
         getattr(nd, name)(weight, grad, *arrays, out=weight, **options, **self._grad_options())
+
+
+def _operator_of(self: _Momentum, weight: NDArray,
+                 state: NDArray | tuple[NDArray | None, ...] | None) -> tuple[str, dict[str, Any]]:
+    """The `_operator` of classes with one; see `Optimizer._state_arrays`."""
+    mixed = isinstance(state, tuple)
+    momentum = state[0] if mixed else state
+    options: dict[str, Any] = {"rescale_grad": self.rescale_grad}
+    if momentum is not None:
+        options["momentum"] = self.momentum
+    if self.clip_gradient:
+        options["clip_gradient"] = self.clip_gradient
+    name = self._operators[momentum is not None]
+    return f"mp_{name}" if mixed else name, options
 
 
 class _Aggregated(_Momentum):
@@ -155,7 +156,7 @@ class SGD(_Aggregated):
     def __init__(self, momentum: float = 0.0, lazy_update: bool = True, **kwargs: Any) -> None:
         super().__init__(momentum, lazy_update, **kwargs)
 
-    _operator = _Momentum._operator_of
+    _operator = _operator_of
 
     def _update_many(self, indices: list[Any], weights: list[NDArray], grads: list[NDArray], states: list[Any],
                      multi_precision: bool) -> None:
@@ -174,7 +175,7 @@ class ccSGD(SGD):  # noqa: N801  MXNet's name
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
 
-    _operator = _Momentum._operator_of
+    _operator = _operator_of
 
 
 @register
@@ -200,7 +201,7 @@ class NAG(_Momentum):
         for index, weight, grad, state in zip(indices, weights, grads, states, strict=True):
             self._apply(weight, grad, state, multi_precision, lr=self._get_lr(index), wd=self._get_wd(index))
 
-    _operator = _Momentum._operator_of
+    _operator = _operator_of
 
 
 @register

@@ -62,19 +62,20 @@ class _Momentum(ByStep):
         parts = state[::-1] if isinstance(state, tuple) else (state,)
         return tuple([part for part in parts if part is not None])
 
-    def _operator_of(self, weight: NDArray,
-                     state: NDArray | tuple[NDArray | None, ...] | None) -> tuple[str, dict[str, Any]]:
-        mixed = isinstance(state, tuple)
-        moved = (state[1] if mixed else state) is not None
-        options = {"momentum": self.momentum} if moved else {}
-        return "mp_" * mixed + self._operators[moved], {**self._grad_options(), **options}
-
     def _check(self, lazy_update: bool) -> None:
         if lazy_update and not self.use_fused_step:
             raise AssertionError(f"{type(self).__name__}: lazy_update requires use_fused_step=True")
         if lazy_update and self.multi_precision:
             raise AssertionError(f"{type(self).__name__}: lazy_update requires multi_precision=False")
         self.lazy_update = lazy_update
+
+
+def _operator_of(self: _Momentum, weight: NDArray,
+                 state: NDArray | tuple[NDArray | None, ...] | None) -> tuple[str, dict[str, Any]]:
+    mixed = isinstance(state, tuple)
+    moved = (state[1] if mixed else state) is not None
+    options = {"momentum": self.momentum} if moved else {}
+    return "mp_" * mixed + self._operators[moved], {**self._grad_options(), **options}
 
 
 class SGD(_Momentum):
@@ -97,7 +98,7 @@ class SGD(_Momentum):
         self._check(lazy_update)
         self.momentum = momentum
 
-    _operator = _Momentum._operator_of
+    _operator = _operator_of
     _fused_rates = Optimizer._rates  # MXNet's SGD asks for all rates at once
 
     def _step(self, index: Key, weight: NDArray, grad: NDArray, state: NDArray | None, lr: float, wd: float,
@@ -122,7 +123,7 @@ class NAG(_Momentum):
                          **kwargs)
         self.momentum = momentum
 
-    _operator = _Momentum._operator_of
+    _operator = _operator_of
 
     def _step(self, index: Key, weight: NDArray, grad: NDArray, state: NDArray | None, lr: float, wd: float,
               t: int) -> None:
@@ -170,7 +171,7 @@ class LARS(_Momentum):
         self._update_count(list(indices))
         for index, weight, grad, state, lr, wd in zip(indices, weights, grads, states, self._get_lrs(indices),
                                                       self._get_wds(indices), strict=True):
-            name, options = self._operator_of(weight, state)
+            name, options = _operator_of(self, weight, state)
             if not name.startswith("mp_"):
                 options["lazy_update"] = self.lazy_update
             getattr(nd, name)(weight, grad, *self._state_arrays(state), out=weight, wd=wd,
@@ -373,12 +374,12 @@ class Nadam(_TwoMoments):
         self.schedule_decay = schedule_decay
         self.m_schedule = 1.0
 
-    _momentum_at = adaptive.Nadam._momentum_at
+    momentum_at = adaptive.Nadam.momentum_at
 
     def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray], lr: float, wd: float,
               t: int) -> None:
         grad = self._gradient(weight, grad, wd)
-        now, following = self._momentum_at(t), self._momentum_at(t + 1)
+        now, following = self.momentum_at(t), self.momentum_at(t + 1)
         self.m_schedule *= now
         mean, var = state
         _average(mean, grad, self.beta1)

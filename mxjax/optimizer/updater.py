@@ -51,7 +51,7 @@ class Updater:
         self.states: dict[Any, Any] = {}
         self.states_synced: dict[Any, bool] = {}  # whether a loaded state is on its weight's context already
         self.repeated: tuple[Any, int] = (None, 0)  # the last call's weights, and how often in a row they came
-        self._prepared: PreparedUpdate | None = None  # the update of these
+        self.prepared: PreparedUpdate | None = None  # the update of these
 
     @property
     def aggregate_updates(self) -> bool:
@@ -71,19 +71,19 @@ class Updater:
             index: the parameter's index or name, or a list.
             grad, weight: array or list of arrays.
         """
-        optimizer, prepared = self.optimizer, self._prepared
+        optimizer, prepared = self.optimizer, self.prepared
         if prepared is not None and type(index) is list:
             if prepared.fits(index, weight, grad, self.states) and \
                     (thread.trace is None or prepared.together):
                 optimizer._set_current_context(weight[0].chunk.ctx.device_id)
                 if prepared(optimizer):
                     return
-            self._prepared = None
+            self.prepared = None
         listed = _is_list(index)
         if not listed:
             index, grad, weight = [index], [grad], [weight]
         index = [key.decode() if isinstance(key, bytes) else key for key in index]
-        self._prepare(index, weight)
+        self.prepare(index, weight)
         rows = [(key, w, g, self.states[key]) for key, w, g in zip(index, weight, grad, strict=True)]
         if not rows:
             return
@@ -101,8 +101,8 @@ class Updater:
         if steady or listed and (separately or self.aggregate_updates):
             columns = list(weight), list(grad), [row[3] for row in rows]
             if PreparedUpdate.possible(optimizer, *columns):
-                self._prepared = PreparedUpdate(optimizer, index, *columns, separately)
-                if self._prepared(optimizer):
+                self.prepared = PreparedUpdate(optimizer, index, *columns, separately)
+                if self.prepared(optimizer):
                     return
         if steady and size <= optimizer.takes_lists and all(row[1].dense and row[2].dense for row in rows):
             with deferred():  # this goes on for long: one program for all weights is worth being compiled
@@ -143,7 +143,7 @@ class Updater:
                     keys, weights, grads = list(keys), list(weights), list(grads)  # tuples in 1.9.1
                 self.optimizer.update_multi_precision(keys, weights, grads, list(states))
 
-    def _prepare(self, indices: list[Any], weights: list[NDArray]) -> None:
+    def prepare(self, indices: list[Any], weights: list[NDArray]) -> None:
         """Makes the states that weights have not got yet, and brings loaded ones to their contexts."""
         for key, weight in zip(indices, weights, strict=True):
             if key not in self.states:
@@ -192,7 +192,7 @@ class Updater:
         if optimizer is not None:
             self.optimizer = optimizer
             optimizer.resume_training()
-        self._prepared, self.repeated = None, (None, 0)
+        self.prepared, self.repeated = None, (None, 0)
         self.states = loaded
         self.states_synced = dict.fromkeys(loaded, False)
 

@@ -338,24 +338,24 @@ class WeightCache:
 
     def __init__(self, places: Sequence[int], before: Any) -> None:
         self._places, self.before = places, before
-        self._kept: tuple[list[weakref.ref], Sequence[jax.Array]] | None = None
+        self.kept: tuple[list[weakref.ref], Sequence[jax.Array]] | None = None
 
     def __call__(self, args: Sequence[Any]) -> Sequence[jax.Array]:
-        weights, kept = [args[i] for i in self._places], self._kept  # other threads may change it
+        weights, kept = [args[i] for i in self._places], self.kept  # other threads may change it
         if kept is not None and all([ref() is array for ref, array in zip(kept[0], weights, strict=True)]):
             return kept[1]
         result = self.before(*weights)
         if all([isinstance(array, jax.Array) for array in weights]):
             forget = functools.partial(_forget, weakref.ref(self))
-            self._kept = [weakref.ref(array, forget) for array in weights], result
+            self.kept = [weakref.ref(array, forget) for array in weights], result
         return result
 
 
 def _forget(derived: weakref.ref, gone: weakref.ref) -> None:
     one = derived()
-    kept = None if one is None else one._kept
+    kept = None if one is None else one.kept
     if one is not None and kept is not None and any([ref is gone for ref in kept[0]]):
-        one._kept = None
+        one.kept = None
 
 
 class SplitProgram:

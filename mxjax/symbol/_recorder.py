@@ -193,7 +193,7 @@ class Recorder:
         items[place:place + 1] = [slice(None)] * (len(shape) - used)
         result = _by_arrays(array.as_np_ndarray(), items) if any(isinstance(i, NDArray) for i in items) else \
             _basic(array.as_np_ndarray(), items)
-        if not result.shape and not array._has_scalars():
+        if not result.shape and not array.has_scalars():
             result = call("_npi_reshape", [result], newshape=(1,))
         return result if kind is array_classes.numpy else result.as_nd_ndarray()
 

@@ -52,19 +52,19 @@ class RemoteTraceback(Exception):
 class _Server:
     """The process that workers are forked from (see `worker`); one for each training process, made when needed."""
 
-    _lock = threading.Lock()  # a new one in each process
+    lock = threading.Lock()  # a new one in each process
     _current: _Server | None = None
 
     @classmethod
     def get(cls) -> _Server:
         """The server of this process."""
-        with cls._lock:
-            if cls._current is None or cls._current._owner != os.getpid() or cls._current._process.poll() is not None:
+        with cls.lock:
+            if cls._current is None or cls._current.owner != os.getpid() or cls._current.process.poll() is not None:
                 cls._current = cls()
             return cls._current
 
     def __init__(self) -> None:
-        self._owner = os.getpid()
+        self.owner = os.getpid()
         self._numbers, self._receiving = itertools.count(), threading.Lock()
         self._heard: list[bytes] = []
         self._answers: dict[int, int] = {}  # by the numbers of requests, until the worker has ended
@@ -75,15 +75,15 @@ class _Server:
         # Workers compute on the host, whatever the training process uses, and share its cores.
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         with theirs:
-            self._process = subprocess.Popen([sys.executable, "-c", start], pass_fds=[theirs.fileno()],
+            self.process = subprocess.Popen([sys.executable, "-c", start], pass_fds=[theirs.fileno()],
                                              env=environment, stdin=subprocess.DEVNULL)
         atexit.register(self.close)
 
     def close(self) -> None:
         """Ends the server, and with it what it waits for."""
-        if self._owner == os.getpid():
+        if self.owner == os.getpid():
             self._socket.close()
-            self._process.wait()
+            self.process.wait()
 
     def _ask(self, pid: int, fds: Sequence[int] = ()) -> int:
         """Sends a request; the number by which `answer` knows it."""
@@ -108,7 +108,7 @@ class _Server:
 
     def _ended(self) -> MXNetError:
         return MXNetError("the process that starts worker processes has ended with status "
-                          f"{self._process.wait()}; what it printed says why")
+                          f"{self.process.wait()}; what it printed says why")
 
     def start(self, sock: socket.socket, last_words: IO[bytes]) -> int:
         """Starts a worker; the answer to this request is its pid."""
@@ -154,7 +154,7 @@ class _Forks:
 
 
 def _begin_in_child() -> None:
-    _Server._lock = threading.Lock()
+    _Server.lock = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):

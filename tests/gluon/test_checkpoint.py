@@ -168,10 +168,10 @@ for dtype in ("float32", "bfloat16", "float64"):
         if dtype == "float32":  # from one arrangement to the next
             step.restore(folder)
             if count > 1:
-                split = [p for p in net.collect_params().values() if not step._sharding.of(p).is_fully_replicated]
+                split = [p for p in net.collect_params().values() if not step.sharding.of(p).is_fully_replicated]
                 assert bool(split) == (sharding != "replicated"), split
                 for p in split:
-                    assert p.data().chunk.peek().held().sharding == step._sharding.of(p) and \\
+                    assert p.data().chunk.peek().held().sharding == step.sharding.of(p) and \\
                         p.data().chunk.peek().value is None, p
             step.save(sys.argv[1] + dtype + str(number), 3, wait=True)
         else:
@@ -184,7 +184,7 @@ for dtype in ("float32", "bfloat16", "float64"):
 net, trainer, step = made(8)
 before = whole_on_one()
 step.restore(sys.argv[1] + "float32")
-small = sum(4 * np.prod(p.shape) for p in net.collect_params().values() if step._sharding.of(p).is_fully_replicated)
+small = sum(4 * np.prod(p.shape) for p in net.collect_params().values() if step.sharding.of(p).is_fully_replicated)
 assert whole_on_one() - before <= 3 * small + 1024, (whole_on_one() - before, small)
 print("good")
 """
@@ -431,7 +431,7 @@ def test_parameters_in_parts_are_put_together_one_at_a_time(tmp_path):
 net, trainer, step = made(8)
 for _ in range(2):
     step(x, y)
-small = 2 * sum(4 * np.prod(p.shape) for p in net.collect_params().values() if step._sharding.of(p).is_fully_replicated)
+small = 2 * sum(4 * np.prod(p.shape) for p in net.collect_params().values() if step.sharding.of(p).is_fully_replicated)
 kept, most, together = whole_on_one(), [0], mx.eager.trace.on_one_device
 def counted(value):
     most[0] = max(most[0], whole_on_one() - kept)

@@ -341,4 +341,4 @@ def convert_bucketing_module(bucketing_mod: BucketingModule, target_dtype: str =
     return BucketingModule.load_dict(
         symbols, sym_gen=bucketing_mod._sym_gen, arg_params=new_args, aux_params=new_auxs,
         default_bucket_key=bucketing_mod._default_bucket_key, logger=bucketing_mod.logger,
-        context=bucketing_mod._options["context"])
+        context=bucketing_mod.options["context"])

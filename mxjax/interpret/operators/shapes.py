@@ -62,8 +62,8 @@ def _shaped(name: str, target: Callable[..., Any]) -> None:
 
 
 def _like(p: dict, x: Shape, like: Shape) -> Shape:
-    first, last = rearranging._range("lhs", p["lhs_begin"], p["lhs_end"], len(x))
-    start, stop = rearranging._range("rhs", p["rhs_begin"], p["rhs_end"], len(like))
+    first, last = rearranging.dim_range("lhs", p["lhs_begin"], p["lhs_end"], len(x))
+    start, stop = rearranging.dim_range("rhs", p["rhs_begin"], p["rhs_end"], len(like))
     shape = x[:first] + like[start:stop] + x[last:]
     need(math.prod(shape) == math.prod(x))
     return shape
@@ -78,7 +78,7 @@ def _c_order(target: Callable[[dict, Shape], Any]) -> Callable[[dict, Shape], An
 
 def _without_ones(p: dict, x: Shape) -> Shape:
     need(p["axis"] is None or x and all([x[a] == 1 for a in axes_of("_np_squeeze", p["axis"], len(x))]))
-    return np_rearranging._squeezed(p, x)
+    return np_rearranging.squeezed(p, x)
 
 
 def _new_axis(p: dict, x: Shape) -> Shape:
@@ -86,11 +86,11 @@ def _new_axis(p: dict, x: Shape) -> Shape:
     return (*x[:axis], 1, *x[axis:])
 
 
-_shaped("Reshape", lambda p, x: x if (target := rearranging._target(p, x)) is None else target)
+_shaped("Reshape", lambda p, x: x if (target := rearranging.reshape_target(p, x)) is None else target)
 _shaped("Flatten", lambda p, x: (x[0], math.prod(x[1:])))
 _shaped("reshape_like", _like)
 _shaped("expand_dims", _new_axis)
-_shaped("squeeze", rearranging._squeezed)
+_shaped("squeeze", rearranging.squeezed)
 _shaped("_np_reshape", _c_order(lambda p, x: np_rearranging.np_reshaped(x, p["newshape"])))
 _shaped("_npx_reshape", _c_order(lambda p, x: np_rearranging.npx_reshaped(x, p["newshape"], p["reverse"])))
 _shaped("_np_squeeze", _without_ones)
@@ -126,7 +126,7 @@ def _moved(p: dict, ndim: int) -> list[int]:
     return order
 
 
-_ordered("transpose", lambda p, ndim: rearranging._order(p["axes"], ndim))
+_ordered("transpose", lambda p, ndim: rearranging.axes_order(p["axes"], ndim))
 _ordered("SwapAxis", _swapped)
 _ordered("_np_transpose", _np_order)
 _ordered("_np_moveaxis", _moved)
@@ -209,14 +209,14 @@ def _crop(p: dict, x: Shape, like: Shape | None = None) -> tuple[slice, ...]:
     return (slice(None), slice(None), *[slice(s, s + n) for s, n in zip(start, size, strict=True)])
 
 
-_part("slice", slicing._slice_part)
-_part("slice_axis", slicing._slice_axis_part)
+_part("slice", slicing.slice_part)
+_part("slice_axis", slicing.slice_axis_part)
 _part("slice_like", _leading)
 _part("Crop", _crop)
 
 
 def _assigned_part(p: dict, x: Array, *value: Array) -> tuple[slice, ...]:
-    return slicing._slices("_slice_assign", x.ndim, p["begin"], p["end"], p["step"])
+    return slicing.slices("_slice_assign", x.ndim, p["begin"], p["end"], p["step"])
 
 
 def _assign_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array, *value: Array) -> list[Any]:
@@ -334,9 +334,9 @@ _joined("_rnn_param_concat", lambda p, ndim: p["dim"])
 _joined("_npi_concatenate", lambda p, ndim: p["axis"] or 0, lambda p, x: (math.prod(x),) if p["axis"] is None else x)
 for _name in ("stack", "_npi_stack"):
     _joined(_name, lambda p, ndim: p["axis"], _in_new_axis)
-_joined("_npi_vstack", lambda p, ndim: 0, lambda p, x: np_rearranging._lifted(x, 2))
-_joined("_npi_hstack", lambda p, ndim: min(1, ndim - 1), lambda p, x: np_rearranging._lifted(x, 1))
-_joined("_npi_dstack", lambda p, ndim: 2, lambda p, x: np_rearranging._lifted(x, 3))
+_joined("_npi_vstack", lambda p, ndim: 0, lambda p, x: np_rearranging.lifted(x, 2))
+_joined("_npi_hstack", lambda p, ndim: min(1, ndim - 1), lambda p, x: np_rearranging.lifted(x, 1))
+_joined("_npi_dstack", lambda p, ndim: 2, lambda p, x: np_rearranging.lifted(x, 3))
 _joined("_npi_column_stack", lambda p, ndim: 1, lambda p, x: x if len(x) > 1 else (*x, 1) if x else (1, 1))
 
 
@@ -388,19 +388,19 @@ def _stretch(target: Callable[..., Any]) -> Callable[..., tuple[Shape, Shape, Sh
 def _like_other(p: dict, x: Shape, like: Shape) -> Shape:
     need(p["lhs_axes"] != () and (p["lhs_axes"] is None or p["rhs_axes"] is None or
                                   len(p["lhs_axes"]) == len(p["rhs_axes"])))
-    shape = broadcast._like(p, x, like)
+    shape = broadcast.like_shape(p, x, like)
     need(len(shape) == len(x))
     return shape
 
 
 def _to(p: dict, x: Shape) -> Shape:
     need(len(x) == len(p["shape"]))
-    return broadcast._to(p, x)
+    return broadcast.to_shape(p, x)
 
 
 def _along(p: dict, x: Shape) -> Shape:
     need(len(p["axis"]) == len(p["size"]) and all([x[normalized(a, len(x))] == 1 for a in p["axis"]]))
-    return broadcast._along(p, x)
+    return broadcast.along_shape(p, x)
 
 
 for _name in ("tile", "_npi_tile"):
@@ -409,7 +409,7 @@ _repeated("repeat", _repeat)
 _repeated("broadcast_to", _stretch(_to))
 _repeated("broadcast_axis", _stretch(_along))
 _repeated("broadcast_like", _stretch(_like_other))
-_repeated("_npi_broadcast_to", _stretch(np_rearranging._stretched))
+_repeated("_npi_broadcast_to", _stretch(np_rearranging.stretched))
 
 
 # ------------------------------------------------------------ padding

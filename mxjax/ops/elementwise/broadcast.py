@@ -47,7 +47,7 @@ def _stretched(name: str, data: Array, shape: tuple[int, ...]) -> Array:
     return broadcast(data, shape)
 
 
-def _to(p: dict[str, Any], x: tuple) -> tuple:
+def to_shape(p: dict[str, Any], x: tuple) -> tuple:
     """The shape in the parameters, where 0 is the array's own dimension (FPartialShape)."""
     return tuple(m or n for n, m in zip(x if len(x) == len(p["shape"]) else p["shape"], p["shape"], strict=True))
 
@@ -60,22 +60,22 @@ def _can_stretch(target: Callable[..., tuple]) -> Callable[..., bool]:
     return fits
 
 
-@register("broadcast_to", FPartialShape=exact(_to, _can_stretch(_to), partly=False))
+@register("broadcast_to", FPartialShape=exact(to_shape, _can_stretch(to_shape), partly=False))
 def broadcast_to(data: Array, *, shape: Shape = ()) -> Array:
     """Broadcasts the array to `shape`; 0 in `shape` keeps the dimension."""
     kept = data.shape if data.ndim == len(shape) else shape
     return _stretched("broadcast_to", data, tuple(m or n for n, m in zip(kept, shape, strict=True)))
 
 
-def _along(p: dict[str, Any], x: tuple) -> tuple:
+def along_shape(p: dict[str, Any], x: tuple) -> tuple:
     """The shape with other sizes of the axes in the parameters (FPartialShape)."""
     sizes = dict(zip([normalized(a, len(x)) for a in p["axis"]], p["size"], strict=True))
     return tuple(sizes.get(i, n) for i, n in enumerate(x))
 
 
 @register("broadcast_axis", aliases=("broadcast_axes",), FPartialShape=exact(
-    _along, lambda p, x: all(x[a] == 1 for a in p["axis"]) and len({a % len(x) for a in p["axis"]}) == len(p["axis"]),
-    partly=False))
+    along_shape, lambda p, x: all(x[a] == 1 for a in p["axis"]) and
+    len({a % len(x) for a in p["axis"]}) == len(p["axis"]), partly=False))
 def broadcast_axis(data: Array, *, axis: Shape = (), size: Shape = ()) -> Array:
     """Broadcasts the given axes, which have size 1, to the given sizes."""
     if len(axis) != len(size):
@@ -90,7 +90,7 @@ def broadcast_axis(data: Array, *, axis: Shape = (), size: Shape = ()) -> Array:
     return broadcast(data, tuple(shape))
 
 
-def _like(p: dict[str, Any], x: tuple, like: tuple) -> tuple:
+def like_shape(p: dict[str, Any], x: tuple, like: tuple) -> tuple:
     """The shape of the second array, or with its sizes of some axes (FPartialShape)."""
     if p["lhs_axes"] is None or p["rhs_axes"] is None:
         return like
@@ -100,7 +100,7 @@ def _like(p: dict[str, Any], x: tuple, like: tuple) -> tuple:
 
 
 @register("broadcast_like", infer_type=gives(lambda p: None), FPartialShape=exact(
-    _like, lambda p, *shapes: p["lhs_axes"] != () and _can_stretch(_like)(p, *shapes), partly=False))
+    like_shape, lambda p, *shapes: p["lhs_axes"] != () and _can_stretch(like_shape)(p, *shapes), partly=False))
 def broadcast_like(lhs: Array, rhs: Array, *, lhs_axes: Shape | None = None, rhs_axes: Shape | None = None) -> Array:
     """Broadcasts lhs to the shape of rhs; with `lhs_axes` and `rhs_axes` only these axes, pair by pair."""
     shape = rhs.shape

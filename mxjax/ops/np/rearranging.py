@@ -182,14 +182,14 @@ def rollaxis(a: Array, *, axis: int, start: int = 0) -> Array:
     return jnp.rollaxis(a, axis, start)
 
 
-def _squeezed(p: dict[str, Any], x: tuple) -> tuple:
+def squeezed(p: dict[str, Any], x: tuple) -> tuple:
     """The shape without axes of size 1 (FPartialShape)."""
     axes = [i for i, n in enumerate(x) if n == 1] if p["axis"] is None else axes_of("_np_squeeze", p["axis"], len(x))
     return tuple(n for i, n in enumerate(x) if i not in axes)
 
 
 @register("_np_squeeze", FPartialShape=exact(
-    _squeezed, lambda p, x: p["axis"] is None or all(x[a] == 1 for a in axes_of("_np_squeeze", p["axis"], len(x))),
+    squeezed, lambda p, x: p["axis"] is None or all(x[a] == 1 for a in axes_of("_np_squeeze", p["axis"], len(x))),
     partly=False))
 def squeeze(a: Array, *, axis: Shape | None = None) -> Array:
     """Removes axes of size 1: all of them, or the given ones."""
@@ -236,14 +236,14 @@ def roll(data: Array, *, shift: Shape | None = None, axis: Shape | None = None) 
     return jnp.roll(data, shift * (len(axis) // len(shift)), axis)
 
 
-def _stretched(p: dict[str, Any], x: tuple) -> tuple:
+def stretched(p: dict[str, Any], x: tuple) -> tuple:
     """The shape in the parameters, where -2 is the array's own dimension (FPartialShape)."""
     lead = len(p["shape"]) - len(x)
     return tuple(x[i - lead] if n == -2 and i >= lead else n for i, n in enumerate(p["shape"]))
 
 
 @register("_npi_broadcast_to", FPartialShape=exact(
-    _stretched, lambda p, x: len(x) <= len(p["shape"]) and broadcasted(p, x, _stretched(p, x)) == _stretched(p, x),
+    stretched, lambda p, x: len(x) <= len(p["shape"]) and broadcasted(p, x, stretched(p, x)) == stretched(p, x),
     partly=False))
 def broadcast_to(array: Array, *, shape: Shape = ()) -> Array:
     """Broadcasts the array to a shape; -2 keeps a dimension."""
@@ -258,7 +258,7 @@ def copy(a: Array) -> Array:
     return a
 
 
-def _lifted(shape: Any, ndim: int) -> Any:
+def lifted(shape: Any, ndim: int) -> Any:
     """The shape of an array with at least so many dimensions."""
     if shape is UNKNOWN or len(shape) >= ndim:
         return shape
@@ -275,7 +275,7 @@ def _at_least(ndim: int) -> None:
         function = getattr(jnp, f"atleast_{ndim}d")
         return tuple(function(a) for a in arys)
     compute.__doc__ = f"The arrays with at least {ndim} dimensions."
-    register(f"_np_atleast_{ndim}d", FPartialShape=lambda p, *shapes: [_lifted(s, ndim) for s in shapes],
+    register(f"_np_atleast_{ndim}d", FPartialShape=lambda p, *shapes: [lifted(s, ndim) for s in shapes],
              infer_type=_each_its_own, FGradient=no_gradient, num_outputs=lambda p: p["num_args"])(compute)
 
 
@@ -326,11 +326,11 @@ def _joined(shapes: list[tuple], axis: int) -> tuple:
 
 
 _stacking("vstack", jnp.vstack, "Joins arrays along the first axis; vectors count as rows.",
-          lambda s: _lifted(s, 2), 0)
+          lambda s: lifted(s, 2), 0)
 _stacking("hstack", jnp.hstack, "Joins arrays along the second axis, vectors along the first.",
-          lambda s: _lifted(s, 1), 1)
+          lambda s: lifted(s, 1), 1)
 _stacking("dstack", jnp.dstack, "Joins arrays along the third axis, which those of fewer dimensions get.",
-          lambda s: _lifted(s, 3), 2)
+          lambda s: lifted(s, 3), 2)
 _stacking("column_stack", jnp.column_stack, "Joins arrays along the second axis; vectors count as columns.",
           lambda s: s if len(s) > 1 else (*s, 1) if s else (1, 1), 1)
 

@@ -93,7 +93,7 @@ def _split(size: int | None, left: int, right: int, mistake: Any) -> list[int | 
     return [left, right]
 
 
-def _target(params: dict[str, Any], source: Dims) -> tuple[int | None, ...] | None:
+def reshape_target(params: dict[str, Any], source: Dims) -> tuple[int | None, ...] | None:
     """Returns the shape that Reshape's parameters ask for; None if they ask for none."""
     if params["shape"]:
         return reshaped(source, params["shape"], params["reverse"])
@@ -108,7 +108,7 @@ def _target(params: dict[str, Any], source: Dims) -> tuple[int | None, ...] | No
 def _reshape_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
     if ins[0] is None:
         return
-    target = _target(params, ins[0])
+    target = reshape_target(params, ins[0])
     if target is not None:
         outs[0] = unify(outs[0], target)
     if known(outs[0]) and ins[0].count(None) == 1:
@@ -129,7 +129,7 @@ def reshape(data: Array, *, shape: Shape = (), reverse: bool = False, target_sha
     one into the next two numbers; with `reverse` it is read from the right. `target_shape` and `keep_highest` are
     parameters of old versions.
     """
-    target = _target({"shape": shape, "reverse": reverse, "target_shape": target_shape,
+    target = reshape_target({"shape": shape, "reverse": reverse, "target_shape": target_shape,
                       "keep_highest": keep_highest}, data.shape)
     return data if target is None else data.reshape(target)
 
@@ -147,7 +147,7 @@ def flatten(data: Array) -> Array:
     return data.reshape(data.shape[0], size_of(data.shape[1:]))
 
 
-def _range(side: str, begin: int | None, end: int | None, ndim: int) -> tuple[int, int]:
+def dim_range(side: str, begin: int | None, end: int | None, ndim: int) -> tuple[int, int]:
     first, last = (n + ndim if n < 0 else n for n in (begin or 0, ndim if end is None else end))
     if not 0 <= first < last <= ndim:
         raise MXNetError(f"operator reshape_like: {side}_begin={begin}, {side}_end={end} is not a valid range of axes "
@@ -159,8 +159,8 @@ def _range(side: str, begin: int | None, end: int | None, ndim: int) -> tuple[in
 def reshape_like(lhs: Array, rhs: Array, *, lhs_begin: int | None = None, lhs_end: int | None = None,
                  rhs_begin: int | None = None, rhs_end: int | None = None) -> Array:
     """Changes the shape of lhs to that of rhs; with ranges of axes, only replaces those of lhs by those of rhs."""
-    first, last = _range("lhs", lhs_begin, lhs_end, lhs.ndim)
-    start, stop = _range("rhs", rhs_begin, rhs_end, rhs.ndim)
+    first, last = dim_range("lhs", lhs_begin, lhs_end, lhs.ndim)
+    start, stop = dim_range("rhs", rhs_begin, rhs_end, rhs.ndim)
     shape = lhs.shape[:first] + rhs.shape[start:stop] + lhs.shape[last:]
     if size_of(shape) != lhs.size:
         raise MXNetError(f"operator reshape_like: {lhs.size} elements of shape {lhs.shape} cannot be reshaped to "
@@ -184,10 +184,10 @@ def size_array(data: Array) -> Array:
 def _transpose_shapes(params: dict[str, Any], ins: list[Known], outs: list[Known]) -> None:
     data, result = ins[0], outs[0]
     if data is not None:
-        order = _order(params["axes"], len(data))
+        order = axes_order(params["axes"], len(data))
         result = outs[0] = unify(result, tuple(data[a] for a in order))
     elif result is not None:
-        order = _order(params["axes"], len(result))
+        order = axes_order(params["axes"], len(result))
     else:
         return
     ins[0] = unify(data, tuple(result[order.index(i)] for i in range(len(order))))
@@ -196,7 +196,7 @@ def _transpose_shapes(params: dict[str, Any], ins: list[Known], outs: list[Known
 mark(_transpose_shapes, exact=True)
 
 
-def _order(axes: Sequence[int], ndim: int) -> list[int]:
+def axes_order(axes: Sequence[int], ndim: int) -> list[int]:
     if not axes:
         return list(range(ndim))[::-1]
     order = [normalized(a, ndim) for a in axes]
@@ -208,7 +208,7 @@ def _order(axes: Sequence[int], ndim: int) -> list[int]:
 @register("transpose", infer_shape=_transpose_shapes)
 def transpose(data: Array, *, axes: Shape = ()) -> Array:
     """Permutes the axes; reverses them by default."""
-    return jnp.transpose(data, _order(axes, data.ndim))
+    return jnp.transpose(data, axes_order(axes, data.ndim))
 
 
 def _swapped(p: dict[str, Any], x: tuple) -> tuple:
@@ -243,7 +243,7 @@ def expand_dims(data: Array, *, axis: int) -> Array:
     return jnp.expand_dims(data, normalized(axis, data.ndim + 1))
 
 
-def _squeezed(p: dict[str, Any], x: tuple) -> tuple:
+def squeezed(p: dict[str, Any], x: tuple) -> tuple:
     """The shape without the axes of size 1; raises MXNetError if the parameter names others."""
     axes = [i for i, n in enumerate(x) if n == 1] if p["axis"] is None else [normalized(a, len(x)) for a in p["axis"]]
     if len(set(axes)) < len(axes) or any(x[a] != 1 for a in axes):
@@ -251,10 +251,10 @@ def _squeezed(p: dict[str, Any], x: tuple) -> tuple:
     return tuple(n for i, n in enumerate(x) if i not in axes) or (1,)
 
 
-@register("squeeze", FPartialShape=exact(_squeezed, partly=False))
+@register("squeeze", FPartialShape=exact(squeezed, partly=False))
 def squeeze(data: Array, *, axis: Shape | None = None) -> Array:
     """Removes axes of size 1: the given ones, or all; at least one axis is kept."""
-    return data.reshape(_squeezed({"axis": axis}, data.shape))
+    return data.reshape(squeezed({"axis": axis}, data.shape))
 
 
 @register("reverse", aliases=("flip",), FPartialShape=exact(

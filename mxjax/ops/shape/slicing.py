@@ -17,7 +17,7 @@ from ..registry import register
 
 
 # ------------------------------------------------------------ slices
-def _slices(name: str, ndim: int, begin: Shape, end: Shape, step: Shape | None = ()) -> tuple[slice, ...]:
+def slices(name: str, ndim: int, begin: Shape, end: Shape, step: Shape | None = ()) -> tuple[slice, ...]:
     """One slice for each of the first axes; raises MXNetError if the parameters do not fit together."""
     steps = step or (None,) * len(begin)
     if not len(begin) == len(end) == len(steps) <= ndim or 0 in steps:
@@ -28,7 +28,7 @@ def _slices(name: str, ndim: int, begin: Shape, end: Shape, step: Shape | None =
 
 def _lengths(params: dict[str, Any], name: str, shape: tuple) -> tuple:
     """The shape of a slice of an array whose dimensions may be unknown."""
-    parts = _slices(name, len(shape), params["begin"], params["end"], params["step"])
+    parts = slices(name, len(shape), params["begin"], params["end"], params["step"])
     cut = tuple(None if n is None else len(range(*s.indices(n))) for s, n in zip(parts, shape, strict=False))
     return cut + shape[len(parts):]
 
@@ -41,15 +41,15 @@ def _slice_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
 mark(_slice_shapes, complete=True, exact=True)
 
 
-def _slice_part(params: dict[str, Any], shape: tuple[int, ...]) -> tuple[slice, ...]:
-    return _slices("slice", len(shape), params["begin"], params["end"], params["step"])
+def slice_part(params: dict[str, Any], shape: tuple[int, ...]) -> tuple[slice, ...]:
+    return slices("slice", len(shape), params["begin"], params["end"], params["step"])
 
 
 @register("slice", aliases=("crop", "_npi_slice", "_npx_slice", "_sparse_slice"), infer_shape=_slice_shapes,
-          FPart=_slice_part)
+          FPart=slice_part)
 def slice_(data: Array, *, begin: Shape, end: Shape, step: Shape | None = ()) -> Array:
     """data[begin[0]:end[0]:step[0], ...] of the first axes, with Python's rules; None leaves a limit open."""
-    return data[_slice_part({"begin": begin, "end": end, "step": step}, data.shape)]
+    return data[slice_part({"begin": begin, "end": end, "step": step}, data.shape)]
 
 
 def _assign_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
@@ -61,14 +61,14 @@ def _assign_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
 @register("_slice_assign", aliases=("_crop_assign", "_npi_slice_assign"), infer_shape=_assign_shapes)
 def slice_assign(lhs: Array, rhs: Array, *, begin: Shape, end: Shape, step: Shape = ()) -> Array:
     """Returns lhs with a slice (as in `slice`) replaced by rhs."""
-    return lhs.at[_slices("_slice_assign", lhs.ndim, begin, end, step)].set(rhs)
+    return lhs.at[slices("_slice_assign", lhs.ndim, begin, end, step)].set(rhs)
 
 
 @register("_slice_assign_scalar", aliases=("_crop_assign_scalar", "_npi_slice_assign_scalar"))
 def slice_assign_scalar(data: Array, *, scalar: DoubleScalar = 0.0, begin: Shape, end: Shape,
                         step: Shape = ()) -> Array:
     """Returns data with a slice (as in `slice`) filled with a number."""
-    return data.at[_slices("_slice_assign_scalar", data.ndim, begin, end, step)].set(converted(scalar, data.dtype))
+    return data.at[slices("_slice_assign_scalar", data.ndim, begin, end, step)].set(converted(scalar, data.dtype))
 
 
 def _interval(begin: int, end: int | None, size: int) -> tuple[int, int]:
@@ -93,15 +93,15 @@ def _slice_axis_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
 mark(_slice_axis_shapes, complete=True, exact=True)
 
 
-def _slice_axis_part(params: dict[str, Any], shape: tuple[int, ...]) -> tuple[slice, ...]:
+def slice_axis_part(params: dict[str, Any], shape: tuple[int, ...]) -> tuple[slice, ...]:
     axis = normalized(params["axis"], len(shape))
     return (slice(None),) * axis + (slice(*_interval(params["begin"], params["end"], shape[axis])),)
 
 
-@register("slice_axis", infer_shape=_slice_axis_shapes, FPart=_slice_axis_part)
+@register("slice_axis", infer_shape=_slice_axis_shapes, FPart=slice_axis_part)
 def slice_axis(data: Array, *, axis: int, begin: int, end: int | None) -> Array:
     """The part [begin, end) of one axis; negative numbers count from its end."""
-    return data[_slice_axis_part({"axis": axis, "begin": begin, "end": end}, data.shape)]
+    return data[slice_axis_part({"axis": axis, "begin": begin, "end": end}, data.shape)]
 
 
 def _like_shapes(p: dict[str, Any], x: tuple, like: tuple) -> tuple:
