@@ -113,11 +113,11 @@ def program_of(call: list) -> tuple:
     kernel = prepare(op, values, len(inputs), train)
     if kernel.eager:
         return None, "the shape of its result, or whether the call is valid, depends on values"
-    wide = kernel.wide or any(t in X64_NAMES for _, t in inputs)
-    extras = [np.asarray(e) for e in kernel.extras(values, wide)]
+    x64 = kernel.x64 or any(t in X64_NAMES for _, t in inputs)
+    extras = [np.asarray(e) for e in kernel.extras(values, x64)]
     keys = [jax.ShapeDtypeStruct((2,), "uint32"), jax.ShapeDtypeStruct((), "uint32")] if kernel.uses_key else []
     return (lambda *arrays: kernel.fn(*arrays[:len(inputs)], *extras, *arrays[len(inputs):]),
-            [jax.ShapeDtypeStruct(tuple(s), np_dtype(t)) for s, t in inputs], keys, wide)
+            [jax.ShapeDtypeStruct(tuple(s), np_dtype(t)) for s, t in inputs], keys, x64)
 
 
 def compiled(call: list, platform: str, place) -> dict:
@@ -125,7 +125,7 @@ def compiled(call: list, platform: str, place) -> dict:
     function, structs, *rest = program_of(call)
     if function is None:
         return {"host": structs}
-    keys, wide = rest
+    keys, x64 = rest
     smooth = [i for i, s in enumerate(structs) if jnp.issubdtype(s.dtype, jnp.floating)]
 
     def both(*arrays):
@@ -138,7 +138,7 @@ def compiled(call: list, platform: str, place) -> dict:
         heads, back = jax.vjp(forward, *[arrays[i] for i in smooth])
         return outputs, back([jnp.ones_like(h) for h in heads]) if heads else ()
     given = [jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=place) for s in (*structs, *keys)]
-    with jax.enable_x64(wide):
+    with jax.enable_x64(x64):
         outcome = {}
         for each in (both, function):
             try:

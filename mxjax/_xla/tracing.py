@@ -43,10 +43,10 @@ def as_elsewhere() -> bool:
     This takes about 100 microseconds.
     """
     there: list[Any] = []
-    wide = settings.jax_enable_x64
+    x64 = settings.jax_enable_x64
 
     def look() -> None:
-        with x64_mode(wide):
+        with x64_mode(x64):
             there.append(trace_context())
     thread = threading.Thread(target=look, daemon=True)
     thread.start()

@@ -460,9 +460,9 @@ class NDArray(StoredArray, _Base):
             self.update(kernel, args)
             return
         args[0] = self
-        wide = self.chunk.wide or getattr(source, "dtype", None) in X64_DTYPES
+        x64 = self.chunk.x64 or getattr(source, "dtype", None) in X64_DTYPES
         change([self], [a for a in args if isinstance(a, NDArray)], lambda values: self.write(
-            run(kernel, [values.pop(0) if isinstance(a, NDArray) else a for a in args], wide)[0]))
+            run(kernel, [values.pop(0) if isinstance(a, NDArray) else a for a in args], x64)[0]))
 
     def _operand(self, value: object, shape: tuple[int, ...] | None) -> Any:
         """Returns the right-hand side of an assignment as an NDArray on this context, a NumPy array or a scalar."""
@@ -511,10 +511,10 @@ class NDArray(StoredArray, _Base):
                 self.take_result(invoke(kernel, [source]))
                 return
             source = source if source.dense else wrap(source.read(), chunk.ctx)
-            wide = chunk.wide or source.chunk.wide
-            change([self], [source], lambda values: self.write(run(kernel, values, wide)[0]))
+            x64 = chunk.x64 or source.chunk.x64
+            change([self], [source], lambda values: self.write(run(kernel, values, x64)[0]))
             return
-        wide = chunk.wide or getattr(source, "dtype", None) in X64_DTYPES
+        x64 = chunk.x64 or getattr(source, "dtype", None) in X64_DTYPES
         if isinstance(source, np.ndarray) and source.shape == shape:
             result = put(source.copy() if source is value else source, chunk.ctx)
         else:
@@ -522,7 +522,7 @@ class NDArray(StoredArray, _Base):
             if isinstance(source, np.ndarray) and (source.ndim or not here and chunk.ctx.memory != "cpu"):
                 source = put(source, chunk.ctx)  # the number is copied to another accelerator, not the array
             if here or isinstance(source, jax.Array):
-                result = run(indexing.fill_kernel(shape, chunk.dtype.name), [source], wide)[0]
+                result = run(indexing.fill_kernel(shape, chunk.dtype.name), [source], x64)[0]
             else:
                 result = put(np.full(shape, source), chunk.ctx)
         self.write(result)
@@ -767,7 +767,7 @@ def _unflatten(kind_and_ctx: tuple, leaves: Sequence[Any]) -> NDArray:
     chunk.buffer, chunk.pending, chunk.ctx, chunk.version, chunk.lent = leaves[0], None, ctx, 0, False
     chunk.lock, chunk.stash = RLock(), None
     chunk.origin_trace = transformation()
-    chunk.wide = getattr(leaves[0], "dtype", None) in X64_DTYPES
+    chunk.x64 = getattr(leaves[0], "dtype", None) in X64_DTYPES
     array.region = array.entry = array.gradient = None
     return array
 

@@ -66,11 +66,11 @@ def _form(kwargs: dict[str, Any], dynamic: frozenset[str]) -> tuple:
 
 
 def _extras(kernel: Kernel, numbers: list[tuple[str, Any]], kwargs: dict[str, Any], arrays: tuple) -> tuple:
-    wide = any([a.chunk.wide for a in arrays])
+    x64 = any([a.chunk.x64 for a in arrays])
     values = {name: kwargs.get(name, default) for name, default in numbers}
-    if wide and kernel.op is not None:  # 32-bit arguments round by themselves
-        return kernel.extras({k: kernel.op.params[k].parse(v) for k, v in values.items()}, wide)
-    return kernel.extras({k: argument(v) if type(v) is float else v for k, v in values.items()}, wide)
+    if x64 and kernel.op is not None:  # 32-bit arguments round by themselves
+        return kernel.extras({k: kernel.op.params[k].parse(v) for k, v in values.items()}, x64)
+    return kernel.extras({k: argument(v) if type(v) is float else v for k, v in values.items()}, x64)
 
 
 def _general(op: Op, inputs: list[str], key: object, arrays: tuple, rest: tuple, out: object,
@@ -104,7 +104,7 @@ def _general(op: Op, inputs: list[str], key: object, arrays: tuple, rest: tuple,
         if cut.kind == "box":
             return invoke(indexing.read_kernel("box", cut.shape, cut.sizes, (), 0), given, cut.starts, out)
     kernel = prepare(op, values, present, state.training, pack=True)
-    extras = kernel.extras(values, any([a.chunk.wide for a in given]))
+    extras = kernel.extras(values, any([a.chunk.x64 for a in given]))
     if op.get_attr("FStored", never)(values):
         return invoke(kernel, given, extras, out) if out is not None else \
             stored_as_asked(op, values, invoke(kernel, given, extras))

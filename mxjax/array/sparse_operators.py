@@ -175,7 +175,7 @@ def _values(c: SparseCall) -> Any:
     values = _host(source.data)
     if values.size > _SMALL:
         return source.with_values(call_operator(c.kernel.op, [source.data], c.params))
-    result = np.asarray(run(c.kernel, [_padded(values), *c.extras], source.data.chunk.wide)[0])
+    result = np.asarray(run(c.kernel, [_padded(values), *c.extras], source.data.chunk.x64)[0])
     return source.with_values(_stored(result[:len(values)], source.context))
 
 
@@ -525,7 +525,7 @@ def _row_kernel(kernel: Kernel) -> Kernel:
             rows = [a.at[ids].get(mode="fill", fill_value=0) for a in arrays]
             new = kernel.fn(rows[0], grad, *rows[1:], *rest[count - 2:])
             return tuple([a.at[ids].set(n.astype(a.dtype), mode="drop") for a, n in zip(arrays, new, strict=True)])
-        _row_kernels[kernel] = Kernel(f"{kernel.name} of rows", fn, count + 1, 0, wide=kernel.wide,
+        _row_kernels[kernel] = Kernel(f"{kernel.name} of rows", fn, count + 1, 0, x64=kernel.x64,
                                       mutated=(0, *range(3, count + 1)))
     return _row_kernels[kernel]
 

@@ -66,7 +66,7 @@ class StoredArray(Handle):
                 _shapes[shape] = True  # for further views of this shape, a program pays off
                 value = HostValue(part, base.device if base.committed else None)
             else:
-                value = run(indexing.view_kernel(shape), [base, offset_scalar(offset)], self.chunk.wide,
+                value = run(indexing.view_kernel(shape), [base, offset_scalar(offset)], self.chunk.x64,
                             host=True)[0]
             if not isinstance(value, Tracer):
                 self._cache = (version, value)
@@ -83,7 +83,7 @@ class StoredArray(Handle):
         shape = (chunk.peek() if buffer is None else buffer).shape
         buffer = None
         if value.size == math.prod(shape):
-            chunk.write(run(indexing.view_kernel(shape), [value, offset_scalar(0)], chunk.wide)[0])
+            chunk.write(run(indexing.view_kernel(shape), [value, offset_scalar(0)], chunk.x64)[0])
             return
         kernel, args = indexing.write_view_kernel(view[1]), [None, value, offset_scalar(view[0])]
         if not self._updated_at_once(kernel, args):
@@ -135,12 +135,12 @@ class StoredArray(Handle):
     def rewrite(self, kernel: Kernel, args: list[Any]) -> None:
         """Performs `_update` of a chunk that this thread has taken."""
         chunk = self.chunk
-        wide = chunk.wide
-        for a in args[1:] if not wide else ():
+        x64 = chunk.x64
+        for a in args[1:] if not x64 else ():
             if getattr(a, "dtype", None) in X64_DTYPES:
-                wide = True
+                x64 = True
         args[0] = chunk.seen()
-        run_into(kernel, args, wide, ((chunk, 0, 0),))
+        run_into(kernel, args, x64, ((chunk, 0, 0),))
 
     def alias(self, kind: type[Handle], view: tuple[int, tuple[int, ...]] | None = None) -> Any:
         """Another handle on the same chunk."""

@@ -128,13 +128,13 @@ class _Description:
         calls: the nodes of the rows, latest first.
         ends: nodes that the walk ends at: variables, and calls that are postponed.
         adding: the ends, by number, whose gradients are added to their arrays.
-        wide: the program needs JAX's 64-bit mode.
+        x64: the program needs JAX's 64-bit mode.
         pulled: some forward pass has run already; its saved values are arguments.
     """
 
     def __init__(self, calls: list[Node], ends: list[Node], heads: Totals, postponed: set[Node]) -> None:
         self.structure: tuple | None = None
-        self.wide = self.pulled = False
+        self.x64 = self.pulled = False
         self.rows: list[tuple] = []
         self.values: list[Any] = []
         self.calls, self.ends, self._postponed = calls, ends, postponed
@@ -175,7 +175,7 @@ class _Description:
                 self.values.append(value)
         for value in self.values:
             if getattr(value, "dtype", None) in X64_DTYPES:
-                self.wide = True
+                self.x64 = True
         self.rows.reverse()
         self.structure = tuple(self.rows), len(self.ends), self._kept, tuple(given), settings.BACKWARD_DO_MIRROR(), \
             tuple(self.adding)
@@ -185,17 +185,17 @@ class _Description:
         """Adds the row of a call; returns False if no program can contain it."""
         call = node.lazy
         if call is None:
-            part, args, wide = node.kernel, node.args, node.kernel.wide
+            part, args, x64 = node.kernel, node.args, node.kernel.x64
         elif call.done and not (call.joined and state.trace is not None):
             if call.saved is None:
                 call.forward()
             if isinstance(call.saved, PullByNumpy):
                 return False
             self.pulled = True
-            part, args, wide = (call.derivative, tuple(node.outs)), (call.saved,), call.wide
+            part, args, x64 = (call.derivative, tuple(node.outs)), (call.saved,), call.x64
         else:
-            part, args, wide = call.derivative, call, call.wide
-        self.wide = self.wide or wide
+            part, args, x64 = call.derivative, call, call.x64
+        self.x64 = self.x64 or x64
         refs, parents = [], []
         for arg in args:
             ref = makers.get(id(arg)) if makers else None
@@ -257,23 +257,23 @@ class _Description:
 
 def _results(program: _Program, described: _Description, ctx: Context) -> Sequence[Any]:
     """Runs the program; returns its results except the sums of gradients."""
-    values, wide = described.values, described.wide
+    values, x64 = described.values, described.x64
     if not described.adding and not described.pulled and state.trace is not None:
-        return perform(program.kernel, values, ctx, wide)
+        return perform(program.kernel, values, ctx, x64)
     # residuals of a forward pass are not arrays, so they cannot be values of a trace
     for i, value in enumerate(values):
         if isinstance(value, Promise) and type(value) is not HostValue:
             values[i] = value.get()
     if described.adding:
-        return _added_up(program, values, [described.ends[i] for i in described.adding], wide)
+        return _added_up(program, values, [described.ends[i] for i in described.adding], x64)
     try:
-        return run(program.kernel, values, wide, None, None, True, True)
+        return run(program.kernel, values, x64, None, None, True, True)
     except Later:
         pass
-    return push_kernel(program.kernel, values, wide, ctx or current_context(), compiles=True)
+    return push_kernel(program.kernel, values, x64, ctx or current_context(), compiles=True)
 
 
-def _added_up(program: _Program, values: list[Any], ends: Sequence[Node], wide: bool) -> Sequence[Any]:
+def _added_up(program: _Program, values: list[Any], ends: Sequence[Node], x64: bool) -> Sequence[Any]:
     """Runs a program that adds to gradients, stores the sums, and returns the other results."""
     chunks = [node.grad.chunk for node in ends]
     while True:
@@ -287,7 +287,7 @@ def _added_up(program: _Program, values: list[Any], ends: Sequence[Node], wide: 
                 args.append(chunk.seen())
             if any(isinstance(old, Promise) for old in args[len(values):]):
                 continue  # another thread has just deferred a value
-            results = run_into(program.kernel, args, wide, targets)
+            results = run_into(program.kernel, args, x64, targets)
         for node in ends:
             node.fresh = True
         return results[len(chunks):]
@@ -313,7 +313,7 @@ class _Program:
         # of these, the function creates the values
         created = [ref.dtype for row in rows for ref in row[2] if type(ref) is ShapeOnly]
         created += [head[1] for _, _, head in given if type(head) is not int]
-        self.kernel = Kernel(name, self._trace, 0, 0, wide=not X64_DTYPES.isdisjoint(created), symbolic=bool(graphs),
+        self.kernel = Kernel(name, self._trace, 0, 0, x64=not X64_DTYPES.isdisjoint(created), symbolic=bool(graphs),
                              parts=by_parts, options={"trains": True})
 
     def _trace(self, *values: Any) -> tuple:

@@ -51,14 +51,14 @@ class Chunk:
     If `stash` is a `Retained`, a program has the value, and the thread with `lock` takes it back.
     """
 
-    __slots__ = ("buffer", "pending", "ctx", "wide", "version", "lent", "origin_trace", "lock", "stash", "__weakref__")
+    __slots__ = ("buffer", "pending", "ctx", "x64", "version", "lent", "origin_trace", "lock", "stash", "__weakref__")
     hides = True  # hides its value from others while it is changed
     stash: Any
     origin_trace: Any
 
     def __init__(self, buffer: Any, ctx: Context, pending: Promise | None = None) -> None:
         self.buffer, self.pending, self.ctx = buffer, pending, ctx
-        self.wide = (buffer if pending is None else pending).dtype in X64_DTYPES
+        self.x64 = (buffer if pending is None else pending).dtype in X64_DTYPES
         self.version, self.lent, self.origin_trace = 0, False, None
         self.lock, self.stash = RLock(), None
 

@@ -64,13 +64,13 @@ class DeferredCall(list):
     call is or follows.
     """
 
-    __slots__ = ("derivative", "ctx", "wide", "results", "saved", "done", "joined", "lock", "origin", "root")
+    __slots__ = ("derivative", "ctx", "x64", "results", "saved", "done", "joined", "lock", "origin", "root")
     results: Sequence[CallPromise]
 
-    def __init__(self, derivative: Derivative, args: Sequence[Any], specs: Sequence[tuple], ctx: Context, wide: bool,
+    def __init__(self, derivative: Derivative, args: Sequence[Any], specs: Sequence[tuple], ctx: Context, x64: bool,
                  origin: Any = None, root: object = None) -> None:
         super().__init__(args)
-        self.derivative, self.ctx, self.wide, self.saved, self.done = derivative, ctx, wide, None, False
+        self.derivative, self.ctx, self.x64, self.saved, self.done = derivative, ctx, x64, None, False
         self.origin, self.root, self.joined = origin, root or object(), False
         self.lock = RLock()  # locked after those of the calls that use its results
         self.results = results = list[CallPromise]()
@@ -93,7 +93,7 @@ class DeferredCall(list):
         with self.lock:
             if not self.done:
                 self.joined = True
-                self.settle(trace.defer(self.derivative.kernel, list(self), self.ctx, self.wide))
+                self.settle(trace.defer(self.derivative.kernel, list(self), self.ctx, self.x64))
 
     def forward(self) -> None:
         """Computes the results and the values for the backward pass (after a backward pass with a
@@ -104,7 +104,7 @@ class DeferredCall(list):
         with self.lock:
             if self.done and self.saved is not None:  # another thread has computed them meanwhile
                 return
-            results, self.saved = self.derivative.forward(self, self.wide)
+            results, self.saved = self.derivative.forward(self, self.x64)
             if not self.done:
                 self.settle(results)
 
@@ -115,7 +115,7 @@ class DeferredCall(list):
             self.forward()
         heads = [h.get() if isinstance(h, Promise) else h for h in heads]
         results: list[Any] = [None] * len(self)
-        grads = self.derivative.pull(self.saved, heads, outs, self.wide)
+        grads = self.derivative.pull(self.saved, heads, outs, self.x64)
         for place, grad in zip(self.derivative.places, grads, strict=True):
             results[place] = grad
         return results

@@ -55,7 +55,7 @@ def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: object = No
     if op.get_attr("FHost") is not None:
         return run_host(op, values, list(arrays), out)
     kernel = prepare(op, values, present, state.training, pack=True)
-    result = invoke(kernel, arrays, kernel.extras(values, any([a.chunk.wide for a in arrays])), out, as_context(ctx))
+    result = invoke(kernel, arrays, kernel.extras(values, any([a.chunk.x64 for a in arrays])), out, as_context(ctx))
     return stored_as_asked(op, values, result) if out is None else result
 
 
@@ -139,12 +139,12 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         if kernel.mutated and kernel.op is not None and kernel.op.get_attr("FDecay") is not None:
             return _with_states(kernel, arrays, extras, out, ctx)
         return _change(kernel, arrays, extras, out, ctx)
-    wide, missing, origin_trace = kernel.wide, False, None
+    x64, missing, origin_trace = kernel.x64, False, None
     args: list[Any] = []
     for a in arrays:
         chunk = a.chunk
-        if chunk.wide:
-            wide = True
+        if chunk.x64:
+            x64 = True
         if chunk.origin_trace is not None:
             origin_trace = chunk.origin_trace
         value = chunk.buffer
@@ -161,11 +161,11 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         args += extras
         results: Sequence[Any] | None = None
         try:
-            results = run(kernel, args, wide, None, None, True, True)
+            results = run(kernel, args, x64, None, None, True, True)
         except Later:
             pass
         if results is None:
-            results = push_kernel(kernel, args, wide, arrays[0].chunk.ctx, compiles=True)
+            results = push_kernel(kernel, args, x64, arrays[0].chunk.ctx, compiles=True)
         result = wrap(results[0], arrays[0].chunk.ctx, type(arrays[0]))
         result.chunk.origin_trace = origin_trace
         if state.recording:
@@ -175,7 +175,7 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         result = _sparse_form(arrays)(kernel, arrays, extras, None)
         if result is not None:
             return result
-    return _general(kernel, arrays, args, extras, None, ctx, wide, origin_trace, missing)
+    return _general(kernel, arrays, args, extras, None, ctx, x64, origin_trace, missing)
 
 
 def together(name: str, arrays: Sequence[Any]) -> None:
@@ -218,7 +218,7 @@ def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Seq
     with exclusive(chunks):
         args: list[Any] = []
         places: dict[Chunk, int] = {}
-        wide, ctx, value, later = kernel.wide, arrays[0].chunk.ctx, None, False
+        x64, ctx, value, later = kernel.x64, arrays[0].chunk.ctx, None, False
         for array in arrays:
             chunk = array.chunk
             value = chunk.buffer
@@ -230,8 +230,8 @@ def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Seq
                 if array.region is not None or chunk.ctx != ctx or not waits_for_compiler(value):
                     return False
                 later = True
-            if chunk.wide:
-                wide = True
+            if chunk.x64:
+                x64 = True
             places[chunk] = -1 if chunk in places else len(args)
             args.append(value)
         for chunk in chunks:
@@ -244,7 +244,7 @@ def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Seq
             if places[chunk] < 0:  # read twice, so the replaced argument is ambiguous
                 return False
             replaced.append((chunk, places[chunk], k))
-        run_into(kernel, args, wide, replaced, finish, (arrays, targets or None, ctx), later=later)
+        run_into(kernel, args, x64, replaced, finish, (arrays, targets or None, ctx), later=later)
     return True
 
 
@@ -267,11 +267,11 @@ def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx:
     taken = frozenset(chunks)
     while True:
         with exclusive(chunks) as scope:
-            args, wide, origin_trace, ready, missing, sparse = [], kernel.wide, None, True, False, False
+            args, x64, origin_trace, ready, missing, sparse = [], kernel.x64, None, True, False, False
             for a in arrays:
                 chunk = a.chunk
-                if chunk.wide:
-                    wide = True
+                if chunk.x64:
+                    x64 = True
                 if chunk.origin_trace is not None:
                     origin_trace = chunk.origin_trace
                 value = None
@@ -300,7 +300,7 @@ def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx:
                 ready = _all_there(args)
             if ready and not (wholes and any([isinstance(scope.glimpse(c), Promise) for c in wholes])):
                 value = None
-                return _general(kernel, arrays, args, extras, target, ctx, wide, origin_trace, missing)
+                return _general(kernel, arrays, args, extras, target, ctx, x64, origin_trace, missing)
         _wait(arrays, wholes)
 
 
@@ -414,11 +414,11 @@ def _passed_on(pending: Promise) -> bool:
 
 
 def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple, target: Sequence[Handle] | None,
-             given_ctx: Context | None, wide: bool, origin_trace: object, missing: bool) -> Any:
+             given_ctx: Context | None, x64: bool, origin_trace: object, missing: bool) -> Any:
     """Handles unusual cases of `invoke`; `args` are the buffers of the arrays, unless some are `missing`."""
     ctx: Context = arrays[0].chunk.ctx if arrays else current_context() if given_ctx is None else given_ctx
     if missing and state.recording and target is None and kernel.simple and not kernel.eager and kernel.op is not None:
-        result = _after_graph(kernel, arrays, args, extras, ctx, wide)
+        result = _after_graph(kernel, arrays, args, extras, ctx, x64)
         if result is not None:
             return result
     failure, params = None, None
@@ -434,30 +434,30 @@ def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tup
     on_the_host = failure is not None or kernel.refuses is not None and \
         not any(isinstance(a, Tracer) for a in args)
     if state.trace is not None and not kernel.eager and not on_the_host and state.trace.accepts(ctx):
-        return _deferred(state.trace, kernel, arrays, args, extras, target, ctx, wide)
+        return _deferred(state.trace, kernel, arrays, args, extras, target, ctx, x64)
     waiting = missing and _fill(args, arrays, target is not None or bool(kernel.mutated)) or on_the_host
     args += extras
     replaced = _replaced_values(kernel, arrays, target) \
         if (target is not None or kernel.mutated) and not state.recording and arrays else []
     later = bool(replaced) and not on_the_host and any([waits_for_compiler(a) for a in args])
     if waiting and not later:
-        return finish(kernel, args, push_kernel(kernel, args, wide, ctx, failure), arrays, target, ctx)
+        return finish(kernel, args, push_kernel(kernel, args, x64, ctx, failure), arrays, target, ctx)
     if replaced:
-        return run_into(kernel, args, wide, replaced, finish, (arrays, target, ctx, origin_trace), True, (), later)
+        return run_into(kernel, args, x64, replaced, finish, (arrays, target, ctx, origin_trace), True, (), later)
     if not arrays:
         origin_trace = transformation()
     if arrays:
-        outputs = perform(kernel, args, ctx, wide)
+        outputs = perform(kernel, args, ctx, x64)
     elif on_default_device(ctx):
-        outputs = run(kernel, args, wide)
+        outputs = run(kernel, args, x64)
     else:
         with jax.default_device(ctx.jax_device):
-            outputs = [moved(value, ctx.jax_device) for value in run(kernel, args, wide)]
+            outputs = [moved(value, ctx.jax_device) for value in run(kernel, args, x64)]
     return finish(kernel, args, outputs, arrays, target, ctx, origin_trace)
 
 
 def _after_graph(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], extras: tuple, ctx: Context,
-                 wide: bool) -> Any:
+                 x64: bool) -> Any:
     """Adds a call on results of a pending graph run to its program, so that it includes the loss.
 
     None: there are no such results, or they belong to several runs.
@@ -471,7 +471,7 @@ def _after_graph(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], ext
     parents += [None] * len(extras)
     specs = kernel.specs(values, True)
     derivative = derivative_of(kernel, tuple([p is not None for p in parents]))
-    lazy = DeferredCall(derivative, values, specs, ctx, wide, root=root)
+    lazy = DeferredCall(derivative, values, specs, ctx, x64, root=root)
     result = wrap(lazy.results[0], ctx, type(arrays[0]))
     result.entry = Node(None, (), parents, specs, ctx, None, lazy), 0
     return result
@@ -486,13 +486,13 @@ def _sparse_form(arrays: Sequence[Any]) -> Callable[..., Any]:
 
 
 def _deferred(trace: Any, kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple,
-              target: Sequence[Handle] | None, ctx: Context, wide: bool) -> Any:
+              target: Sequence[Handle] | None, ctx: Context, x64: bool) -> Any:
     """Adds the call to a trace; `args` are values that are known already."""
     args = [v if v is not None else a.chunk.peek() if a.region is None else a.read()
             for v, a in zip(args, arrays, strict=True)]
     lent = [v for v, a in zip(args, arrays, strict=True) if a.chunk.lent]
     args += extras
-    outputs = trace.defer(kernel, args, ctx, wide, lent)
+    outputs = trace.defer(kernel, args, ctx, x64, lent)
     result = finish(kernel, args, outputs, arrays, target, ctx)
     del outputs, args
     if len(trace.calls) >= trace.size:
@@ -519,18 +519,18 @@ def _draw(kernel: Kernel, given: dict[str, Any], arrays: Sequence[Any], args: Se
     return None if values is None else put(values, ctx)
 
 
-def perform(kernel: Kernel, args: list[Any], ctx: Context, wide: bool) -> Sequence[Any]:
+def perform(kernel: Kernel, args: list[Any], ctx: Context, x64: bool) -> Sequence[Any]:
     """Runs a kernel on buffers or Promise values, or defers it if a trace is open."""
     if state.trace is not None and not kernel.eager and state.trace.accepts(ctx):
-        return state.trace.defer(kernel, args, ctx, wide)
+        return state.trace.defer(kernel, args, ctx, x64)
     if any([waits_for_compiler(a) for a in args]):
-        return push_kernel(kernel, args, wide, ctx)
+        return push_kernel(kernel, args, x64, ctx)
     args = [a.get() if isinstance(a, Promise) and type(a) is not HostValue else a for a in args]
     try:
-        return run(kernel, args, wide, None, None, True, True)
+        return run(kernel, args, x64, None, None, True, True)
     except Later:
         pass
-    return push_kernel(kernel, args, wide, ctx, compiles=True)
+    return push_kernel(kernel, args, x64, ctx, compiles=True)
 
 
 def _fill(args: list[Any], arrays: Sequence[Any], changes: bool) -> bool:
@@ -607,12 +607,12 @@ def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> boo
         # taken before any read, so that a thread which changes an input from `out` meanwhile must wait
         chunk.stash, chunk.buffer, chunk.pending = old, None, None
         try:
-            wide, place, again = kernel.wide, -1, False
+            x64, place, again = kernel.x64, -1, False
             args: list[Any] = []
             for a in arrays:
                 source = a.chunk
-                if source.wide:
-                    wide = True
+                if source.x64:
+                    x64 = True
                 value = None
                 if a.region is None:
                     value = source.buffer
@@ -628,7 +628,7 @@ def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> boo
             args += extras
             old = value = None
             ctx = arrays[0].chunk.ctx
-            run_into(kernel, args, wide, ((chunk, -1 if again else place, 0),), finish, (arrays, (out,), ctx),
+            run_into(kernel, args, x64, ((chunk, -1 if again else place, 0),), finish, (arrays, (out,), ctx),
                      chunk.ctx is not ctx)
         finally:
             chunk.put_back()

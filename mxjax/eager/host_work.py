@@ -114,7 +114,7 @@ def waits_for_compiler(value: Any) -> bool:
     return isinstance(value, HostPromise) and value.compiles and value.value is None and compiling()
 
 
-def push_kernel(kernel: Kernel, args: Sequence[Any], wide: bool, ctx: Context, failure: Exception | None = None,
+def push_kernel(kernel: Kernel, args: Sequence[Any], x64: bool, ctx: Context, failure: Exception | None = None,
                 compiles: bool = False, program: Compiled | Eager | None = None,
                 shared: Sequence[int] = ()) -> list[HostPromise]:
     """Runs an operator call as host work, because an argument is pending, the call fails, or its
@@ -129,7 +129,7 @@ def push_kernel(kernel: Kernel, args: Sequence[Any], wide: bool, ctx: Context, f
             raise failure
         for place in shared:
             values[place] = apart(values[place])
-        outputs = run(kernel, values, wide, program)
+        outputs = run(kernel, values, x64, program)
         refusal = kernel.refuses(values, outputs) if kernel.refuses is not None else None
         if refusal is not None:
             raise refusal
@@ -138,7 +138,7 @@ def push_kernel(kernel: Kernel, args: Sequence[Any], wide: bool, ctx: Context, f
     specs, after = kernel.specs(args, compiles and kernel.op is not None), None
     if compiles and failure is None and not kernel.eager:
         program = program if isinstance(program, Compiled) else kernel.jitted
-        after = kernel.begin([_described(value, ctx) for value in args], wide, program)
+        after = kernel.begin([_described(value, ctx) for value in args], x64, program)
     results = push(work, args, specs, ctx=ctx, name=kernel.name, after=after)
     for result in results:
         result.compiles = compiles

@@ -38,7 +38,7 @@ def _with_known_buffers(args: list[Any], all_of_them: bool) -> None:
             args[place] = args[place].get()
 
 
-def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Target],
+def run_into(kernel: Kernel, args: list[Any], x64: bool, targets: Sequence[Target],
              finish: Callable[..., Any] = _known_to_fit, rest: tuple = (), always: bool = False,
              copies: tuple[int, ...] = (), later: bool = False) -> Any:
     """Runs a kernel whose results replace the values of chunks, in their memory if it is not shared.
@@ -49,7 +49,7 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
     Args:
         kernel: the program.
         args: all arguments. For donation, the list must contain the only reference to a buffer.
-        wide: run in 64-bit mode.
+        x64: run in 64-bit mode.
         targets: chunks to replace. The caller must have locked them (`exclusive`).
         finish: function(kernel, args, results, *rest) that writes results whose shapes and dtypes
             differ from the values that they replace. Without it, they must be equal.
@@ -93,7 +93,7 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
     program = (kernel.donors.get(places) or kernel.donating(places)) if places else None
     try:
         if not later:
-            run(kernel, args, wide, program, made, finish is not _known_to_fit, True)
+            run(kernel, args, x64, program, made, finish is not _known_to_fit, True)
     except Later:
         later = True
     finally:
@@ -116,21 +116,21 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
                     chunk.buffer, chunk.pending = (None, value) if host else (value, None)
                     chunk.version += 1
     if later:
-        return finish(kernel, args, _pushed(kernel, args, wide, targets, given, shared), *rest)
+        return finish(kernel, args, _pushed(kernel, args, x64, targets, given, shared), *rest)
     return outcome
 
 
-def _pushed(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Target], given: list[int],
+def _pushed(kernel: Kernel, args: list[Any], x64: bool, targets: Sequence[Target], given: list[int],
             shared: list[int]) -> list[HostPromise]:
     """Returns promises of the results of a program that is still being compiled, or waits for another one."""
     program = kernel.donating(tuple(sorted(given + shared))) if given or shared else None
-    promises = push_kernel(kernel, args, wide, targets[0][0].ctx, None, True, program, shared)
+    promises = push_kernel(kernel, args, x64, targets[0][0].ctx, None, True, program, shared)
     for _, place, index in targets:
         promises[index].before = as_buffer(args[place]) if place >= 0 else None
     return promises
 
 
-def run_giving(kernel: Kernel, args: Sequence[Any], wide: bool, places: Sequence[int], made: list[tuple]) -> None:
+def run_giving(kernel: Kernel, args: Sequence[Any], x64: bool, places: Sequence[int], made: list[tuple]) -> None:
     """Runs a kernel that may overwrite the memory of the arguments at these positions; `made` receives its results."""
     places = tuple(places)
-    run(kernel, args, wide, (kernel.donors.get(places) or kernel.donating(places)) if places else None, made)
+    run(kernel, args, x64, (kernel.donors.get(places) or kernel.donating(places)) if places else None, made)

@@ -130,7 +130,7 @@ class Trace:
     def _clear(self) -> None:
         self.turn += 1
         self.ctx: Context | None = None
-        self.wide = False
+        self.x64 = False
         self.calls: list[tuple[Kernel, tuple[Ref, ...]]] = []
         self.outputs: list[list[TracePromise]] = []
         self.values: list[Any] = []
@@ -147,12 +147,12 @@ class Trace:
             self.run()
         return True
 
-    def defer(self, kernel: Kernel, args: list[Any], ctx: Context, wide: bool,
+    def defer(self, kernel: Kernel, args: list[Any], ctx: Context, x64: bool,
               lent: Sequence[Any] = ()) -> list[TracePromise]:
         """Defers a call on buffers, Promise values and extras, and returns its results. In `args`,
         Promises that are computed or belong to other traces are replaced by buffers. Buffers in
         `lent` are not donated."""
-        if self.calls and wide != self.wide:
+        if self.calls and x64 != self.x64:
             self.run()
         while True:
             for i, a in enumerate(args):  # without the lock, because it may wait for that of another trace
@@ -163,7 +163,7 @@ class Trace:
             with self.lock:
                 if not all([self.holds(a) for a in args if isinstance(a, Promise)]):
                     continue  # another thread has run them meanwhile
-                self.ctx, self.wide = ctx, wide
+                self.ctx, self.x64 = ctx, x64
                 self._lent += lent
                 refs = tuple([self._reference(a) for a in args])
                 number = len(self.calls)
@@ -295,12 +295,12 @@ class Trace:
         return wanted
 
     def _run(self) -> None:
-        calls, values, wide, wanted = self.calls, self._arguments(), self.wide, self._wanted()
+        calls, values, x64, wanted = self.calls, self._arguments(), self.x64, self._wanted()
         places = tuple([(d.call, d.index) for d in wanted])
         form, options = self._form(values, wanted)
         again = self._first_update > 0  # a training step, whose results are arguments of the next one
         program = _programs.find(
-            (tuple(calls), places, wide, form, self._first_update),
+            (tuple(calls), places, x64, form, self._first_update),
             lambda: Kernel("bulk trace", self._function(values, places), len(values), len(places),
                            parts=not options, options={**options, "again": again, "trains": again}),
             self.trials)
@@ -310,10 +310,10 @@ class Trace:
         failure: BaseException | None = None
         try:
             if program is None:
-                each = [(functools.partial(_run, kernel, wide), refs) for kernel, refs in calls]
+                each = [(functools.partial(_run, kernel, x64), refs) for kernel, refs in calls]
                 results.append(tuple(map(as_buffer, composed(each, places)(*values))))
             else:
-                self._compiled(program, values, wanted, wide, results)
+                self._compiled(program, values, wanted, x64, results)
         except BaseException as error:
             failure = error
             raise
@@ -335,7 +335,7 @@ class Trace:
             self._clear()
         self._outcome = None
 
-    def _compiled(self, kernel: Kernel, values: list[Any], wanted: list[TracePromise], wide: bool,
+    def _compiled(self, kernel: Kernel, values: list[Any], wanted: list[TracePromise], x64: bool,
                   made: list[tuple]) -> None:
         """Stores the results of the trace's program in `made`; the program may overwrite values without other
         owners."""
@@ -353,15 +353,15 @@ class Trace:
                     values[i] = apart(values[i])
         if self.watched:
             self.ran = kernel, wanted, free
-        run_giving(kernel, values, wide, free, made)
+        run_giving(kernel, values, x64, free, made)
 
 
 def _deleted(value: object) -> bool:
     return isinstance(value, jax.Array) and not isinstance(value, Tracer) and value.is_deleted()
 
 
-def _run(kernel: Kernel, wide: bool, *args: Any) -> Sequence[Any]:
-    return run(kernel, args, wide, host=True)
+def _run(kernel: Kernel, x64: bool, *args: Any) -> Sequence[Any]:
+    return run(kernel, args, x64, host=True)
 
 
 def _sharding_gradients(function: Callable[..., tuple], refs: Sequence[Ref], to: Sequence[Any],

@@ -122,9 +122,9 @@ def _pull_recorded(parents: Sequence[Any], args: Sequence[Any], ctx: Context, ke
             values, others = iter(args[:count]), iter(args[count + len(given):])
             full = [next(values) if f is None else next(others) if f is ... else f for f in layout]
             return kernel.fn(*full, *args[count:count + len(given)])
-        wide = kernel.wide or any([f is not ... and f is not None and f.dtype in X64_DTYPES for f in layout])
+        x64 = kernel.x64 or any([f is not ... and f is not None and f.dtype in X64_DTYPES for f in layout])
         cached = _layouts[kernel, layout] = Kernel(kernel.name, fn, count + len(given), kernel.num_outputs,
-                                                   wide=wide, eager=kernel.eager)
+                                                   x64=x64, eager=kernel.eager)
     result = invoke(cached, arrays + given, extras)
     return result if isinstance(result, list) else [result]
 

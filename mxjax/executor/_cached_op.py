@@ -40,13 +40,13 @@ class RecordedRun(NamedTuple):
     """A recorded run for arguments of certain shapes and dtypes.
 
     derivative: the run; specs: specs of outputs and new auxiliary states; outs: specs of the
-        outputs; wide: 64-bit mode.
+        outputs; x64: 64-bit mode.
     """
 
     derivative: Derivative
     specs: tuple
     outs: tuple
-    wide: bool
+    x64: bool
 
 
 class CachedOp:
@@ -212,7 +212,7 @@ class CachedOp:
                 return [*outputs, *[aux[k] for k in changed]], of_all
             kernel = forms.programs["kernel", train, without] = Kernel(
                 "CachedOp", fn, forms.count, len(self._graph.outputs), symbolic=True, parts=True, pullback=pullback,
-                wide=any(k.wide for k in self._graph.kernels(train)),
+                x64=any(k.x64 for k in self._graph.kernels(train)),
                 mutated=tuple([forms.aux_places[k] for k in changed]),
                 constant=frozenset([forms.arg_places[i] for i in self._graph.constant(train)]))
         return kernel
@@ -326,7 +326,7 @@ class CachedOp:
             plan = self._forms.plans[tuple(signature)] = self._plan(values, wanted, train)
         if plan is False:
             return None
-        return DeferredCall(plan.derivative, values, plan.specs, ctx, plan.wide, self), plan
+        return DeferredCall(plan.derivative, values, plan.specs, ctx, plan.x64, self), plan
 
     def _plan(self, values: list[Any], wanted: tuple[bool, ...], train: bool) -> RecordedRun | Literal[False]:
         count = len(self._names)
@@ -334,8 +334,8 @@ class CachedOp:
             return False
         kernel = self._kernel(train)
         specs = self._inferred(values, kernel) or kernel.specs(values, True)
-        wide = kernel.wide or any(v.dtype in X64_DTYPES for v in values[:count])
-        return RecordedRun(self.derivative(wanted, train), specs, specs[:kernel.num_outputs], wide)
+        x64 = kernel.x64 or any(v.dtype in X64_DTYPES for v in values[:count])
+        return RecordedRun(self.derivative(wanted, train), specs, specs[:kernel.num_outputs], x64)
 
     def _inferred(self, values: Sequence[Any], kernel: Kernel) -> tuple | None:
         """Returns shapes and dtypes of the kernel's results by the operators' rules; None if these are incomplete.

@@ -472,7 +472,7 @@ class Executor:
             key = (jax.ShapeDtypeStruct((2,), "uint32"), jax.ShapeDtypeStruct((), "uint32"))
             derivative = self._op.derivative([wanted.get(n, False) for n in names], True)
             forward = derivative.residuals(settings.BACKWARD_DO_MIRROR())
-            with x64_mode(self._graph.wide(list(named.values()), True)):
+            with x64_mode(self._graph.x64(list(named.values()), True)):
                 kept += jax.tree.leaves(jax.eval_shape(forward, *[named[n] for n in names], *key)[2])
         total = sum(math.prod(a.shape) * a.dtype.itemsize for a in kept)
         return (f"{self._symbol.debug_str()}Total {total >> 20} MB allocated\n"

@@ -196,7 +196,7 @@ def _value(array: NDArray) -> Any:
         return np.array(value)
     if next(iter(value.sharding.device_set)).platform != "cpu":
         return value
-    with x64_mode(array.chunk.wide):
+    with x64_mode(array.chunk.x64):
         return jnp.copy(value)
 
 

@@ -108,7 +108,7 @@ def _plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: in
                   kept=kept, split=kind == "inputs", specs=[specs[p] for p in places])
             for (kind, kept), places in groups.items()]
     return make_plan(f"a step of {type(step.net).__name__} with {type(trainer.optimizer).__name__}", program, made,
-                     on, batch=inputs[0].shape[0], wide=any(str(_dtype(v)) in X64_NAMES for v in values), mesh=mesh,
+                     on, batch=inputs[0].shape[0], x64=any(str(_dtype(v)) in X64_NAMES for v in values), mesh=mesh,
                      results=[specs[replaced[i]] if replaced[i] < len(specs) else () for i in results])
 
 

@@ -99,14 +99,14 @@ class Watch:
                 not all(isinstance(self._found[i], Chunk) and self._found[i] in targets for i in free):
             return None
         return Replay(self._blocks, self._trainer, self._prepared, self._params, kernel, self._found, targets, free,
-                      trace.wide, form, [type(array) for array in flat])
+                      trace.x64, form, [type(array) for array in flat])
 
 
 class Replay:
     """The step for inputs of certain shapes and dtypes; see `Watch`."""
 
     def __init__(self, blocks: Sequence[HybridBlock], trainer: Trainer, prepared: Any, params: Sequence[Any],
-                 kernel: Any, sources: Sequence[Any], targets: Sequence[Any], free: Sequence[int], wide: bool,
+                 kernel: Any, sources: Sequence[Any], targets: Sequence[Any], free: Sequence[int], x64: bool,
                  form: Any, kinds: Sequence[type]) -> None:
         self._blocks, self._ops = blocks, [op for block in blocks if (op := block._cached_op) is not None]
         self.trainer, self.prepared, self.optimizer = trainer, prepared, trainer._optimizer
@@ -116,7 +116,7 @@ class Replay:
         self._reqs = list(map(_req_of, self._used))
         self._mark: object = None  # that of all parameters when these were last compared
         self.kernel, self.sources = kernel, sources
-        self.wide, self.form = wide, form
+        self.x64, self.form = x64, form
         self.chunks = [t for t in targets if isinstance(t, Chunk)]
         changed, places = frozenset(self.chunks), {s: i for i, s in enumerate(sources) if isinstance(s, Chunk)}
         # what each argument is, by its place, and where each result goes
@@ -201,7 +201,7 @@ class Replay:
                     return None
                 for place, value in row.items():
                     args[place] = value
-                results = run_into(self.kernel, args, self.wide, self.targets, copies=self.freed)
+                results = run_into(self.kernel, args, self.x64, self.targets, copies=self.freed)
                 self._retain(args)
         flat, ctx = [], inputs[0].chunk.ctx
         for _, k, kind in self.out:
@@ -223,7 +223,7 @@ class Replay:
 
     def _run_again(self, row: dict[int, Any], values: tuple, made: list[tuple]) -> None:
         """Runs the program on the retained results of its last run."""
-        run_giving(self.kernel, self._ordered(values + self._others(row)), self.wide, self.freed, made)
+        run_giving(self.kernel, self._ordered(values + self._others(row)), self.x64, self.freed, made)
 
     def _retain(self, args: Sequence[Any]) -> None:
         """Lets the program retain the chunks' values until someone uses them."""

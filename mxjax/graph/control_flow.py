@@ -105,7 +105,7 @@ class GraphOp(Op):
                 "FListInputNames": lambda p: [f"data{i}" for i in range(p["num_args"] - len(self.graphs))],
                 "FMutateInputs": lambda p: [f"data{i}" for i in self.changed(p)],
                 "FInferShape": self._infer_shape, "FInferType": self._infer_type,
-                "wide": lambda p: any(k.wide for g in lowered for k in g.kernels(False))}.items():
+                "x64": lambda p: any(k.x64 for g in lowered for k in g.kernels(False))}.items():
             self.set_attr(key, value)
         if self.chooses or any(g.branches for g in lowered):
             self.set_attr("FUneven", self.uneven)

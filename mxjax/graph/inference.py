@@ -343,7 +343,7 @@ def _constants(kernel: Kernel, node: Node, ins: list[tuple[int | None, ...]],
     """Evaluates the outputs with a symbol for each unknown dimension; sizes without symbols are known."""
     def evaluated(sizes: Iterator[Any]) -> list[tuple]:
         args = _arguments(kernel, node, [tuple([next(sizes) if n is None else n for n in s]) for s in ins], types)
-        with x64_mode(kernel.wide, *args):
+        with x64_mode(kernel.x64, *args):
             return [o.shape for o in jax.eval_shape(kernel.fn, *args)[:node.num_outputs]]
     try:
         traced = evaluated(iter(_symbols(sum(s.count(None) for s in ins))))

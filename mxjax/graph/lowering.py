@@ -215,9 +215,9 @@ class Lowered:
                                      f"{shape}")
         return shapes
 
-    def wide(self, values: Sequence[Any], train: bool) -> bool:
+    def x64(self, values: Sequence[Any], train: bool) -> bool:
         """Returns whether the program needs 64-bit mode for these values."""
-        return any(needs_x64(v.dtype) for v in values) or any(k.wide for k in self.kernels(train))
+        return any(needs_x64(v.dtype) for v in values) or any(k.x64 for k in self.kernels(train))
 
     def call(self, args: Sequence[Any], aux: Sequence[Any], key: tuple, train: bool,
              forward: bool = False) -> tuple[list, list]:

@@ -81,13 +81,13 @@ def with_numbers_there(args: Sequence[Any]) -> Sequence[Any]:
     first, device, _ = located(args)
     if first is None or len(first.sharding.device_set) > 1:
         return args
-    there, wide = list(args), settings.jax_enable_x64
+    there, x64 = list(args), settings.jax_enable_x64
     for i in places:
         number = there[i]
         if not isinstance(number, (np.ndarray, np.generic)):
-            key = device, wide, type(number), repr(number)  # 0.0 and -0.0 are equal
+            key = device, x64, type(number), repr(number)  # 0.0 and -0.0 are equal
         elif number.nbytes <= _NUMBERS:
-            key = device, wide, number.dtype, number.shape, number.tobytes()
+            key = device, x64, number.dtype, number.shape, number.tobytes()
         else:
             continue
         value = _there.get(key)

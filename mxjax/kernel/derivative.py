@@ -81,29 +81,29 @@ class Derivative:
             return grads
         return pull
 
-    def forward(self, args: Sequence[Any], wide: bool) -> tuple[Sequence[Any], Any]:
+    def forward(self, args: Sequence[Any], x64: bool) -> tuple[Sequence[Any], Any]:
         """Computes the results immediately, and returns them and the values kept for the backward pass."""
         if not self.kernel.symbolic:
-            results = run(self.kernel, list(args), wide)
+            results = run(self.kernel, list(args), x64)
             return results, list(results if self.kernel.keeps_result else args)
         values = tuple(args)
         residuals = self.residuals(settings.BACKWARD_DO_MIRROR())
-        outputs, others, kept = run_program(self.kernel.name, residuals, values, wide, values)
+        outputs, others, kept = run_program(self.kernel.name, residuals, values, x64, values)
         return [*outputs, *others], kept if isinstance(kept, PullByNumpy) else kept.pull(values)
 
-    def pull(self, kept: Any, heads: Sequence[Any], outs: Sequence[tuple], wide: bool) -> Sequence[Any]:
+    def pull(self, kept: Any, heads: Sequence[Any], outs: Sequence[tuple], x64: bool) -> Sequence[Any]:
         """Computes the gradients of the arguments at `places` immediately."""
         if isinstance(kept, PullByNumpy):
-            grads = run_program("backward", kept, (heads,), wide)
+            grads = run_program("backward", kept, (heads,), x64)
             return [grads[place] for place in self.places]
         if not self.places:
             return ()
         if self._backward is None:
             backward = self.kernel.vjp(self._wanted, tuple([head is not None for head in heads]))
-            return run(backward, [*kept, *[head for head in heads if head is not None]], wide)
-        with x64_mode(wide):
+            return run(backward, [*kept, *[head for head in heads if head is not None]], x64)
+        with x64_mode(x64):
             heads = [_cotangent(head, *spec) for head, spec in zip(heads, outs, strict=True)]
-        return run_program(self.kernel.name, self._backward, (kept, heads), wide)
+        return run_program(self.kernel.name, self._backward, (kept, heads), x64)
 
     def residuals(self, mirror: bool) -> Compiled:
         """Returns the compiled forward pass of a graph: (outputs, further results, `Residuals`)."""

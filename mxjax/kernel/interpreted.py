@@ -87,17 +87,17 @@ class HostCall:
         owner, signature: the compiled function, and the signature.
     """
 
-    __slots__ = ("_interpreted", "_counter", "_owner", "_signature", "_wide")
+    __slots__ = ("_interpreted", "_counter", "_owner", "_signature", "_x64")
 
     def __init__(self, interpreted: Interpreted, counter: _Counter, owner: _Owner, signature: tuple) -> None:
         self._interpreted, self._counter, self._owner, self._signature = interpreted, counter, owner, signature
-        self._wide = settings.jax_enable_x64
+        self._x64 = settings.jax_enable_x64
 
     def __call__(self, *args: Any) -> Any:
         """Returns the results as buffers."""
         leaves = jax.tree.leaves(args)
         placed = [a.sharding for a in leaves if isinstance(a, jax.Array) and a.committed]
-        if self._wide == settings.jax_enable_x64 and \
+        if self._x64 == settings.jax_enable_x64 and \
                 all(len(p.device_set) == 1 and p == placed[0] for p in placed):
             results = self._computed(args, leaves)
             if results is not None:
@@ -107,7 +107,7 @@ class HostCall:
     def on_host(self, args: Sequence[Any]) -> list[HostValue] | None:
         """Returns the results as values of the host, for arguments of which some may be such values; None if
         XLA computes the call."""
-        if self._wide != settings.jax_enable_x64:
+        if self._x64 != settings.jax_enable_x64:
             return None
         leaves: list[Any] = []
         device = None

@@ -65,7 +65,7 @@ class Kernel:
             random key and counter) are never differentiated.
         num_outputs: number of outputs, without new values of mutated inputs.
         num_visible: number of outputs that users see; by default all.
-        wide: the function computes 64-bit values for all inputs.
+        x64: the function computes 64-bit values for all inputs.
         mutated: positions of the inputs whose new values follow the outputs.
         eager: run the function directly, never compiled.
         symbolic: the function is a graph, not a single operator.
@@ -95,14 +95,14 @@ class Kernel:
     rules.
     """
 
-    __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "eager", "symbolic",
+    __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "x64", "mutated", "eager", "symbolic",
                  "options", "operators", "op", "params", "dynamic", "packed", "uses_key", "by_rows", "keeps_result",
                  "check", "refuses", "draw", "smooth", "like", "in_place", "parts", "form", "pullback",
                  "constant", "simple", "direct", "jitted", "_once", "_vjps", "_specs",
                  "_needs", "donors", "derivatives", "rules", "__weakref__")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *,
-                 num_visible: int | None = None, wide: bool = False, mutated: tuple[int, ...] = (),
+                 num_visible: int | None = None, x64: bool = False, mutated: tuple[int, ...] = (),
                  eager: bool = False, symbolic: bool = False, options: dict[str, Any] | None = None,
                  operators: Callable[..., list[tuple[str, dict]]] | None = None, op: Op | None = None,
                  params: dict[str, Any] | None = None, dynamic: tuple[str, ...] = (),
@@ -146,7 +146,7 @@ class Kernel:
         fields = {name: getattr(self, name) for name in inspect.signature(Kernel).parameters}
         return functools.partial(Kernel, **fields), ()
 
-    def extras(self, values: dict[str, Any], wide: bool) -> tuple:
+    def extras(self, values: dict[str, Any], x64: bool) -> tuple:
         """Returns the arguments after the arrays for these dynamic parameters.
 
         Several numbers are packed in one vector, because each separate argument would cost as much
@@ -158,7 +158,7 @@ class Kernel:
         numbers: list[float] = []
         for name, length in self.packed:
             numbers += values[name] if length else (values[name],)
-        return (np.array(numbers, np.float64 if wide or self.wide else np.float32), *rest)
+        return (np.array(numbers, np.float64 if x64 or self.x64 else np.float32), *rest)
 
     def numbers(self, extras: Sequence[Any]) -> dict[str, Any]:
         """Returns the dynamic parameters from the result of `extras`."""
@@ -186,14 +186,14 @@ class Kernel:
             self.donors[positions] = cached
         return cached
 
-    def begin(self, args: Sequence[Any], wide: bool, program: Compiled | None = None) -> Var:
+    def begin(self, args: Sequence[Any], x64: bool, program: Compiled | None = None) -> Var:
         """Starts to compile a program (by default that of a call) for arguments, or for shapes and
         dtypes, in other threads.
 
         Returns:
             The engine's variable, which becomes available when the program is compiled.
         """
-        with x64_mode(wide, self.wide):
+        with x64_mode(x64, self.x64):
             return (program or self.jitted).begin(args)
 
     def within(self, *args: object) -> tuple:
@@ -219,7 +219,7 @@ class Kernel:
         if cached is None:
             structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
             try:
-                with x64_mode(self.wide, *structs):
+                with x64_mode(self.x64, *structs):
                     if part and not self.eager:
                         cached = self.jitted.interpreter.sizes.specs(structs)
                         if cached is not None:
@@ -313,7 +313,7 @@ class Kernel:
                          else grads[i].astype(inputs[i].dtype) for i in positions)
 
         backward.__name__ = self.name + "_backward"
-        return Kernel(backward.__name__, backward, self.num_arrays, len(positions), wide=self.wide,
+        return Kernel(backward.__name__, backward, self.num_arrays, len(positions), x64=self.x64,
                       eager=self.eager, form=self.form and self.form.of_gradients(wanted, heads),
                       options={"trains": True, **{n: self.options[n] for n in ("most", "any_size")
                                                   if n in self.options}})
@@ -371,7 +371,7 @@ class Kernel:
         cached = self._needs.get(key)
         if cached is None:
             structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
-            with x64_mode(self.wide, *structs):
+            with x64_mode(self.x64, *structs):
                 cached = self._live(structs, wanted, heads)
             if self.form is not None:  # it unpacks all parameters
                 cached = (*cached[:self.num_arrays], *(True,) * (len(args) - self.num_arrays))
@@ -411,7 +411,7 @@ class Kernel:
             specs = self.specs(args)[:self.num_outputs]
             structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
             structs += [jax.ShapeDtypeStruct(*spec) for spec in specs]
-            with x64_mode(self.wide, *structs):
+            with x64_mode(self.x64, *structs):
                 jaxpr = jax.make_jaxpr(self.vjp(wanted, (True,) * len(specs)).fn)(*structs).jaxpr
             reads = self._needs[key] = tuple(_live_inputs(jaxpr, [True] * len(jaxpr.outvars))[-len(specs):])
         return reads[index]
@@ -477,10 +477,10 @@ def watched(name: str, function: Callable[..., Any], kind: str = "symbolic") -> 
     return function if _observer is None else functools.partial(_observer, name, kind, function)
 
 
-def run(kernel: Kernel, args: Sequence[Any], wide: bool,
+def run(kernel: Kernel, args: Sequence[Any], x64: bool,
         program: Compiled | Eager | Callable[..., Any] | None = None, made: list[tuple] | None = None,
         patient: bool = False, host: bool = False) -> Sequence[Any]:
-    """Calls the compiled kernel on buffers, in 64-bit mode if `wide`; invalid arguments raise an MXNetError.
+    """Calls the compiled kernel on buffers, in 64-bit mode if `x64`; invalid arguments raise an MXNetError.
 
     `made` receives the results before Python handles signals, so that Ctrl-C cannot lose donated
     arguments.
@@ -497,7 +497,7 @@ def run(kernel: Kernel, args: Sequence[Any], wide: bool,
     if _observer is not None:
         call = functools.partial(_observer, kernel.name, "symbolic" if kernel.symbolic else "imperative", call)
     try:
-        if wide or kernel.wide:
+        if x64 or kernel.x64:
             with x64_mode(True):
                 if made is not None:
                     return _delivered(call, args, made, host)
@@ -514,14 +514,14 @@ def run(kernel: Kernel, args: Sequence[Any], wide: bool,
     except (MXNetError, *USER_MISTAKES) as error:
         if _guarded(error):
             with jax.transfer_guard("allow"):
-                return run(kernel, args, wide, executable, made, False, host)
+                return run(kernel, args, x64, executable, made, False, host)
         raise _named(kernel, args, error) from None
-    return run(kernel, args, wide, executable, made, False, host)  # it compiles
+    return run(kernel, args, x64, executable, made, False, host)  # it compiles
 
 
-def run_program(name: str, program: Callable[..., Any], args: Sequence[Any], wide: bool,
+def run_program(name: str, program: Callable[..., Any], args: Sequence[Any], x64: bool,
                 blamed: Sequence[Any] = ()) -> Any:
-    """Calls the compiled form of a graph, in 64-bit mode if `wide`.
+    """Calls the compiled form of a graph, in 64-bit mode if `x64`.
 
     Args:
         name: name for the profiler and for error messages.
@@ -530,14 +530,14 @@ def run_program(name: str, program: Callable[..., Any], args: Sequence[Any], wid
         blamed: the inputs that the message shows.
     """
     try:
-        with x64_mode(wide):
+        with x64_mode(x64):
             return watched(name, program)(*args)
     except MXNetError:
         raise
     except USER_MISTAKES as error:
         if _guarded(error):
             with jax.transfer_guard("allow"):
-                return run_program(name, program, args, wide, blamed)
+                return run_program(name, program, args, x64, blamed)
         raise mistake(name, blamed, error) from None
 
 
@@ -647,12 +647,12 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
             return drawing(source, given, inputs, train)
         draw = drawn
     mutated = tuple(names.index(n) for n in op.mutates(params) if n in names)
-    wide = any(p.kind == "dtype" and params[n] in X64_NAMES for n, p in op.params.items()) or op.get_attr("wide", False)
+    x64 = any(p.kind == "dtype" and params[n] in X64_NAMES for n, p in op.params.items()) or op.get_attr("x64", False)
     eager = _is_eager(op, params)
     refuse = op.get_attr("FRefuse") if count else None
     form_name = op.name if function is op.get_attr("FCompute") else f"{op.name} in place"
     return Kernel(op.name, fn, count, op.num_outputs(params), num_visible=op.num_visible(params),
-                  wide=bool(wide(params) if callable(wide) else wide), mutated=mutated,
+                  x64=bool(x64(params) if callable(x64) else x64), mutated=mutated,
                   eager=eager,
                   options={"most": SOME_OF_ONE, "any_size": getattr(function, "__module__", "").startswith(_OURS),
                            "trains": "lr" in params or bool(mutated) and op.get_attr("FDecay") is None},

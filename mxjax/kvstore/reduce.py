@@ -96,8 +96,8 @@ def _add(picked: list[tuple[int, list[jax.Array]]]) -> list[jax.Array]:
     many = [arrays for _, arrays in picked if len(arrays) > 1]
     sums: Any = iter(())
     if many:
-        wide = any(needs_x64(arrays[0].dtype) for arrays in many)
-        sums = iter(run(_sum_kernel(tuple(map(len, many))), [a for arrays in many for a in arrays], wide))
+        x64 = any(needs_x64(arrays[0].dtype) for arrays in many)
+        sums = iter(run(_sum_kernel(tuple(map(len, many))), [a for arrays in many for a in arrays], x64))
     return [next(sums) if len(arrays) > 1 else arrays[0] for _, arrays in picked]
 
 
@@ -113,11 +113,11 @@ class _Mesh:
 
     def all_reduce(self, rows: list[dict[Any, jax.Array]]) -> list[dict[Any, jax.Array]]:
         """Sums the copies of each row, all of the same dtype, and returns the copies."""
-        wide = needs_x64(next(iter(rows[0].values())).dtype)
+        x64 = needs_x64(next(iter(rows[0].values())).dtype)
         shapes = tuple(next(iter(row.values())).shape for row in rows)
 
         def work(_: Any) -> jax.Array:
-            with x64_mode(wide):
+            with x64_mode(x64):
                 packed = [_pack(*[row[d] for row in rows]) for d in self.devices]
                 whole = jax.make_array_from_single_device_arrays(
                     (len(packed), packed[0].shape[1]), self.sharding, packed)
@@ -127,7 +127,7 @@ class _Mesh:
             return total
         total = engine.get().push_sync(work, (), (self.var,), name="all-reduce")
         shards = {s.device: s.data for s in total.addressable_shards}
-        with x64_mode(wide):
+        with x64_mode(x64):
             unpacked = {d: _unpack(shards[d], shapes) for d in self.devices}
         return [{d: unpacked[d][i] for d in self.devices} for i in range(len(rows))]
 

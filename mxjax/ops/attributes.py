@@ -33,7 +33,7 @@ ATTRIBUTES: dict[str, str] = {
     "FPart":
         "function(params, shape of the input) -> the index that reads the same elements: calls with ever new positions "
         "become indexing, which is one program",
-    "wide": "True, or function(params) -> whether the program needs JAX's 64-bit mode, whatever its inputs are",
+    "x64": "True, or function(params) -> whether the program needs JAX's 64-bit mode, whatever its inputs are",
     "train_when": "function(params) -> whether training is another computation, where `_train` is asked for",
     "eager_when": "function(params) -> whether imperative calls check the values, so are not compiled",
     "FDraw":

@@ -44,7 +44,7 @@ class PreparedUpdate:
         self._varied = self._different[0].varied
         structure = tuple(self._different), tuple(which)
         self._kernel = _programs.find(structure, lambda: _together(*structure), 0)
-        self._wide = any(a.chunk.wide for a in self._arrays)
+        self._x64 = any(a.chunk.x64 for a in self._arrays)
         self._separately, self._ones = separately, list[tuple[Kernel, dict[str, Any], list[NDArray], NDArray]]()
         if separately:
             kernels = [_one(update, pack=True) for update in self._different]
@@ -94,7 +94,7 @@ class PreparedUpdate:
         for key in self._varied:
             numbers.append(options[key])
         vector = np.array(numbers, np.float32)  # the operators' numbers are C floats, also for float64 weights
-        return vector.astype(np.float64) if self._wide else vector
+        return vector.astype(np.float64) if self._x64 else vector
 
     def __call__(self, optimizer: Optimizer) -> bool:
         """Updates the weights. Returns False, without any effect, if the optimizer's behaviour has changed."""
@@ -115,7 +115,7 @@ class PreparedUpdate:
         count = len(self._ones)
         shared = dict(zip(self._varied, numbers[2 * count:], strict=True))
         for rate, decay, (kernel, given, arrays, weight) in zip(numbers, numbers[count:], self._ones, strict=False):
-            extras = kernel.extras({**given, **shared, "lr": rate, "wd": decay}, self._wide)
+            extras = kernel.extras({**given, **shared, "lr": rate, "wd": decay}, self._x64)
             if not overwrite(kernel, arrays, extras, (weight,)):
                 invoke(kernel, arrays, extras, weight)
 

@@ -58,7 +58,7 @@ class Optax(Optimizer):
 
     def create_state(self, index: Key, weight: NDArray) -> tuple[NDArray, ...]:
         """Returns the leaves of the transformation's state for this parameter."""
-        with x64_mode(weight.chunk.wide):
+        with x64_mode(weight.chunk.x64):
             leaves = jax.tree.leaves(self.tx.init({self._key(index): weight.read()}))
             return tuple(wrap(jnp.atleast_1d(leaf), weight.context) for leaf in leaves)  # files have no shape ()
 

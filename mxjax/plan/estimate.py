@@ -120,7 +120,7 @@ class Plan:
 
 
 def make_plan(model: str, function: Callable[..., Any], groups: Sequence[Group], on: str, *,
-              batch: int | None = None, wide: bool = False, mesh: Mapping[str, int] | None = None,
+              batch: int | None = None, x64: bool = False, mesh: Mapping[str, int] | None = None,
               results: Sequence[tuple] = ()) -> Plan:
     """Compiles a function for devices and estimates its memory and time.
 
@@ -130,7 +130,7 @@ def make_plan(model: str, function: Callable[..., Any], groups: Sequence[Group],
         groups: groups of its arguments.
         on: the devices, see `targets.target`.
         batch: batch size.
-        wide: whether to keep 64-bit numbers.
+        x64: whether to keep 64-bit numbers.
         mesh: lengths of the mesh axes by name; batches are split over the first. By default one
             axis, "data".
         results: for each result the mesh axes over which its axes are split; by default none.
@@ -155,7 +155,7 @@ def make_plan(model: str, function: Callable[..., Any], groups: Sequence[Group],
             arguments.append(struct)
             sizes_here.append(_size(struct) // _parts(specs[-1], mesh))
     result = compile_for(function, arguments, devices, donate=donate, mesh=mesh, specs=specs, results=results,
-                          wide=wide, again=bool(donate))
+                          x64=x64, again=bool(donate))
     told, sizes = figures(result["text"], devices.device.platform == "tpu"), result["memory"]
     memory: dict[str, int] = {}
     every = iter(sizes_here)

@@ -37,7 +37,7 @@ def abstract(mesh: Mapping[str, int]) -> AbstractMesh:
 
 def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtypeStruct], on: Target, *,
                 donate: Sequence[int] = (), mesh: Mapping[str, int] | None = None, specs: Sequence[tuple] = (),
-                results: Sequence[tuple] = (), wide: bool = False, again: bool = False,
+                results: Sequence[tuple] = (), x64: bool = False, again: bool = False,
                 options: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Compiles a pure function for devices.
 
@@ -49,7 +49,7 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
         mesh: lengths of the mesh axes by name; by default one axis, "data".
         specs, results: for each argument and result the mesh axes over which its axes are split; by
             default they are replicated.
-        wide: whether to keep 64-bit numbers.
+        x64: whether to keep 64-bit numbers.
         again: results that reuse an argument's memory are arguments of the next call, as in
             `Compiled`.
         options: options of XLA; by default those of `Compiled`.
@@ -63,7 +63,7 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
     """
     platform = on.device.platform
     mesh = dict(mesh or {"data": on.count})
-    with x64_mode(wide):
+    with x64_mode(x64):
         divided = (without_kernels,) if on.count > 1 else ()
         program = rewritten(function, with_quotients, with_precision, *divided)
         specs = list(specs) or [()] * len(arguments)

@@ -124,7 +124,7 @@ def _differences(executor: Executor, varied: list[str], eps: float, train: bool,
     args = {name: array.read() for name, array in executor.arg_dict.items()}
     aux = [array.read() for array in executor.aux_arrays]
     key = next_key(executor._ctx, len(graph.steps)) if graph.random else ()
-    with x64_mode(graph.wide([*args.values(), *aux], train)):
+    with x64_mode(graph.x64([*args.values(), *aux], train)):
         @Compiled
         @by_own_rules
         def all_differences(args: dict[str, Any], aux: list[Any], key: tuple, eps: jax.Array) -> dict[str, Any]:

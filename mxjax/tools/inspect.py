@@ -49,7 +49,7 @@ class _Counter:
             structs += [node.params[n] for n in kernel.dynamic]
             if kernel.uses_key:
                 structs += [jax.ShapeDtypeStruct((2,), "uint32"), jax.ShapeDtypeStruct((), "uint32")]
-            with x64_mode(kernel.wide, *map(np_dtype, dtypes)):
+            with x64_mode(kernel.x64, *map(np_dtype, dtypes)):
                 cost = jax.jit(kernel.fn).lower(*structs).cost_analysis()
             self._known[key] = float((cost or {}).get("flops", 0.0))
         return max(self._known[key], 0.0)

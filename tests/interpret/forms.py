@@ -36,11 +36,11 @@ def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0, pac
     values = op.parse(params or {})
     kernel = prepare(op, values, len(arrays), train, pack)
     assert kernel.form is not None
-    wide = kernel.wide or any(needs_x64(a.dtype) for a in arrays)
-    extras = kernel.extras(values, wide)
+    x64 = kernel.x64 or any(needs_x64(a.dtype) for a in arrays)
+    extras = kernel.extras(values, x64)
     if kernel.uses_key:
         extras += key or (np.zeros(2, "uint32"), np.uint32(1))
-    with jax.enable_x64(wide), np.errstate(all="ignore"):
+    with jax.enable_x64(x64), np.errstate(all="ignore"):
         _check(kernel, arrays, extras, tolerance, gradients, seed, choices)
 
 

@@ -17,19 +17,19 @@ KEY = (np.array([0, 7], "uint32"), np.uint32(3))
 
 def call(name: str, *arrays: Any, train: bool = False, **params: Any) -> Any:
     """The visible results of an operator as NumPy arrays: one, or a list of several."""
-    prepared, args, wide = _prepared(name, arrays, train, params)
-    outs = [np.asarray(o) for o in kernel.run(prepared, args, wide)][:prepared.num_visible]
+    prepared, args, x64 = _prepared(name, arrays, train, params)
+    outs = [np.asarray(o) for o in kernel.run(prepared, args, x64)][:prepared.num_visible]
     return outs[0] if len(outs) == 1 else outs
 
 
 def gradients(name: str, *arrays: Any, heads: Any = None, **params: Any) -> list[np.ndarray]:
     """Gradients of all inputs in training mode for these head gradients (default: ones for the first output)."""
-    prepared, args, wide = _prepared(name, arrays, True, params)
+    prepared, args, x64 = _prepared(name, arrays, True, params)
     if heads is None:
         heads = [np.ones(*prepared.specs(args)[0])]
     given = tuple(i < len(heads) for i in range(prepared.num_outputs))
     backward = prepared.vjp((True,) * len(arrays), given)
-    return [np.asarray(g) for g in kernel.run(backward, args + [_buffer(h) for h in heads], wide)]
+    return [np.asarray(g) for g in kernel.run(backward, args + [_buffer(h) for h in heads], x64)]
 
 
 def check_derivatives(function: Any, arrays: Any, order: int = 1, **options: Any) -> None:

@@ -35,7 +35,7 @@ def test_every_key_that_is_given_is_declared():
     made = [*registry.operators(), *(node.op for node, _ in outputs_of(loop))]
     for op in made:
         assert set(op._attrs) <= declared, op.name
-    assert any("wide" in op._attrs for op in made[-1:])  # the loop's, which is made for its graph
+    assert any("x64" in op._attrs for op in made[-1:])  # the loop's, which is made for its graph
 
 
 def test_users_have_keys_of_their_own():

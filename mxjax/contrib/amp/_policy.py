@@ -214,7 +214,7 @@ def _called(policy: Policy, scaler: Any) -> Callable[..., _Call]:
         if op.name in losses:
             params["grad_scale"] *= scaler.loss_scale
             kernel = prepare(op, params, len(arrays), state.training, pack=True)
-            extras = kernel.extras(params, any(a.chunk.wide for a in arrays))
+            extras = kernel.extras(params, any(a.chunk.x64 for a in arrays))
         return kernel, arrays, extras
     return before
 

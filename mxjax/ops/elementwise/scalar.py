@@ -43,7 +43,7 @@ def _scalar(name: str, key: str, swapped: bool, aliases: tuple[str, ...]) -> Non
     compute.__doc__ = (f"{doc}, element by element ({pair}).\n\ndata: any shape -> the same shape and dtype; the "
                        "number is converted to that dtype first. With is_int off, integers give float64.")
     register(name, aliases=aliases, infer_shape=elementwise, infer_type=_types,
-             wide=lambda p: not p["is_int"])(compute)
+             x64=lambda p: not p["is_int"])(compute)
 
 
 # MXNet's name, the name in `_binary`, aliases

@@ -63,7 +63,7 @@ def _triangle(name: str, places: Callable[..., Any], doc: str) -> None:
         rows, columns = places(n, k, m)
         return rows.astype(np.int64), columns.astype(np.int64)
     indices.__doc__ = f"The rows and the columns of the elements on and {doc} the k-th diagonal of an n x m matrix."
-    register(name, num_outputs=2, wide=True, infer_type=gives(("int64", "int64")))(indices)
+    register(name, num_outputs=2, x64=True, infer_type=gives(("int64", "int64")))(indices)
 
 
 _triangle("_npi_tril_indices", np.tril_indices, "below")

@@ -245,7 +245,7 @@ def _binary(name: str, function: Binary, doc: str, dtypes: Callable[..., Any], r
         compute.__doc__ = f"{doc}, element by element ({'a: scalar, b: data' if swapped else 'a: data, b: scalar'})."
         return compute
     for side in scalars:
-        register(f"_npi_{side}{name}_scalar", infer_shape=elementwise, wide=lambda p: not p["is_int"],
+        register(f"_npi_{side}{name}_scalar", infer_shape=elementwise, x64=lambda p: not p["is_int"],
                  infer_type=_types(rule, result, default))(with_number(side == "r"))
 
 

@@ -71,7 +71,7 @@ def boolean_mask_assign_tensor(data: Array, mask: Array, value: Array, *, start_
     return target.set(jnp.broadcast_to(value.astype(data.dtype), target.get().shape))
 
 
-@register("_npx_nonzero", aliases=("_npi_nonzero",), eager=True, wide=True, infer_type=gives("int64"),
+@register("_npx_nonzero", aliases=("_npi_nonzero",), eager=True, x64=True, infer_type=gives("int64"),
           FGradient=no_gradient)
 def nonzero(x: Array) -> np.ndarray:
     """Indices of the nonzero elements, one row for each: (count, dimensions) int64."""
@@ -145,7 +145,7 @@ def _unique_count(params: dict[str, Any]) -> int:
     return 1 + params["return_index"] + params["return_inverse"] + params["return_counts"]
 
 
-@register("_npi_unique", eager=True, FGradient=no_gradient, wide=True, num_outputs=_unique_count,
+@register("_npi_unique", eager=True, FGradient=no_gradient, x64=True, num_outputs=_unique_count,
           infer_type=gives((None, "int64", "int64", "int64")))
 def unique(data: Array, *, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
            axis: int | None = None) -> tuple[np.ndarray, ...]:
@@ -161,7 +161,7 @@ def unique(data: Array, *, return_index: bool = False, return_inverse: bool = Fa
     return values, *[f.reshape(-1).astype(np.int64) for f in others]
 
 
-@register("_npi_diag_indices_from", wide=True, infer_type=gives("int64"))
+@register("_npi_diag_indices_from", x64=True, infer_type=gives("int64"))
 def diag_indices_from(data: Array) -> Array:
     """Indices of the main diagonal of an array whose axes have equal lengths: (dimensions, n) int64."""
     if data.ndim < 2 or len(set(data.shape)) != 1:

@@ -102,13 +102,13 @@ def _wide_types(params: dict[str, Any], ins: list, outs: list) -> None:
     outs[:] = [t or kind for t in outs]
 
 
-@register("_npi_eigvals", wide=True, FGradient=no_gradient, infer_type=_wide_types)
+@register("_npi_eigvals", x64=True, FGradient=no_gradient, infer_type=_wide_types)
 def eigvals(A: Array) -> Array:
     """Eigenvalues (real parts) of general matrices: (..., n, n) -> (..., n)."""
     return eig(A)[0]
 
 
-@register("_npi_eig", wide=True, FGradient=no_gradient, num_outputs=2, infer_type=_wide_types)
+@register("_npi_eig", x64=True, FGradient=no_gradient, num_outputs=2, infer_type=_wide_types)
 def eig(A: Array) -> tuple[Array, Array]:
     """Eigenvalues (..., n) and eigenvectors (columns) of general matrices; real parts."""
     _need_square("_npi_eig", A)
@@ -140,7 +140,7 @@ def _wide(A: Array) -> Array:  # noqa: N803
     return A if is_float(A.dtype) else A.astype(jnp.float64)
 
 
-@register("_npi_eigh", wide=True, FGradient=no_gradient, num_outputs=2, infer_type=_wide_types)
+@register("_npi_eigh", x64=True, FGradient=no_gradient, num_outputs=2, infer_type=_wide_types)
 def eigh(A: Array, *, UPLO: Triangle = "L") -> tuple[Array, Array]:  # noqa: N803
     """Eigenvalues (..., n), ascending, and eigenvectors (columns) of symmetric matrices given by one triangle."""
     _need_square("_npi_eigh", A)
@@ -151,7 +151,7 @@ def eigh(A: Array, *, UPLO: Triangle = "L") -> tuple[Array, Array]:  # noqa: N80
     return values, _t(rows)
 
 
-@register("_npi_eigvalsh", wide=True, FGradient=no_gradient, infer_type=_wide_types)
+@register("_npi_eigvalsh", x64=True, FGradient=no_gradient, infer_type=_wide_types)
 def eigvalsh(A: Array, *, UPLO: Triangle = "L") -> Array:  # noqa: N803
     """Eigenvalues, ascending, of symmetric matrices given by one triangle: (..., n, n) -> (..., n)."""
     return eigh(A, UPLO=UPLO)[0]
@@ -167,7 +167,7 @@ def _alike(*arrays: Array) -> tuple[Array, ...]:
     return arrays if all(is_float(a.dtype) for a in arrays) else tuple([a.astype(jnp.float64) for a in arrays])
 
 
-@_linalg("solve", adapt=_alike, wide=True, infer_type=_wide_equations, FPartialShape=lambda p, a, b: b,
+@_linalg("solve", adapt=_alike, x64=True, infer_type=_wide_equations, FPartialShape=lambda p, a, b: b,
          FRefuse=unless_finite("_npi_solve", "a matrix is singular"))
 def solve(A: Array, B: Array) -> Array:
     """Solves A·X = B; integers make it float64.  A: (..., n, n); B: (..., n, k), or one dimension less."""
@@ -202,7 +202,7 @@ def tensorinv(a: Array, *, ind: int = 2) -> Array:
     return jnp.linalg.inv(a.reshape(rows, rows)).reshape(a.shape[ind:] + a.shape[:ind])
 
 
-@register("_npi_tensorsolve", wide=True, infer_type=_wide_equations)
+@register("_npi_tensorsolve", x64=True, infer_type=_wide_equations)
 def tensorsolve(a: Array, b: Array, *, a_axes: Shape | None = ()) -> Array:
     """Solves tensordot(a, x, x.ndim) = b for x; `a_axes` are moved to the end of a first."""
     a, b = _alike(a, b)
@@ -222,7 +222,7 @@ def _qr_shapes(p: dict[str, Any], a: tuple) -> list[tuple]:
     return [(*batch, m, min(m, n)), (*batch, min(m, n), n)]
 
 
-@register("_npi_qr", wide=True, num_outputs=2, infer_type=_wide_types, FPartialShape=_qr_shapes)
+@register("_npi_qr", x64=True, num_outputs=2, infer_type=_wide_types, FPartialShape=_qr_shapes)
 def qr(A: Array) -> tuple[Array, Array]:
     """Returns Q (..., m, k) with orthonormal columns and the upper triangular R (..., k, n) with A = Q·R.
 
@@ -237,7 +237,7 @@ def qr(A: Array) -> tuple[Array, Array]:
     return q, jnp.concatenate([r, _t(q) @ wide[..., rows:]], -1) if A.shape[-1] > rows else r
 
 
-@_linalg("matrix_rank", square=False, FGradient=no_gradient, infer_type=gives("int64", None, None), wide=True,
+@_linalg("matrix_rank", square=False, FGradient=no_gradient, infer_type=gives("int64", None, None), x64=True,
          FPartialShape=lambda p, a, tol: a[:-2])
 def matrix_rank(M: Array, tol: Array, *, hermitian: bool = False, finfoEps32: Double = 0.0,  # noqa: N803
                 finfoEps64: Double = 0.0) -> Array:  # noqa: N803
@@ -245,7 +245,7 @@ def matrix_rank(M: Array, tol: Array, *, hermitian: bool = False, finfoEps32: Do
     return jnp.sum(jnp.linalg.svd(M, compute_uv=False) > tol[..., None], -1, dtype=jnp.int64)
 
 
-@_linalg("matrix_rank_none_tol", square=False, FGradient=no_gradient, infer_type=gives("int64", None), wide=True,
+@_linalg("matrix_rank_none_tol", square=False, FGradient=no_gradient, infer_type=gives("int64", None), x64=True,
          FPartialShape=lambda p, a: a[:-2])
 def matrix_rank_none_tol(M: Array, *, hermitian: bool = False, finfoEps32: Double = 0.0,  # noqa: N803
                          finfoEps64: Double = 0.0) -> Array:  # noqa: N803
@@ -258,7 +258,7 @@ def matrix_rank_none_tol(M: Array, *, hermitian: bool = False, finfoEps32: Doubl
     return jnp.sum(values > limit, -1, dtype=jnp.int64)
 
 
-@register("_npi_lstsq", eager=True, FGradient=no_gradient, wide=True, num_outputs=4,
+@register("_npi_lstsq", eager=True, FGradient=no_gradient, x64=True, num_outputs=4,
           infer_type=gives((None, None, "int64", None), None, None))
 def lstsq(A: Array, B: Array, *, rcond: Double = -1.0, finfoEps32: Double = 0.0,  # noqa: N803
           finfoEps64: Double = 0.0, new_default: bool = False) -> tuple[np.ndarray, ...]:  # noqa: N803

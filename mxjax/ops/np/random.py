@@ -216,7 +216,7 @@ def bernoulli(input1: Array | None = None, *, prob: Scalar | None = None, logit:
     return jax.random.bernoulli(_key, probability, value.shape if size is None else size).astype(np_dtype(dtype))
 
 
-@register("_npi_choice", inputs=lambda p: ["input1", "input2"][:(p["a"] is None) + p["weighted"]], wide=True,
+@register("_npi_choice", inputs=lambda p: ["input1", "input2"][:(p["a"] is None) + p["weighted"]], x64=True,
           infer_type=gives("int64", "float32", "float32"), FDraw=_random_on_host.choice, draws_by_value=True, **RANDOM)
 def choice(input1: Array | None = None, input2: Array | None = None, *, a: int | None = None,
            size: Shape | None = None, ctx: str | None = "cpu", replace: bool = True, weighted: bool = False,
@@ -234,7 +234,7 @@ def choice(input1: Array | None = None, input2: Array | None = None, *, a: int |
     return jax.random.choice(_key, count, shape, replace, weights).astype(jnp.int64)
 
 
-@register("_npi_multinomial", inputs=lambda p: ["a"] if p["pvals"] is None else [], wide=True,
+@register("_npi_multinomial", inputs=lambda p: ["a"] if p["pvals"] is None else [], x64=True,
           infer_type=gives("int64", "float32"), FDraw=_random_on_host.multinomial, draws_by_value=True, **RANDOM)
 def multinomial(a: Array | None = None, *, n: int, pvals: Floats | None = None, size: Shape | None = None,
                 _key: Any = None) -> Array:

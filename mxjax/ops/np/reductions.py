@@ -150,7 +150,7 @@ def _position(name: str, extreme: Callable[..., Array], doc: str) -> None:
         _not_empty(name, data, tuple(range(data.ndim)) if axis is None else (axis,))
         return first_position(extreme, data, axis, keepdims).astype(jnp.int64)
     compute.__doc__ = f"Position (int64) of the first {doc} along an axis (None: in the flattened array)."
-    register(name, wide=True, infer_type=gives("int64"), FPartialShape=exact(lambda p, x: without_axes(
+    register(name, x64=True, infer_type=gives("int64"), FPartialShape=exact(lambda p, x: without_axes(
         x, range(len(x)) if p["axis"] is None else (normalized(p["axis"], len(x)),), p["keepdims"]),
         lambda p, x: len(x) > 0, partly=False))(compute)
 
@@ -211,7 +211,7 @@ def _check_points(xp: tuple, fp: tuple, period: float | None) -> None:
         raise MXNetError("operator _npi_interp: period must be a non-zero value")
 
 
-@register("_npi_interp", FGradient=no_gradient, wide=True, infer_type=gives("float64"),
+@register("_npi_interp", FGradient=no_gradient, x64=True, infer_type=gives("float64"),
           inputs=lambda p: ["xp", "fp"] if p["x_is_scalar"] else ["xp", "fp", "x"])
 def interp(xp: Array, fp: Array, x: Array | None = None, *, left: Double | None = None, right: Double | None = None,
            period: Double | None = None, x_scalar: Double = 0.0, x_is_scalar: bool = False) -> Array:
@@ -240,7 +240,7 @@ def _refuse_percents(params: dict[str, Any], inputs: Any, outputs: Any) -> Excep
 
 @register("_npi_percentile", FGradient=no_gradient, inputs=lambda p: ["a", "q"] if p["q_scalar"] is None else ["a"],
           infer_type=lambda p, ins, outs: outs.__setitem__(0, ins[0] if ins[0] == "float64" else "float32"),
-          FCheck=_check_percent, FRefuse=_refuse_percents, refuses_calls_alone=True, wide=True)
+          FCheck=_check_percent, FRefuse=_refuse_percents, refuses_calls_alone=True, x64=True)
 def percentile(a: Array, q: Array | None = None, *, axis: Shape | None = None,
                interpolation: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
                keepdims: bool = False, q_scalar: Double | None = None) -> Array:

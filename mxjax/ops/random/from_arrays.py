@@ -97,7 +97,7 @@ def random_multinomial(n: Array, p: Array, *, shape: Shape = (), dtype: DType = 
     return jax.random.multinomial(_key, counts, lax.stop_gradient(chances)).astype(np_dtype(dtype))
 
 
-@register("_sample_unique_zipfian", num_outputs=2, eager=True, infer_type=gives("int64"), wide=True, **RANDOM)
+@register("_sample_unique_zipfian", num_outputs=2, eager=True, infer_type=gives("int64"), x64=True, **RANDOM)
 def sample_unique_zipfian(*, range_max: int, shape: Shape | None = None,
                           _key: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Draws distinct classes in each row, approximately with P(c) = log((c + 1.5) / (c + 0.5)) / log(range_max).

@@ -109,7 +109,7 @@ def arange(*, start: Double, stop: Double | None = None, step: Double = 1.0, rep
     return _progression(start, step, repeat, _length(start, stop, step, repeat), np_dtype(dtype))
 
 
-@register("_linspace", aliases=("_npi_linspace",), wide=True)
+@register("_linspace", aliases=("_npi_linspace",), x64=True)
 def linspace(*, start: Double, stop: Double, num: int, endpoint: bool = True, ctx: str = "",
              dtype: DType = "float32") -> Array:
     """`num` evenly spaced numbers from start to stop, which is the last one unless `endpoint` is False.

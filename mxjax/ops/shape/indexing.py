@@ -315,7 +315,7 @@ def index_copy(old_tensor: Array, index_vector: Array, new_tensor: Array) -> Arr
     return old_tensor.at[whole(index_vector)].set(new_tensor)
 
 
-@register("_contrib_index_array", wide=True, infer_type=gives("int64"))
+@register("_contrib_index_array", x64=True, infer_type=gives("int64"))
 def index_array(data: Array, *, axes: Shape | None = None) -> Array:
     """The coordinates of each element, int64: (...) -> (..., number of axes)."""
     chosen = range(data.ndim) if axes is None else [normalized(a, data.ndim) for a in axes]
@@ -331,7 +331,7 @@ def _far_apart(interval: Sequence[float], count: int, dtype: Any) -> bool:
         (high - low) / count > 4 * float(np.spacing(np.array(max(abs(low), abs(high)), dtype)))
 
 
-@register("_histogram", aliases=("_npi_histogram",), num_outputs=2, wide=True, infer_type=gives(("int64", None)),
+@register("_histogram", aliases=("_npi_histogram",), num_outputs=2, x64=True, infer_type=gives(("int64", None)),
           inputs=lambda p: ["data", "bins"] if p["bin_cnt"] is None else ["data"])
 def histogram(data: Array, bins: Array | None = None, *, bin_cnt: int | None = None,
               range: Floats | None = None) -> tuple[Array, Array]:

@@ -168,13 +168,13 @@ def reshape_like(lhs: Array, rhs: Array, *, lhs_begin: int | None = None, lhs_en
     return lhs.reshape(shape)
 
 
-@register("shape_array", aliases=("_npx_shape_array",), wide=True, infer_type=gives("int64"))
+@register("shape_array", aliases=("_npx_shape_array",), x64=True, infer_type=gives("int64"))
 def shape_array(data: Array) -> Array:
     """The shape as an int64 array."""
     return jnp.array(data.shape, jnp.int64)
 
 
-@register("size_array", wide=True, infer_type=gives("int64"))
+@register("size_array", x64=True, infer_type=gives("int64"))
 def size_array(data: Array) -> Array:
     """The number of elements as an int64 array of shape (1,)."""
     return jnp.array([data.size], jnp.int64)
