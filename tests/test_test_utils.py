@@ -139,7 +139,7 @@ def test_matrices_are_what_they_are_called() -> None:
     np.testing.assert_allclose(q @ q.T, np.eye(4), atol=1e-12)
     for matrix in utils.new_sym_matrix_with_real_eigvals_nd((2, 3, 3)):
         np.testing.assert_array_equal(matrix, matrix.T)
-    assert np.isrealobj(np.linalg.eigvals(utils.new_matrix_with_real_eigvals_nd((2, 4, 4))))
+    assert np.isreal(np.linalg.eigvals(utils.new_matrix_with_real_eigvals_nd((2, 4, 4)))).all()
     assert utils.get_identity_mat_batch(3).tolist() == [utils.get_identity_mat(3).tolist()] * 2
     assert utils.create_2d_tensor(3, 2).asnumpy().tolist() == [[0, 0], [1, 1], [2, 2]]
     assert utils.create_2d_np_tensor(2, 1).tolist() == [[0], [1]]
