@@ -89,7 +89,7 @@ def _places(contexts: Sequence[Context]) -> list[list[int | None]]:
 
 
 class _Changes:
-    """A mark of all parameters' arrays and modes: another object whenever one of them is set."""
+    """A mark of all parameters' arrays, modes and multipliers: another object whenever one of them is set."""
 
     mark = object()
 
@@ -162,7 +162,7 @@ class Parameter:
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        if name in ("_data", "_grad_req"):
+        if name in ("_data", "_grad_req", "lr_mult", "wd_mult"):
             changes.mark = object()
 
     def __repr__(self) -> str:

@@ -239,7 +239,7 @@ class Replay:
         """Adds the numbers and draws of a step to its arguments; returns the number of steps, 0 if the optimizer's
         behaviour has changed."""
         self.trainer._check_and_rescale_grad(self.trainer._scale / batch_size)
-        numbers = self.prepared.numbers(self.optimizer)
+        numbers = self.prepared.numbers(self.optimizer, self._mark)
         if numbers is None:
             return 0
         key = self.random.draw(inputs[0].chunk.ctx, self.drawing) if self.random is not None else ()

@@ -44,6 +44,11 @@ class PreparedUpdate:
         self._varied = self._different[0].varied
         structure = tuple(self._different), tuple(which)
         self._kernel = _programs.find(structure, lambda: _together(*structure), 0)
+        # whether rates follow from the optimizer's rate and decay and the multipliers alone; else from counts, too
+        self._by_rates = all(_is_usual(optimizer, name) for name in ("_get_lrs", "_get_wds"))
+        self._without_counts = _is_usual(optimizer, "_operator_rates")
+        self._known: tuple[Any, list[float], list[float]] = None, [], []  # what rates follow from, the rates, decays
+        self._vector: tuple[Any, np.ndarray | None] = None, None  # what the last vector follows from, and this
         self._x64 = any(a.chunk.x64 for a in self._arrays)
         self._separately, self._ones = separately, list[tuple[Kernel, dict[str, Any], list[NDArray], NDArray]]()
         if separately:
@@ -79,9 +84,16 @@ class PreparedUpdate:
         return self.indices == indices and all(map(is_, self._weights, weights)) and \
             all(map(is_, self._grads, grads)) and self.current(states)
 
-    def numbers(self, optimizer: Optimizer) -> np.ndarray | None:
-        """Counts an update and returns the vector of its numbers. Returns None, without any effect,
-        if the optimizer's behaviour has changed."""
+    def numbers(self, optimizer: Optimizer, mark: object = None) -> np.ndarray | None:
+        """Counts an update and returns the vector of its numbers, which must not be changed.
+
+        Args:
+            optimizer: the optimizer of this update.
+            mark: another object whenever a parameter's multiplier changes; None: they may have.
+
+        Returns:
+            The vector; None, without any effect, if the optimizer's behaviour has changed.
+        """
         options: dict[str, Any] = {}
         for update, first in zip(self._different, self._firsts, strict=True):
             name, options = optimizer._operator(self._weights[first], self._states[first])
@@ -89,12 +101,28 @@ class PreparedUpdate:
                     len(options) > len(self._varied) and update.fixed != _fixed(options, self._varied):
                 return None
         optimizer._update_count(self.indices)
-        numbers = optimizer._operator_rates(self.indices, optimizer._get_lrs(self.indices),
-                                            optimizer._get_wds(self.indices))
-        for key in self._varied:
-            numbers.append(options[key])
-        vector = np.array(numbers, np.float32)  # the operators' numbers are C floats, also for float64 weights
-        return vector.astype(np.float64) if self._x64 else vector
+        lrs, wds, source = self._rates(optimizer, mark)
+        shared = [float(options[key]) for key in self._varied]
+        source = (source, *shared)
+        if self._without_counts and self._vector[0] == source:
+            return self._vector[1]
+        # the operators' numbers are C floats, also for float64 weights
+        vector = np.array(optimizer._operator_rates(self.indices, lrs, wds) + shared, np.float32)
+        vector = vector.astype(np.float64) if self._x64 else vector
+        self._vector = source, vector
+        return vector
+
+    def _rates(self, optimizer: Optimizer, mark: object) -> tuple[list[float], list[float], Any]:
+        """Returns the weights' learning rates, their decays, and what these follow from; see `numbers`."""
+        indices = self.indices
+        if mark is None or not self._by_rates or len(optimizer.param_dict) < len(indices):
+            return optimizer._get_lrs(indices), optimizer._get_wds(indices), object()
+        rate = optimizer.learning_rate  # asked once: a schedule of the user's may count
+        source = mark, float(rate), float(optimizer.wd)
+        if self._known[0] != source:
+            self._known = (source, optimizer.multiplied(rate, "lr_mult", indices),
+                           optimizer.multiplied(optimizer.wd, "wd_mult", indices))
+        return [*self._known[1]], self._known[2], source
 
     def __call__(self, optimizer: Optimizer) -> bool:
         """Updates the weights. Returns False, without any effect, if the optimizer's behaviour has changed."""
@@ -118,6 +146,11 @@ class PreparedUpdate:
             extras = kernel.extras({**given, **shared, "lr": rate, "wd": decay}, self._x64)
             if not overwrite(kernel, arrays, extras, (weight,)):
                 invoke(kernel, arrays, extras, weight)
+
+
+def _is_usual(optimizer: Optimizer, name: str) -> bool:
+    """Returns whether an optimizer's method is the one of `Optimizer`."""
+    return getattr(type(optimizer), name) is getattr(Optimizer, name)
 
 
 class _Update(NamedTuple):

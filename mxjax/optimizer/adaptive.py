@@ -61,10 +61,9 @@ class Adam(_TwoMoments):
                                **self._grad_options()}
 
     def _operator_rates(self, indices: list[Any], lrs: list[float], wds: list[float]) -> list[float]:
-        counts = self._index_update_count
-        for i, index in enumerate(indices):
-            lrs[i] *= math.sqrt(1 - self.beta2 ** counts[index]) / (1 - self.beta1 ** counts[index])
-        return lrs + wds
+        counts = list(map(self._index_update_count.__getitem__, indices))
+        factors = {t: math.sqrt(1 - self.beta2 ** t) / (1 - self.beta1 ** t) for t in set(counts)}
+        return [lr * factors[t] for lr, t in zip(lrs, counts, strict=True)] + wds
 
     def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray], lr: float, wd: float,
               t: int) -> None:

@@ -233,7 +233,7 @@ class Optimizer:
         self.wd_mult = {n: 0.0 for n in self.idx2name.values() if not n.endswith(self._decayed)}
         self.wd_mult.update(self._multipliers("__wd_mult__", args_wd_mult))
 
-    def _multiplied(self, value: float, kind: str, indices: Sequence[Any]) -> list[float]:
+    def multiplied(self, value: float, kind: str, indices: Sequence[Any]) -> list[float]:
         """`value` times each parameter's multiplier; kind: "lr_mult" or "wd_mult"."""
         params, table, names = self.param_dict, getattr(self, kind), self.idx2name
         with contextlib.suppress(KeyError):  # the usual case, at C speed
@@ -248,13 +248,13 @@ class Optimizer:
         return results
 
     def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
-        return self._multiplied(self.learning_rate, "lr_mult", indices)
+        return self.multiplied(self.learning_rate, "lr_mult", indices)
 
     def _get_lr(self, index: Key) -> float:
         return self._get_lrs([index])[0]
 
     def _get_wds(self, indices: Sequence[Any]) -> list[float]:
-        return self._multiplied(self.wd, "wd_mult", indices)
+        return self.multiplied(self.wd, "wd_mult", indices)
 
     def _get_wd(self, index: Key) -> float:
         return self._get_wds([index])[0]
@@ -267,15 +267,27 @@ class Optimizer:
     def _update_count(self, index: Key | list[Key] | tuple[Key, ...]) -> None:
         """Count an update of a parameter, or of a list of them."""
         counts = self._index_update_count
+        if isinstance(index, list | tuple):
+            before = set(map(counts.get, index))
+            if len(before) == 1 and (count := before.pop()) is not None:  # the usual case, at C speed
+                after = dict.fromkeys(index, count + 1)
+                if len(after) == len(index):
+                    counts.update(after)
+                    self._advance(count + 1)
+                    return
         for one in index if isinstance(index, list | tuple) else (index,):
             counts[one] = counts.get(one, self.begin_num_update) + 1
-            if counts[one] > self.num_update:
-                if training.owner != id(self) or training.steps < training.first:
-                    training.owner = id(self)
-                    first = training.update(self.num_update, self._first_steps)
-                    if first is not None:
-                        self._first_steps = first
-                self.num_update = counts[one]
+            self._advance(counts[one])
+
+    def _advance(self, count: int) -> None:
+        """Counts updates of the training: the most that a parameter has had."""
+        if count > self.num_update:
+            if training.owner != id(self) or training.steps < training.first:
+                training.owner = id(self)
+                first = training.update(self.num_update, self._first_steps)
+                if first is not None:
+                    self._first_steps = first
+            self.num_update = count
 
     def update_counts(self, device_id: int) -> dict[Any, int]:
         """Returns the number of updates on a device, by parameter; not in MXNet."""

@@ -273,7 +273,7 @@ class LARS(_Aggregated):
     def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
         lr = self.learning_rate
         self.last_lr, self.cur_lr = (lr if self.cur_lr is None else self.cur_lr), lr
-        return self._multiplied(lr, "lr_mult", indices)
+        return self.multiplied(lr, "lr_mult", indices)
 
     def _update_many(self, indices: list[Any], weights: list[NDArray], grads: list[NDArray], states: list[Any],
                      multi_precision: bool) -> None:

@@ -106,14 +106,22 @@ def _decay(net, trainer):
     net[0].weight.wd_mult, trainer.optimizer.wd = 3.0, 0.1
 
 
+def _rate_of_one(net, trainer):
+    net[0].weight.lr_mult = 0.1
+
+
+def _decay_of_one(net, trainer):
+    net[0].weight.wd_mult = 5.0
+
+
 def _other_arrays(net, trainer):
     net[0].weight.initialize(mx.init.Constant(0.1), force_reinit=True)
 
 
 @pytest.mark.parametrize("change", [_set_momentum, _set_data, _assign, _freeze, _graph_anew, _new_states, _clip, _rate,
-                                    _decay, _other_arrays], ids=lambda f: f.__name__)
+                                    _decay, _rate_of_one, _decay_of_one, _other_arrays], ids=lambda f: f.__name__)
 def test_what_changes_between_steps_counts(change, replayed):
-    net, trainer, step, (net2, loss2, trainer2) = _pair(learning_rate=0.1, momentum=0.9)
+    net, trainer, step, (net2, loss2, trainer2) = _pair(learning_rate=0.1, momentum=0.9, wd=0.05)
     x, y = mx.nd.array(DATA), mx.nd.array(LABEL)
     for i in range(9):
         if i == 5:
@@ -139,6 +147,19 @@ def test_optimizers_and_schedules(name, options, replayed):
     _same(net, net2)
     assert trainer.optimizer.num_update == trainer2.optimizer.num_update == 16
     assert replayed[0] == replayed[1] > 2
+
+
+def test_a_schedule_is_asked_once_a_step(replayed):
+    asked = []
+
+    class Noted(mx.lr_scheduler.LRScheduler):
+        def __call__(self, num_update):
+            asked.append(num_update)
+            return 0.1 / num_update
+    _, _, step, _ = _pair(lr_scheduler=Noted())
+    for _ in range(6):
+        step(mx.nd.array(DATA), mx.nd.array(LABEL))
+    assert asked == [1, 2, 3, 4, 5, 6] and replayed[1] > 2
 
 
 def test_batches_of_several_shapes(replayed):
