@@ -17,6 +17,7 @@ from .._xla.transfer import to_device
 from .._xla.x64 import needs_x64, x64_mode
 from .blas import single_thread
 from .cost import Cost
+from .loops import iterations
 from .program import ByLeaves
 
 __all__ = ["Interpreted", "TooMuch", "as_buffers", "interpreting", "meter"]
@@ -107,9 +108,14 @@ class Interpreted:
             results = self.function(leaves)
             self.calls = int((meter.worth - worth) / max(meter.cost - cost, 1.0))
             return results
-        meter.note(self.cost)
+        cost, before = self.cost, iterations.count
+        meter.note(cost)
         with self.scope():
             results = self.function(leaves)
+        if cost.iterations:  # now it is known how long its loops are
+            self.cost = cost.after(iterations.count - before)
+            self.calls = self.cost.calls
+            meter.cost += self.cost.call - cost.call
         return results if results is None or self.tree is None else jax.tree.unflatten(self.tree, results)
 
     def scope(self) -> AbstractContextManager[None]:

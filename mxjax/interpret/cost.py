@@ -23,16 +23,27 @@ _ELEMENT = 1.5e-3  # of a computed element
 _PRODUCT = 1e-4  # of a multiplication and addition in a matrix product by BLAS
 _BLAS = 2e-5  # the same without a copy before
 _WINDOW = 5e-4  # the same in a convolution, whose windows are copied first
-_LOOP = 16  # assumed number of iterations of a loop if unknown
+_LOOP = 16.0  # assumed number of iterations of a loop if unknown
 _PROGRAM, _COMPILED = 30_000.0, 3_000.0  # microseconds to compile a program, and per operation in it
 
 
 class Cost(NamedTuple):
-    """Estimated microseconds: of a call with NumPy, of the compilation, and of the products in the call."""
+    """Estimated microseconds.
+
+    call: of a call with NumPy; compilation: of its compilation; products: of the products in the call; loops: of its
+    loops of unknown length, if they have `iterations` in all.
+    """
 
     call: float
     compilation: float
     products: float = 0.0
+    loops: float = 0.0
+    iterations: float = 0.0
+
+    def after(self, iterations: int) -> Cost:
+        """Returns the cost of a call whose loops have had this number of iterations."""
+        loops = self.loops * iterations / self.iterations
+        return self._replace(call=self.call - self.loops + loops, loops=loops, iterations=max(iterations, 1))
 
     @property
     def within(self) -> float:
@@ -47,33 +58,51 @@ class Cost(NamedTuple):
 
 def cost_of(closed: ClosedJaxpr, number: Callable[[Any], Any]) -> Cost:
     """Returns the cost of a closed jaxpr; number: function(symbolic size) -> its value."""
-    call, operations, products = _cost(closed.jaxpr, number)
-    return Cost(call, _PROGRAM + _COMPILED * operations, products)
+    total = _cost(closed.jaxpr, number)
+    return Cost(total.call, _PROGRAM + _COMPILED * total.operations, total.products, total.loops, total.iterations)
 
 
 def cost_of_work(work: Any, times: float = 1.0) -> Cost:
     """Returns the cost of an operator's form from its `Work`; times: factor for its gradients."""
     products = times * _BLAS * work.products
-    return Cost(_CALL + times * _ELEMENT * work.elements + products, _PROGRAM + 3 * times * _COMPILED, products)
+    return Cost(_CALL + times * _ELEMENT * work.elements + products, _PROGRAM + times * work.operations * _COMPILED, products)
 
 
-def _cost(jaxpr: Jaxpr, number: Callable[[Any], Any]) -> tuple[float, int, float]:
-    total, operations, products = _OPERATION, 0, 0.0
+class _Total(NamedTuple):
+    """Sums over operations; the fields are those of `Cost`, and the number of operations."""
+
+    call: float = _OPERATION
+    operations: int = 0
+    products: float = 0.0
+    loops: float = 0.0
+    iterations: float = 0.0
+
+    def plus(self, other: _Total) -> _Total:
+        return _Total(self.call + other.call, self.operations + other.operations, self.products + other.products,
+                      self.loops + other.loops, self.iterations + other.iterations)
+
+    def repeated(self, times: float) -> _Total:
+        return _Total(self.call * times, self.operations, self.products * times, self.loops * times,
+                      self.iterations * times)
+
+
+def _cost(jaxpr: Jaxpr, number: Callable[[Any], Any]) -> _Total:
+    total = _Total()
     for eqn in jaxpr.eqns:
         inner = called(eqn)
         if inner is not None:
-            more, count, multiplied = _cost(inner.jaxpr, number)
-        elif eqn.primitive.name in ("scan", "while"):
-            body = eqn.params["jaxpr" if eqn.primitive.name == "scan" else "body_jaxpr"]
-            more, count, multiplied = _cost(body.jaxpr, number)
-            times = number(eqn.params["length"]) if eqn.primitive.name == "scan" else _LOOP
-            more, multiplied = more * times, multiplied * times
+            more = _cost(inner.jaxpr, number)
+        elif eqn.primitive.name == "scan":
+            more = _cost(eqn.params["jaxpr"].jaxpr, number).repeated(number(eqn.params["length"]))
+        elif eqn.primitive.name == "while":
+            more = _cost(eqn.params["body_jaxpr"].jaxpr, number).repeated(_LOOP)
+            more = more._replace(loops=more.call, iterations=_LOOP)
         else:
             elements = sum(math.prod(map(number, aval_of(v).shape)) for v in eqn.outvars)
-            multiplied = _multiplied(eqn, elements, number)
-            more, count = _OPERATION + _ELEMENT * elements + multiplied, 1
-        total, operations, products = total + more, operations + count, products + multiplied
-    return total, operations, products
+            products = _multiplied(eqn, elements, number)
+            more = _Total(_OPERATION + _ELEMENT * elements + products, 1, products)
+        total = total.plus(more)
+    return total
 
 
 def _multiplied(eqn: JaxprEqn, made: int, number: Callable[[Any], Any]) -> float:

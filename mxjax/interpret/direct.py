@@ -23,10 +23,14 @@ _FLOATS = frozenset(map(np.dtype, ("f4", "f8")))
 
 
 class Work(NamedTuple):
-    """The work of a call: elements read or written, and multiplications in matrix products."""
+    """The work of a call: elements read or written, and multiplications in matrix products.
+
+    operations: number of operations that XLA would compile.
+    """
 
     elements: float
     products: float = 0.0
+    operations: float = 3.0
 
 
 def _all(p: dict[str, Any], wanted: Sequence[bool]) -> Sequence[bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,16 @@ from jax.extend.core import ClosedJaxpr, JaxprEqn
 
 from .program import Array, Unknown, need
 
-__all__ = ["LOOPS", "while_loop"]
+__all__ = ["LOOPS", "iterations", "while_loop"]
+
+
+class _Iterations(threading.local):
+    """Number of iterations that loops of unknown length have had in this thread."""
+
+    count = 0
+
+
+iterations = _Iterations()
 
 
 def _scan(params: dict, within: Callable, eqn: JaxprEqn) -> Callable:
@@ -50,6 +60,7 @@ def while_loop(params: dict, within: Callable, eqn: JaxprEqn, most: int | None =
             going = goes_on([*xs[:first], *values])[0]
             if not going.any():
                 return values
+            iterations.count += 1
             results = body([*xs[first:second], *values])
             values = results if going.all() else [  # several loops at once: finished ones do not change
                 np.where(going.reshape(going.shape + (1,) * (new.ndim - going.ndim)), new, old)

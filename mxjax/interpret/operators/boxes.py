@@ -13,6 +13,7 @@ from ..program import Array
 __all__: list[str] = []
 
 _BOX = 1e4  # elements that could be computed in the time of one box's calls
+_SORTED = 40.0  # and in that of sorting one box
 
 
 def _corners(boxes: Array) -> Array:
@@ -79,8 +80,9 @@ def _slope(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], data
 
 def _work(p: dict[str, Any], data: tuple) -> Work:
     count = data[-2] if len(data) > 1 else 1
+    limit = count if p["topk"] < 0 else min(p["topk"], count)
     sets = int(np.prod(data[:-2]))
-    return Work(sets * count * (_BOX + 20.0 * count))
+    return Work(sets * (_SORTED * count + limit * (_BOX + 20.0 * limit)), operations=200)
 
 
 @numpy_form("_contrib_box_nms", backward=_slope, work=_work)
