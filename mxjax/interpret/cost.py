@@ -65,7 +65,8 @@ def cost_of(closed: ClosedJaxpr, number: Callable[[Any], Any]) -> Cost:
 def cost_of_work(work: Any, times: float = 1.0) -> Cost:
     """Returns the cost of an operator's form from its `Work`; times: factor for its gradients."""
     products = times * _BLAS * work.products
-    return Cost(_CALL + times * _ELEMENT * work.elements + products, _PROGRAM + times * work.operations * _COMPILED, products)
+    compilation = _PROGRAM + times * work.operations * _COMPILED
+    return Cost(_CALL + times * _ELEMENT * work.elements + products, compilation, products)
 
 
 class _Total(NamedTuple):

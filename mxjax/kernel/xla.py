@@ -20,6 +20,8 @@ from jax.extend.core import jaxpr_as_fun
 from .._support.settings import CUDA_GRAPHS
 from .._support.signals import later_signals
 from .._xla.capacity import refuse_program, survey
+from ..interpret.cost import cost_of
+from ..interpret.program import as_it_is
 from ..passes import Pass
 from ..passes.barriers import BARRIER_OPTIONS
 from ..passes.epilogues import SplitProgram, WeightCache, split
@@ -34,6 +36,7 @@ _FEW, _SOME = 256, 1 << 14  # elements of all arguments together
 _PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and per operation in it
 _CONVOLVED = 200  # multiplications in convolutions per result of `exp` etc. above which fusion costs more
 _READERS = 4  # readers of a value in an element-wise loop, which XLA splits without fusion emitters
+_LOOPS = 1000.0  # microseconds of NumPy in loops of unknown length, from which vectorized loops pay off
 _MANY_OPERATIONS = 1000  # operations of a program whose compilation takes some hundred MB
 _MADE_OF_FEW, _MADE = 1 << 14, 1 << 16  # elements of all results, including values for a backward pass
 
@@ -137,9 +140,10 @@ class XlaBackend:
         return sizes
 
     def level(self, traced: Any, args: Sequence[Any]) -> int:
-        """Returns the level of reduced effort for a program with small arguments; 0 if its results are large."""
+        """Returns the level of reduced effort for a program with small arguments; 0 if its results are large, or its
+        loops compute much."""
         count = elements(traced.out_info)
-        if count > max(self.limit, _MADE):
+        if count > max(self.limit, _MADE) or cost_of(traced.jaxpr, as_it_is).loops > _LOOPS:
             return 0
         return 1 if elements(args) > _FEW or count > _MADE_OF_FEW else 2
 

@@ -10,7 +10,8 @@ from jax import lax
 
 from ..common import Array
 
-__all__ = ["corners", "center_size", "areas", "intersection", "pairwise_iou", "product", "suppress", "unseen"]
+__all__ = ["corners", "center_size", "areas", "intersection", "pairwise_iou", "product", "shared_with",
+           "suppress", "unseen"]
 
 
 def corners(boxes: Array) -> Array:
@@ -45,6 +46,24 @@ def intersection(lhs: Array, rhs: Array) -> Array:
     sides = jnp.minimum(lhs[..., 2:], rhs[..., 2:]) - jnp.maximum(lhs[..., :2], rhs[..., :2])
     sides = jnp.maximum(sides, 0)
     return product(sides[..., 0], sides[..., 1])
+
+
+def shared_with(boxes: Array, added: float = 0.0) -> Callable[[Array], Array]:
+    """Returns a function (i) -> areas of the intersections of box i with each box, for `suppress`.
+
+    XLA vectorizes columns of coordinates for CPUs, rows of four it does not: columns take a tenth of the time.
+
+    Args:
+        boxes: (n, 4), by corners.
+        added: what is added to each side: 1 if both ends belong to a box.
+    """
+    left, top, right, bottom = boxes.T
+
+    def shared(i: Array) -> Array:
+        width = jnp.minimum(right[i], right) - jnp.maximum(left[i], left) + added
+        height = jnp.minimum(bottom[i], bottom) - jnp.maximum(top[i], top) + added
+        return product(jnp.maximum(width, 0), jnp.maximum(height, 0))
+    return shared
 
 
 def pairwise_iou(lhs: Array, rhs: Array) -> Array:

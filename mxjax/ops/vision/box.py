@@ -14,7 +14,7 @@ from ..infer import filled, first
 from ..params import Scalar
 from ..reduce._order import order
 from ..registry import register
-from ._boxes import areas, center_size, corners, intersection, pairwise_iou, product, suppress, unseen
+from ._boxes import areas, center_size, corners, pairwise_iou, product, shared_with, suppress, unseen
 
 _Format = Literal["corner", "center"]
 
@@ -54,8 +54,10 @@ def box_nms(data: Array, *, overlap_thresh: float = 0.5, valid_thresh: float = 0
         places = (places if in_format == "corner" else corners(places))[top]
         size, classes = areas(places), boxes[top, id_index].astype(jnp.int32)
 
+        shared_by = shared_with(places)
+
         def suppressed_by(i: Array) -> Array:
-            shared = intersection(places[i], places)
+            shared = shared_by(i)
             over = shared / (size[i] + size - shared) > overlap_thresh
             return over if force_suppress or id_index < 0 else over & (classes == classes[i])
         left = jnp.pad(suppress(valid[top], suppressed_by), (0, count - limit))

@@ -13,7 +13,7 @@ from ..infer import filled
 from ..params import Floats
 from ..reduce._order import order
 from ..registry import register
-from ._boxes import product, suppress
+from ._boxes import product, shared_with, suppress
 
 
 def _anchors(stride: int, ratios: tuple[float, ...], scales: tuple[float, ...]) -> np.ndarray:
@@ -66,11 +66,10 @@ def _propose(operator: str, cls_prob: Array, bbox_pred: Array, im_info: Array, p
         best = order(scores, descending=True)[:first]
         boxes, scores = boxes[best], scores[best]
         sides = boxes[:, 2:] - boxes[:, :2] + 1
-        area = product(sides[:, 0], sides[:, 1])
+        area, shared_by = product(sides[:, 0], sides[:, 1]), shared_with(boxes, 1)
 
         def suppressed_by(i: Array) -> Array:
-            low, high = jnp.maximum(boxes[i, :2], boxes[:, :2]), jnp.minimum(boxes[i, 2:], boxes[:, 2:])
-            shared = product(*jnp.maximum(high - low + 1, 0).T)
+            shared = shared_by(i)
             return shared / (area[i] + area - shared) > threshold
         most = min(post, first)
         left = suppress(jnp.ones(first, bool), suppressed_by, most)
