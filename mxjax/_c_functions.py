@@ -12,9 +12,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ._random.streams import seed as seed_streams
-from ._support.handles import handed_over
+from ._support.handles import handed_over, referent
 from .array.creation import from_dlpack, waitall
+from .array.dense import NDArray
 from .base import MXNetError, error_types, get_last_ffi_error, note_error
 from .context import num_gpus
 from .engine import set_bulk_size
@@ -161,6 +164,34 @@ def _opened(handle: Any) -> Any:
 
 
 # ------------------------------------------------------------ arrays
+@_function("MXNDArraySyncCopyToCPU")
+def _copy_to(handle: Any, memory: Any, size: object) -> None:
+    values = _array_of(handle, size).asnumpy()
+    ctypes.memmove(memory, values.ctypes.data, values.nbytes)
+
+
+@_function("MXNDArraySyncCopyFromCPU")
+def _copy_from(handle: Any, memory: Any, size: object) -> None:
+    array = _array_of(handle, size)
+    values = np.empty(array.shape, array.dtype)
+    ctypes.memmove(values.ctypes.data, memory, values.nbytes)
+    array[:] = values
+
+
+@_function("MXNDArrayWaitToRead", "MXNDArrayWaitToWrite")
+def _wait_for_array(handle: Any) -> None:
+    referent(handle, NDArray).wait_to_read()
+
+
+def _array_of(handle: Any, size: object) -> NDArray:
+    array: NDArray = referent(handle, NDArray)
+    if array.stype != "default":
+        raise MXNetError(f"copies need a dense array, got one of storage type {array.stype}")
+    if array.size != _number(size):
+        raise MXNetError(f"the array of shape {array.shape} has {array.size} elements, and the memory {_number(size)}")
+    return array
+
+
 @_function("MXNDArrayFromDLPack", "MXNDArrayFromDLPackEx")
 def _from_dlpack(tensor: object, *rest: object) -> None:
     _give(rest[-1], from_dlpack(_new_capsule(tensor, _CAPSULE, None)))

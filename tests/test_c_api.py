@@ -95,6 +95,25 @@ def test_dlpack_by_hand():
     assert mx.nd.NDArray(handle=handle).asnumpy().tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
+def test_memory_is_copied_to_and_from_arrays():
+    def place(values):
+        return values.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(values.size)
+    x = mx.nd.arange(12).reshape((3, 4))
+    found = np.zeros(4, "float32")
+    for array, expected in ((x[1], [4, 5, 6, 7]), (x[:2, :2].T, [0, 4, 1, 5])):
+        check_call(_LIB.MXNDArrayWaitToRead(array.handle))
+        check_call(_LIB.MXNDArraySyncCopyToCPU(array.handle, *place(found)))
+        assert found.tolist() == expected
+    row = x[2]
+    check_call(_LIB.MXNDArraySyncCopyFromCPU(row.handle, *place(np.float32([1, 2, 3, 4]))))
+    check_call(_LIB.MXNDArrayWaitToWrite(row.handle))
+    assert x.asnumpy()[1:].tolist() == [[4, 5, 6, 7], [1, 2, 3, 4]]
+    with pytest.raises(mx.MXNetError, match="12 elements, and the memory 4"):
+        check_call(_LIB.MXNDArraySyncCopyToCPU(x.handle, *place(found)))
+    with pytest.raises(mx.MXNetError, match="dense"):
+        check_call(_LIB.MXNDArraySyncCopyFromCPU(mx.nd.sparse.zeros("csr", (2, 2)).handle, *place(found)))
+
+
 def test_the_types_that_everybody_sees_in_ctypes_stay_until_the_library_is_asked_for():
     script = """
 import ctypes

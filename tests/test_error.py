@@ -106,7 +106,11 @@ def _module():
     (lambda path: float(mx.nd.ones((2,))), (TypeError,), "2 elements"),
     (lambda path: mx.nd.random.shuffle(5), (TypeError,), "must be an NDArray"),
     (lambda path: mx.nd.relu("a"), (TypeError, AssertionError), "must be an NDArray"),
-    (lambda path: mx.sym.relu(3), (TypeError, AssertionError), "must be a Symbol")])
+    (lambda path: mx.sym.relu(3), (TypeError, AssertionError), "must be a Symbol"),
+    (lambda path: mx.sym.relu(data=mx.nd.ones(2)), (TypeError, AssertionError), "data must be a Symbol, got NDArray"),
+    (lambda path: mx.sym.FullyConnected(mx.sym.var("x"), weight=[mx.sym.var("w")], num_hidden=1),
+     (TypeError, AssertionError), "weight must be a Symbol, got list"),
+    (lambda path: mx.sym.concat(mx.sym.var("x"), mx.nd.ones(2)), (TypeError, AssertionError), "must be Symbols")])
 def test_errors_are_of_mxnets_kind_and_of_pythons(call, kinds, words, tmp_path):
     for kind in kinds:
         with pytest.raises(kind, match=words):

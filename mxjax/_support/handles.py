@@ -8,7 +8,7 @@ from typing import Any
 
 from ..base import MXNetError
 
-__all__ = ["handed_over", "pointer", "taken"]
+__all__ = ["handed_over", "pointer", "referent", "taken"]
 
 _known: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 _made: dict[int, Any] = {}  # what waits for somebody to take it over
@@ -26,14 +26,24 @@ def handed_over(value: object) -> ctypes.c_void_p:
     return pointer(value)
 
 
-def taken(handle: ctypes.c_void_p, kind: type) -> Any:
+def referent(handle: ctypes.c_void_p, kind: type) -> Any:
     """Returns the object of a pointer.
 
     Raises:
         MXNetError: the object no longer exists, or is not a `kind`.
     """
-    address = handle.value or 0  # None: a null pointer
-    cached = _made.pop(address, _known.get(address))
-    if not isinstance(cached, kind):
+    value = _known.get(handle.value or 0)  # None: a null pointer
+    if not isinstance(value, kind):
         raise MXNetError(f"the handle {handle.value} does not refer to an existing {kind.__name__}")
-    return cached
+    return value
+
+
+def taken(handle: ctypes.c_void_p, kind: type) -> Any:
+    """Returns the object of a pointer, which no longer keeps a new object alive.
+
+    Raises:
+        MXNetError: the object no longer exists, or is not a `kind`.
+    """
+    value = referent(handle, kind)
+    _made.pop(handle.value or 0, None)
+    return value

@@ -105,13 +105,11 @@ class NDArray(StoredArray, _Base):
 
     # ------------------------------------------------------------ what it is
     @property
-    def handle(self) -> Chunk:
-        """Returns the chunk that the views of an array share."""
-        return self.chunk
-
-    @property
-    def _as_parameter_(self) -> ctypes.c_void_p:  # the value for ctypes
+    def handle(self) -> ctypes.c_void_p:
+        """A pointer for the functions of `mx.base._LIB`, valid as long as the array exists."""
         return pointer(self)
+
+    _as_parameter_ = handle  # the value for ctypes
 
     @property
     def writable(self) -> bool:

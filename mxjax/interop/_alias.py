@@ -82,6 +82,8 @@ class _Loader(importlib.abc.Loader):
         for name in _LOADED:
             # not by importing mxnet.x: a thread that does so holds its lock already, and waits for this import to end
             sys.modules.setdefault(f"mxnet.{name}", importlib.import_module(f"mxjax.{name}"))
+        for name in ("ndarray", "symbol"):  # `hybrid_forward` tells its two modes apart by `F.__name__`
+            importlib.import_module(f"mxjax.{name}").__name__ = f"mxnet.{name}"
         # libraries write this name into files, and read no other: gluonts compares it with a list
         importlib.import_module("mxjax.context").Context.__module__ = "mxnet.context"
 

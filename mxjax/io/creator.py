@@ -9,11 +9,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .. import level
 from .. import ndarray as nd
 from ..array.dense import _from_host
 from ..base import MXNetError
 from ..context import cpu
 from ..ops.params import schema
+from ..util import is_np_array
 from .base import DataBatch, DataDesc, DataIter
 from .state import check_state
 
@@ -68,6 +70,7 @@ class MXDataIter(DataIter):
         super().__init__(handle.batch_size)
         self.handle = handle
         self._repeat_first = False
+        self._of_2 = level.current() == 2
         self._start = handle.position() if hasattr(handle, "position") else None
         self.first_batch: DataBatch | None = None
         try:
@@ -144,15 +147,15 @@ class MXDataIter(DataIter):
 
     def _batch(self) -> DataBatch:
         data, label, pad, index = self.handle.batch()
-        return DataBatch([_as_ndarray(data)], [_as_ndarray(label)], pad, index.astype(np.uint64))
+        return DataBatch([self._array(data)], [self._array(label)], pad, index.astype(np.uint64))
 
     def getdata(self) -> nd.NDArray:
         """Data of the current batch; one array, not a list."""
-        return _as_ndarray(self.handle.batch()[0])
+        return self._array(self.handle.batch()[0])
 
     def getlabel(self) -> nd.NDArray:
         """Labels of the current batch; one array, not a list."""
-        return _as_ndarray(self.handle.batch()[1])
+        return self._array(self.handle.batch()[1])
 
     def getindex(self) -> np.ndarray:
         """Indices of the samples of the current batch; zeros if the source does not provide them."""
@@ -161,9 +164,11 @@ class MXDataIter(DataIter):
     def getpad(self) -> int:
         return self.handle.batch()[2]
 
+    def _array(self, values: Any) -> nd.NDArray:
+        """Values of a batch as an array; at level 2, dense ones are `mx.np.ndarray` under NumPy semantics."""
+        array = values if isinstance(values, nd.NDArray) else _from_host(np.ascontiguousarray(values), cpu())
+        return array.as_np_ndarray() if self._of_2 and array.stype == "default" and is_np_array() else array
 
-def _as_ndarray(values: Any) -> nd.NDArray:
-    return values if isinstance(values, nd.NDArray) else _from_host(np.ascontiguousarray(values), cpu())
 
 
 def creator(function: Callable[..., Source], parameters: type | None = None) -> Callable[..., MXDataIter]:

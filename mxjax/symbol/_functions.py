@@ -28,12 +28,12 @@ def make(op: Op, name: str) -> Callable[..., Symbol]:
         inputs, rest = list(args[:count]), args[count:]
         names = op.input_names if not op.variadic else []
         blanks = max(len(names) - count, 0)
-        for place, value in enumerate(rest[:blanks]):
-            if value is not None and not isinstance(value, Symbol):
-                raise WrongKind(f"operator {op.name}: input {names[count + place]} must be a Symbol, got "
-                                f"{type(value).__name__}")
-            if value is not None:
-                kwargs[names[count + place]] = value
+        if op.variadic and rest:
+            raise WrongKind(f"operator {op.name}: positional arguments must be Symbols, got {type(rest[0]).__name__}")
+        kwargs.update((key, value) for key, value in zip(names[count:], rest, strict=False) if value is not None)
+        for key in names:
+            if not isinstance(kwargs.get(key), Symbol | None):
+                raise WrongKind(f"operator {op.name}: input {key} must be a Symbol, got {type(kwargs[key]).__name__}")
         for key, value in zip(op.params, rest[blanks:], strict=False):
             if key in kwargs:
                 raise TypeError(f"operator {op.name}: got multiple values for parameter {key}")

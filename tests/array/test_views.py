@@ -153,7 +153,7 @@ def test_memory_that_others_hold_is_left_alone(write):
 def test_the_old_buffer_is_gone():
     import weakref
     a = mx.nd.ones((SIZE,))
-    old = weakref.ref(a.handle.buffer)
+    old = weakref.ref(a.chunk.buffer)
     a += 1
     assert old() is None
 

@@ -412,7 +412,7 @@ def test_a_backward_frees_what_was_kept():
     x, big = variable(np.ones(1000)), mx.nd.ones((1000,))
     with autograd.record():
         y = (x * big).exp().sum()
-    kept = weakref.ref(big.handle.buffer)
+    kept = weakref.ref(big.chunk.buffer)
     del big
     assert kept() is not None
     y.backward()
@@ -424,7 +424,7 @@ def test_what_the_backward_does_not_read_is_not_kept():
     x, big = variable(np.ones(1000)), mx.nd.ones((1000,))
     with autograd.record():
         y = (x + big).sum()
-    freed = weakref.ref(big.handle.buffer)
+    freed = weakref.ref(big.chunk.buffer)
     del big
     assert freed() is None, "a sum needs none of its inputs"
     y.backward()

@@ -295,9 +295,9 @@ mxjax.interop.install_mxnet_alias()
 import mxnet
 for name in ("ndarray", "ndarray.op", "ndarray._internal", "symbol.op"):
     assert sys.modules[f"mxnet.{name}"] is sys.modules[f"mxjax.{name}"], name
-print(sys.modules["mxnet.ndarray.op"].exp(mxnet.nd.zeros(1)).asnumpy())
+print(sys.modules["mxnet.ndarray.op"].exp(mxnet.nd.zeros(1)).asnumpy(), mxnet.nd.__name__, mxnet.sym.__name__)
 """)
-    assert done.stdout == "[1.]\n", done.stderr[-3000:]
+    assert done.stdout == "[1.] mxnet.ndarray mxnet.symbol\n", done.stderr[-3000:]
 
 
 def test_names_that_libraries_import():

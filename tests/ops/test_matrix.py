@@ -109,6 +109,18 @@ def test_joins():
     assert partial_shapes("stack", [(2, 3), None], axis=1) == ([(2, 3)] * 2, [(2, 2, 3)])
 
 
+@pytest.mark.parametrize("name", ["stack", "_npi_stack"])
+def test_stack_reads_all_in_the_shape_of_the_first(name):
+    column = X[0, :, :1]
+    np.testing.assert_array_equal(call(name, column[:, 0], column), np.stack([column[:, 0]] * 2))
+    np.testing.assert_array_equal(gradients(name, column[:, 0], column)[1], np.ones_like(column))
+    assert partial_shapes(name, [(3, 1), (3,)]) == ([(3, 1), (3,)], [(2, 3, 1)])
+    with pytest.raises(MXNetError, match="stack"):
+        call(name, X[0], X[0, 1:])
+    with pytest.raises(MXNetError, match="dimensions"):
+        partial_shapes(name, [(3, 1), (3, 0, 2)])
+
+
 def test_two_way_shapes_of_axes():
     assert partial_shapes("transpose", [None], [(2, 3)])[0] == [(3, 2)]
     assert partial_shapes("transpose", [(2, None, 4)], [(None, 2, 3)], axes=(2, 0, 1)) == ([(2, 3, 4)], [(4, 2, 3)])

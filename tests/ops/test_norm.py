@@ -70,6 +70,19 @@ def test_batch_norm_shapes_and_types():
         call("BatchNorm", X, GAMMA[:2], BETA, MEAN, VAR)
 
 
+def test_batch_norm_reads_vectors_of_other_shapes():
+    column = GAMMA[:, None]
+    by_column, by_row = (gradients("BatchNorm", X, gamma, BETA, MEAN, VAR, fix_gamma=False, heads=[X])[1]
+                         for gamma in (column, GAMMA))
+    np.testing.assert_allclose(by_column, by_row[:, None], rtol=1e-6)
+    found = _all("BatchNorm", X, column, BETA.reshape(ROW), MEAN[None], VAR[:, None], fix_gamma=False)
+    for one, other in zip(found, _all("BatchNorm", X, GAMMA, BETA, MEAN, VAR, fix_gamma=False), strict=True):
+        np.testing.assert_allclose(one.ravel(), other.ravel(), rtol=1e-6)
+    assert [r.shape for r in found] == [X.shape, (1, 3), (3, 1)]
+    ins, _ = partial_shapes("BatchNorm", [X.shape, (3, 1), None, None, None])
+    assert ins == [X.shape, (3, 1), (3,), (3,), (3,)]
+
+
 def test_fixed_gamma_has_no_gradient():
     by = gradients("BatchNorm", X, GAMMA, BETA, MEAN, VAR, heads=[X])
     assert not by[1].any() and not by[3].any() and not by[4].any()

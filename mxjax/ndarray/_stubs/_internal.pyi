@@ -2615,7 +2615,7 @@ def _npi_stack(
     *data: NDArray | Sequence[NDArray], axis: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Joins arrays of one shape along a new axis."""
+    """Joins arrays along a new axis. All have the number of elements of the first one, and are read in its shape."""
 
 def _npi_std(
     a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., ddof: int = ...,

@@ -1492,7 +1492,7 @@ def stack(
     *data: NDArray | Sequence[NDArray], axis: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Joins arrays of one shape along a new axis."""
+    """Joins arrays along a new axis. All have the number of elements of the first one, and are read in its shape."""
 
 def sum(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, cast
@@ -128,21 +129,26 @@ _standardized = cast(Callable[..., tuple[Array, Array, Array, Array]], _standard
 
 
 def _along(axis: int, ndim: int, name: str, size: int, *arrays: Array) -> list[Array]:
-    """Vectors with axes of size 1 added, so that they lie along `axis`."""
+    """Arrays of `size` elements, shaped so that these lie along `axis`."""
     for a in arrays:
-        if a.shape != (size,):
+        if a.size != size:
             raise MXNetError(f"{name}: gamma, beta and statistics must have the shape ({size},), got {a.shape}")
     shape = [1] * ndim
     shape[axis] = size
     return [a.reshape(shape) for a in arrays]
 
 
-def _shapes(size: Callable[[dict[str, Any], tuple], int]) -> Callable[..., None]:
-    """Shape rule: data and output alike, the other inputs vectors of size(params, shape of data)."""
+def _shapes(size: Callable[[dict[str, Any], tuple], int], vectors: bool = True) -> Callable[..., None]:
+    """Shape rule: data and output alike, the other inputs vectors of size(params, shape of data).
+
+    Without `vectors`, known shapes of as many elements are allowed as well.
+    """
     def rule(params: dict[str, Any], ins: list, outs: list) -> None:
         ins[0] = outs[0] = unify(ins[0], outs[0])
         if ins[0] is not None:
-            ins[1:] = [unify(shape, (size(params, ins[0]),)) for shape in ins[1:]]
+            count = size(params, ins[0])
+            ins[1:] = [shape if not vectors and shape and None not in shape and math.prod(shape) == count else
+                       unify(shape, (count,)) for shape in ins[1:]]
     return rule
 
 
@@ -182,8 +188,8 @@ def _batch_norm(name: str, inputs: Sequence[Array], *, axis: int, eps: float, mo
         near = lax.stop_gradient(mean).astype(accumulation(data.dtype))
         out, mean, var, scale = _standardized(data, gamma, beta, near, others, eps)
         moving_mean, moving_var = (
-            (momentum * old.astype(new.dtype) + (1 - momentum) * lax.stop_gradient(new).reshape(-1)).astype(old.dtype)
-            for old, new in [(moving_mean, mean), (moving_var, var)])
+            (momentum * old.astype(new.dtype) + (1 - momentum) * new.reshape(old.shape)).astype(old.dtype)
+            for old, new in [(moving_mean, lax.stop_gradient(mean)), (moving_var, lax.stop_gradient(var))])
     else:
         mean, var = lax.stop_gradient(mean), lax.stop_gradient(var)
         scale = lax.rsqrt(var + eps)
@@ -207,7 +213,7 @@ def _register_batch_norm(name: str, compute: Callable, aliases: tuple[str, ...] 
                          second: str = "1 / sqrt(var + eps)", **attrs: Any) -> None:
     compute.__doc__ = _BATCH_NORM.format(what=what, second=second)
     register(name, aliases=aliases, mutates=("moving_mean", "moving_var"), infer_type=_float32_beside_half,
-             infer_shape=_shapes(lambda p, x: x[normalized(p.get("axis", 1), len(x))]),
+             infer_shape=_shapes(lambda p, x: x[normalized(p.get("axis", 1), len(x))], vectors=False),
              FSetInputVarAttrOnCompose=_INITIAL,
              train_when=lambda p: not p["use_global_stats"], FDecay=lambda p: p["momentum"],
              FFixed=lambda p: {"gamma": 1.0} if p["fix_gamma"] else {},

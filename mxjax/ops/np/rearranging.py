@@ -16,6 +16,7 @@ from ..infer import Shape as Known
 from ..params import Count, Double, DoubleScalar, Floats, Shape, Shapes
 from ..registry import register
 from ..shape.slicing import _joined_shapes, _stacked_shapes, split_v2
+from ..shape.slicing import stack as _stack
 from .reductions import axes_of
 
 Dims = Sequence[int | None]
@@ -302,8 +303,8 @@ def concatenate(*data: Array, axis: int | None = 0, dim: int = 1) -> Array:
 
 @register("_npi_stack", infer_shape=_stacked_shapes)
 def stack(*data: Array, axis: int = 0) -> Array:
-    """Joins arrays of one shape along a new axis."""
-    return jnp.stack(data, normalized(axis, data[0].ndim + 1))
+    """Joins arrays along a new axis. All have the number of elements of the first one, and are read in its shape."""
+    return _stack(*data, axis=axis)
 
 
 def _stacking(name: str, function: Callable[..., Array], doc: str, lift: Callable[[tuple], tuple],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -252,10 +254,11 @@ def rnn_param_concat(*data: Array, dim: int = 1) -> Array:
 
 
 def _stacked_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
-    shape = None
-    for other in ins:
-        shape = unify(shape, other)
-    ins[:] = [shape] * len(ins)
+    known = [None if shape is None or None in shape else math.prod(shape) for shape in ins]
+    if None in known or len(set(known)) > 1:  # otherwise, equal numbers of elements will do
+        shape = functools.reduce(unify, ins)
+        ins[:] = [shape] * len(ins)
+    shape = ins[0]
     if shape is not None:
         axis = normalized(params["axis"], len(shape) + 1)
         outs[0] = unify(outs[0], (*shape[:axis], len(ins), *shape[axis:]))
@@ -266,5 +269,6 @@ mark(_stacked_shapes, exact=True)
 
 @register("stack", infer_shape=_stacked_shapes)
 def stack(*data: Array, axis: int = 0) -> Array:
-    """Joins arrays of one shape along a new axis."""
-    return jnp.stack(data, normalized(axis, data[0].ndim + 1))
+    """Joins arrays along a new axis. All have the number of elements of the first one, and are read in its shape."""
+    shape = data[0].shape
+    return jnp.stack([array.reshape(shape) for array in data], normalized(axis, len(shape) + 1))

@@ -1535,7 +1535,7 @@ def stack(
     *data: Symbol | Sequence[Symbol], axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Joins arrays of one shape along a new axis."""
+    """Joins arrays along a new axis. All have the number of elements of the first one, and are read in its shape."""
 
 def sum(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,

@@ -309,3 +309,17 @@ def test_the_order_of_jittered_colours():
         mx.np.random.seed(seed)
         factors.append(mx.npx.image.random_color_jitter(mx.np.full((1, 1, 3), 100.0), 0.5, 0, 0, 0).item(0) / 100)
     onp.testing.assert_allclose(factors, [0.539963, 1.140118, 0.941391], rtol=1e-5)  # recorded from MXNet 2.0
+
+
+def test_iterators_over_files_follow_the_mode(tmp_path):
+    onp.savetxt(tmp_path / "a.csv", onp.ones((4, 3)), delimiter=",")
+    (tmp_path / "a.svm").write_text("1 0:1\n0 1:2\n")
+    kinds = []
+    for switch in (mx.npx.reset_np, mx.npx.set_np):
+        switch()
+        batches = mx.io.CSVIter(data_csv=str(tmp_path / "a.csv"), data_shape=(3,), batch_size=2)
+        batch = next(batches)
+        kinds.append({type(a) for a in (batch.data[0], batch.label[0], batches.getdata(), batches.getlabel())})
+    assert kinds == [{mx.nd.NDArray}, {mx.np.ndarray}]
+    sparse = next(mx.io.LibSVMIter(data_libsvm=str(tmp_path / "a.svm"), data_shape=(3,), batch_size=2))
+    assert type(sparse.data[0]) is mx.nd.sparse.CSRNDArray and type(sparse.label[0]) is mx.np.ndarray
