@@ -347,6 +347,18 @@ def test_attributes_have_numbers_of_numpy_as_plain_numbers():
     assert "(shape=(2, 3)," in repr(param) and param.var().infer_shape()[1] == [(2, 3)]
 
 
+@pytest.mark.parametrize("np_shape", [False, True])
+def test_shapes_that_python_2_wrote_are_read(np_shape):
+    text = mx.sym.reshape(mx.sym.var("data", shape=(2, 6)), shape=(3, 4)).tojson()
+    text = text.replace("(2, 6)", "(2L, 6L)").replace("(3, 4)", "(3L, 4L,)")
+    with mx.util.np_shape(np_shape):
+        loaded = mx.sym.load_json(text)
+        assert loaded.infer_shape() == ([(2, 6)], [(3, 4)], [])
+    assert loaded.get_internals()["data"].attr("__shape__") in ("(2L, 6L)", "(2, 6)")
+    with pytest.raises(mx.MXNetError, match=r"parameter shape must be Shape\(tuple\)"):
+        mx.sym.load_json(text.replace("(3L, 4L,)", "(3l, 4)"))
+
+
 def test_files_say_how_often_a_state_has_been_changed():
     a, mean, var = mx.sym.var("a"), mx.sym.var("m"), mx.sym.var("v")
     one = mx.sym.BatchNorm(a, moving_mean=mean, moving_var=var, name="one")
