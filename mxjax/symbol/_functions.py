@@ -34,10 +34,10 @@ def make(op: Op, name: str) -> Callable[..., Symbol]:
                                 f"{type(value).__name__}")
             if value is not None:
                 kwargs[names[count + place]] = value
-        for key, value in zip(op.params, rest[blanks:], strict=False):
-            if key in kwargs:
-                raise TypeError(f"operator {op.name}: got multiple values for parameter {key}")
-            kwargs[key] = value
+        if len(rest) > blanks:
+            given = _by_position(op, rest[blanks:], {**kwargs, "name": name, "attr": attr})
+            name, attr = given.pop("name", name), given.pop("attr", attr)
+            kwargs.update(given)
         named = {k: v for k, v in kwargs.items() if isinstance(v, Symbol)}
         left_out = {k for k, p in op.params.items() if p.default is None and not p.required}.union(op.input_names)
         params = {k: v for k, v in kwargs.items() if k not in named and v is not _Null and
@@ -51,6 +51,26 @@ def make(op: Op, name: str) -> Callable[..., Symbol]:
     function.__doc__ = document(op)
     function.__signature__ = signature(op, ("name", "attr", "out"))
     return function
+
+
+def _by_position(op: Op, values: tuple, named: dict[str, Any]) -> dict[str, Any]:
+    """Returns parameters, name and attributes that a call gives by position, after the inputs.
+
+    Raises:
+        WrongKind: the operator takes only symbols by position.
+        TypeError: there are too many, or one is also in `named`.
+    """
+    if op.variadic and not op.input_names:
+        raise WrongKind(f"operator {op.name}: positional arguments must be Symbols, got {type(values[0]).__name__}")
+    places = (*op.params, "name", "attr", "out")
+    if len(values) > len(places):
+        raise TypeError(f"operator {op.name} takes at most {len(op.input_names) + len(places)} positional arguments")
+    given = dict(zip(places, values, strict=False))
+    for key in given:
+        if named.get(key) is not None:
+            raise TypeError(f"operator {op.name}: got multiple values for parameter {key}")
+    given.pop("out", None)
+    return given
 
 
 give_methods(Symbol, {**METHODS, "astype": "cast", "flatten": "Flatten"}, make,

@@ -347,6 +347,25 @@ def test_attributes_have_numbers_of_numpy_as_plain_numbers():
     assert "(shape=(2, 3)," in repr(param) and param.var().infer_shape()[1] == [(2, 3)]
 
 
+@pytest.mark.parametrize("make", [
+    lambda a: mx.sym.stop_gradient(a, "named"), lambda a: mx.sym.sum(a, 1, False, False, "named"),
+    lambda a: mx.sym.FullyConnected(a, None, None, 3, True, False, "named"), lambda a: a.exp("named"),
+    lambda a: mx.sym.linalg.syrk(a, False, 1.0, "named"), lambda a: mx.sym.broadcast_add(a, a, "named")])
+def test_names_and_attributes_follow_the_parameters_by_position(make):
+    assert make(mx.sym.var("a")).list_outputs() == ["named_output"]
+    assert mx.sym.exp(mx.sym.var("a"), None, {"__mood__": "calm"}, None).attr("__mood__") == "calm"
+
+
+def test_positional_arguments_that_mean_nothing_are_refused():
+    a = mx.sym.var("a")
+    with pytest.raises(TypeError, match="exp takes at most 4 positional arguments"):
+        mx.sym.exp(a, "name", None, None, 1)
+    with pytest.raises(TypeError, match="multiple values for parameter name"):
+        mx.sym.exp(a, "one", name="two")
+    with pytest.raises(TypeError, match="positional arguments must be Symbols, got str"):
+        mx.sym.add_n(a, a, "name")
+
+
 @pytest.mark.parametrize("np_shape", [False, True])
 def test_shapes_that_python_2_wrote_are_read(np_shape):
     text = mx.sym.reshape(mx.sym.var("data", shape=(2, 6)), shape=(3, 4)).tojson()
