@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
-from .._namespace import document, give_methods, signature
+from .._namespace import document, give_methods, positional, signature
 from ..base import WrongKind, _Null
 from ..ops.method_names import METHODS
-from ..ops.registry import Op, find
+from ..ops.registry import Op, find, get
 from ._creation import split_v2
 from .symbol import Symbol, apply
 
@@ -62,7 +63,7 @@ def _by_position(op: Op, values: tuple, named: dict[str, Any]) -> dict[str, Any]
     """
     if op.variadic and not op.input_names:
         raise WrongKind(f"operator {op.name}: positional arguments must be Symbols, got {type(values[0]).__name__}")
-    places = (*op.params, "name", "attr", "out")
+    places = (*positional(op), "name", "attr", "out")
     if len(values) > len(places):
         raise TypeError(f"operator {op.name} takes at most {len(op.input_names) + len(places)} positional arguments")
     given = dict(zip(places, values, strict=False))
@@ -73,13 +74,31 @@ def _by_position(op: Op, values: tuple, named: dict[str, Any]) -> dict[str, Any]
     return given
 
 
-give_methods(Symbol, {**METHODS, "astype": "cast", "flatten": "Flatten"}, make,
-             "`mx.sym.{}` with this symbol as the first argument.", ignored="inplace")
-
-
 def _split_v2(self: Symbol, *args: Any, **kwargs: Any) -> Any:
     """`mx.sym.split_v2` with this symbol as the first argument."""
     return split_v2(self, *args, **kwargs)
 
 
-Symbol.split_v2 = _split_v2
+@functools.cache
+def _function(name: str) -> Callable[..., Symbol]:
+    return make(get(name), name)
+
+
+def _flatten(self: Symbol, inplace: bool = False, **kwargs: Any) -> Symbol:
+    """`mx.sym.Flatten` of this symbol; `inplace` means nothing."""
+    return _function("Flatten")(self, **kwargs)
+
+
+def _expand_dims(self: Symbol, axis: int, inplace: bool = False, **kwargs: Any) -> Symbol:
+    """`mx.sym.expand_dims` of this symbol; `inplace` means nothing."""
+    return _function("expand_dims")(self, axis=axis, **kwargs)
+
+
+def _squeeze(self: Symbol, axis: int | tuple[int, ...] | None = None, inplace: bool = False,
+             **kwargs: Any) -> Symbol:
+    """`mx.sym.squeeze` of this symbol; `inplace` means nothing."""
+    return _function("squeeze")(self, axis=axis, **kwargs)
+
+
+Symbol.split_v2, Symbol.flatten, Symbol.expand_dims, Symbol.squeeze = _split_v2, _flatten, _expand_dims, _squeeze
+give_methods(Symbol, {**METHODS, "astype": "cast"}, make, "`mx.sym.{}` with this symbol as the first argument.")

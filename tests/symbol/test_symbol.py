@@ -350,10 +350,18 @@ def test_attributes_have_numbers_of_numpy_as_plain_numbers():
 @pytest.mark.parametrize("make", [
     lambda a: mx.sym.stop_gradient(a, "named"), lambda a: mx.sym.sum(a, 1, False, False, "named"),
     lambda a: mx.sym.FullyConnected(a, None, None, 3, True, False, "named"), lambda a: a.exp("named"),
-    lambda a: mx.sym.linalg.syrk(a, False, 1.0, "named"), lambda a: mx.sym.broadcast_add(a, a, "named")])
+    lambda a: mx.sym.linalg.syrk(a, False, 1.0, "named"), lambda a: mx.sym.broadcast_add(a, a, "named"),
+    lambda a: mx.sym.Dropout(a, 0.5, "always", (0,), False, "named")])
 def test_names_and_attributes_follow_the_parameters_by_position(make):
     assert make(mx.sym.var("a")).list_outputs() == ["named_output"]
     assert mx.sym.exp(mx.sym.var("a"), None, {"__mood__": "calm"}, None).attr("__mood__") == "calm"
+
+
+def test_inplace_of_methods_means_nothing():
+    a = mx.sym.var("a", shape=(1, 2))
+    for made, shape in ((a.expand_dims(0, True), (1, 1, 2)), (a.flatten(True), (1, 2)), (a.squeeze(0, True), (2,)),
+                        (a.squeeze(axis=0, inplace=True, name="s"), (2,))):
+        assert made.name != "True" and made.infer_shape()[1] == [shape]
 
 
 def test_positional_arguments_that_mean_nothing_are_refused():
