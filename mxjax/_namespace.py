@@ -115,8 +115,7 @@ def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], 
     sys.modules[module].__class__ = _Namespace
 
 
-def give_methods(owner: type, names: dict[str, str], make: Callable[[registry.Op, str], Callable], doc: str,
-                 ignored: str | None = None) -> None:
+def give_methods(owner: type, names: dict[str, str], make: Callable[[registry.Op, str], Callable], doc: str) -> None:
     """Gives a class methods that call operators' functions, made at the first call; its own methods stay.
 
     Args:
@@ -124,14 +123,11 @@ def give_methods(owner: type, names: dict[str, str], make: Callable[[registry.Op
         names: method name -> operator name.
         make: as for `attach`.
         doc: the methods' docstring, with {} for the operator's name.
-        ignored: a keyword that every method takes and that means nothing.
     """
     def method(name: str, op_name: str) -> Callable[..., Any]:
         made: list[Callable[..., Any]] = []
 
         def call(self: object, *args: object, **kwargs: object) -> Any:
-            if ignored:
-                kwargs.pop(ignored, None)
             if not made:
                 made.append(make(registry.get(op_name), op_name))
             return made[0](self, *args, **kwargs)
@@ -157,6 +153,12 @@ def lend(module: Any, *owners: Any) -> None:
         module.__all__ = [*module.__all__, *owner.__all__]
 
 
+def positional(op: registry.Op) -> list[str]:
+    """Returns the names of the parameters that calls may give by position, in order."""
+    hidden = op.get_attr("hidden", ())
+    return [n for n in op.params if n not in hidden]
+
+
 def signature(op: registry.Op, last: tuple[str, ...] = ("out", "name")) -> inspect.Signature:
     """The signature users see: inputs, parameters, and what follows them."""
     kind = inspect.Parameter
@@ -168,8 +170,7 @@ def signature(op: registry.Op, last: tuple[str, ...] = ("out", "name")) -> inspe
         rows = [kind(op.get_attr("variadic_name", "data"), kind.VAR_POSITIONAL)]
     after = kind.KEYWORD_ONLY if op.variadic else kind.POSITIONAL_OR_KEYWORD
     taken = {r.name for r in rows}
-    rows += [kind(n, after, default=_Null) for n in op.params
-             if n.isidentifier() and n not in taken and n not in hidden]
+    rows += [kind(n, after, default=_Null) for n in positional(op) if n.isidentifier() and n not in taken]
     rows += [*(kind(n, after, default=None) for n in last), kind("kwargs", kind.VAR_KEYWORD)]
     seen: set[str] = set()
     return inspect.Signature([r for r in rows if not (r.name in seen or seen.add(r.name))])

@@ -88,7 +88,8 @@ def test_same_symbol_structure():
 
 
 @pytest.mark.parametrize("folder, ending", [(".", ".gz"), ("data", ""), ("data", ".gz")])
-def test_mnist_that_is_here_is_not_downloaded(tmp_path, monkeypatch, folder, ending):
+def test_mnist_that_is_here_is_not_downloaded(tmp_path, monkeypatch, caplog, folder, ending):
+    caplog.set_level("INFO")
     monkeypatch.chdir(tmp_path)
     (tmp_path / folder).mkdir(exist_ok=True)
     for name, content in (("train-images-idx3", struct.pack(">4i", 2051, 2, 28, 28) + bytes([255] * 1568)),
@@ -100,6 +101,7 @@ def test_mnist_that_is_here_is_not_downloaded(tmp_path, monkeypatch, folder, end
     found = mx.test_utils.get_mnist()
     assert found["train_data"].shape == (2, 1, 28, 28) and (found["train_data"] == 1).all()
     assert found["train_label"].tolist() == [3, 4] and found["test_label"].tolist() == [5]
+    assert caplog.text.count("exists, skipping download") == 4
 
 
 def test_random_arrays_have_the_shapes_and_kinds_asked_for() -> None:
@@ -198,7 +200,8 @@ def test_one_output_or_a_list() -> None:
     assert [out.tolist()[0] for out in both] == [[2, 2], [3, 3]]
 
 
-def test_models_of_a_list_are_downloaded(tmp_path, capsys):
+def test_models_of_a_list_are_downloaded(tmp_path, capsys, caplog):
+    caplog.set_level("INFO")
     contents = {"net.json": "graph", "net-weights": "numbers"}
     for name, content in contents.items():
         (tmp_path / name).write_text(content)
@@ -207,6 +210,7 @@ def test_models_of_a_list_are_downloaded(tmp_path, capsys):
     assert prefix == str(tmp_path / "models" / "net") and epoch == 0
     said = capsys.readouterr().out
     assert said.count("Downloading ") == 2 and all(models["net"][what] in said for what in ("symbol", "params"))
+    assert f"downloaded {models['net']['symbol']} into {prefix}-symbol.json successfully" in caplog.text
     found = [(tmp_path / "models" / f"net{end}").read_text() for end in ("-symbol.json", "-0000.params")]
     assert found == list(contents.values())
     assert mx.test_utils.download_model("other", str(tmp_path), models) == (None, 0)

@@ -171,7 +171,7 @@ class NDArray(StoredArray, _Base):
 
     # ------------------------------------------------------------ value in and out
     def take_result(self, result: NDArray) -> None:
-        """Takes over the value and the tape position of an operator's result, for `out=`."""
+        """Takes over the value of an operator's result for `out=`, and its tape position while recording."""
         if result.shape != self.shape:
             raise MXNetError(f"out= has shape {self.shape}, but the result has shape {result.shape}")
         if result.dtype != self.dtype:
@@ -181,7 +181,7 @@ class NDArray(StoredArray, _Base):
             self.write(placed(chunk.read(), self.chunk.ctx.jax_device))
         else:
             self.write(chunk.peek())
-        if state.recording or self.entry is not None and self.entry[0].grad is None:
+        if state.recording:
             self.entry = result.entry
 
     def asnumpy(self) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._namespace import document, give_methods, signature
+from .._namespace import document, give_methods, positional, signature
 from ..base import WrongKind, _Null
 from ..context import as_context, one_context
 from ..eager.call_cache import CachedCall, prepared
@@ -160,7 +160,7 @@ def _take_named(op: Op, inputs: list[str], given: list[Any], kwargs: dict[str, A
 
 def _positional_out(op: Op, inputs: list[str], given: list[Any], rest: tuple) -> tuple[Any, tuple]:
     """Returns (out, further arguments): `out` is the first argument after the parameters, and `name` the second."""
-    count = len(op.params)
+    count = len(positional(op))
     if len(rest) > count:
         return rest[count], rest[:count] + rest[count + 2:]
     if not count and len(given) == len(inputs) + 1:
@@ -176,9 +176,10 @@ def _take_parameters(op: Op, inputs: list[str], rest: tuple, kwargs: dict[str, A
     """
     if rest and op.variadic and not inputs:
         raise WrongKind(f"operator {op.name}: positional arguments must be NDArrays, got {type(rest[0]).__name__}")
-    if len(rest) > len(op.params):
-        raise TypeError(f"operator {op.name} takes at most {len(inputs) + len(op.params)} positional arguments")
-    for n, value in zip(op.params, rest, strict=False):
+    places = positional(op) if rest else []
+    if len(rest) > len(places):
+        raise TypeError(f"operator {op.name} takes at most {len(inputs) + len(places)} positional arguments")
+    for n, value in zip(places, rest, strict=False):
         if n in kwargs:
             raise TypeError(f"operator {op.name}: got multiple values for parameter {n}")
         kwargs[n] = value

@@ -13,11 +13,11 @@ from jax import export
 
 from .._support.bounded import Bounded, bounded_cache
 from .._xla.x64 import x64_mode
-from ..base import MXNetError, literal
+from ..base import MXNetError
 from ..kernel.kernel import Kernel, prepare
 from ..ops.infer import Size, known, need_numbers, op_types, partial_formula, told, unify
 from ..ops.infer import outputs as partial_outputs
-from ..ops.params import DTYPES, dtype_name, np_dtype
+from ..ops.params import DTYPES, dtype_name, np_dtype, shape_of
 from ..util import is_np_shape
 from .node import Entry, Node, topological
 
@@ -243,10 +243,8 @@ def _hint(node: Node, np_shape: bool) -> Shape:
 @bounded_cache(1024)
 def _written(text: str, np_shape: bool) -> Shape:
     """Returns the shape in the text of an attribute."""
-    value = literal(text)
-    shape = tuple(value) if isinstance(value, (tuple, list)) else (int(value),)
     unknown = 0 if np_shape else 1
-    return tuple(None if n is None or n < unknown else int(n) for n in shape) or None
+    return tuple(None if n is None or n < unknown else n for n in shape_of(text)) or None
 
 
 def _unify(node: Node, a: Shape, b: Shape) -> Shape:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import level
-from ..base import MXNetError, literal
+from ..base import MXNetError
 from ..ops import registry
 from ..ops.names_of_2 import READ, WRITTEN, WRITTEN_PARAMETERS
+from ..ops.params import shape_of
 from ..util import is_np_shape
 from . import fused as _  # noqa: F401  its operators are in files
 from .control_flow import bind, holds_graphs
@@ -163,7 +164,7 @@ def _graph(graph: object, source: str, room: _Room, depth: int = 0) -> list[Entr
             nodes.append(_node(row, nodes, version, source, graph.get("attrs"), room, depth))
             room.take(nodes[-1])
             if legacy_shapes and "__shape__" in nodes[-1].attrs:  # 0 meant unknown in the file; here -1 does
-                shape = literal(nodes[-1].attrs["__shape__"])
+                shape = shape_of(nodes[-1].attrs["__shape__"])
                 nodes[-1].attrs["__shape__"] = str(tuple(-1 if n == 0 else n for n in shape))
         except MXNetError as error:
             if str(error).startswith(source):

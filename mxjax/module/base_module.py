@@ -14,7 +14,7 @@ from .. import metric
 from .. import ndarray as nd
 from .._checkpoints import _pack_params, _unpack_params
 from .._support.progress import progress
-from ..base import Precondition, Unfit
+from ..base import Precondition, Unfit, _as_list
 from ..callback import BatchEndParam
 from ..context import Context
 from ..initializer import Uniform
@@ -78,7 +78,7 @@ def _parse_data_desc(data_names: Sequence[str], label_names: Sequence[str], data
 
 def _call_all(callbacks: Callbacks, *args: Any) -> None:
     """Call a callback, each of a list of them, or none."""
-    for callback in [callbacks] if callable(callbacks) else callbacks or ():
+    for callback in _as_list(() if callbacks is None else callbacks):
         callback(*args)
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import types
 import typing
 from collections.abc import Callable, Sequence
@@ -167,7 +168,14 @@ def _scalar(value: Any) -> int | float:
     return number if type(number) is int else _rounded(number)
 
 
-def _shape(value: Any) -> tuple[int | None, ...]:
+def shape_of(value: Any) -> tuple[int | None, ...]:
+    """Returns the shape that a number, a sequence or a text of one gives.
+
+    Raises:
+        ValueError, TypeError, SyntaxError: it is not a shape.
+    """
+    if isinstance(value, str):
+        value = _LONG.sub("", value)
     value = _literal(value)
     items = value if isinstance(value, (tuple, list, np.ndarray)) else (value,)
     if any(isinstance(i, (float, np.floating)) for i in items):  # not those that are whole either
@@ -175,8 +183,11 @@ def _shape(value: Any) -> tuple[int | None, ...]:
     return tuple(None if i is None else _int(i) for i in items)
 
 
+_LONG = re.compile(r"(?<=\d)L(?=\s*[,)\]])")  # Python 2 wrote its long integers so, which MXNet's old files contain
+
+
 def _shapes(value: Any) -> tuple[tuple[int | None, ...], ...]:
-    return tuple(map(_shape, _literal(value)))
+    return tuple(map(shape_of, _literal(value)))
 
 
 def _floats(value: Any) -> tuple[float, ...]:
@@ -191,7 +202,7 @@ def _hashable(value: Any) -> Any:
 _PARSERS: dict[Any, tuple[Callable[[Any], Any], str]] = {
     int: (_int, "int"), float: (_float, "float"), bool: (_bool, "boolean"), str: (str, "string"),
     "scalar": (_scalar, "float"), "double": (_double, "double"), "double scalar": (_double_scalar, "double"),
-    "shape": (_shape, "Shape(tuple)"), "floats": (_floats, "tuple of <float>"),
+    "shape": (shape_of, "Shape(tuple)"), "floats": (_floats, "tuple of <float>"),
     "shapes": (_shapes, "tuple of <Shape(tuple)>"),
     "scalars": (_floats, "tuple of <float>"),
     "dtype": (dtype_name, "dtype"), Any: (_hashable, "any"),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
-from .._namespace import document, give_methods, signature
-from ..base import WrongKind, _Null
+from .._namespace import document, give_methods, positional, signature
+from ..base import WrongKind, _Null, _NullType
 from ..ops.method_names import METHODS
-from ..ops.registry import Op, find
+from ..ops.registry import Op, find, get
 from ._creation import split_v2
 from .symbol import Symbol, apply
 
@@ -28,16 +29,14 @@ def make(op: Op, name: str) -> Callable[..., Symbol]:
         inputs, rest = list(args[:count]), args[count:]
         names = op.input_names if not op.variadic else []
         blanks = max(len(names) - count, 0)
-        if op.variadic and rest:
-            raise WrongKind(f"operator {op.name}: positional arguments must be Symbols, got {type(rest[0]).__name__}")
         kwargs.update((key, value) for key, value in zip(names[count:], rest, strict=False) if value is not None)
         for key in names:
-            if not isinstance(kwargs.get(key), Symbol | None):
+            if not isinstance(kwargs.get(key), Symbol | _NullType | None) and key not in op.params:
                 raise WrongKind(f"operator {op.name}: input {key} must be a Symbol, got {type(kwargs[key]).__name__}")
-        for key, value in zip(op.params, rest[blanks:], strict=False):
-            if key in kwargs:
-                raise TypeError(f"operator {op.name}: got multiple values for parameter {key}")
-            kwargs[key] = value
+        if len(rest) > blanks:
+            given = _by_position(op, rest[blanks:], {**kwargs, "name": name, "attr": attr})
+            name, attr = given.pop("name", name), given.pop("attr", attr)
+            kwargs.update(given)
         named = {k: v for k, v in kwargs.items() if isinstance(v, Symbol)}
         left_out = {k for k, p in op.params.items() if p.default is None and not p.required}.union(op.input_names)
         params = {k: v for k, v in kwargs.items() if k not in named and v is not _Null and
@@ -53,8 +52,26 @@ def make(op: Op, name: str) -> Callable[..., Symbol]:
     return function
 
 
-give_methods(Symbol, {**METHODS, "astype": "cast", "flatten": "Flatten"}, make,
-             "`mx.sym.{}` with this symbol as the first argument.", ignored="inplace")
+def _by_position(op: Op, values: tuple, named: dict[str, Any]) -> dict[str, Any]:
+    """Returns parameters, name and attributes that a call gives by position, after the inputs.
+
+    Raises:
+        WrongKind: the operator takes only symbols by position.
+        TypeError: there are too many, or one is also in `named`.
+    """
+    if op.variadic and not op.input_names:
+        raise WrongKind(f"operator {op.name}: positional arguments must be Symbols, got {type(values[0]).__name__}")
+    places = (*positional(op), "name", "attr", "out")
+    if len(values) > len(places):
+        raise TypeError(f"operator {op.name} takes at most {len(op.input_names) + len(places)} positional arguments")
+    given = dict(zip(places, values, strict=False))
+    for key in given:
+        if named.get(key) is not None:
+            raise TypeError(f"operator {op.name}: got multiple values for parameter {key}")
+    if not isinstance(given.get("name"), str | None):
+        raise WrongKind(f"operator {op.name}: name must be text, got {type(given['name']).__name__}")
+    given.pop("out", None)
+    return given
 
 
 def _split_v2(self: Symbol, *args: Any, **kwargs: Any) -> Any:
@@ -62,4 +79,26 @@ def _split_v2(self: Symbol, *args: Any, **kwargs: Any) -> Any:
     return split_v2(self, *args, **kwargs)
 
 
-Symbol.split_v2 = _split_v2
+@functools.cache
+def _function(name: str) -> Callable[..., Symbol]:
+    return make(get(name), name)
+
+
+def _flatten(self: Symbol, inplace: bool = False, **kwargs: Any) -> Symbol:
+    """`mx.sym.Flatten` of this symbol; `inplace` means nothing."""
+    return _function("Flatten")(self, **kwargs)
+
+
+def _expand_dims(self: Symbol, axis: int, inplace: bool = False, **kwargs: Any) -> Symbol:
+    """`mx.sym.expand_dims` of this symbol; `inplace` means nothing."""
+    return _function("expand_dims")(self, axis=axis, **kwargs)
+
+
+def _squeeze(self: Symbol, axis: int | tuple[int, ...] | None = None, inplace: bool = False,
+             **kwargs: Any) -> Symbol:
+    """`mx.sym.squeeze` of this symbol; `inplace` means nothing."""
+    return _function("squeeze")(self, axis=axis, **kwargs)
+
+
+Symbol.split_v2, Symbol.flatten, Symbol.expand_dims, Symbol.squeeze = _split_v2, _flatten, _expand_dims, _squeeze
+give_methods(Symbol, {**METHODS, "astype": "cast"}, make, "`mx.sym.{}` with this symbol as the first argument.")

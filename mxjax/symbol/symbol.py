@@ -71,6 +71,9 @@ class Symbol(_Base):
 
     __slots__ = ("_outputs", "_lowered", "listed", "__weakref__")
     split_v2: Callable[..., Any]  # see `_functions`
+    flatten: Callable[..., Symbol]
+    expand_dims: Callable[..., Symbol]
+    squeeze: Callable[..., Symbol]
     __array_priority__ = 1000.0
     __array_ufunc__ = None  # NumPy's operators leave symbols to those of this class
     numpy_semantics = False  # whether it is of `mx.sym.np`

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import logging
 import os
 import shutil
 import struct
@@ -16,7 +17,7 @@ from ..io import MNISTIter
 
 def download(url: str, fname: str | None = None, dirname: str | None = None, overwrite: bool = False,
              retries: int = 5) -> str:
-    """Downloads a file (also file:// URLs) unless it exists; returns its path.
+    """Downloads a file (also file:// URLs) unless it exists; logs which of both, and returns its path.
 
     Args:
         url: URL of the file.
@@ -29,7 +30,12 @@ def download(url: str, fname: str | None = None, dirname: str | None = None, ove
         OSError: all attempts failed.
     """
     path = os.path.join(dirname or "", fname or url.split("/")[-1])
-    return _download.download(url, path, overwrite, retries=max(retries - 1, 0))
+    if not overwrite and os.path.exists(path):
+        logging.info("%s exists, skipping download", path)
+        return path
+    path = _download.download(url, path, overwrite, retries=max(retries - 1, 0))
+    logging.info("downloaded %s into %s successfully", url, path)
+    return path
 
 
 def download_model(model_name: str, dst_dir: str = "./", meta_info: dict | None = None) -> tuple[str | None, int]:
@@ -86,7 +92,7 @@ def get_mnist(path: str = "data") -> dict[str, np.ndarray]:
     arrays = []
     for name in _MNIST_FILES:
         local = (f"{name}.gz", os.path.join(path, name), os.path.join(path, f"{name}.gz"))
-        arrays.append(_idx(next(filter(os.path.exists, local), None) or download(f"{_MNIST_URL}{name}.gz")))
+        arrays.append(_idx(download(f"{_MNIST_URL}{name}.gz", next(filter(os.path.exists, local), None))))
     images, labels, test_images, test_labels = arrays
 
     def scaled(pictures: np.ndarray) -> np.ndarray:

@@ -402,3 +402,9 @@ def test_functions_of_two_take_arrays_and_numbers_on_either_side():
             found = function(*(mx.nd.array(v) if isinstance(v, np.ndarray) else v for v in (left, right)))
             np.testing.assert_array_equal(found.asnumpy(), expected(left, right).astype("float32"), err_msg=name)
         assert function(3, 2) == expected(3, 2) and function(2, 2) == expected(2, 2), name
+
+
+def test_the_result_array_follows_the_public_parameters_by_position():
+    x, out = mx.nd.ones((2,)), mx.nd.zeros((2,))
+    assert mx.nd.Dropout(x, 0.5, "training", (0,), False, out) is out
+    assert out.asnumpy().tolist() == [1, 1]

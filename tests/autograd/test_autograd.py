@@ -163,6 +163,25 @@ def test_out_keeps_its_place_in_the_graph():
     close(x.grad, 4 * X)
 
 
+def _raised(y):
+    y += 1
+    y /= 2
+
+
+@pytest.mark.parametrize("change", [
+    _raised, lambda y: mx.nd.elemwise_add(y, y, out=y), lambda y: mx.nd.ones(3).copyto(y),
+    lambda y: mx.random.uniform(shape=(3,), out=y), lambda y: y.__setitem__(slice(1, 2), 5)])
+def test_changes_outside_of_a_recording_keep_the_graph(change):
+    x = mx.nd.array([1.0, 2.0, 3.0])
+    x.attach_grad()
+    with autograd.record():
+        y = x * x
+    change(y)
+    assert (y.asnumpy() != [1, 4, 9]).any()
+    y.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), [2, 4, 6])
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
 def test_dtypes(dtype):
     x = variable(X, dtype=dtype)

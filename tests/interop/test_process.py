@@ -313,6 +313,7 @@ from mxnet.executor_manager import _split_input_slice
 from mxnet.gluon.loss import _apply_weighting, _reshape_like
 from mxnet.gluon.utils import _get_repo_file_url, _get_repo_url, replace_file
 from mxnet.image.image import _get_interp_method
+from mxnet.module.base_module import BaseModule, _as_list, _check_input_names, _parse_data_desc
 from mxnet.ndarray.ndarray import _DTYPE_MX_TO_NP, _DTYPE_NP_TO_MX
 stars = {}
 for module in ("callback", "gluon.data.vision.transforms", "image", "image.detection", "image.image", "initializer",

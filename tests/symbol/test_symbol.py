@@ -347,6 +347,45 @@ def test_attributes_have_numbers_of_numpy_as_plain_numbers():
     assert "(shape=(2, 3)," in repr(param) and param.var().infer_shape()[1] == [(2, 3)]
 
 
+@pytest.mark.parametrize("make", [
+    lambda a: mx.sym.stop_gradient(a, "named"), lambda a: mx.sym.sum(a, 1, False, False, "named"),
+    lambda a: mx.sym.FullyConnected(a, None, None, 3, True, False, "named"), lambda a: a.exp("named"),
+    lambda a: mx.sym.linalg.syrk(a, False, 1.0, "named"), lambda a: mx.sym.broadcast_add(a, a, "named"),
+    lambda a: mx.sym.Dropout(a, 0.5, "always", (0,), False, "named")])
+def test_names_and_attributes_follow_the_parameters_by_position(make):
+    assert make(mx.sym.var("a")).list_outputs() == ["named_output"]
+    assert mx.sym.exp(mx.sym.var("a"), None, {"__mood__": "calm"}, None).attr("__mood__") == "calm"
+
+
+def test_inplace_of_methods_means_nothing():
+    a = mx.sym.var("a", shape=(1, 2))
+    for made, shape in ((a.expand_dims(0, True), (1, 1, 2)), (a.flatten(True), (1, 2)), (a.squeeze(0, True), (2,)),
+                        (a.squeeze(axis=0, inplace=True, name="s"), (2,))):
+        assert made.name != "True" and made.infer_shape()[1] == [shape]
+
+
+def test_positional_arguments_that_mean_nothing_are_refused():
+    a = mx.sym.var("a")
+    with pytest.raises(TypeError, match="exp takes at most 4 positional arguments"):
+        mx.sym.exp(a, "name", None, None, 1)
+    with pytest.raises(TypeError, match="multiple values for parameter name"):
+        mx.sym.exp(a, "one", name="two")
+    with pytest.raises(TypeError, match="positional arguments must be Symbols, got str"):
+        mx.sym.add_n(a, a, "name")
+
+
+@pytest.mark.parametrize("np_shape", [False, True])
+def test_shapes_that_python_2_wrote_are_read(np_shape):
+    text = mx.sym.reshape(mx.sym.var("data", shape=(2, 6)), shape=(3, 4)).tojson()
+    text = text.replace("(2, 6)", "(2L, 6L)").replace("(3, 4)", "(3L, 4L,)")
+    with mx.util.np_shape(np_shape):
+        loaded = mx.sym.load_json(text)
+        assert loaded.infer_shape() == ([(2, 6)], [(3, 4)], [])
+    assert loaded.get_internals()["data"].attr("__shape__") in ("(2L, 6L)", "(2, 6)")
+    with pytest.raises(mx.MXNetError, match=r"parameter shape must be Shape\(tuple\)"):
+        mx.sym.load_json(text.replace("(3L, 4L,)", "(3l, 4)"))
+
+
 def test_files_say_how_often_a_state_has_been_changed():
     a, mean, var = mx.sym.var("a"), mx.sym.var("m"), mx.sym.var("v")
     one = mx.sym.BatchNorm(a, moving_mean=mean, moving_var=var, name="one")
