@@ -184,8 +184,6 @@ def array(source_array: object, ctx: Context | None = None, dtype: DTypeLike = N
     try:
         values = host_values(source_array, np_dtype(dtype))
     except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(source_array, (list, tuple)) and any(isinstance(s, NDArray) for s in source_array):
-            return array([s.asnumpy() if isinstance(s, NDArray) else s for s in source_array], ctx, dtype)
         raise TypeError(f"source_array must be array like: {error}") from None
     return _from_host(values, ctx)
 

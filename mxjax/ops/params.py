@@ -31,9 +31,9 @@ import numpy as np
 
 from ..base import MXNetError, _Null, evaluated
 
-__all__ = ["Count", "DType", "DTypeLike", "Double", "DoubleScalar", "Doubles", "Floats", "Fraction", "Lengths", "MaybeDType",
-           "MaybeDouble", "MaybeScalar", "MaybeShape", "Param", "Range", "Scalar", "Scalars", "Shape", "ShapeLike",
-           "Shapes", "UnknownType", "argument", "dtype_name", "np_dtype", "schema", "texts"]
+__all__ = ["Count", "DType", "DTypeLike", "Double", "DoubleScalar", "Doubles", "Floats", "Fraction", "Lengths",
+           "MaybeDType", "MaybeDouble", "MaybeScalar", "MaybeShape", "Param", "Range", "Scalar", "Scalars", "Shape",
+           "ShapeLike", "Shapes", "UnknownType", "argument", "dtype_name", "np_dtype", "schema", "texts"]
 
 
 class UnknownType(MXNetError, TypeError):

@@ -787,13 +787,25 @@ OPERATORS = {
     "slice": (lambda c, r, d: mx.nd.slice(c, (0, 1), (2, 3)), "csr", M[:2, 1:3]),
     "squares": (lambda c, r, d: mx.nd._internal._square_sum(r), "default", np.array(14)),
     "sums of rows": (lambda c, r, d: mx.nd.sum(c, axis=0, exclude=True), "default", M.sum(1)),
-    "embedding": (lambda c, r, d: mx.nd.Embedding(mx.nd.array([1, 0]), c, input_dim=3, output_dim=3), "default", M[[1, 0]]),
+    "embedding": (lambda c, r, d: mx.nd.Embedding(mx.nd.array([1, 0]), c, input_dim=3, output_dim=3), "default",
+                  M[[1, 0]]),
     "clip": (lambda c, r, d: mx.nd.clip(c, -1, 2), "csr", M.clip(-1, 2)),
     "clip away from zero": (lambda c, r, d: mx.nd.clip(c, 1, 2), "default", M.clip(1, 2)),
     "a product with a vector": (lambda c, r, d: mx.nd.dot(c, mx.nd.array([1, 2, 3])), "default", M @ [1, 2, 3]),
     "a number for all": (lambda c, r, d: (c.__setitem__(slice(None), 3), c)[1], "csr", np.full((3, 3), 3)),
     "a dense array": (lambda c, r, d: r.copyto(mx.nd.zeros((3, 3))), "default", M),
     "no storage": (lambda c, r, d: mx.nd.sparse.zeros("default", (2, 3)), "default", np.zeros((2, 3))),
+    "product kept dense": (lambda c, r, d: mx.nd.dot(d, c, forward_stype="default"), "default", WIDE @ M),
+    "product": (lambda c, r, d: mx.nd.dot(d, c), "csr", WIDE @ M),
+    "transposed product": (lambda c, r, d: mx.nd.dot(d, c, transpose_a=True), "default", WIDE.T @ M),
+    "product of a cube": (lambda c, r, d: mx.nd.dot(mx.nd.ones((2, 2, 3)), c), "default", [[M.sum(0)] * 2] * 2),
+    "embedding of all rows": (lambda c, r, d: mx.nd.Embedding(mx.nd.array([2, 0]), d.tostype("row_sparse"), input_dim=3,
+                                                              output_dim=3), "default", WIDE[[2, 0]]),
+    "many stored values": (lambda c, r, d: mx.nd.square(mx.nd.full((300, 300), 3).tostype("csr"))[:1], "csr",
+                           np.full((1, 300), 9)),
+    "a value retained in out": (lambda c, r, d: mx.nd.sparse.retain(r, mx.nd.array([1]),
+                                                                    out=mx.nd.sparse.zeros("row_sparse", (3, 3))),
+                                "row_sparse", M * [[0], [1], [0]]),
     "empty": (lambda c, r, d: mx.nd.sparse.empty("csr", (2, 3)), "csr", np.zeros((2, 3))),
 }
 
@@ -814,3 +826,32 @@ def test_shown_and_awaited():
     assert repr(matrix) == "\n<CSRNDArray 3x3 @cpu(0)>" and str(rows) == "\n<RowSparseNDArray 3x3 @cpu(0)>"
     assert (matrix._num_aux, rows._num_aux) == (2, 1) and rows[:] is rows
     assert matrix.wait_to_read() is rows.wait_to_read() is None
+
+
+@pytest.mark.parametrize("rows", [[0, 2], [2, 0], [2, 2], [2, 0, 2]])
+def test_sums_of_single_rows(rows):
+    found = mx.nd.add_n(*[mx.nd.sparse.row_sparse_array(([[1, 2]], [i]), shape=(4, 2)) for i in rows])
+    assert found.indices.asnumpy().tolist() == sorted(set(rows))
+    assert found.asnumpy().tolist() == [[rows.count(i), 2 * rows.count(i)] for i in range(4)]
+
+
+def test_gradient_of_a_product_with_a_transposed_csr_array():
+    """Results of MXNet 1.9.1."""
+    x = mx.nd.array([[1, 2], [3, 4], [5, 6]])
+    x.attach_grad()
+    with mx.autograd.record():
+        product = mx.nd.sparse.dot(sparse(M, "csr"), x, transpose_a=True)
+    product.backward()
+    assert product.stype == "row_sparse" and product.asnumpy().tolist() == [[6, 8], [1, 2], [9, 12]]
+    assert x.grad.asnumpy().tolist() == [[1, 1], [5, 5], [0, 0]]
+
+
+@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
+def test_a_single_sparse_array_is_no_npz(tmp_path, stype):
+    from mxjax.array import file_format
+    with pytest.raises(mx.MXNetError, match=f"single array in .npz must be dense, got storage type {stype}"):
+        file_format.write_numpy(str(tmp_path / "x.npz"), sparse(M, stype))
+    np.savez(tmp_path / "y.npz", **{"a/format": np.array(b"csr"), "a/data": np.ones(1)})
+    with pytest.raises(mx.MXNetError, match="a: the csr array lacks indices and indptr and shape"):
+        mx.nd.load(str(tmp_path / "y.npz"))
+    assert not (tmp_path / "x.npz").exists()

@@ -25,7 +25,8 @@ def test_sections_restore_what_was_before():
 
 
 @pytest.mark.parametrize("backward, gradient", [
-    (lambda y: autograd.compute_gradient([y]), [2, 4]), (lambda y: autograd.backward([y], [mx.nd.array([1, 3])]), [2, 12]),
+    (lambda y: autograd.compute_gradient([y]), [2, 4]),
+    (lambda y: autograd.backward([y], [mx.nd.array([1, 3])]), [2, 12]),
     (lambda y: [autograd.backward((y,), retain_graph=True), autograd.backward([y])], [4, 8])])
 def test_backward(backward, gradient):
     x, found = mx.nd.array([1.0, 2]), mx.nd.zeros(2)

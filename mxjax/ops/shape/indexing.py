@@ -14,7 +14,7 @@ from jax.core import Tracer
 from ...base import MXNetError
 from ..common import Array, chosen, converted, gives, is_float, normalized, whole
 from ..infer import exact, filled, first, mark, unify
-from ..params import Count, DoubleScalar, Doubles, DType, Shape, np_dtype
+from ..params import Count, Doubles, DoubleScalar, DType, Shape, np_dtype
 from ..registry import register
 from ._rows import rows
 
