@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._namespace import document, give_methods, signature
-from ..base import WrongKind, _Null
+from ..base import WrongKind, _Null, _NullType
 from ..ops.method_names import METHODS
 from ..ops.registry import Op, find
 from ._creation import split_v2
@@ -27,6 +27,8 @@ def make(op: Op, name: str) -> Callable[..., Symbol]:
         count = next((i for i, a in enumerate(args) if not isinstance(a, Symbol)), len(args))
         inputs, rest = list(args[:count]), args[count:]
         names = op.input_names if not op.variadic else []
+        if op.variadic and rest:
+            raise WrongKind(f"operator {op.name}: positional arguments must be Symbols, got {type(rest[0]).__name__}")
         blanks = max(len(names) - count, 0)
         for place, value in enumerate(rest[:blanks]):
             if value is not None and not isinstance(value, Symbol):
@@ -38,6 +40,10 @@ def make(op: Op, name: str) -> Callable[..., Symbol]:
             if key in kwargs:
                 raise TypeError(f"operator {op.name}: got multiple values for parameter {key}")
             kwargs[key] = value
+        for key in names:
+            if not isinstance(kwargs.get(key), Symbol | _NullType | None) and key not in op.params:
+                raise WrongKind(f"operator {op.name}: input {key} must be a Symbol, got {type(kwargs[key]).__name__}")
+        name, attr = _further(op, rest[blanks + len(op.params):], name, attr)
         named = {k: v for k, v in kwargs.items() if isinstance(v, Symbol)}
         left_out = {k for k, p in op.params.items() if p.default is None and not p.required}.union(op.input_names)
         params = {k: v for k, v in kwargs.items() if k not in named and v is not _Null and
@@ -51,6 +57,21 @@ def make(op: Op, name: str) -> Callable[..., Symbol]:
     function.__doc__ = document(op)
     function.__signature__ = signature(op, ("name", "attr", "out"))
     return function
+
+
+def _further(op: Op, values: tuple, name: str | None, attr: dict[str, str] | None) -> tuple:
+    """Returns (name, attr), which may be the arguments after an operator's parameters; `out` is the third."""
+    if len(values) > 3:
+        raise TypeError(f"operator {op.name} takes at most {len(op.input_names) + len(op.params) + 3} positional "
+                        "arguments")
+    given = {"name": name, "attr": attr}
+    for key, value in zip(given, values, strict=False):
+        if given[key] is not None:
+            raise TypeError(f"operator {op.name}: got multiple values for {key}")
+        given[key] = value
+    if not isinstance(given["name"], str | None):
+        raise WrongKind(f"operator {op.name}: name must be text, got {type(given['name']).__name__}")
+    return given["name"], given["attr"]
 
 
 give_methods(Symbol, {**METHODS, "astype": "cast", "flatten": "Flatten"}, make,
