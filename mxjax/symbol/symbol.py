@@ -783,12 +783,14 @@ def _numbered(op: registry.Op, entries: list[Entry], named: dict[str, Symbol], g
     """
     if given is not None and not (str(given).isdecimal() and int(given) <= MOST):
         raise MXNetError(f"operator {op.name}: {op.variadic}={given!r} is not a valid number of inputs")
+    if entries and named:
+        raise TypeError(f"operator {op.name}: inputs come either by position or by name, not both")
     count = max(len(entries) + len(named), int(given or 0))
     result = dict(enumerate(entries))
     for key, symbol in named.items():
         place = int(key[3:]) if key[:3] == "arg" and key[3:].isdecimal() else count
-        if place >= count or place in result:
-            place = next(i for i in range(count) if i not in result)
+        if place >= count:
+            raise MXNetError(f"operator {op.name}: has no input {key}; it takes arg0 to arg{count - 1}")
         result[place] = _one(symbol, op.name)
     return [result.get(i) for i in range(count)]
 
