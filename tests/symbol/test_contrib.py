@@ -58,7 +58,7 @@ C, V, W = mx.sym.contrib, mx.sym.var("v"), mx.sym.var("w")
     (lambda: C.while_loop(lambda i: i < 3, lambda i: (i, i + 1), V, "a"), ValueError, "Cannot convert max_iteration"),
     (lambda: C.while_loop(lambda i: i < 3, lambda i: (i, i + 1), [], 3), ValueError, "at least one element"),
     (lambda: C.while_loop(lambda i: 3, lambda i: (i, i + 1), V, 3), ValueError, "Return of cond must be a Symbol"),
-    (lambda: C.while_loop(lambda i: i < 3, lambda i: (i, [i + 1, i]), V, 3), ValueError, "number of loop_vars should be"),
+    (lambda: C.while_loop(lambda i: i < 3, lambda i: (i, [i + 1, i]), V, 3), ValueError, "number of loop_vars should"),
     (lambda: C.while_loop(lambda i, j: i < 3, lambda i, j: (i, [i + 1, i]), [V, W], 3), ValueError,
      "The 2-th loop_var doesn't involve into the computation"),
     (lambda: C.cond(mx.sym.Group([V, W]), lambda: V, lambda: W), ValueError, "pred should always be a single output"),
