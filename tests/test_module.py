@@ -639,12 +639,14 @@ def bind(**kwargs):
     (lambda: KINDS["bucketing"]().save_checkpoint("x", 1), mx.MXNetError, "no bucket to save; call bind first"),
     (lambda: KINDS["bucketing"]().switch_bucket(3, SHAPES[0]), AssertionError, "call bind first"),
     (lambda: mx.mod.BucketingModule.load_dict({3: classifier()[0]}, sym_gen=classifier, arg_params={}, aux_params={},
-                                              default_bucket_key=4), ValueError, r"default_bucket_key 4 is not among the loaded \[3\]"),
+                                              default_bucket_key=4), ValueError,
+     r"default_bucket_key 4 is not among the loaded \[3\]"),
     (lambda: mx.mod.BucketingModule.load_dict({3: classifier()[0]}, sym_gen=classifier, aux_params={},
                                               default_bucket_key=3), ValueError, "requires arg_params"),
     (lambda: unfilled().init_params(None), ValueError, "fc_(weight|bias) has neither a value nor an initializer"),
     (lambda: bind(shared_module=ready("module"), grad_req=["write"]), AssertionError, "1 entries"),
-    (lambda: mx.mod.Module(classifier()[0], context=[mx.cpu(0), mx.cpu(1)]).bind(*SHAPES, shared_module=ready("module")),
+    (lambda: mx.mod.Module(classifier()[0], context=[mx.cpu(0), mx.cpu(1)]).bind(*SHAPES,
+                                                                                 shared_module=ready("module")),
      ValueError, "shared_module has 1 devices, but this module has 2"),
     (lambda: twice().init_params(mx.init.One()), AssertionError, "modules 0 and 1 both have a parameter named a_"),
     (lambda: python_loss().update_metric(mx.metric.Accuracy(), [[mx.nd.ones(1)]], pre_sliced=True), RuntimeError,
@@ -712,3 +714,54 @@ def test_requests_for_gradients_by_position():
     assert module.label_names == ["softmax_label"] and executors_of(module)._total_exec_bytes >= 0
     with pytest.warns(UserWarning, match="the optimizer has rescale_grad=2.0, not 1/batch size"):
         module.init_optimizer(optimizer=mx.optimizer.SGD(rescale_grad=2.0))
+
+
+# ------------------------------------------------------------ FeedForward, with the numbers of MXNet 1.9.1
+FEW, LABELS = np.arange(12).reshape(4, 3).astype("float32") / 10, np.arange(4) % 2
+
+
+def feed_forward(symbol=None, **kwargs):
+    with pytest.warns(DeprecationWarning, match="FeedForward is deprecated"):
+        return mx.model.FeedForward(classifier()[0] if symbol is None else symbol, initializer=mx.init.One(),
+                                    numpy_batch_size=4, **kwargs)
+
+
+@pytest.mark.parametrize("options, make", [
+    ({}, lambda: None), ({"eval_data": (FEW, LABELS)}, lambda: None), ({"monitor": mx.mon.Monitor(1)}, lambda: None),
+    ({"eval_data": (FEW.tolist(), LABELS.tolist())}, lambda: None),
+    ({}, lambda: lambda key: classifier()[0])])
+def test_feed_forward_learns_what_mxnet_learns(options, make):
+    model, heard = feed_forward(make(), num_epoch=1), []
+    if make() is None:
+        model.fit(FEW, LABELS, eval_end_callback=lambda param: heard.append(param.epoch), **options)
+    else:
+        data = mx.io.NDArrayIter(FEW, LABELS, 4)
+        data.default_bucket_key = 3
+        for_each = data.next
+
+        def following():
+            batch = for_each()
+            batch.bucket_key, batch.provide_data, batch.provide_label = 3, data.provide_data, data.provide_label
+            return batch
+        data.next = following
+        model.fit(data)
+    np.testing.assert_allclose(model.arg_params["fc_weight"].asnumpy(), [[0.99925] * 3, [1.00075] * 3], rtol=2e-5)
+    assert heard == ([0] if "eval_data" in options else [])
+    if make() is None:
+        np.testing.assert_allclose(model.predict(FEW)[:, 0], [0.4999, 0.4996, 0.4992, 0.4989], atol=6e-5)
+
+
+@pytest.mark.parametrize("call, error, told", [
+    (lambda: feed_forward(num_epoch=1).fit("a"), TypeError, "X must be a DataIter, NDArray or numpy.ndarray, got str"),
+    (lambda: feed_forward(num_epoch=1).fit(FEW), ValueError, "y is required when X is an array"),
+    (lambda: feed_forward(num_epoch=1).fit(FEW, LABELS[:3]), ValueError, r"y must have shape \(4,\) .* got \(3,\)"),
+    (lambda: feed_forward(num_epoch=1).fit(FEW, np.ones((4, 2))), ValueError, r"got \(4, 2\)"),
+    (lambda: feed_forward(num_epoch=1).fit(FEW, LABELS, eval_data=3), TypeError, "eval_data must be a DataIter"),
+    (lambda: feed_forward(num_epoch=1).fit(FEW, LABELS, eval_data=(None, 3)), TypeError, "eval_data must be"),
+    (lambda: feed_forward().fit(FEW, LABELS), TypeError, "fit needs a number of epochs"),
+    (lambda: feed_forward().save("x"), ValueError, "the epoch is unknown"),
+    (lambda: feed_forward(num_epoch=1).save("x"), ValueError, "no parameters to save"),
+])
+def test_what_feed_forward_refuses(call, error, told):
+    with pytest.raises(error, match=told):
+        call()
