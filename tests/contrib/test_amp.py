@@ -11,7 +11,7 @@ from mxjax.contrib import amp
 from mxjax.contrib.amp import _policy, _tables
 from mxjax.contrib.amp import amp as module
 
-from ..internals import buffer_of, graph_of, scaler_of
+from ..internals import buffer_of, graph_of, scaler_of, set_scale
 
 
 @pytest.fixture
@@ -257,11 +257,10 @@ def test_the_scale_grows_after_2000_steps_without_overflow():
     """Results of MXNet 1.9.1, but for the upper limit."""
     scaler, weight = amp.loss_scaler.LossScaler(), gluon.Parameter("w", shape=(1,))
     weight.initialize()
-    scaler._unskipped = 1998
+    set_scale(scaler, 2.0**16, 1998)
     assert [(scaler.has_overflow([weight]), scaler.loss_scale) for _ in range(3)] == [
         (False, 2**16), (False, 2**16), (False, 2**17)]
-    scaler._loss_scale = scaler._next_loss_scale = 2.0**24
-    scaler._unskipped = 1999
+    set_scale(scaler, 2.0**24, 1999)
     assert [(scaler.has_overflow([weight]), scaler.loss_scale) for _ in range(2)] == [(False, 2**24)] * 2
     weight.grad()[:] = np.inf
     assert [(scaler.has_overflow([weight]), scaler.loss_scale) for _ in range(2)] == [(True, 2**24), (True, 2**23)]
