@@ -232,8 +232,11 @@ class classproperty:  # noqa: N801
 
 
 def with_metaclass(meta: type, *bases: type) -> type:
-    """Creates a base class with a metaclass (a relic of Python 2)."""
-    return meta("temporary_class", bases, {})
+    """Creates a base class with a metaclass (a relic of Python 2); the class itself has these bases only."""
+    class Temporary(type):
+        def __new__(cls, name: str, _: tuple, members: dict[str, Any]) -> type:
+            return meta(name, bases, members)
+    return type.__new__(Temporary, "temporary_class", (), {})
 
 
 def _as_list(obj: object) -> list[Any] | tuple[Any, ...]:
@@ -279,12 +282,24 @@ def c_handle_array(objs: Sequence[Any]) -> Any:
 
 
 def ctypes2buffer(cptr: Any, length: int) -> bytearray:
-    """Returns `length` bytes at a C pointer."""
+    """Returns `length` bytes at a C pointer to characters.
+
+    Raises:
+        TypeError: it is another object.
+    """
+    if not isinstance(cptr, ctypes.POINTER(ctypes.c_char)):
+        raise TypeError(f"expected char pointer, got {type(cptr).__name__}")
     return bytearray(ctypes.string_at(cptr, length))
 
 
 def ctypes2numpy_shared(cptr: object, shape: Sequence[int]) -> np.ndarray:
-    """Returns a NumPy array that shares the memory of floats at a C pointer."""
+    """Returns a NumPy array that shares the memory of floats at a C pointer.
+
+    Raises:
+        RuntimeError: it is another object.
+    """
+    if not isinstance(cptr, mx_float_p):
+        raise RuntimeError(f"expected float pointer, got {type(cptr).__name__}")
     return np.ctypeslib.as_array(cptr, tuple(shape))
 
 

@@ -152,6 +152,12 @@ def scaler_of(trainer):
     return trainer._amp_loss_scaler
 
 
+def set_scale(scaler, scale, steps):
+    """Gives a loss scaler a scale and the number of its last steps without overflow."""
+    scaler._loss_scale = scaler._next_loss_scale = scale
+    scaler._unskipped = steps
+
+
 def trainer_of(step):
     """Returns the trainer of a `TrainStep`."""
     return step._trainer

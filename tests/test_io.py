@@ -314,3 +314,39 @@ def test_own_iterator_of_four_methods():
     assert iterator.batch_size == 0
     assert [(batch.data[0].asscalar(), batch.label, batch.pad, batch.index) for batch in iterator] == \
         [(0, None, 3, [0]), (1, None, 3, [1])]
+
+
+def batches_of(data):
+    return [(batch.data[0].asnumpy()[:, 0].tolist(), batch.pad) for batch in data]
+
+
+@pytest.mark.parametrize("reset, second", [
+    ("hard_reset", [([0, 2], 0), ([4, 6], 0)]), ("reset", [([8, 0], 1), ([2, 4], 0), ([6, 8], 0)])])
+def test_what_is_left_of_an_epoch(reset, second):
+    """With last_batch_handle="roll_over"; results of MXNet 1.9.1."""
+    data = io.NDArrayIter(np.arange(10).reshape(5, 2), np.arange(5), 2, last_batch_handle="roll_over")
+    assert batches_of(data) == [([0, 2], 0), ([4, 6], 0)]
+    getattr(data, reset)()
+    assert batches_of(data) == second
+
+
+def test_a_hard_reset_shuffles():
+    data = io.NDArrayIter(np.arange(64).reshape(64, 1), None, 64, shuffle=True)
+    orders = []
+    for _ in range(2):
+        data.hard_reset()
+        orders.append(batches_of(data)[0][0])
+    assert orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1]) == list(range(64))
+
+
+def test_sparse_and_named_data():
+    sparse = mx.nd.ones((4, 2)).tostype("csr")
+    with pytest.raises(NotImplementedError, match="only with last_batch_handle='discard'"):
+        io.NDArrayIter(sparse, None, 2)
+    batch = next(io.NDArrayIter(sparse, None, 2, last_batch_handle="discard"))
+    assert batch.data[0].asnumpy().tolist() == [[1, 1], [1, 1]]
+    named = io.NDArrayIter({"b": np.ones((4, 2)), "a": np.zeros((4, 1))}, None, 3, last_batch_handle="discard")
+    assert [(d.name, d.shape) for d in named.provide_data] == [("a", (3, 1)), ("b", (3, 2))]
+    assert [a.shape for a in named.data_list] == [(4, 1), (4, 2)]
+    with pytest.raises(AssertionError, match="data: there is no array"):
+        io.NDArrayIter([], None, 2)

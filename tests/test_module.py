@@ -517,3 +517,251 @@ def test_callbacks_read_the_current_batch_of_fit():
         seen.append((param.locals["data_batch"].data[0].asnumpy().ravel().tolist(), param.locals["end_of_batch"]))
     mx.mod.Module(symbol, label_names=["out_label"]).fit(data, num_epoch=1, batch_end_callback=told, eval_metric="mse")
     assert seen == [([0, 1], False), ([2, 3], True)]
+
+
+# ------------------------------------------------------------ every kind of module, before and after bind
+SHAPES = [("data", (2, 3))], [("softmax_label", (2,))]
+
+
+def classifier(_=None):
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    return mx.sym.SoftmaxOutput(net, name="softmax"), ("data",), ("softmax_label",)
+
+
+def chain():
+    first = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="a")
+    last = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="b"), name="softmax")
+    result = mx.mod.SequentialModule()
+    return result.add(mx.mod.Module(first, label_names=None)).add(mx.mod.Module(last), take_labels=True,
+                                                                  auto_wiring=True)
+
+
+KINDS = {"module": lambda: mx.mod.Module(classifier()[0]), "sequential": chain,
+         "bucketing": lambda: mx.mod.BucketingModule(classifier, default_bucket_key=3)}
+
+
+def one_batch():
+    data = mx.io.NDArrayIter(np.arange(6).reshape(2, 3).astype("float32") / 10, np.array([0, 1]), 2)
+    batch = next(data)
+    batch.bucket_key, batch.provide_data, batch.provide_label = 3, data.provide_data, data.provide_label
+    return batch
+
+
+def ready(kind, **kwargs):
+    module = KINDS[kind]()
+    module.bind(*SHAPES, **kwargs)
+    module.init_params(mx.init.One())
+    return module
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_calls_of_every_kind(kind, caplog):
+    """Results of MXNet 1.9.1."""
+    unbound = KINDS[kind]()
+    assert (list(unbound.data_names), unbound.output_names) == (["data"], ["softmax_output"])
+    for read in (lambda: unbound.data_shapes, lambda: unbound.label_shapes, lambda: unbound.output_shapes,
+                 lambda: unbound.get_outputs(), lambda: unbound.forward(one_batch()), lambda: unbound.backward()):
+        with pytest.raises(AssertionError, match="call bind first"):
+            read()
+    module = ready(kind, inputs_need_grad=True)
+    assert [tuple(d)[:2] for d in module.data_shapes] == SHAPES[0]
+    assert [tuple(d)[:2] for d in module.label_shapes] == SHAPES[1]
+    assert module.output_shapes == [("softmax_output", (2, 2))]
+    module.bind(*SHAPES)
+    module.init_optimizer()
+    module.init_optimizer()
+    assert "Already bound, ignoring bind()" in caplog.text
+    assert "optimizer already initialized, ignoring" in caplog.text
+    batch = one_batch()
+    module.forward_backward(batch)
+    assert module.get_outputs()[0].asnumpy().tolist() == [[0.5, 0.5]] * 2
+    assert module.get_input_grads()[0].asnumpy().tolist() == [[0, 0, 0]] * 2  # the rows of weights are equal
+    metric = mx.metric.Accuracy()
+    module.update_metric(metric, batch.label)
+    assert metric.get()[1] == 0.5
+    module.update()
+    name, wanted = ("fc_weight", [0.99925, 1.00075]) if kind != "sequential" else ("b_weight", [0.99775, 1.00225])
+    np.testing.assert_allclose(module.get_params()[0][name].asnumpy(), np.repeat(wanted, 3).reshape(2, 3), rtol=2e-5)
+    heard = []
+    with pytest.raises(AssertionError, match="call bind first"):
+        unbound.install_monitor(None)
+    monitor = mx.mon.Monitor(1, lambda x: x.sum(), pattern=".*output")
+    module.install_monitor(monitor)
+    monitor.tic()
+    module.forward(batch)
+    heard += [entry[1] for entry in monitor.toc()]
+    assert heard == (["a_output", "b_output", "softmax_output"] if kind == "sequential" else
+                     ["fc_output", "softmax_output"])
+
+
+@pytest.mark.parametrize("kind", ["module", "bucketing"])
+def test_states_and_parameters_of_modules_without_states(kind):
+    module, given = ready(kind), {"fc_weight": mx.nd.full((2, 3), 5), "fc_bias": mx.nd.ones(2)}
+    with pytest.raises(AssertionError, match="cannot merge devices"):
+        module.get_states()
+    assert module.get_states(merge_multi_context=False) == []
+    with pytest.raises(AssertionError, match="either states or value"):
+        module.set_states()
+    with pytest.warns(UserWarning, match="initialized already; set_params does nothing without force_init=True"):
+        module.set_params(given, {}, allow_missing=True, force_init=False)
+    assert module.get_params()[0]["fc_weight"].asnumpy().max() == 1
+    module.set_params(given, {})
+    assert module.get_params()[0]["fc_weight"].asnumpy().min() == 5
+    fresh = KINDS[kind]()
+    fresh.bind(*SHAPES)
+    fresh.set_params(given, {})
+    assert fresh.get_params()[0]["fc_weight"].asnumpy().min() == 5
+
+
+def bind(**kwargs):
+    return mx.mod.Module(classifier()[0]).bind(*SHAPES, **kwargs)
+
+
+@pytest.mark.parametrize("call, error, told", [
+    (lambda: mx.mod.Module(classifier()[0], work_load_list=[1, 2]), AssertionError, "2 entries for 1 devices"),
+    (lambda: bind(for_training=False, inputs_need_grad=True), AssertionError, "requires for_training=True"),
+    (lambda: bind(shared_module=KINDS["module"]()), AssertionError, "must be a bound Module with initialized"),
+    (lambda: bind(shared_module=3), AssertionError, "must be a bound Module"),
+    (lambda: bind(grad_req=3), ValueError, "grad_req must be a string, list or dict, got 3"),
+    (lambda: bind(grad_req=["write"]), AssertionError, "grad_req has 1 entries, but the network has 4 arguments"),
+    (lambda: mx.mod.Module(classifier()[0], context=[mx.cpu(0), mx.cpu(1)], group2ctxs=[{}]).bind(*SHAPES),
+     AssertionError, "group2ctxs has 1 entries for 2 devices"),
+    (lambda: mx.mod.Module(classifier()[0], group2ctxs=3).bind(*SHAPES), AssertionError, "must be a dict of contexts"),
+    (lambda: ready("module").init_optimizer(optimizer=3), AssertionError, "must be an Optimizer or the name of one"),
+    (lambda: ready("module").forward([]), ValueError, "an empty list of batches"),
+    (lambda: ready("module").update(), AssertionError, "call init_optimizer first"),
+    (lambda: ready("module").get_input_grads(), AssertionError, "inputs_need_grad=True first"),
+    (lambda: ready("module").borrow_optimizer(ready("module")), AssertionError, "call init_optimizer first"),
+    (lambda: ready("module").predict(3), ValueError, "eval_data must be a DataIter or an array, got int"),
+    (lambda: ready("module").fit(batches(), num_epoch=None), AssertionError, "requires num_epoch"),
+    (lambda: mx.mod.BucketingModule(classifier), AssertionError, "requires default_bucket_key"),
+    (lambda: KINDS["bucketing"]().bind(*SHAPES, shared_module=3), AssertionError, "does not support shared_module"),
+    (lambda: KINDS["bucketing"]().save_checkpoint("x", 1), mx.MXNetError, "no bucket to save; call bind first"),
+    (lambda: KINDS["bucketing"]().switch_bucket(3, SHAPES[0]), AssertionError, "call bind first"),
+    (lambda: mx.mod.BucketingModule.load_dict({3: classifier()[0]}, sym_gen=classifier, arg_params={}, aux_params={},
+                                              default_bucket_key=4), ValueError,
+     r"default_bucket_key 4 is not among the loaded \[3\]"),
+    (lambda: mx.mod.BucketingModule.load_dict({3: classifier()[0]}, sym_gen=classifier, aux_params={},
+                                              default_bucket_key=3), ValueError, "requires arg_params"),
+    (lambda: unfilled().init_params(None), ValueError, "fc_(weight|bias) has neither a value nor an initializer"),
+    (lambda: bind(shared_module=ready("module"), grad_req=["write"]), AssertionError, "1 entries"),
+    (lambda: mx.mod.Module(classifier()[0], context=[mx.cpu(0), mx.cpu(1)]).bind(*SHAPES,
+                                                                                 shared_module=ready("module")),
+     ValueError, "shared_module has 1 devices, but this module has 2"),
+    (lambda: twice().init_params(mx.init.One()), AssertionError, "modules 0 and 1 both have a parameter named a_"),
+    (lambda: python_loss().update_metric(mx.metric.Accuracy(), [[mx.nd.ones(1)]], pre_sliced=True), RuntimeError,
+     "does not accept labels by device"),
+    (lambda: chain().bind(*SHAPES, shared_module=3), AssertionError, "does not support shared_module"),
+    (lambda: chain().bind(*SHAPES, for_training=False, inputs_need_grad=True), AssertionError, "for_training=True"),
+    (lambda: mx.mod.SequentialModule().bind(*SHAPES), AssertionError, "SequentialModule is empty"),
+    (lambda: chain().add(KINDS["module"](), foo=True), AssertionError, "unknown meta foo"),
+    (lambda: mx.mod.PythonModule(["data"], ["l"], ["out"]).bind(SHAPES[0], grad_req="add"), AssertionError,
+     "only writes gradients, got grad_req='add'"),
+    (lambda: mx.mod.PythonModule(["data"], ["l"], ["out"]).forward(one_batch()), NotImplementedError, None),
+    (lambda: mx.mod.PythonLossModule(data_names=["a", "b"]), AssertionError, "one data and one label input"),
+    (lambda: mx.mod.PythonLossModule().install_monitor(None), NotImplementedError, "no executor to monitor"),
+    (lambda: python_loss().backward([mx.nd.ones(1)]), AssertionError, "does not accept out_grads"),
+    (lambda: python_loss().backward(), NotImplementedError, "needs a grad_func or its own _backward_impl"),
+])
+def test_what_modules_refuse(call, error, told):
+    with pytest.raises(error, match=told):
+        call()
+
+
+def python_loss(**kwargs):
+    loss = mx.mod.PythonLossModule(**kwargs)
+    loss.bind(*SHAPES)
+    loss.forward(one_batch())
+    return loss
+
+
+def test_losses_in_python(caplog):
+    loss, values = python_loss(grad_func=lambda scores, labels: scores * 2), one_batch().data[0].asnumpy()
+    loss.backward()
+    loss.bind(*SHAPES)
+    assert "Already bound, ignoring bind()" in caplog.text
+    np.testing.assert_allclose(loss.get_input_grads()[0].asnumpy(), 2 * values)
+    np.testing.assert_allclose(loss.get_outputs()[0].asnumpy(), values)
+    assert loss.output_shapes == [("pyloss_output", (2, 3))] and loss.output_names == ["pyloss_output"]
+    plain = mx.mod.PythonModule(["data"], ["l"], ["out"])
+    assert (plain.data_names, plain.output_names, plain.get_params()) == (["data"], ["out"], ({}, {}))
+    assert plain.data_shapes is plain.label_shapes is plain.output_shapes is None
+
+
+def unfilled():
+    module = KINDS["module"]()
+    module.bind(*SHAPES)
+    return module
+
+
+def twice():
+    """Two networks with parameters of one name, one after the other."""
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="a")
+    result = mx.mod.SequentialModule()
+    result.add(mx.mod.Module(net, label_names=None)).add(mx.mod.Module(net, label_names=None), auto_wiring=True)
+    result.bind(SHAPES[0])
+    return result
+
+
+def test_requests_for_gradients_by_position():
+    module = unfilled()
+    module.bind(*SHAPES, force_rebind=True, grad_req=["null", "write", "null", "null"])
+    module.init_params(mx.init.One())
+    module.forward_backward(one_batch())
+    gradients = dict(zip(executors_of(module).param_names, executors_of(module).grad_arrays, strict=True))
+    np.testing.assert_allclose(gradients["fc_weight"][0].asnumpy()[0], [0.15] * 3, rtol=1e-5)
+    assert gradients["fc_bias"][0] is None
+    assert module.label_names == ["softmax_label"]
+    with pytest.warns(UserWarning, match="the optimizer has rescale_grad=2.0, not 1/batch size"):
+        module.init_optimizer(optimizer=mx.optimizer.SGD(rescale_grad=2.0))
+
+
+# ------------------------------------------------------------ FeedForward, with the numbers of MXNet 1.9.1
+FEW, LABELS = np.arange(12).reshape(4, 3).astype("float32") / 10, np.arange(4) % 2
+
+
+def feed_forward(symbol=None, **kwargs):
+    with pytest.warns(DeprecationWarning, match="FeedForward is deprecated"):
+        return mx.model.FeedForward(classifier()[0] if symbol is None else symbol, initializer=mx.init.One(),
+                                    numpy_batch_size=4, **kwargs)
+
+
+@pytest.mark.parametrize("options, make", [
+    ({}, lambda: None), ({"eval_data": (FEW, LABELS)}, lambda: None), ({"monitor": mx.mon.Monitor(1)}, lambda: None),
+    ({"eval_data": (FEW.tolist(), LABELS.tolist())}, lambda: None),
+    ({}, lambda: lambda key: classifier()[0])])
+def test_feed_forward_learns_what_mxnet_learns(options, make):
+    model, heard = feed_forward(make(), num_epoch=1), []
+    if make() is None:
+        model.fit(FEW, LABELS, eval_end_callback=lambda param: heard.append(param.epoch), **options)
+    else:
+        data = mx.io.NDArrayIter(FEW, LABELS, 4)
+        data.default_bucket_key = 3
+        for_each = data.next
+
+        def following():
+            batch = for_each()
+            batch.bucket_key, batch.provide_data, batch.provide_label = 3, data.provide_data, data.provide_label
+            return batch
+        data.next = following
+        model.fit(data)
+    np.testing.assert_allclose(model.arg_params["fc_weight"].asnumpy(), [[0.99925] * 3, [1.00075] * 3], rtol=2e-5)
+    assert heard == ([0] if "eval_data" in options else [])
+    if make() is None:
+        np.testing.assert_allclose(model.predict(FEW)[:, 0], [0.4999, 0.4996, 0.4992, 0.4989], atol=6e-5)
+
+
+@pytest.mark.parametrize("call, error, told", [
+    (lambda: feed_forward(num_epoch=1).fit("a"), TypeError, "X must be a DataIter, NDArray or numpy.ndarray, got str"),
+    (lambda: feed_forward(num_epoch=1).fit(FEW), ValueError, "y is required when X is an array"),
+    (lambda: feed_forward(num_epoch=1).fit(FEW, LABELS[:3]), ValueError, r"y must have shape \(4,\) .* got \(3,\)"),
+    (lambda: feed_forward(num_epoch=1).fit(FEW, np.ones((4, 2))), ValueError, r"got \(4, 2\)"),
+    (lambda: feed_forward(num_epoch=1).fit(FEW, LABELS, eval_data=3), TypeError, "eval_data must be a DataIter"),
+    (lambda: feed_forward(num_epoch=1).fit(FEW, LABELS, eval_data=(None, 3)), TypeError, "eval_data must be"),
+    (lambda: feed_forward().fit(FEW, LABELS), TypeError, "fit needs a number of epochs"),
+    (lambda: feed_forward().save("x"), ValueError, "the epoch is unknown"),
+    (lambda: feed_forward(num_epoch=1).save("x"), ValueError, "no parameters to save"),
+])
+def test_what_feed_forward_refuses(call, error, told):
+    with pytest.raises(error, match=told):
+        call()

@@ -613,3 +613,79 @@ def test_a_subclass_may_define_the_rate_alone(name):
 def test_an_updater_takes_optimizers_only():
     with pytest.raises(AttributeError, match="expected an Optimizer, got 'sgd'"):
         mx.kv.create("local").set_optimizer("sgd")
+
+
+# ------------------------------------------------------------ options that few programs pass; numbers of MXNet 1.9.1
+def after_two(optimizer, dtype="float32", shape=(2, 3)):
+    weight = mx.nd.array(np.arange(1, 7).reshape(2, 3)[:shape[0], :shape[-1]].reshape(shape) / 4, dtype=dtype)
+    state = optimizer.create_state_multi_precision(0, weight)
+    for factor in (0.5, 1):
+        gradient = mx.nd.array((np.arange(weight.size).reshape(shape) % 3 - 1) * factor, dtype=dtype)
+        optimizer.update_multi_precision(0, weight, gradient, state)
+    return weight.asnumpy()
+
+
+@pytest.mark.parametrize("make, options, wanted", [
+    (opt.SGLD, {}, [[-0.1445, 0.9172, 1.5622], [1.0278, 1.005, 0.7904]]),
+    (opt.Signum, {"momentum": 0.9, "wd_lh": 0.1}, [[0.444, 0.2911, 0.5361], [1.1791, 1.0261, 1.2711]]),
+    (opt.Signum, {"momentum": 0, "clip_gradient": 0.3}, [[0.4494, 0.499, 0.5486], [1.1979, 1.2475, 1.2971]]),
+    (opt.contrib.GroupAdaGrad, {"wd": 0}, [[0.482, 0.5, 0.518], [1.232, 1.25, 1.268]]),
+    (opt.RMSProp, {"clip_weights": 0.5}, [[0.5, 0.07, 0.1486], [0.5, 0.3772, 0.2156]]),
+    (opt.RMSProp, {"clip_weights": 0.5, "centered": True}, [[0.5, -0.2459, -0.1967], [0.5, 0.0661, -0.1127]]),
+    (opt.LARS, {}, [[0.2502, 0.5, 0.7498], [1.0002, 1.25, 1.4998]]),
+    (opt.LAMB, {"lower_bound": 0.5, "upper_bound": 2}, [[0.449, 0.499, 0.549], [1.1974, 1.2475, 1.2975]]),
+    (opt.LAMB, {"bias_correction": False}, [[0.4862, 0.4997, 0.5131], [1.2357, 1.2492, 1.2627]]),
+    (opt.Test, {"rescale_grad": 0.5}, [[-0.5, 0.5, 1.5], [0.25, 1.25, 2.25]]),
+    (opt.LBSGD, {"momentum": 0.5, "warmup_strategy": "lars", "batch_scale": 2},
+     [[0.3674, 0.4992, 0.6311], [1.1162, 1.248, 1.3799]]),
+    (opt.LBSGD, {"warmup_strategy": "sqrt", "batch_scale": 4}, [[0.25, 0.5, 0.75], [1, 1.25, 1.5]]),
+    (opt.NAG, {"clip_gradient": 0.2, "momentum": 0.3}, [[0.3031, 0.4987, 0.6942], [1.0511, 1.2466, 1.4422]]),
+    (opt.AdaGrad, {"clip_gradient": 0.2}, [[0.4201, 0.499, 0.5779], [1.1686, 1.2475, 1.3264]]),
+    (opt.DCASGD, {}, [[0.3993, 0.499, 0.5988], [1.1478, 1.2475, 1.3473]])])
+def test_options_that_few_programs_pass(make, options, wanted):
+    mx.random.seed(1)
+    found = after_two(make(learning_rate=0.1, **{"wd": 0.01, **options}))
+    np.testing.assert_allclose(found, wanted, atol=2e-4)
+
+
+def test_weights_of_16_bits_with_and_without_copies():
+    for copies, wanted in ((True, [0.4443, 0.4985, 0.5527]), (False, [0.4443, 0.4985, 0.5527])):
+        found = after_two(opt.SGD(learning_rate=0.1, wd=0.01, momentum=0.9, multi_precision=copies), "float16")
+        np.testing.assert_allclose(found[0], wanted, atol=1e-3)
+
+
+def test_factors_of_rates():
+    named = opt.SGD(learning_rate=1, param_idx2name={0: "a_weight", 1: "b_bias"}, wd=1)
+    assert named._get_wds([0, 1]) == [1, 0]  # biases do not decay
+    named.set_lr_mult({"a_weight": 0.5})
+    named.set_wd_mult({"a_weight": 0.3})
+    assert (named._get_lrs([0, 1]), named._get_wds([0, 1])) == ([0.5, 1], [0.3, 0])
+
+    class Parameter:
+        lr_mult, wd_mult = 0.25, 0.75
+    own = opt.SGD(learning_rate=1, wd=1, param_dict={0: Parameter()})
+    assert (own._get_lrs([0]), own._get_wds([0])) == ([0.25], [0.75])
+
+
+def test_updaters_take_one_or_several():
+    for optimizer, wanted in ((opt.SGD(learning_rate=0.1), 0.8), (opt.Adam(), 0.998),
+                              (opt.DCASGD(learning_rate=0.1), 0.8004)):
+        update, weight = opt.get_updater(optimizer), mx.nd.ones(2)
+        update(0, mx.nd.ones(2), weight)
+        update([0, 1], [mx.nd.ones(2)] * 2, [weight, weight * 2])
+        np.testing.assert_allclose(weight.asnumpy(), wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize("call, error, told", [
+    (lambda: opt.contrib.GroupAdaGrad(wd=0.1).update(0, mx.nd.ones((1, 1)), mx.nd.ones((1, 1)), mx.nd.ones((1, 1))),
+     AssertionError, "GroupAdaGrad does not support weight decay"),
+    (lambda: opt.contrib.GroupAdaGrad().create_state(0, mx.nd.ones(3)), AssertionError, "weights of 2 dimensions"),
+    (lambda: opt.SGD(param_idx2name=3), AssertionError, "must be a dict of names by index, got int"),
+    (lambda: opt.Optimizer().update(0, 1, 2, 3), NotImplementedError, None),
+    (lambda: opt.Optimizer().set_lr_scale({}), DeprecationWarning, "replaced by set_lr_mult"),
+    (lambda: opt.create("odd"), ValueError, "odd"),
+    (lambda: opt.get_updater(opt.SGD()).set_states(b"abc"), MXNetError, "optimizer states: a value is missing"),
+])
+def test_what_optimizers_refuse(call, error, told):
+    with pytest.raises(error, match=told):
+        call()

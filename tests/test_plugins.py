@@ -99,3 +99,82 @@ def test_executor_group_refuses_names_used_twice():
     twice = mx.sym.var("w") + mx.sym.FullyConnected(mx.sym.var("w"), num_hidden=1)
     with pytest.raises(ValueError, match='duplicated argument name "w"'):
         mx.executor_manager.DataParallelExecutorGroup(twice, [], [], [mx.cpu()], [slice(0, 1)], None)
+
+
+def manager(**options):
+    network = _network(2)
+    batches = mx.io.NDArrayIter(np.ones((4, 3), "f"), np.zeros(4), 4)
+    batches.default_bucket_key = 3
+    return mx.executor_manager.DataParallelExecutorManager(
+        network, [mx.cpu()], batches, network.list_arguments(), ["fc_weight", "fc_bias"], [], **options), batches
+
+
+def test_executor_manager_of_buckets():
+    buckets, batches = manager(sym_gen=lambda key: _network(2))
+    buckets.set_params({"fc_weight": mx.nd.ones((2, 3)), "fc_bias": mx.nd.array([1, 0])}, {})
+    batch = next(batches)
+    batch.bucket_key = 5
+    with pytest.raises(ValueError, match="must specify its shapes by provide_data and provide_label"):
+        buckets.load_data_batch(batch)
+    batch.provide_data, batch.provide_label = batches.provide_data, batches.provide_label
+    buckets.load_data_batch(batch)
+    buckets.forward()
+    metric = mx.metric.Accuracy()
+    buckets.update_metric(metric, batch.label)
+    assert metric.get()[1] == 1 and sorted(buckets.execgrp_bucket) == [3, 5]
+    assert [arrays[0].asnumpy().tolist() for arrays in buckets.param_arrays] == [[[1] * 3] * 2, [1, 0]]
+    assert buckets.aux_arrays == []
+    with pytest.raises(NotImplementedError, match="not implemented for bucketing"):
+        buckets.install_monitor(None)
+
+
+def test_executor_manager_is_watched_and_refuses():
+    plain, batches = manager()
+    with pytest.raises(RuntimeError, match="no batch is loaded"):
+        plain.forward()
+    monitor = mx.mon.Monitor(1, lambda x: x.sum(), ".*output")
+    plain.install_monitor(monitor)
+    plain.load_data_batch(next(batches))
+    monitor.tic()
+    plain.forward()
+    assert [entry[1] for entry in monitor.toc()] == ["fc_output", "softmax_output"]
+    with pytest.raises(AssertionError, match=r"Invalid settings for work load: \[1, 2\] for 1 devices"):
+        manager(work_load_list=[1, 2])
+
+
+def test_parameters_are_updated_by_device():
+    """By the function that scripts took from `mx.model`; numbers of MXNet 1.9.1."""
+    for store, wanted in ((None, [[0, 0], [-1, -1]]), (mx.kv.create("local"), [[-2, -2], [-2, -2]])):
+        params = [[mx.nd.ones(2), mx.nd.ones(2)], [mx.nd.ones(1), mx.nd.ones(1)], [mx.nd.ones(3), mx.nd.ones(3)]]
+        grads = [[mx.nd.ones(2), mx.nd.full(2, 2)], [None, None], [mx.nd.ones(3), mx.nd.ones(3)]]
+        calls = []
+
+        def update(indices, gradients, weights, calls=calls):
+            calls.append(list(indices))
+            for weight, gradient in zip(weights, gradients, strict=True):
+                weight -= gradient
+        for number, arrays in enumerate(params if store else ()):
+            store.init(str(number), arrays[0])
+        mx.model._update_params(params, grads, update, 2, store)
+        assert calls == [[0, 4], [1, 5]]
+        assert [array.asnumpy().tolist() for array in params[0]] == wanted
+        assert params[1][0].asscalar() == 1  # it has no gradient
+
+
+def test_stores_that_modules_refuse():
+    from mxjax.kvstore import training
+    with pytest.raises(TypeError, match="kvstore must be a KVStore, its name or None, got int"):
+        training._create_kvstore(3, 1, {})
+    with pytest.raises(TypeError, match="row_sparse parameters require a KVStore or its name, got 3"):
+        training._create_sparse_kvstore(3)
+
+
+def test_failures_of_numpys_protocols():
+    def fails(*_):
+        raise KeyError("k")
+    protocol = mx.numpy_dispatch_protocol
+    assert protocol.with_array_function_protocol(lambda x: x)(3) is None  # as in MXNet: for tests only
+    for decorate, name in ((protocol.with_array_function_protocol, "function"),
+                           (protocol.with_array_ufunc_protocol, "ufunc")):
+        with pytest.raises(RuntimeError, match=f"function fails with NumPy array {name} protocol failed .*'k'"):
+            decorate(fails)(3)

@@ -192,3 +192,114 @@ def test_bucket_sentences(layout):
     assert seen == {2: [[1, 2], [6, 7]], 4: [[3, 4, 5, 0], [8, 9, 10, 0]]}
     with pytest.raises(ValueError, match="layout"):
         mx.rnn.BucketSentenceIter(sentences, 2, layout="T")
+
+
+# ------------------------------------------------------------ fused cells; numbers of MXNet 1.9.1
+def told(outputs, states, **shapes):
+    """For each output of an unrolled cell with certain weights: its shape, its sum, and a sum that tells the order."""
+    joined = outputs if isinstance(outputs, mx.sym.Symbol) else mx.sym.Group(outputs)
+    symbol = mx.sym.Group([joined, *states])
+    args = {}
+    for name, shape in zip(symbol.list_arguments(), symbol.infer_shape(**shapes)[0], strict=True):
+        values = (np.arange(np.prod(shape)) * 7 % 13 - 6) / 10
+        args[name] = mx.nd.array(values * (0 if "begin_state" in name else 1)).reshape(shape)
+    found = [out.asnumpy() for out in symbol.bind(mx.cpu(), args).forward()]
+    return [(out.shape, out.sum(), (out.ravel() * np.arange(out.size)).sum()) for out in found]
+
+
+LAST = [((2, 2, 3), -0.3955, -3.942), ((2, 2, 3), -0.9415, -8.201)]
+LAST_NTC = [((2, 2, 3), -0.3887, -4.182), ((2, 2, 3), -0.9143, -8.581)]
+
+
+@pytest.mark.filterwarnings("ignore:FusedRNNCell is faster")
+@pytest.mark.parametrize("layout, merge, several, options, wanted", [
+    ("TNC", None, False, {}, [((4, 2, 3), -2.0332, -23.997), *LAST]),
+    ("TNC", None, False, {"get_next_state": False}, [((4, 2, 3), -2.0332, -23.997)]),
+    ("NTC", None, False, {}, [((2, 4, 3), -2.0206, -22.803), *LAST_NTC]),
+    ("NTC", True, False, {}, [((2, 4, 3), -2.0206, -22.803), *LAST_NTC]),
+    ("NTC", False, False, {}, [((2, 3), -0.3926, -0.793), ((2, 3), -0.5014, -1.026), ((2, 3), -0.5555, -1.148),
+                               ((2, 3), -0.5711, -1.141), *LAST_NTC]),
+    ("TNC", False, False, {}, [((2, 3), -0.3932, -0.792), ((2, 3), -0.5294, -1.097), ((2, 3), -0.5499, -1.122),
+                               ((2, 3), -0.5608, -1.118), *LAST]),
+    ("NTC", True, True, {}, [((2, 4, 3), -2.1636, -23.67), ((2, 2, 3), -0.277, -4.014), ((2, 2, 3), -0.886, -8.843)]),
+    ("TNC", None, False, {"mode": "gru"}, [((4, 2, 3), 4.1246, 44.098), ((2, 2, 3), -0.1875, 3.929)]),
+    ("TNC", None, False, {"mode": "rnn_tanh"}, [((4, 2, 3), 0.1837, -11.892), ((2, 2, 3), 0.0548, -6.543)]),
+    ("TNC", None, False, {"mode": "rnn_relu", "bidirectional": True},
+     [((4, 2, 6), 10.2697, 237.574), ((4, 2, 3), 6.3752, 73.624)]),
+    ("NTC", None, False, {"bidirectional": True, "num_layers": 1},
+     [((2, 4, 6), -3.9668, -74.264), ((2, 2, 3), -1.2317, -8.648), ((2, 2, 3), -3.0568, -21.327)]),
+])
+def test_fused_cells(layout, merge, several, options, wanted):
+    cell = mx.rnn.FusedRNNCell(3, **{"num_layers": 2, "get_next_state": True, "prefix": "f_", **options})
+    names = [f"x{i}" for i in range(4)] if several else ["x"]
+    inputs = [mx.sym.var(name) for name in names]
+    outputs, states = cell.unroll(4, inputs if several else inputs[0], layout=layout, merge_outputs=merge)
+    assert all(state.attr("__layout__") == "LNC" for state in states)
+    shape = (2, 5) if several else (4, 2, 5) if layout == "TNC" else (2, 4, 5)
+    found = told(outputs, states, **dict.fromkeys(names, shape))
+    assert [one[0] for one in found] == [one[0] for one in wanted]
+    np.testing.assert_allclose([one[1:] for one in found], [one[1:] for one in wanted], atol=2e-3)
+
+
+def test_states_and_parts_of_fused_cells():
+    state = {"shape": (1, 0, 3), "__layout__": "LNC"}
+    fused = mx.rnn.FusedRNNCell(3, prefix="f_")
+    assert fused.state_info == [state, state] and fused.state_shape == [(1, 0, 3)] * 2
+    assert mx.rnn.FusedRNNCell(3, mode="gru", bidirectional=True).state_info == [{**state, "shape": (2, 0, 3)}]
+    stack = mx.rnn.FusedRNNCell(3, 2, "gru", dropout=0.5, prefix="f_").unfuse()
+    assert stack.state_shape == [(0, 3)] * 2
+    names = mx.sym.Group(stack.unroll(1, mx.sym.var("x"))[0]).get_internals().list_outputs()
+    assert sum(name.startswith("dropout") for name in names) == 1  # between the layers
+    with pytest.raises(NotImplementedError, match="FusedRNNCell cannot run single steps"):
+        fused(mx.sym.var("x"), [])
+    with pytest.warns(UserWarning, match="faster with layout TNC"):
+        fused.unroll(2, mx.sym.var("x"))
+
+
+def two_cells():
+    cell = mx.rnn.SequentialRNNCell()
+    cell.add(mx.rnn.LSTMCell(3, prefix="a_"))
+    cell.add(mx.rnn.GRUCell(3, prefix="b_"))
+    return cell
+
+
+@pytest.mark.parametrize("cell, shape, sums", [
+    (two_cells(), [(0, 3)] * 3, [0.3071, -0.0933, 0.099, 0.3071]),
+    (mx.rnn.ResidualCell(mx.rnn.RNNCell(3, prefix="r_")), [(0, 3)], [-3.433, -2.533]),
+    (mx.rnn.ZoneoutCell(mx.rnn.RNNCell(3, prefix="r_"), 0.0, 0.0), [(0, 3)], [-2.533, -2.533]),
+    (mx.rnn.DropoutCell(0.0), [], [-0.9])])
+def test_single_steps(cell, shape, sums):
+    assert cell.state_shape == shape
+    found = told(*cell(mx.sym.var("x"), cell.begin_state()), x=(2, 3))
+    np.testing.assert_allclose([one[1] for one in found], sums, atol=1e-4)
+    assert {one[0] for one in found} == {(2, 3)}
+
+
+def test_the_deprecated_function():
+    with pytest.warns(DeprecationWarning, match="rnn_unroll is deprecated"):
+        outputs, _ = mx.rnn.rnn_unroll(mx.rnn.RNNCell(3, prefix="r_"), 2, input_prefix="q_")
+    assert [n for n in mx.sym.Group(outputs).list_arguments() if n[0] == "q"] == ["q_t0_data", "q_t1_data"]
+
+
+@pytest.mark.parametrize("call, error, message", [
+    (lambda: mx.rnn.RNNCell(3).unroll(None, mx.sym.var("x")), ValueError, "unroll needs length"),
+    (lambda: mx.rnn.RNNCell(3).unroll(2, [mx.sym.var("x")]), AssertionError, "unroll over 2 steps got 1 inputs"),
+    (lambda: mx.rnn.BidirectionalCell(mx.rnn.RNNCell(3), mx.rnn.RNNCell(3))(1, []), NotImplementedError, "Bidir"),
+    (lambda: mx.rnn.BaseRNNCell()(1, 2), NotImplementedError, "BaseRNNCell cannot run single steps"),
+    (lambda: mx.rnn.BaseRNNCell().state_info, NotImplementedError, None),
+    (lambda: mx.rnn.ZoneoutCell(mx.rnn.FusedRNNCell(3)), AssertionError, "unfuse a FusedRNNCell"),
+    (lambda: mx.rnn.SequentialRNNCell(mx.rnn.RNNParams("a_")).add(mx.rnn.RNNCell(3, params=mx.rnn.RNNParams("b_"))),
+     AssertionError, "either SequentialRNNCell or its cells may have params"),
+    (lambda: mx.rnn.BucketSentenceIter([[1, 2], [1]], 2), ValueError, "no length has 2 sentences"),
+    (lambda: mx.rnn.BucketSentenceIter([[1, 2]], 1, layout="XX"), ValueError, "layout must be NT .*'XX'"),
+])
+def test_what_cells_refuse(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_buckets_are_the_lengths_of_enough_sentences(capsys):
+    made = mx.rnn.BucketSentenceIter([[1, 2], [1, 2], [1, 2, 3], [1]], 2)
+    assert (made.buckets, made.default_bucket_key, made.data[0].shape) == ([2], 2, (3, 2))
+    assert "discarded 1 sentences" in capsys.readouterr().out
+    assert sorted(made.data[0].tolist()) == [[1, -1], [1, 2], [1, 2]]

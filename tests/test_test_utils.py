@@ -142,7 +142,9 @@ def test_matrices_are_what_they_are_called() -> None:
     for matrix in utils.new_sym_matrix_with_real_eigvals_nd((2, 3, 3)):
         np.testing.assert_array_equal(matrix, matrix.T)
     assert np.isreal(np.linalg.eigvals(utils.new_matrix_with_real_eigvals_nd((2, 4, 4)))).all()
-    assert utils.get_identity_mat_batch(3).tolist() == [utils.get_identity_mat(3).tolist()] * 2
+    one = utils.get_identity_mat(3)
+    assert one.dtype == np.float32 and one.asnumpy().tolist() == np.eye(3).tolist()
+    assert utils.get_identity_mat_batch(3).asnumpy().tolist() == [np.eye(3).tolist()] * 2
     assert utils.create_2d_tensor(3, 2).asnumpy().tolist() == [[0, 0], [1, 1], [2, 2]]
     assert utils.create_2d_np_tensor(2, 1).tolist() == [[0], [1]]
     assert utils.create_vector(3).asnumpy().tolist() == [0, 1, 2]
@@ -214,3 +216,213 @@ def test_models_of_a_list_are_downloaded(tmp_path, capsys, caplog):
     found = [(tmp_path / "models" / f"net{end}").read_text() for end in ("-symbol.json", "-0000.params")]
     assert found == list(contents.values())
     assert mx.test_utils.download_model("other", str(tmp_path), models) == (None, 0)
+
+
+V, W = mx.sym.var("v"), mx.sym.var("w")
+EXP, PRODUCT = mx.sym.exp(V, name="e"), mx.sym.broadcast_mul(V, W, name="m")
+SETTINGS = [{"ctx": mx.cpu(), "v": (2, 3), "type_dict": {"v": dtype}} for dtype in (np.float32, np.float64)]
+
+
+def test_consistency_of_dtypes(capsys) -> None:
+    found = utils.check_consistency(EXP, SETTINGS)
+    assert sorted(found) == ["e_output", "v"] and found["v"].dtype == np.float64
+    np.testing.assert_allclose(found["v"], found["e_output"] ** 2)  # the results are their own head gradients
+    given = {"v": np.ones((2, 3))}
+    found = utils.check_consistency(EXP, SETTINGS, grad_req="null", arg_params=given, use_uniform=True)
+    assert sorted(found) == ["e_output"] and np.allclose(found["e_output"], np.e)
+    utils.check_consistency(EXP, SETTINGS, arg_params=given, ground_truth={"e_output": found["e_output"],
+                                                                            "v": found["e_output"] ** 2})
+    for truth in ({"e_output": found["e_output"], "v": found["e_output"]}, ):
+        with pytest.raises(AssertionError, match="differ by more than"):
+            utils.check_consistency(EXP, SETTINGS, arg_params=given, ground_truth=truth)
+    other = [EXP, mx.sym.square(V, name="e")]
+    with pytest.raises(AssertionError, match="differ by more than"):
+        utils.check_consistency(other, SETTINGS)
+    capsys.readouterr()
+    utils.check_consistency(other, SETTINGS, raise_on_err=False)
+    assert "e_output: " in capsys.readouterr().out
+    with pytest.raises(AssertionError, match="different arguments or outputs"):
+        utils.check_consistency([EXP, PRODUCT], SETTINGS)
+
+
+def test_speed(monkeypatch) -> None:
+    ticks = iter(range(100))
+    monkeypatch.setattr("time.perf_counter", lambda: next(ticks))
+    assert utils.check_speed(EXP, v=(2, 3), N=2) == 0.5
+    assert utils.check_speed(EXP, location={"v": np.ones((2, 3))}, N=4, typ="forward") == 0.25
+    with pytest.raises(ValueError, match="typ can only be 'whole' or 'forward'"):
+        utils.check_speed(EXP, v=(2, 3), typ="odd")
+
+
+@pytest.mark.parametrize("call, error, told", [
+    (lambda: utils.check_symbolic_forward(EXP, [np.zeros(2)], [np.ones(2)]), None, None),
+    (lambda: utils.check_symbolic_forward(EXP, {"v": np.zeros(2)}, {"e_output": np.ones(2)}), None, None),
+    (lambda: utils.check_symbolic_forward(EXP, {"v": np.zeros(2)}, [np.zeros(2)]), AssertionError, "differ by more"),
+    (lambda: utils.check_symbolic_forward(EXP, {"w": np.zeros(2)}, [np.zeros(2)]), ValueError, r"arguments? .*\['v'\]"),
+    (lambda: utils.check_symbolic_backward(EXP, [np.zeros(2)], [np.ones(2)], [np.ones(2)]), None, None),
+    (lambda: utils.check_symbolic_backward(EXP, [np.zeros(2)], {"e_output": np.ones(2)}, {"v": np.ones(2)}),
+     None, None),
+    (lambda: utils.check_symbolic_backward(EXP, [np.zeros(2)], None, [np.ones(2)]), None, None),
+    (lambda: utils.check_symbolic_backward(EXP, [np.zeros(2)], [np.ones(2)], [np.ones(2)], grad_req=["add"]),
+     None, None),
+    (lambda: utils.check_symbolic_backward(EXP, [np.zeros(2)], [np.ones(2)], [np.zeros(2)]),
+     AssertionError, "differ by"),
+    (lambda: utils.check_symbolic_backward(PRODUCT, [np.ones(2), np.ones(2) * 3], [np.ones(2)], {"v": np.ones(2) * 3},
+                                           grad_req={"v": "write", "w": "null"}), None, None),
+    (lambda: utils.check_symbolic_backward(EXP, [np.zeros(2)], [np.ones(2)], [np.zeros(2)], grad_req={"v": "add"}),
+     AssertionError, "differ by more"),
+    (lambda: check_numeric_gradient(PRODUCT, [np.ones(2), np.ones(2)], grad_nodes=["v"]), None, None),
+    (lambda: check_numeric_gradient(PRODUCT, [np.ones(2)] * 2, grad_nodes={"v": "add", "w": "write"}), None, None),
+    (lambda: check_numeric_gradient(PRODUCT, [np.ones(2)] * 2, grad_nodes={"v": "null", "w": "write"}), None, None),
+    (lambda: check_numeric_gradient(mx.sym.BlockGrad(V) * V, [np.ones(2)]), AssertionError, "differ by more"),
+    (lambda: check_numeric_gradient(EXP, [np.ones(2)], dtype=np.int32),
+     ValueError, "dtype must be float16, float32 or"),
+])
+def test_checks_of_symbols(call, error, told) -> None:
+    if error is None:
+        call()
+    else:
+        with pytest.raises(error, match=told):
+            call()
+
+
+def test_hybridized_blocks_compute_the_same() -> None:
+    def dense(**options):
+        net = mx.gluon.nn.HybridSequential(**options)
+        with net.name_scope():
+            net.add(mx.gluon.nn.Dense(2))
+        return net
+
+    class Different(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):  # noqa: N803
+            return x * (1 if F is mx.nd else 2)
+    x = [mx.nd.ones((2, 3))]
+    utils.check_gluon_hybridize_consistency(dense, x)
+    utils.check_gluon_hybridize_consistency(dense, x, test_grad=False)
+    with pytest.raises(AssertionError, match="differ by more than"):
+        utils.check_gluon_hybridize_consistency(dense, x, numpy_func=lambda x: x[:, :2] * 0 + 100)
+    with pytest.raises(AssertionError, match="6 of 6 elements differ"):
+        utils.check_gluon_hybridize_consistency(Different, x)
+
+
+def test_optimizers_are_compared() -> None:
+    def sgd(rate, **options):
+        return mx.optimizer.SGD(learning_rate=rate, **options)
+    utils.compare_optimizer(sgd(0.1), sgd(0.1), (2, 3), np.float32)
+    utils.compare_optimizer(sgd(0.1, momentum=0.9), sgd(0.1, momentum=0.9), [(2, 3)], np.float32, "row_sparse",
+                            "row_sparse")
+    with pytest.raises(AssertionError, match="differ by more than"):
+        utils.compare_optimizer(sgd(0.1), sgd(0.5), [(2, 3), (4,)], np.float32)
+    utils.compare_optimizer_noise_seeded(mx.optimizer.SGLD(learning_rate=0.1), mx.optimizer.SGLD(learning_rate=0.1),
+                                         (2, 3), np.float32, 5)
+
+
+def test_surroundings(monkeypatch, capfd) -> None:
+    import os
+    monkeypatch.setenv("MXJAX_A", "1")
+    monkeypatch.delenv("MXJAX_B", raising=False)
+    with utils.environment("MXJAX_A", "2"):
+        assert os.environ["MXJAX_A"] == "2"
+    with pytest.raises(KeyError), utils.environment({"MXJAX_A": None, "MXJAX_B": "3"}):
+        assert "MXJAX_A" not in os.environ and os.environ["MXJAX_B"] == "3"
+        raise KeyError
+    assert os.environ["MXJAX_A"] == "1" and "MXJAX_B" not in os.environ
+    with utils.discard_stderr():
+        os.write(2, b"hidden")
+    os.write(2, b"shown")
+    assert capfd.readouterr().err == "shown"
+    data = mx.io.NDArrayIter(np.arange(8).reshape(4, 2), np.zeros(4), 2)
+    same = utils.DummyIter(data)
+    assert same.next().data[0].asnumpy().tolist() == same.next().data[0].asnumpy().tolist() == [[0, 1], [2, 3]]
+    assert (same.batch_size, same.provide_data, iter(same)) == (2, data.provide_data, same)
+    monkeypatch.setenv("CD_JOB", "1")
+    assert utils.is_cd_run() and utils.is_op_runnable() and not utils.has_tvm_ops()
+    monkeypatch.delenv("CD_JOB")
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    assert not utils.is_cd_run() and utils.is_aarch64_run()
+    assert list(utils.list_gpus()) == list(range(mx.context.num_gpus()))
+    with pytest.raises(AssertionError, match="n must be positive"):
+        utils.retry(0)
+    before = utils.default_context()
+    utils.set_default_context(mx.cpu(1))
+    assert utils.default_context() == mx.cpu(1)
+    utils.set_default_context(before)
+
+
+def test_archives_are_downloaded_once(tmp_path, monkeypatch) -> None:
+    import bz2
+    import zipfile
+
+    from mxjax.test_utils import _files
+    asked = []
+
+    def download(url, fname=None, dirname=None, overwrite=True):
+        asked.append((url, overwrite))
+        path = tmp_path / (fname or url.rpartition("/")[2])
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path, "w") as archive:
+                archive.writestr("inner.txt", "text")
+        else:
+            path.write_bytes(bz2.compress(b"data"))
+    monkeypatch.setattr(_files, "download", download)
+    for _ in range(2):
+        utils.get_zip_data(str(tmp_path), "https://example.org/a.zip", "a.zip")
+        utils.get_bz2_data(str(tmp_path), "b", "https://example.org/b.bz2", "b.bz2")
+    assert asked == [("https://example.org/a.zip", False), ("https://example.org/b.bz2", False)]
+    assert (tmp_path / "inner.txt").read_text() == "text" and (tmp_path / "b").read_bytes() == b"data"
+    assert not (tmp_path / "b.bz2").exists()
+
+
+def test_buckets_and_frequencies() -> None:
+    assert utils.gen_buckets_probs_with_ppf(lambda x: x * 2, 4) == (
+        [(0, 0.5), (0.5, 1), (1, 1.5), (1.5, 2)], [0.25] * 4)
+    for buckets, draw in (([0, 1], lambda n: np.arange(n) % 2),
+                          ([(0, 0.1), (0.2, 0.3)], lambda n: np.arange(n) % 2 / 4)):
+        p, observed, expected = utils.chi_square_check(draw, buckets, [0.5, 0.5], nsamples=100)
+        assert p == 1 and list(observed) == list(expected) == [50, 50]
+    with pytest.raises(AssertionError, match="there are no buckets"):
+        utils.chi_square_check(lambda n: np.arange(n), [], [])
+
+
+def test_elements_that_may_differ() -> None:
+    one, other = np.ones(4), np.array([1, 1, 1, 2.0])
+    utils.assert_almost_equal_with_err(one, other, etol=0.3)
+    with pytest.raises(AssertionError, match="25.000% of the elements of a and b differ, allowed 20.000%"):
+        utils.assert_almost_equal_with_err(one, other, etol=0.2)
+    with pytest.raises(AssertionError, match="differ by more than"):
+        utils.assert_almost_equal_with_err(one, other)
+    utils.assert_almost_equal(np.ones(1), np.ones(3))
+    assert utils.almost_equal(np.ones(1), np.ones(3))
+    for compare in (utils.assert_almost_equal, utils.almost_equal):
+        with pytest.raises(AssertionError, match="hape"):
+            compare(np.ones(1), np.ones(3), use_broadcast=False)
+    with pytest.raises(ValueError, match="could not be broadcast"):
+        utils.assert_almost_equal(np.ones(2), np.ones(3))
+
+
+def test_sparse_arrays_by_their_parts() -> None:
+    """Results of MXNet 1.9.1."""
+    rows = utils.create_sparse_array((4, 3), "row_sparse", data_init=0.5, rsp_indices=[0, 2])
+    assert rows.asnumpy().tolist() == [[0.5] * 3, [0] * 3, [0.5] * 3, [0] * 3]
+    assert (utils.create_sparse_array((4, 3), "csr", data_init=0.5, density=1).asnumpy() == 0.5).all()
+    assert utils.create_sparse_array_zd((4, 3), "row_sparse", None).asnumpy().any() == 0
+    changed = utils.create_sparse_array((4, 3), "row_sparse", rsp_indices=[1, 3], modifier_func=lambda x: 7)
+    assert changed.asnumpy()[:, 0].tolist() == [0, 7, 0, 7]
+    assert utils.create_2d_tensor(3, 2).asnumpy().tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert utils.create_vector(3).asnumpy().tolist() == [0, 1, 2]
+    assert utils.rand_ndarray((2, 3), "default").shape == (2, 3) and utils.rand_ndarray((2, 3), "csr").stype == "csr"
+    assert len(utils.rand_shape_nd(3, dim=4, allow_zero_size=True)) == 3
+    for call, told in ((lambda: utils.rand_sparse_ndarray((3, 2), "odd"), "unknown storage type 'odd'"),
+                       (lambda: utils.rand_sparse_ndarray((3, 2), "csr", distribution="odd"), "csr arrays have no dis"),
+                       (lambda: utils.rand_sparse_ndarray((3, 2), "row_sparse", distribution="odd"),
+                        "row_sparse arrays"),
+                       (lambda: utils.create_sparse_array_zd((4, 3), "row_sparse", None, rsp_indices=range(6)),
+                        "6 rows")):
+        with pytest.raises(AssertionError, match=told):
+            call()
+    scipy = pytest.importorskip("scipy.sparse")
+    matrix = scipy.csr_matrix(np.arange(12).reshape(3, 4))
+    before = matrix.toarray()
+    mx.random.seed(0)
+    utils.shuffle_csr_column_indices(matrix)
+    assert (matrix.toarray() == before).all() and matrix.indptr.tolist() == [0, 3, 7, 11]

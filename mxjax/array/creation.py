@@ -183,19 +183,22 @@ def array(source_array: object, ctx: Context | None = None, dtype: DTypeLike = N
         dtype = np.float32
     try:
         values = host_values(source_array, np_dtype(dtype))
-    except (TypeError, ValueError) as error:
-        if isinstance(source_array, (list, tuple)) and any(isinstance(s, NDArray) for s in source_array):
-            return array([s.asnumpy() if isinstance(s, NDArray) else s for s in source_array], ctx, dtype)
+    except (TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"source_array must be array like: {error}") from None
     return _from_host(values, ctx)
 
 
 def host_values(source: object, dtype: np.dtype) -> np.ndarray:
-    """Returns a NumPy array of a dtype; integers out of range wrap around, as before NumPy 2."""
+    """Returns a NumPy array of a dtype; numbers out of its range wrap around, as before NumPy 2."""
     try:
         return np.array(source, dtype=dtype)
     except OverflowError:
-        return np.array(source).astype(dtype)
+        values = np.array(source)
+        if values.dtype.kind == "f":
+            if not abs(values).max() < 2.0**63:
+                raise
+            values = values.astype(np.int64)  # by way of which floats wrap around as well
+        return values.astype(dtype)
 
 
 @takes_device

@@ -574,15 +574,15 @@ def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None
     if isinstance(arg1, tuple):
         if len(arg1) == 2 and all(isinstance(n, (int, np.integer)) for n in arg1):
             return cast(CSRNDArray, zeros("csr", _agreed(arg1, shape), ctx, dtype))
-        if len(arg1) == 2:
+        if len(arg1) == 2 and isinstance(arg1[1], (tuple, list)) and len(arg1[1]) == 2 and np.ndim(arg1[1][0]):
             from scipy.sparse import csr_matrix as scipy_csr
             data, (row, column) = arg1
-            plain = [a.asnumpy() if isinstance(a, NDArray) else np.asarray(a) for a in (data, row, column)]
-            result = scipy_csr((plain[0], (plain[1], plain[2])), shape=shape)
-            return csr_matrix((result.data, result.indices, result.indptr), result.shape, ctx, dtype or plain[0].dtype)
+            data, row, column = [a.asnumpy() if isinstance(a, NDArray) else np.asarray(a) for a in (data, row, column)]
+            result = scipy_csr((data, (row.astype(np.int64), column.astype(np.int64))), shape=shape)
+            return csr_matrix((result.data, result.indices, result.indptr), result.shape, ctx, dtype or data.dtype)
         if len(arg1) != 3:
             raise ValueError("csr_matrix expects (data, indices, indptr), (data, (row, col)) or (M, N), got "
-                             f"{len(arg1)}")
+                             f"{len(arg1)} parts")
         data, indices, indptr = arg1
         parts, dtype, place = _parts(ctx, dtype, data, indices, indptr)
         if shape is None:

@@ -431,7 +431,7 @@ def _slice(c: SparseCall) -> Any:
 @_form("take")
 def _take(c: SparseCall) -> Any:
     array, indices = c.arrays
-    if not isinstance(array, CSRNDArray) or indices.ndim != 1 or c.params["axis"] != 0:
+    if not isinstance(array, CSRNDArray) or indices.ndim != 1 or c.params["axis"] != 0 or c.params["mode"] == "raise":
         return None
     ids, count = _host(indices).astype(np.int64), array.shape[0]
     return _csr(_scipy(array)[ids % count if c.params["mode"] == "wrap" else np.clip(ids, 0, count - 1)], array)

@@ -200,6 +200,8 @@ def collect_outputs(sym: Symbol, params: _Params, data: Iterable[DataBatch], inp
         batches, examples = batches + 1, examples + batch.data[0].shape[0]
         if limit is not None and examples >= limit:
             break
+    if not batches:
+        raise ValueError("calib_data has no batches")
     if logger:
         logger.info("Collected layer statistics of %d batches, %d examples", batches, examples)
 

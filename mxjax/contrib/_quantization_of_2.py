@@ -171,8 +171,8 @@ def quantize_model(sym: Symbol, arg_params: _Params, aux_params: _Params, data_n
             observed values. "entropy": use thresholds that lose the least information
             (Kullback-Leibler divergence).
         calib_data: batches for calibration.
-        num_calib_batches: the largest number of batches to use; None: all. quantized_dtype: "int8",
-        "uint8" or "auto" (uint8 if no value is negative).
+        num_calib_batches: the largest number of batches to use; None: all.
+        quantized_dtype: "int8", "uint8" or "auto" (uint8 if no value is negative).
         quantize_mode: "full": quantize all supported operators; "smart": only those between layers
             that benefit from it.
         quantize_granularity: "tensor-wise" or "channel-wise".
@@ -247,7 +247,8 @@ def quantize_graph(sym: Symbol, arg_params: _Params, aux_params: _Params, device
         (symbol, arguments, auxiliary states, collector, names of the outputs to calibrate).
 
     Raises:
-        ValueError: an argument is invalid. """
+        ValueError: an argument is invalid.
+    """
     _one.check_arguments(device, quantized_dtype, quantize_granularity, excluded_sym_names=excluded_sym_names,
                          excluded_op_names=excluded_op_names)
     excluded_ops = _one.operators_in_floats(excluded_op_names, _one.must_calibrate(calib_mode))

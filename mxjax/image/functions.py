@@ -14,7 +14,7 @@ import numpy as np
 from .. import ndarray as nd
 from .._support import images as _pixels
 from ..array.dense import _from_host
-from ..base import MXNetError, numeric_types
+from ..base import MXNetError, UnknownArgument, numeric_types
 from ..context import cpu
 from ..ndarray import NDArray
 from ..numpy import ndarray as np_ndarray
@@ -50,7 +50,9 @@ def like(values: np.ndarray, src: Image | None, out: NDArray | None = None) -> A
 
 
 def _decoded(data: bytes | bytearray | memoryview | np.ndarray, flag: int = 1, to_rgb: bool = True,
-             out: NDArray | None = None, name: str | None = None) -> NDArray:
+             out: NDArray | None = None, name: str | None = None, **unknown: Any) -> NDArray:
+    if unknown:
+        raise UnknownArgument(f"images are decoded by flag, to_rgb and out, got {', '.join(unknown)}")
     pixels = _pixels.decode(data, int(flag), bool(to_rgb))
     return like(pixels, None, out) if out is not None else _from_host(pixels, cpu(), array_class())
 

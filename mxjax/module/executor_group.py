@@ -74,11 +74,11 @@ def _prepare_group2ctxs(group2ctxs: Groups,
         return [None] * count
     if isinstance(group2ctxs, list):
         if len(group2ctxs) != count:
-            raise ValueError(f"group2ctxs has {len(group2ctxs)} entries for {count} devices")
+            raise Unfit(f"group2ctxs has {len(group2ctxs)} entries for {count} devices")
         return group2ctxs
     if not isinstance(group2ctxs, dict):
-        raise TypeError("group2ctxs must be a dict of contexts (or lists of them) by group, or a list of dicts, got "
-                        f"{type(group2ctxs).__name__}")
+        raise Unfit("group2ctxs must be a dict of contexts (or lists of them) by group, or a list of dicts, got "
+                    f"{type(group2ctxs).__name__}")
     columns = {}
     for group, ctxs in group2ctxs.items():
         ctxs = [ctxs] if isinstance(ctxs, Context) else list(ctxs)
@@ -140,8 +140,8 @@ class DataParallelExecutorGroup:
         """Returns `grad_req` for each argument."""
         if isinstance(grad_req, list | tuple):
             if len(grad_req) != len(self.arg_names):
-                raise ValueError(f"grad_req has {len(grad_req)} entries, but the network has {len(self.arg_names)} "
-                                 f"arguments")
+                raise Unfit(f"grad_req has {len(grad_req)} entries, but the network has {len(self.arg_names)} "
+                            f"arguments")
             return dict(zip(self.arg_names, grad_req, strict=True))
         if not isinstance(grad_req, str | dict):
             raise ValueError(f"grad_req must be a string, list or dict, got {grad_req!r}")

@@ -98,7 +98,7 @@ class PythonModule(BaseModule):
             self.logger.warning("Already bound, ignoring bind()")
             return
         if grad_req != "write":
-            raise ValueError(f"a PythonModule only writes gradients, got grad_req={grad_req!r}")
+            raise Unfit(f"a PythonModule only writes gradients, got grad_req={grad_req!r}")
         for kind, names, shapes in (("data", self._data_names, data_shapes), ("label", self._label_names,
                                                                               label_shapes)):
             if shapes is not None and [desc[0] for desc in shapes] != names:

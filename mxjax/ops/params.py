@@ -7,7 +7,7 @@ An operator's keyword-only arguments are its parameters. Their annotations are t
     Scalar  DoubleScalar        a number that is an argument of the compiled program: a new value never recompiles
     Shape                       tuple of ints; a single int is a tuple of one
     Shapes                      tuple of tuples of ints
-    Floats                      tuple of floats
+    Floats  Doubles             tuple of floats, of doubles
     Scalars                     tuple of floats, arguments of the compiled program as a Scalar is
     DType                       a dtype's name ("float32"); classes and NumPy dtypes are accepted
     Literal["max", "avg"]       one of these words
@@ -32,9 +32,9 @@ import numpy as np
 
 from ..base import MXNetError, _Null, evaluated
 
-__all__ = ["Count", "DType", "DTypeLike", "Double", "DoubleScalar", "Floats", "Fraction", "Lengths", "MaybeDType",
-           "MaybeDouble", "MaybeScalar", "MaybeShape", "Param", "Range", "Scalar", "Scalars", "Shape", "ShapeLike",
-           "Shapes", "UnknownType", "argument", "dtype_name", "np_dtype", "schema", "texts"]
+__all__ = ["Count", "DType", "DTypeLike", "Double", "DoubleScalar", "Doubles", "Floats", "Fraction", "Lengths",
+           "MaybeDType", "MaybeDouble", "MaybeScalar", "MaybeShape", "Param", "Range", "Scalar", "Scalars", "Shape",
+           "ShapeLike", "Shapes", "UnknownType", "argument", "dtype_name", "np_dtype", "schema", "texts"]
 
 
 class UnknownType(MXNetError, TypeError):
@@ -66,6 +66,7 @@ DoubleScalar = Annotated[float, _Marker("double scalar")]
 Shape = Annotated[tuple[int, ...], _Marker("shape")]
 Shapes = Annotated[tuple[tuple[int, ...], ...], _Marker("shapes")]
 Floats = Annotated[tuple[float, ...], _Marker("floats")]
+Doubles = Annotated[tuple[float, ...], _Marker("doubles")]
 Scalars = Annotated[tuple[float, ...], _Marker("scalars")]
 DType = Annotated[str, _Marker("dtype")]
 MaybeScalar: TypeAlias = Scalar | None
@@ -190,9 +191,13 @@ def _shapes(value: Any) -> tuple[tuple[int | None, ...], ...]:
     return tuple(map(shape_of, _literal(value)))
 
 
-def _floats(value: Any) -> tuple[float, ...]:
+def _doubles(value: Any) -> tuple[float, ...]:
     value = _literal(value)
-    return tuple(_rounded(float(i)) for i in (value if isinstance(value, (tuple, list, np.ndarray)) else (value,)))
+    return tuple(float(i) for i in (value if isinstance(value, (tuple, list, np.ndarray)) else (value,)))
+
+
+def _floats(value: Any) -> tuple[float, ...]:
+    return tuple(map(_rounded, _doubles(value)))
 
 
 def _hashable(value: Any) -> Any:
@@ -203,6 +208,7 @@ _PARSERS: dict[Any, tuple[Callable[[Any], Any], str]] = {
     int: (_int, "int"), float: (_float, "float"), bool: (_bool, "boolean"), str: (str, "string"),
     "scalar": (_scalar, "float"), "double": (_double, "double"), "double scalar": (_double_scalar, "double"),
     "shape": (shape_of, "Shape(tuple)"), "floats": (_floats, "tuple of <float>"),
+    "doubles": (_doubles, "tuple of <double>"),
     "shapes": (_shapes, "tuple of <Shape(tuple)>"),
     "scalars": (_floats, "tuple of <float>"),
     "dtype": (dtype_name, "dtype"), Any: (_hashable, "any"),

@@ -101,8 +101,17 @@ class PreparedUpdate:
                     len(options) > len(self._varied) and update.fixed != _fixed(options, self._varied):
                 return None
         optimizer._update_count(self.indices)
-        lrs, wds, source = self._rates(optimizer, mark)
-        shared = [float(options[key]) for key in self._varied]
+        source: Any = object()
+        if mark is None or not self._by_rates or len(optimizer.param_dict) < len(self.indices):
+            lrs, wds = optimizer._get_lrs(self.indices), optimizer._get_wds(self.indices)
+        else:
+            rate = optimizer.learning_rate  # asked once: a schedule of the user's may count
+            source = mark, float(rate), float(optimizer.wd)
+            if self._known[0] != source:
+                self._known = (source, optimizer.multiplied(rate, "lr_mult", self.indices),
+                               optimizer.multiplied(optimizer.wd, "wd_mult", self.indices))
+            lrs, wds = [*self._known[1]], self._known[2]
+        shared = list(map(float, map(options.__getitem__, self._varied)))
         source = (source, *shared)
         if self._without_counts and self._vector[0] == source:
             return self._vector[1]
@@ -111,18 +120,6 @@ class PreparedUpdate:
         vector = vector.astype(np.float64) if self._x64 else vector
         self._vector = source, vector
         return vector
-
-    def _rates(self, optimizer: Optimizer, mark: object) -> tuple[list[float], list[float], Any]:
-        """Returns the weights' learning rates, their decays, and what these follow from; see `numbers`."""
-        indices = self.indices
-        if mark is None or not self._by_rates or len(optimizer.param_dict) < len(indices):
-            return optimizer._get_lrs(indices), optimizer._get_wds(indices), object()
-        rate = optimizer.learning_rate  # asked once: a schedule of the user's may count
-        source = mark, float(rate), float(optimizer.wd)
-        if self._known[0] != source:
-            self._known = (source, optimizer.multiplied(rate, "lr_mult", indices),
-                           optimizer.multiplied(optimizer.wd, "wd_mult", indices))
-        return [*self._known[1]], self._known[2], source
 
     def __call__(self, optimizer: Optimizer) -> bool:
         """Updates the weights. Returns False, without any effect, if the optimizer's behaviour has changed."""

@@ -266,28 +266,24 @@ class Optimizer:
 
     def _update_count(self, index: Key | list[Key] | tuple[Key, ...]) -> None:
         """Count an update of a parameter, or of a list of them."""
-        counts = self._index_update_count
-        if isinstance(index, list | tuple):
-            before = set(map(counts.get, index))
-            if len(before) == 1 and (count := before.pop()) is not None:  # the usual case, at C speed
-                after = dict.fromkeys(index, count + 1)
-                if len(after) == len(index):
-                    counts.update(after)
-                    self._advance(count + 1)
-                    return
-        for one in index if isinstance(index, list | tuple) else (index,):
-            counts[one] = counts.get(one, self.begin_num_update) + 1
-            self._advance(counts[one])
-
-    def _advance(self, count: int) -> None:
-        """Counts updates of the training: the most that a parameter has had."""
-        if count > self.num_update:
+        counts, most = self._index_update_count, 0
+        several = index if isinstance(index, list | tuple) else [index]
+        before = set(map(counts.get, several))
+        after = dict.fromkeys(several, 1 + (before.pop() or 0)) if len(before) == 1 and None not in before else {}
+        if len(after) == len(several) > 0:  # the usual case, at C speed
+            counts.update(after)
+            most = after[several[0]]
+        else:
+            for one in several:
+                counts[one] = counts.get(one, self.begin_num_update) + 1
+                most = max(most, counts[one])
+        if most > self.num_update:
             if training.owner != id(self) or training.steps < training.first:
                 training.owner = id(self)
                 first = training.update(self.num_update, self._first_steps)
                 if first is not None:
                     self._first_steps = first
-            self.num_update = count
+            self.num_update = most
 
     def update_counts(self, device_id: int) -> dict[Any, int]:
         """Returns the number of updates on a device, by parameter; not in MXNet."""

@@ -28,6 +28,8 @@ def make(op: Op, name: str) -> Callable[..., Symbol]:
         count = next((i for i, a in enumerate(args) if not isinstance(a, Symbol)), len(args))
         inputs, rest = list(args[:count]), args[count:]
         names = op.input_names if not op.variadic else []
+        if op.variadic and rest:
+            raise WrongKind(f"operator {op.name}: positional arguments must be Symbols, got {type(rest[0]).__name__}")
         blanks = max(len(names) - count, 0)
         kwargs.update((key, value) for key, value in zip(names[count:], rest, strict=False) if value is not None)
         for key in names:
@@ -56,18 +58,16 @@ def _by_position(op: Op, values: tuple, named: dict[str, Any]) -> dict[str, Any]
     """Returns parameters, name and attributes that a call gives by position, after the inputs.
 
     Raises:
-        WrongKind: the operator takes only symbols by position.
+        WrongKind: the name is not text.
         TypeError: there are too many, or one is also in `named`.
     """
-    if op.variadic and not op.input_names:
-        raise WrongKind(f"operator {op.name}: positional arguments must be Symbols, got {type(values[0]).__name__}")
     places = (*positional(op), "name", "attr", "out")
     if len(values) > len(places):
         raise TypeError(f"operator {op.name} takes at most {len(op.input_names) + len(places)} positional arguments")
     given = dict(zip(places, values, strict=False))
     for key in given:
         if named.get(key) is not None:
-            raise TypeError(f"operator {op.name}: got multiple values for parameter {key}")
+            raise TypeError(f"operator {op.name}: got multiple values for {'parameter ' * (key in op.params)}{key}")
     if not isinstance(given.get("name"), str | None):
         raise WrongKind(f"operator {op.name}: name must be text, got {type(given['name']).__name__}")
     given.pop("out", None)

@@ -18,7 +18,7 @@ from .._support.hash_order import in_hash_order
 from .._support.plain_text import plain_text
 from ..array.dense import NDArray
 from ..attribute import AttrScope
-from ..base import MXNetError, NotImplementedForSymbol, numeric_types
+from ..base import MXNetError, NotImplementedForSymbol, UnknownArgument, numeric_types
 from ..context import Context, chosen
 from ..executor._executor import Executor, GradReq
 from ..executor.jax_function import JaxFunction
@@ -170,15 +170,6 @@ class Symbol(_Base):
         """A group of the node's inputs; None for a variable."""
         entries = [e for n in dict.fromkeys(n for n, _ in self._outputs) for e in n.inputs]
         return type(self)(entries) if entries else None
-
-    def _gen_atomic_symbol(self) -> Symbol:
-        """The (single) node's operator with the same parameters, applied to new variables."""
-        node = self._single("_gen_atomic_symbol")
-        if node.op is None:
-            raise MXNetError(f"{node.name} is a variable and has no operator")
-        inputs = [(Node(None, f"{node.name}_{name}", {}), 0) for name in node.input_names()]
-        made = Node(node.op, node.name, dict(node.attrs), dict(node.params), inputs, node.subgraphs)
-        return Symbol([(made, i) for i in range(made.num_visible)])
 
     def get_inputs(self) -> Symbol:
         """A group of all variables."""
@@ -573,9 +564,6 @@ class Symbol(_Base):
     def __itruediv__(self, other: Symbol | float) -> Symbol:
         raise NotImplementedForSymbol(self.__itruediv__, "/=", other)
 
-    def __imod__(self, other: Symbol | float) -> Symbol:
-        raise NotImplementedForSymbol(self.__imod__, "%=", other)
-
 
 
 def _insertion_order(op: Any, params: dict[str, Any]) -> list[str]:
@@ -798,12 +786,14 @@ def _numbered(op: registry.Op, entries: list[Entry], named: dict[str, Symbol], g
     """
     if given is not None and not (str(given).isdecimal() and int(given) <= MOST):
         raise MXNetError(f"operator {op.name}: {op.variadic}={given!r} is not a valid number of inputs")
+    if entries and named:
+        raise TypeError(f"operator {op.name}: inputs come either by position or by name, not both")
     count = max(len(entries) + len(named), int(given or 0))
     result = dict(enumerate(entries))
     for key, symbol in named.items():
         place = int(key[3:]) if key[:3] == "arg" and key[3:].isdecimal() else count
-        if place >= count or place in result:
-            place = next(i for i in range(count) if i not in result)
+        if place >= count:
+            raise MXNetError(f"operator {op.name}: has no input {key}; it takes arg0 to arg{count - 1}")
         result[place] = _one(symbol, op.name)
     return [result.get(i) for i in range(count)]
 
@@ -835,7 +825,7 @@ def _fill_inputs(node: Node, entries: list[Entry], named: dict[str, Symbol]) -> 
     for position, wanted in enumerate(names):
         if position < len(entries):
             if wanted in named:
-                raise MXNetError(f"operator {op.name} ({node.name}): got multiple values for input {wanted}")
+                raise UnknownArgument(f"operator {op.name} ({node.name}): got multiple values for input {wanted}")
             continue
         if wanted in named:
             result.append(_one(named[wanted], op.name))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.random as rnd
 
 from .. import ndarray as nd
-from ..base import MXNetError
+from ..base import Unfit
 from ..context import Context
 from ..ndarray import NDArray
 from ._defaults import default_context, default_dtype
@@ -101,7 +101,7 @@ def rand_sparse_ndarray(shape: tuple, stype: str, density: float | None = None, 
     distribution = distribution or "uniform"
     if stype == "row_sparse":
         if distribution != "uniform":
-            raise MXNetError(f"row_sparse arrays have no distribution {distribution!r}")
+            raise Unfit(f"row_sparse arrays have no distribution {distribution!r}")
         rows = np.sort(np.asarray(rsp_indices)) if rsp_indices is not None else \
             np.flatnonzero(rnd.rand(shape[0]) < density)
         values = rnd.rand(len(rows), *shape[1:]).astype(dtype) if len(rows) else np.zeros((0, *shape[1:]), dtype)
@@ -112,7 +112,7 @@ def rand_sparse_ndarray(shape: tuple, stype: str, density: float | None = None, 
         array = nd.sparse.row_sparse_array((values, rows.astype(np.int64)), shape=shape, dtype=dtype, ctx=ctx)
         return array, (values, rows.astype(np.int64))
     if stype != "csr":
-        raise MXNetError(f"unknown storage type {stype!r}")
+        raise Unfit(f"unknown storage type {stype!r}")
     import scipy.sparse as scipy_sparse
     if distribution == "powerlaw":
         dense = np.zeros(shape)
@@ -127,7 +127,7 @@ def rand_sparse_ndarray(shape: tuple, stype: str, density: float | None = None, 
     elif distribution == "uniform":
         csr = scipy_sparse.random(*shape, density=density, format="csr", dtype=np.float64).astype(dtype)
     else:
-        raise MXNetError(f"csr arrays have no distribution {distribution!r}")
+        raise Unfit(f"csr arrays have no distribution {distribution!r}")
     if data_init is not None:
         csr.data.fill(data_init)
     if shuffle_csr_indices:
@@ -156,7 +156,7 @@ def create_sparse_array(shape: tuple, stype: str, data_init: float | None = None
     if stype == "row_sparse" and rsp_indices is not None:
         rsp_indices = np.asarray(rsp_indices, dtype=np.int64)
         if len(rsp_indices) > shape[0]:
-            raise MXNetError(f"{len(rsp_indices)} rows for an array of shape {shape}")
+            raise Unfit(f"{len(rsp_indices)} rows for an array of shape {shape}")
     return rand_sparse_ndarray(shape, stype, density, dtype, None, data_init, rsp_indices, modifier_func,
                                shuffle_csr_indices)[0]
 
@@ -234,14 +234,14 @@ def _stacked(shape: tuple, make: Callable[[int], np.ndarray]) -> np.ndarray:
     return np.array([make(shape[-1]) for _ in range(count)]).reshape(shape)
 
 
-def get_identity_mat(size: int) -> np.ndarray:
+def get_identity_mat(size: int) -> NDArray:
     """Returns the identity matrix."""
-    return np.identity(size)
+    return nd.array(np.identity(size))
 
 
-def get_identity_mat_batch(size: int) -> np.ndarray:
+def get_identity_mat_batch(size: int) -> NDArray:
     """Returns two stacked identity matrices."""
-    return np.stack([np.identity(size)] * 2)
+    return nd.array(np.stack([np.identity(size)] * 2))
 
 
 def np_reduce(dat: np.ndarray, axis: int | Sequence[int] | None, keepdims: bool,

@@ -408,3 +408,191 @@ def test_the_result_array_follows_the_public_parameters_by_position():
     x, out = mx.nd.ones((2,)), mx.nd.zeros((2,))
     assert mx.nd.Dropout(x, 0.5, "training", (0,), False, out) is out
     assert out.asnumpy().tolist() == [1, 1]
+
+
+def error_of(call, *args, **kwargs):
+    """Returns "type: message" of the error that a call raises."""
+    with pytest.raises(Exception) as caught:  # noqa: PT011  the caller checks both
+        call(*args, **kwargs)
+    return f"{type(caught.value).__name__}: {caught.value}"
+
+
+def test_numbers_out_of_range_wrap_around():
+    """As with NumPy 1, which MXNet 1.9.1 uses."""
+    for values, dtype, wanted in (([1e10, -1e10, 3.7], "int32", [1410065408, -1410065408, 3]),
+                                  ([1e10, 3.7, 300], "uint8", [0, 3, 44]), ([2**40 + 5], "int32", [5]),
+                                  (1e10, "int32", 1410065408), ([[300, -1]], "uint8", [[44, 255]])):
+        made = mx.nd.array(values, dtype=dtype)
+        assert made.dtype == np.dtype(dtype) and made.asnumpy().tolist() == wanted
+    for values in ([1e20], [2**70], [float("nan")], [[1, 2], [3]], "abc"):
+        assert error_of(mx.nd.array, values, dtype="int32").startswith("TypeError: source_array must be array like: ")
+
+
+def test_arrays_of_arrays_and_of_sparse_arrays():
+    one, two = mx.nd.array([1, 2]), mx.nd.array([3, 4])
+    made = mx.nd.array((one, two, [5, 6]), dtype="int32")  # MXNet refuses a list of arrays
+    assert made.dtype == np.int32 and made.asnumpy().tolist() == [[1, 2], [3, 4], [5, 6]]
+    for stype in ("csr", "row_sparse"):
+        stored = mx.nd.array([[0, 1], [2, 0]], dtype="float64").tostype(stype)
+        assert (mx.nd.array(stored).stype, mx.nd.array(stored).dtype) == (stype, np.float64)
+        assert mx.nd.array(stored, dtype="int32").asnumpy().tolist() == [[0, 1], [2, 0]]
+    one.attach_grad()
+    with mx.autograd.record():
+        total = (mx.nd.array(one * 2, dtype="float64") * 3).sum()
+    total.backward()
+    assert total.dtype == np.float64 and one.grad.asnumpy().tolist() == [6, 6]
+
+
+@pytest.mark.parametrize("call, told", [
+    (lambda x: mx.nd.moveaxis(x, 0, [0, 1]), "ValueError: `source` and `destination` arguments must have the same"),
+    (lambda x: mx.nd.moveaxis(x, 0, 3), "ValueError: destination: axis 3 is out of bounds for array of dimension 2"),
+    (lambda x: mx.nd.moveaxis(x, [0, 0], [0, 1]), "ValueError: repeated axis"),
+    (lambda x: mx.nd.concatenate([]), "AssertionError: concatenate requires at least one array"),
+    (lambda x: mx.nd.split_v2(x, 2, axis=1), "ValueError: array split does not result in an equal division: 3 by 2"),
+    (lambda x: mx.nd.split_v2(x, "a"), "ValueError: indices_or_sections must be int or tuple of ints"),
+    (lambda x: mx.nd.histogram(x, 2.5), "ValueError: bins argument should be either an integer or an NDArray"),
+    (lambda x: mx.nd.from_numpy(A.T), "ValueError: Only c-contiguous arrays are supported for zero-copy"),
+    (lambda x: mx.nd.save("x", {1: x}), "TypeError: save only accepts dict"),
+    (lambda x: mx.nd.save("x", "abc"), "ValueError: data needs to either be a NDArray, dict of str"),
+    (lambda x: mx.nd.save("x", [1]), "TypeError: save only accepts dict str->NDArray or list of NDArray"),
+    (lambda x: mx.nd.load(3), "TypeError: fname required to be a string"),
+    (lambda x: mx.nd.load_frombuffer(3), "TypeError: buf required to be a string or bytes"),
+    (lambda x: x.copyto(3), "TypeError: copyto expects an NDArray or a context"),
+    (lambda x: mx.nd.maximum("a", "b"), "TypeError: maximum: types str and str are not supported"),
+    (lambda x: mx.nd.add(None, x), "TypeError: add: types NoneType and NDArray are not supported"),
+    (lambda x: x == "a", "TypeError: __eq__: type str is not supported"),
+    (lambda x: x.broadcast_to((2, 4)), "ValueError: operands could not be broadcast together with remapped shapes"),
+    (lambda x: x.broadcast_to((3,)), "ValueError: operands could not be broadcast together with remapped shapes"),
+    (lambda x: x.expand_dims(0).tostype("csr"), "ValueError: only matrices can be stored as csr, got shape (1, 2, 3)"),
+    (lambda x: x.squeeze(axis=0), "MXNetError: operator squeeze: axis=(0,) must contain"),
+    (lambda x: bool(x), "ValueError: The truth value of an NDArray with multiple elements is ambiguous"),
+    (lambda x: mx.nd.zeros(2, ctx="cpu"), "WrongContext: expected a context such as mx.cpu()"),
+    (lambda x: mx.nd.zeros((2, -1)), "MXNetError: operator _zeros: a shape must not contain negative sizes"),
+    (lambda x: mx.nd.zeros("a"), "MXNetError: operator _zeros: shape must be an int or a tuple of ints, got 'a'"),
+    (lambda x: mx.nd.FullyConnected(x, x, data=x), "TypeError: operator FullyConnected: got multiple values for input"),
+    (lambda x: mx.nd.FullyConnected(x, 3, num_hidden=2, no_bias=True), "WrongKind: operator FullyConnected: input "
+     "weight must be an NDArray, got int"),
+    (lambda x: mx.nd.FullyConnected(data=x, weight=3, num_hidden=2, no_bias=True), "WrongKind: operator FullyConnected"
+     ": input weight must be an NDArray, got int"),
+    (lambda x: mx.nd.expand_dims(x, 0, axis=1), "TypeError: operator expand_dims: got multiple values for parameter"),
+    (lambda x: len(mx.nd.array(5)), "TypeError: len() of an array with no dimensions"),
+    (lambda x: x[np.array(["a"])], "IndexError: an index array must contain integers, got dtype <U1"),
+    (lambda x: mx.nd.save("x", mx.nd.array(5)), "MXNetError: an array of shape () can only be saved under NumPy shape"),
+    (lambda x: [1, 2][mx.nd.array([1])], "TypeError: only integer arrays with one element can be converted"),
+    (lambda x: float(x), "TypeError: float() requires an array with one element, got 6 elements"),
+    (lambda x: mx.nd.add_n([x, 3]), "TypeError: operator add_n: inputs must be NDArrays, got int"),
+    (lambda x: mx.nd.add_n(x, 3), "WrongKind: operator add_n: positional arguments must be NDArrays, got int"),
+])
+def test_mistakes_are_named(call, told, tmp_path, monkeypatch):
+    """The types are MXNet's, or derived from them."""
+    monkeypatch.chdir(tmp_path)
+    assert error_of(call, mx.nd.array([[1, 2, 3], [4, 5, 6]])).startswith(told)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("call, wanted", [
+    (lambda x, v: mx.nd.moveaxis(mx.nd.zeros((2, 3, 4)), [0, -1], [-1, 0]).shape, (4, 3, 2)),
+    (lambda x, v: mx.nd.concatenate([v], always_copy=False) is v, True),
+    (lambda x, v: mx.nd.concatenate([v]) is v, False),
+    (lambda x, v: mx.nd.concatenate([x, x], axis=1), [[1, 2, 3, 1, 2, 3], [4, 5, 6, 4, 5, 6]]),
+    (lambda x, v: mx.nd.split_v2(v, 3), [[3], [1], [2]]), (lambda x, v: mx.nd.split_v2(v, (1,)), [[3], [1, 2]]),
+    (lambda x, v: x.split_v2(3, axis=1, squeeze_axis=True), [[1, 4], [2, 5], [3, 6]]),
+    (lambda x, v: mx.nd.maximum(2, 3), 3), (lambda x, v: mx.nd.power(2, 3), 8), (lambda x, v: mx.nd.equal(1, 2), 0),
+    (lambda x, v: mx.nd.histogram(v, mx.nd.array([0, 1, 2, 4])), [[0, 1, 2], [0, 1, 2, 4]]),
+    (lambda x, v: mx.nd.from_numpy(A.T, zero_copy=False), A.T.tolist()),
+    (lambda x, v: mx.nd.from_dlpack(mx.nd.to_dlpack_for_write(x)), [[1, 2, 3], [4, 5, 6]]),
+    (lambda x, v: mx.nd.NDArray._basic_indexing_slice_is_contiguous((slice(1, 2), slice(0, 2)), (3, 4)), True),
+    (lambda x, v: mx.nd.NDArray._basic_indexing_slice_is_contiguous((slice(0, 2), slice(0, 2)), (3, 4)), False),
+    (lambda x, v: bool(mx.nd.empty((0, 3))), False), (lambda x, v: [1, 2][mx.nd.array([1], dtype="int32")], 2),
+    (lambda x, v: x.reshape_view(3, 2), [[1, 2], [3, 4], [5, 6]]),
+    (lambda x, v: v + jax.numpy.ones(3), [4, 2, 3]), (lambda x, v: v - jax.numpy.ones(3), [2, 0, 1]),
+    (lambda x, v: v.__rsub__(jax.numpy.ones(3)), [-2, 0, -1]),
+    (lambda x, v: v.writable, True), (lambda x, v: x.reshape(3, -1), [[1, 2], [3, 4], [5, 6]]),
+    (lambda x, v: x.reshape_like(mx.nd.zeros((3, 2))), [[1, 2], [3, 4], [5, 6]]),
+    (lambda x, v: mx.nd.zeros((1, 3, 1)).squeeze(0).shape, (3, 1)),
+    (lambda x, v: v.broadcast_to((2, 3)), [[3, 1, 2]] * 2),
+    (lambda x, v: mx.nd.array([[1], [2]]).broadcast_like(x), [[1] * 3, [2] * 3]),
+    (lambda x, v: x.diag(), [1, 5]), (lambda x, v: x.diag(1), [2, 6]),
+    (lambda x, v: x.slice_assign(mx.nd.array([[8, 9]]), (0, 1), (1, 3), (1, 1)), [[1, 8, 9], [4, 5, 6]]),
+    (lambda x, v: x.slice_assign_scalar(7, (0, 0), (2, 3), (1, 2)), [[7, 2, 7], [7, 5, 7]]),
+    (lambda x, v: mx.nd.add_n([x, x]), [[2, 4, 6], [8, 10, 12]]),  # MXNet takes no list
+    (lambda x, v: mx.nd.full(2, 3, out=mx.nd.zeros(2)), [3, 3]), (lambda x, v: mx.nd.zeros(2, ctx="cpu(0)"), [0, 0]),
+    (lambda x, v: mx.nd.random.uniform(ctx="cpu(0)", shape=(1,)).shape, (1,)),
+])
+def test_results_of_mxnet(call, wanted):
+    found = call(mx.nd.array([[1, 2, 3], [4, 5, 6]]), mx.nd.array([3, 1, 2]))
+    plain = [part.asnumpy().tolist() for part in found] if isinstance(found, list) else \
+        found.asnumpy().tolist() if isinstance(found, mx.nd.NDArray) else found
+    assert plain == wanted
+
+
+def test_results_in_out_and_in_place():
+    x = mx.nd.array([[1, 2, 3], [4, 5, 6]])
+    assert x.slice_assign_scalar(0, (0, 0), (1, 1), (1, 1)) is x and x[0, 0].asscalar() == 0
+    for out, made in ((mx.nd.ones(2), mx.nd.zeros), (mx.nd.zeros(2), mx.nd.ones)):
+        before = out.asnumpy()
+        assert made(2, out=out) is out and (out.asnumpy() == 1 - before).all()
+    row = mx.nd.zeros((1, 3, 1))
+    row.squeeze(inplace=True)[:] = 5  # a view
+    assert row.asnumpy().tolist() == [[[5], [5], [5]]]
+    v = mx.nd.ones(2)
+    assert v._fresh_grad is False and "attach_grad" in error_of(setattr, v, "_fresh_grad", True)
+    v.attach_grad()
+    v._fresh_grad = True
+    assert v._fresh_grad is True
+
+
+def test_images_are_decoded():
+    """By the function from before `mx.image`; in MXNet 1.9.1 it fails for all arguments."""
+    cv2 = pytest.importorskip("cv2")
+    pixels = np.arange(60, dtype="uint8").reshape(4, 5, 3) * 4
+    encoded = cv2.imencode(".png", pixels)[1].tobytes()
+    found = mx.nd.imdecode(encoded)
+    assert found.dtype == np.float32 and found.asnumpy().tolist() == pixels.transpose(2, 0, 1).tolist()
+    out = mx.nd.zeros((2, 3, 3, 2))
+    assert mx.nd.imdecode(encoded, (1, 1, 3, 4), out, 1, mean=mx.nd.full((3, 3, 2), 2)) is out
+    assert out[1].asnumpy().tolist() == (pixels[1:4, 1:3].transpose(2, 0, 1) - 2.0).tolist()
+    assert not out[0].asnumpy().any()
+    assert mx.nd.imdecode(encoded, channels=1).shape == (1, 4, 5)
+
+
+@pytest.mark.parametrize("values, bins, interval, counts, edges", [
+    ("int32", 3, (1, 7), [1, 0, 2], [1, 3, 5, 7]), ("int64", 7, (-3, 12), [0, 0, 1, 0, 1, 1, 0],
+                                                    [-3, 0, 1, 3, 5, 7, 9, 12]),
+    ("int32", 7, (-0.3, 7.2), [0, 0, 1, 0, 0, 1, 1], [0, 0, 1, 2, 3, 5, 6, 7]),
+    ("uint8", 7, (0, 255), [3, 0, 0, 0, 0, 0, 0], [0, 36, 72, 109, 145, 182, 218, 255]),
+    ("float64", 4, (0.1, 10.1), [1, 1, 1, 0], [0.1, 2.6, 5.1, 7.6, 10.1]),
+    ("int32", 3, (5.5, 7.5), [0, 0, 1], [5, 6, 6, 7])])
+def test_histogram_of_an_interval(values, bins, interval, counts, edges):
+    """Results of MXNet 1.9.1: integers have rounded edges, and doubles the edges of an interval of doubles."""
+    found = mx.nd.histogram(mx.nd.array([1, 5, 7], dtype=values), bins, range=interval)
+    assert [part.asnumpy().tolist() for part in found] == [counts, edges]
+
+
+@pytest.mark.parametrize("shape, value, gradient", [((2,), [6, 12], [6, 6]), ((2, 2), [[6, 12]] * 2, [12, 12])])
+def test_gradients_pass_through_assignments_of_the_whole(shape, value, gradient):
+    """Results of MXNet 1.9.1, which refuses other assignments while recording, as mxjax does."""
+    x, target = mx.nd.array([1, 2]), mx.nd.zeros(shape)
+    x.attach_grad()
+    with mx.autograd.record():
+        target[:] = x * 2
+        total = target * 3
+    total.backward()
+    assert total.asnumpy().tolist() == value and x.grad.asnumpy().tolist() == gradient
+    with mx.autograd.record(), pytest.raises(mx.MXNetError, match="not supported when recording"):
+        target[0] = x * 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
+def test_sparse_values_may_be_assigned(stype, dtype):
+    """Which MXNet refuses."""
+    value = np.array([[0, 1], [2, 0]], "float32")
+    stored, target = mx.nd.array(value).tostype(stype), mx.nd.zeros((2, 2), dtype=dtype)
+    target[:] = stored
+    assert target.asnumpy().tolist() == value.tolist() and target.dtype == np.dtype(dtype)
+    cube = mx.nd.zeros((2, 2, 2))
+    cube[1] = stored
+    cube[:, 1:] = stored[:1] if stype == "csr" else 5
+    assert cube.asnumpy().tolist() == ([[[0, 0], [0, 1]], [[0, 1], [0, 1]]] if stype == "csr" else
+                                       [[[0, 0], [5, 5]], [[0, 1], [5, 5]]])

@@ -1,6 +1,7 @@
 """Sparse arrays: operators that keep to what is stored give the dense numbers and MXNet's storage types."""
 
 import operator
+import pickle
 
 import numpy as np
 import pytest
@@ -681,3 +682,176 @@ def test_conversions_that_mxnet_refuses():
         matrix.asscalar()
     with pytest.raises(TypeError, match=r"int\(\) of a CSRNDArray"):
         int(matrix)
+
+
+M = np.array([[0, 1, 0], [2, 0, 3], [0, 0, 0]], "float32")
+
+
+def parts(array):
+    """Returns (storage type, shape, dtype, the stored arrays as lists)."""
+    index = [array.indices, array.indptr] if array.stype == "csr" else [array.indices]
+    return array.stype, array.shape, np.dtype(array.dtype).name, [p.asnumpy().tolist() for p in (array.data, *index)]
+
+
+@pytest.mark.parametrize("arg, options, dtype, shape, stored", [
+    ((2, 3), {}, "float32", (2, 3), [[], [], [0, 0, 0]]),
+    (([1, 2, 3], ([0, 1, 1], [2, 0, 1])), {}, "int64", (2, 3), [[1, 2, 3], [2, 0, 1], [0, 1, 3]]),
+    (([1.0, 2, 3], ([1, 0, 1], [2, 0, 2])), {"shape": (3, 4)}, "float64", (3, 4), [[2, 4], [0, 2], [0, 1, 2, 2]]),
+    ((mx.nd.array([1, 2]), (mx.nd.array([1, 0]), mx.nd.array([2, 0]))), {"dtype": "int32"}, "int32", (2, 3),
+     [[2, 1], [0, 2], [0, 1, 2]]),
+    (([1, 2], [0, 1], [0, 1, 2]), {}, "float32", (2, 2), [[1, 2], [0, 1], [0, 1, 2]]),
+    (([], [], [0, 0]), {"shape": (1, 3)}, "float32", (1, 3), [[], [], [0, 0]]),
+    (mx.nd.array(M).tostype("csr"), {"dtype": "float64"}, "float64", (3, 3), [[1, 2, 3], [1, 0, 2], [0, 1, 3, 3]]),
+    (M.tolist(), {}, "float32", (3, 3), [[1, 2, 3], [1, 0, 2], [0, 1, 3, 3]]),
+])
+def test_csr_arrays_of_all_forms(arg, options, dtype, shape, stored):
+    """Results of MXNet 1.9.1."""
+    made = mx.nd.sparse.csr_matrix(arg, **options)
+    assert parts(made) == ("csr", shape, dtype, stored)
+    assert parts(pickle.loads(pickle.dumps(made))) == parts(made) == parts(mx.nd.sparse.array(made))
+    assert parts(mx.nd.sparse.array(made.asscipy()))[2:] == parts(made)[2:]
+
+
+@pytest.mark.parametrize("arg, options, dtype, shape, stored", [
+    ((2, 3), {"dtype": "int32"}, "int32", (2, 3), [[], []]), ((2, 3, 4), {}, "float32", (2, 3, 4), [[], []]),
+    (([[1, 2], [3, 4]], [1, 4]), {}, "float32", (5, 2), [[[1, 2], [3, 4]], [1, 4]]),
+    (([[1, 2], [3, 4]], [1, 4]), {"shape": (6, 2), "dtype": "int32"}, "int32", (6, 2), [[[1, 2], [3, 4]], [1, 4]]),
+    (mx.nd.array(M).tostype("row_sparse"), {}, "float32", (3, 3), [[[0, 1, 0], [2, 0, 3]], [0, 1]]),
+    (M.astype("float64"), {}, "float64", (3, 3), [[[0, 1, 0], [2, 0, 3]], [0, 1]]),
+])
+def test_row_sparse_arrays_of_all_forms(arg, options, dtype, shape, stored):
+    """Results of MXNet 1.9.1."""
+    made = mx.nd.sparse.row_sparse_array(arg, **options)
+    assert parts(made) == ("row_sparse", shape, dtype, stored)
+    assert parts(pickle.loads(pickle.dumps(made))) == parts(made) == parts(mx.nd.sparse.array(made))
+
+
+@pytest.mark.parametrize("call, error, told", [
+    (lambda s, csr, rows: s.csr_matrix((2, 3), shape=(2, 4)), ValueError, r"shape \(2, 4\) does not match .*\(2, 3\)"),
+    (lambda s, csr, rows: s.csr_matrix((1, 2, 3, 4)), ValueError, r"expects \(data, indices, indptr\).*got 4 parts"),
+    (lambda s, csr, rows: s.csr_matrix(([1, 2, 3], [0, 1]), shape=(2, 3)), ValueError, "got 2 parts"),
+    (lambda s, csr, rows: s.csr_matrix(([], [], [0, 0])), ValueError, "shape is required"),
+    (lambda s, csr, rows: s.csr_matrix(rows), ValueError, "cannot convert a row_sparse array to csr"),
+    (lambda s, csr, rows: s.csr_matrix(M, shape=(3, 4)), ValueError, r"shape \(3, 4\) does not match"),
+    (lambda s, csr, rows: s.csr_matrix(([1], [0], [0, 1, 1, 1]), shape=(2, 2)), ValueError, "indptr must contain 3"),
+    (lambda s, csr, rows: s.row_sparse_array(([], [])), ValueError, "shape is required"),
+    (lambda s, csr, rows: s.row_sparse_array(csr), ValueError, "cannot convert a csr array to row_sparse"),
+    (lambda s, csr, rows: s.row_sparse_array(([[1, 2]], [1, 4])), ValueError, "got 2 row indices"),
+    (lambda s, csr, rows: s.row_sparse_array(([[1, 2]], [1]), shape=(6, 3)), ValueError, r"rows of shape \(3,\)"),
+    (lambda s, csr, rows: s.array(M), ValueError, "source_array must be a sparse NDArray"),
+    (lambda s, csr, rows: s.zeros("odd", (2, 3)), ValueError, "unknown storage type 'odd'"),
+    (lambda s, csr, rows: s.retain(csr, mx.nd.array([0])), mx.MXNetError, "retain expects a row_sparse array"),
+    (lambda s, csr, rows: s.cast_storage(rows, "odd"), mx.MXNetError, "row_sparse array cannot be cast to odd"),
+    (lambda s, csr, rows: s.cast_storage(mx.nd.ones(2), "odd"), mx.MXNetError, "unknown storage type 'odd'"),
+    (lambda s, csr, rows: s.cast_storage(mx.nd.ones(2), "csr"), mx.MXNetError, r"as csr, got shape \(2,\)"),
+    (lambda s, csr, rows: s.cast_storage(stype="csr"), mx.MXNetError, "expects an array"),
+    (lambda s, csr, rows: csr.reshape((9,)), mx.base.NotSupportedForSparseNDArray, "reshape with arguments"),
+    (lambda s, csr, rows: csr[0:2:2], ValueError, "csr array cannot be indexed with slice"),
+    (lambda s, csr, rows: csr[1, 2], ValueError, r"csr array cannot be indexed with \(1, 2\)"),
+    (lambda s, csr, rows: rows[0], Exception, "row_sparse array cannot be indexed with 0"),
+    (lambda s, csr, rows: csr[5], IndexError, "row 5 is out of range for a csr array with 3 rows"),
+    (lambda s, csr, rows: csr.copyto(rows), TypeError, "stype row_sparse for csr"),
+    (lambda s, csr, rows: csr.copyto(3), TypeError, "copyto expects an NDArray or a context"),
+    (lambda s, csr, rows: csr.copyto(s.zeros("csr", (2, 3))), mx.MXNetError, r"\(3, 3\) and \(2, 3\) differ"),
+    (lambda s, csr, rows: mx.nd.take(csr, mx.nd.array([5]), mode="raise"), mx.MXNetError, "out of range"),
+])
+def test_mistakes_are_named(call, error, told):
+    with pytest.raises(error, match=told):
+        call(mx.nd.sparse, mx.nd.array(M).tostype("csr"), mx.nd.array(M).tostype("row_sparse"))
+
+
+WIDE = M + 1
+OPERATORS = {
+    "take": (lambda c, r, d: mx.nd.take(c, mx.nd.array([1, 5, -1])), "csr", M[[1, 2, 0]]),
+    "take, wrapped": (lambda c, r, d: mx.nd.take(c, mx.nd.array([4, -1]), mode="wrap"), "csr", M[[1, 2]]),
+    "take of columns": (lambda c, r, d: mx.nd.take(c, mx.nd.array([1]), axis=1), "default", M[:, [1]]),
+    "take, checked": (lambda c, r, d: mx.nd.take(c, mx.nd.array([2, 0]), mode="raise"), "default", M[[2, 0]]),
+    "product by a vector's rows": (lambda c, r, d: mx.nd.dot(c, d, transpose_b=True), "default", M @ WIDE.T),
+    "division": (lambda c, r, d: mx.nd._internal._scatter_elemwise_div(c, d), "default", M / WIDE),
+    "division of rows": (lambda c, r, d: mx.nd._internal._scatter_elemwise_div(r, d), "row_sparse", M / WIDE),
+    "quadratic": (lambda c, r, d: mx.nd.contrib.quadratic(c, a=2, b=3, c=0), "csr", 2 * M * M + 3 * M),
+    "quadratic with c": (lambda c, r, d: mx.nd.contrib.quadratic(c, a=2, b=3, c=1), "default", 2 * M * M + 3 * M + 1),
+    "quadratic of rows": (lambda c, r, d: mx.nd.contrib.quadratic(r, a=2, b=3), "default", 2 * M * M + 3 * M),
+    "zeros_like": (lambda c, r, d: mx.nd.zeros_like(r), "row_sparse", 0 * M),
+    "sum of two storages": (lambda c, r, d: mx.nd.elemwise_add(c, r), "default", 2 * M),
+    "products of stored values": (lambda c, r, d: mx.nd.elemwise_mul(c, d), "csr", M * WIDE),
+    "product of two storages": (lambda c, r, d: mx.nd.elemwise_mul(c, r), "default", M * M),
+    "broadcast_mul of rows": (lambda c, r, d: mx.nd.broadcast_mul(r, d), "default", M * WIDE),
+    "broadcast_mul of two": (lambda c, r, d: mx.nd.broadcast_mul(c, c), "default", M * M),
+    "broadcast_div": (lambda c, r, d: mx.nd.broadcast_div(c, mx.nd.array([[1], [2], [4]])), "csr", M / [[1], [2], [4]]),
+    "add_n of rows": (lambda c, r, d: mx.nd.add_n(r, r, r), "row_sparse", 3 * M),
+    "add_n of csr": (lambda c, r, d: mx.nd.add_n(c, c), "default", 2 * M),
+    "norm": (lambda c, r, d: mx.nd.norm(r), "default", np.array([14**0.5], "float32")),
+    "norms": (lambda c, r, d: mx.nd.norm(c, axis=0), "default", np.array([2, 1, 3])),
+    "slice with steps": (lambda c, r, d: mx.nd.slice(c, (0,), (3,), (2,)), "default", M[::2]),
+    "slice": (lambda c, r, d: mx.nd.slice(c, (0, 1), (2, 3)), "csr", M[:2, 1:3]),
+    "squares": (lambda c, r, d: mx.nd._internal._square_sum(r), "default", np.array(14)),
+    "sums of rows": (lambda c, r, d: mx.nd.sum(c, axis=0, exclude=True), "default", M.sum(1)),
+    "embedding": (lambda c, r, d: mx.nd.Embedding(mx.nd.array([1, 0]), c, input_dim=3, output_dim=3), "default",
+                  M[[1, 0]]),
+    "clip": (lambda c, r, d: mx.nd.clip(c, -1, 2), "csr", M.clip(-1, 2)),
+    "clip away from zero": (lambda c, r, d: mx.nd.clip(c, 1, 2), "default", M.clip(1, 2)),
+    "a product with a vector": (lambda c, r, d: mx.nd.dot(c, mx.nd.array([1, 2, 3])), "default", M @ [1, 2, 3]),
+    "a number for all": (lambda c, r, d: (c.__setitem__(slice(None), 3), c)[1], "csr", np.full((3, 3), 3)),
+    "a dense array": (lambda c, r, d: r.copyto(mx.nd.zeros((3, 3))), "default", M),
+    "no storage": (lambda c, r, d: mx.nd.sparse.zeros("default", (2, 3)), "default", np.zeros((2, 3))),
+    "product kept dense": (lambda c, r, d: mx.nd.dot(d, c, forward_stype="default"), "default", WIDE @ M),
+    "product": (lambda c, r, d: mx.nd.dot(d, c), "csr", WIDE @ M),
+    "transposed product": (lambda c, r, d: mx.nd.dot(d, c, transpose_a=True), "default", WIDE.T @ M),
+    "product of a cube": (lambda c, r, d: mx.nd.dot(mx.nd.ones((2, 2, 3)), c), "default", [[M.sum(0)] * 2] * 2),
+    "embedding of all rows": (lambda c, r, d: mx.nd.Embedding(mx.nd.array([2, 0]), d.tostype("row_sparse"), input_dim=3,
+                                                              output_dim=3), "default", WIDE[[2, 0]]),
+    "many stored values": (lambda c, r, d: mx.nd.square(mx.nd.full((300, 300), 3).tostype("csr"))[:1], "csr",
+                           np.full((1, 300), 9)),
+    "a value retained in out": (lambda c, r, d: mx.nd.sparse.retain(r, mx.nd.array([1]),
+                                                                    out=mx.nd.sparse.zeros("row_sparse", (3, 3))),
+                                "row_sparse", M * [[0], [1], [0]]),
+    "empty": (lambda c, r, d: mx.nd.sparse.empty("csr", (2, 3)), "csr", np.zeros((2, 3))),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_what_is_computed_sparse_and_what_is_not(name):
+    """Storage types and numbers are those of MXNet 1.9.1, where it does not raise."""
+    call, stype, wanted = OPERATORS[name]
+    found = call(mx.nd.array(M).tostype("csr"), mx.nd.array(M).tostype("row_sparse"), mx.nd.array(WIDE))
+    assert found.stype == stype
+    value = found.asnumpy()
+    np.testing.assert_allclose(np.nan_to_num(value), np.broadcast_to(wanted, value.shape), rtol=1e-6)
+    assert value.size == np.size(wanted)
+
+
+def test_shown_and_awaited():
+    matrix, rows = mx.nd.array(M).tostype("csr"), mx.nd.array(M).tostype("row_sparse")
+    assert repr(matrix) == "\n<CSRNDArray 3x3 @cpu(0)>" and str(rows) == "\n<RowSparseNDArray 3x3 @cpu(0)>"
+    assert (matrix._num_aux, rows._num_aux) == (2, 1) and rows[:] is rows
+    assert matrix.wait_to_read() is rows.wait_to_read() is None
+
+
+@pytest.mark.parametrize("rows", [[0, 2], [2, 0], [2, 2], [2, 0, 2]])
+def test_sums_of_single_rows(rows):
+    found = mx.nd.add_n(*[mx.nd.sparse.row_sparse_array(([[1, 2]], [i]), shape=(4, 2)) for i in rows])
+    assert found.indices.asnumpy().tolist() == sorted(set(rows))
+    assert found.asnumpy().tolist() == [[rows.count(i), 2 * rows.count(i)] for i in range(4)]
+
+
+def test_gradient_of_a_product_with_a_transposed_csr_array():
+    """Results of MXNet 1.9.1."""
+    x = mx.nd.array([[1, 2], [3, 4], [5, 6]])
+    x.attach_grad()
+    with mx.autograd.record():
+        product = mx.nd.sparse.dot(sparse(M, "csr"), x, transpose_a=True)
+    product.backward()
+    assert product.stype == "row_sparse" and product.asnumpy().tolist() == [[6, 8], [1, 2], [9, 12]]
+    assert x.grad.asnumpy().tolist() == [[1, 1], [5, 5], [0, 0]]
+
+
+@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
+def test_a_single_sparse_array_is_no_npz(tmp_path, stype):
+    from mxjax.array import file_format
+    with pytest.raises(mx.MXNetError, match=f"single array in .npz must be dense, got storage type {stype}"):
+        file_format.write_numpy(str(tmp_path / "x.npz"), sparse(M, stype))
+    np.savez(tmp_path / "y.npz", **{"a/format": np.array(b"csr"), "a/data": np.ones(1)})
+    with pytest.raises(mx.MXNetError, match="a: the csr array lacks indices and indptr and shape"):
+        mx.nd.load(str(tmp_path / "y.npz"))
+    assert not (tmp_path / "x.npz").exists()

@@ -393,6 +393,18 @@ def test_get_symbol():
     out = symbol.bind(mx.cpu(), dict(zip(names, (x, y), strict=True))).forward()[0]
     close(out, z.asnumpy())
 
+    class Same(autograd.Function):
+        def forward(self, x):
+            return x
+
+        def backward(self, head):
+            return head
+    with autograd.record():
+        own = Same()(x) * 2
+    for array, told in ((mx.nd.ones(1), "not part of a recorded graph"), (own, "contains host code")):
+        with pytest.raises(MXNetError, match=f"get_symbol: .*{told}"):
+            autograd.get_symbol(array)
+
 
 @pytest.mark.parametrize("key", [np.s_[:, 1:3], np.s_[1], np.s_[:, 2, 1:], np.s_[:, ::2, ::-1], np.s_[:, None, 1]])
 def test_get_symbol_of_an_indexed_array(key):

@@ -11,7 +11,7 @@ from mxjax.contrib import amp
 from mxjax.contrib.amp import _policy, _tables
 from mxjax.contrib.amp import amp as module
 
-from ..internals import buffer_of, graph_of, scaler_of
+from ..internals import buffer_of, graph_of, scaler_of, set_scale
 
 
 @pytest.fixture
@@ -71,6 +71,8 @@ def test_lists():
     assert "Reshape" in amp.list_lp16_fp32_ops("float16") and amp.list_lp16_use_fp32_params("float16") is None
     assert amp.lists.symbol_fp16.FP16_FUNCS == amp.list_lp16_ops("float16")
     assert "SoftmaxOutput" in amp.list_loss_output_functions("float16")
+    assert amp.list_conditional_fp32_ops("float16") == [("Activation", "act_type", ["softrelu"]),
+                                                        ("LeakyReLU", "act_type", ["elu", "selu"])]
     for one, other in (("low", "fp32"), ("fp32", "both"), ("low", "both"), ("widest", "fp32"), ("widest", "both")):
         for dtype in ("float16", "bfloat16"):
             assert not set(_tables.table(dtype, one)) & set(_tables.table(dtype, other)), (one, other, dtype)
@@ -89,6 +91,17 @@ def test_mistakes():
         amp.convert_symbol(network(), excluded_sym_names=["missing"])
     with pytest.raises(AssertionError, match="amp.init"):
         amp.init_trainer(None)
+    with pytest.raises(AssertionError, match="amp.init_trainer"):
+        amp.scale_loss(mx.nd.ones(1), gluon.Trainer([], "sgd")).__enter__()
+    for wrong, message in ((mx.optimizer.SGD(), "only compatible with Gluon Trainer"), (3, "instead is <class 'int'>")):
+        with pytest.raises(TypeError, match=message):
+            amp.unscale(wrong)
+    with pytest.raises(AssertionError, match="should be Symbol, got <class 'int'>"):
+        amp.convert_model(3, {}, {})
+    with pytest.raises(AssertionError, match="should be a HybridBlock, got <class 'int'>"):
+        amp.convert_hybrid_block(3)
+    with pytest.raises(AssertionError, match="a BucketingModule with buckets"):
+        amp.convert_bucketing_module(mx.mod.Module(network()))
     with pytest.raises(RuntimeError, match="hybridize"):
         amp.convert_hybrid_block(gluon.nn.Dense(2))
 
@@ -240,10 +253,25 @@ def test_overflow_and_unscale(initialized):
     assert scaler_of(trainer).loss_scale == 2**15
 
 
+def test_the_scale_grows_after_2000_steps_without_overflow():
+    """Results of MXNet 1.9.1, but for the upper limit."""
+    scaler, weight = amp.loss_scaler.LossScaler(), gluon.Parameter("w", shape=(1,))
+    weight.initialize()
+    set_scale(scaler, 2.0**16, 1998)
+    assert [(scaler.has_overflow([weight]), scaler.loss_scale) for _ in range(3)] == [
+        (False, 2**16), (False, 2**16), (False, 2**17)]
+    set_scale(scaler, 2.0**24, 1999)
+    assert [(scaler.has_overflow([weight]), scaler.loss_scale) for _ in range(2)] == [(False, 2**24)] * 2
+    weight.grad()[:] = np.inf
+    assert [(scaler.has_overflow([weight]), scaler.loss_scale) for _ in range(2)] == [(True, 2**24), (True, 2**23)]
+
+
 def test_module(initialized):
     amp.init()
     out = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc"), name="softmax")
     assert inputs_of(out)["fc"][0] == "data_amp_cast_float16"
+    total = mx.sym.broadcast_add(mx.sym.var("a"), mx.sym.var("b"), name="total")
+    assert inputs_of(total)["total"] == ["total_amp_multicast"] * 2
     x = np.random.RandomState(0).randn(64, 4).astype("float32")
     data = mx.io.NDArrayIter(x, (x[:, 0] > 0).astype("float32"), 16, label_name="softmax_label")
     mod = mx.mod.Module(out)

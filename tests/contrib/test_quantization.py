@@ -1,6 +1,7 @@
 """Quantization: the graph pass, calibration, and a digits network on integers in Module and as a block."""
 
 import inspect
+import logging
 
 import numpy as np
 import pytest
@@ -275,8 +276,62 @@ def test_mistakes():
             quant.quantize_model(sym, {}, {}, **kwargs)
     net = gluon.nn.Dense(2)
     net.initialize()
-    with pytest.raises(ValueError, match="data_shapes required"):
-        quant.quantize_net_v2(net)
+    shapes = [mx.io.DataDesc("data", (2, 3))]
+    for kwargs, error, message in (({}, ValueError, "data_shapes required"),
+                                   ({"calib_mode": "naive"}, ValueError, "calib_data must be provided"),
+                                   ({"calib_data": 3}, TypeError, "not a valid iterator"),
+                                   ({"calib_data": [mx.nd.ones((2, 3))], "calib_mode": "customize"}, ValueError,
+                                    "unknown calibration mode customize"),
+                                   ({"calib_data": [], "data_shapes": shapes, "calib_mode": "naive"}, ValueError,
+                                    "calib_data has no batches"),
+                                   ({"calib_data": [[]], "data_shapes": shapes, "calib_mode": "naive"}, ValueError,
+                                    "batch has no data")):
+        with pytest.raises(error, match=message):
+            quant.quantize_net_v2(net, **kwargs)
+    for ctx in ([mx.cpu()], mx.gpu()):
+        with pytest.raises(ValueError, match="single CPU context"):
+            quant.quantize_model_mkldnn(sym, {}, {}, ctx=ctx)
+    with pytest.raises(ValueError, match="naive, entropy or customize, got none"):
+        quant.calib_graph(sym, {}, {}, None, "none")
+
+
+def test_a_collector_of_ones_own(caplog):
+    """Its ranges end in the graph. A batch of more arrays than the block has inputs may hold labels."""
+    class Wide:
+        include_layer, min_max_dict = None, {}
+
+        def collect(self, name, value):
+            self.min_max_dict[name] = (-8.0, 8.0)
+    net, logger = gluon.nn.Dense(2, in_units=3), logging.getLogger("quantizing")
+    net.initialize(mx.init.One())
+    x = mx.nd.array([[1, 2, 3], [4, 5, 6]])
+    with caplog.at_level("DEBUG", "quantizing"):
+        out = quant.quantize_net_v2(net, "int8", calib_mode="customize", calib_data=[[x, mx.nd.ones(2)]] * 2,
+                                    num_calib_examples=1, LayerOutputCollector=Wide(), logger=logger)(x)
+        step = 8 / 127.5
+        np.testing.assert_allclose(out.asnumpy(), np.round(x.asnumpy() / step).sum(1, keepdims=True) * [step, step],
+                                   rtol=1e-5)
+        assert "Collected layer statistics of 1 batches, 2 examples" in caplog.text
+        assert "These layers have been excluded []" in caplog.text
+        for mode in ("naive", "entropy"):
+            caplog.clear()
+            data = mx.io.NDArrayIter(x.asnumpy(), None, 2)
+            out = quant.quantize_net_v2(net, calib_mode=mode, calib_data=data, logger=logger)(x)
+            np.testing.assert_allclose(out.asnumpy(), [[6, 6], [15, 15]], rtol=0.005)
+            assert "Collecting layer data of shape (2, 3)" in caplog.text
+            assert ("layer=data, min_val=1.000000, max_val=6.000000, th=6.0" in caplog.text) == (mode == "entropy")
+
+
+def test_a_range_for_each_channel_of_a_checkpoint():
+    """MXNet's function needs oneDNN on Intel's processors; ours makes of a bias the sum after the layer."""
+    sym = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    args = {"fc_weight": mx.nd.array([[1, 0.5], [0.001, 0.002]]), "fc_bias": mx.nd.array([1, 2])}
+    qsym, qargs, auxs = quant.quantize_model_mkldnn(sym, args, {}, calib_mode="none")
+    x = mx.nd.array([[1, -1], [3, 4]])
+    out = qsym.bind(mx.cpu(), {**qargs, "data": x}, aux_states=auxs).forward()[0].asnumpy()
+    want = x.asnumpy() @ args["fc_weight"].asnumpy().T + [1, 2]
+    np.testing.assert_allclose(out, want, atol=0.03)
+    np.testing.assert_allclose(out[:, 1], want[:, 1], atol=1e-4)  # its own range
 
 
 def test_the_first_name_warns_where_it_is_called(monkeypatch):

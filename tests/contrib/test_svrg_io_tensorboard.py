@@ -65,6 +65,25 @@ def test_fit_resets_the_data_as_often_as_mxnet():
     assert data.resets == 5  # each reset of a shuffling iterator is another order
 
 
+def test_reshape():
+    """Results of MXNet 1.9.1 for weights of 1, labels of 1 and a batch of 4 after binding for 2."""
+    module, x = SVRGModule(regression(), label_names=["label"], update_freq=2), np.arange(12).reshape(4, 3)
+    data = mx.io.NDArrayIter(x.astype("float32"), np.ones((4, 1), "float32"), 4, label_name="label")
+    for act in (lambda: module.forward(next(data)), module.backward, lambda: module.update_full_grads(data)):
+        with pytest.raises(AssertionError, match="SVRGModule: call bind"):
+            act()
+    module.bind([("data", (2, 3))], [("label", (2, 1))])
+    module.init_params(mx.init.One())
+    module.init_optimizer()
+    module.reshape(data.provide_data, data.provide_label)
+    module.update_full_grads(data)
+    data.reset()
+    module.forward_backward(next(data))
+    module.update()
+    assert module.get_outputs()[0].asnumpy().tolist() == [[3], [12], [21], [30]]
+    np.testing.assert_allclose(module.get_params()[0]["fc_weight"].asnumpy(), [[-1.07, -1.38, -1.69]], rtol=1e-5)
+
+
 def test_bad_frequencies():
     with pytest.raises(TypeError, match="integer"):
         SVRGModule(regression(), label_names=["label"], update_freq=None)

@@ -1,5 +1,6 @@
 """Tests of vocabularies and embeddings."""
 
+import zipfile
 from collections import Counter
 
 import numpy as np
@@ -55,6 +56,11 @@ def test_vectors_from_a_file(file):
         vectors.update_token_vectors("x", mx.nd.array([1, 2]))
     with pytest.raises(AssertionError, match="shape"):
         vectors.update_token_vectors("a", mx.nd.array([1, 2, 3]))
+    for tokens, new in (("a", [1, 2]), ("a", mx.nd.zeros((1, 1, 2))), (["a", "B"], mx.nd.array([1, 2]))):
+        with pytest.raises(AssertionError, match="must be an NDArray, 2-D or for a single token 1-D"):
+            vectors.update_token_vectors(tokens, new)
+    vectors.update_token_vectors(["a"], mx.nd.array([5, 6]))
+    assert vectors.get_vecs_by_tokens("a").asnumpy().tolist() == [5, 6]
 
 
 @pytest.mark.filterwarnings("ignore:At line")
@@ -74,6 +80,43 @@ def test_damaged_files(tmp_path, content, error, words):
     (tmp_path / "x").write_text(content)
     with pytest.raises(error, match=words):
         text.embedding.CustomEmbedding(str(tmp_path / "x"))
+
+
+def test_the_file_may_have_the_unknown_token(tmp_path):
+    """Its first vector counts. Results of MXNet 1.9.1."""
+    (tmp_path / "x").write_text("<unk> 7 8\na 1 2\nb 3 4\n")
+    words = text.vocab.Vocabulary(Counter(["a", "z"]))
+    vectors = text.embedding.CustomEmbedding(str(tmp_path / "x"), init_unknown_vec=None)
+    assert vectors.idx_to_vec.asnumpy().tolist() == [[7, 8], [1, 2], [3, 4]]
+    both = text.embedding.CompositeEmbedding(words, vectors)
+    assert both.idx_to_vec.asnumpy().tolist() == [[7, 8], [1, 2], [7, 8]]
+    with pytest.raises(AssertionError, match="`vocabulary` must be an instance of .*, got list"):
+        text.embedding.CustomEmbedding(str(tmp_path / "x"), vocabulary=["a"])
+    with pytest.raises(AssertionError, match="`token_embeddings` must be .*, got int"):
+        text.embedding.CompositeEmbedding(words, [vectors, 4])
+    with pytest.raises(ValueError, match="must be a valid path .*'/nothing/x'"):
+        text.embedding.CustomEmbedding("/nothing/x")
+
+
+@pytest.mark.parametrize("kind, file, archive", [("glove", "glove.6B.50d.txt", "glove.6B.zip"),
+                                                 ("fasttext", "wiki.aa.vec", "wiki.aa.zip")])
+def test_missing_files_are_downloaded_and_unpacked(tmp_path, monkeypatch, kind, file, archive):
+    asked = []
+
+    def download(url, path, sha1_hash):
+        asked.append((url, sha1_hash))
+        with zipfile.ZipFile(path, "w") as packed:
+            packed.writestr(file, "a 1 2\n")
+        return path
+    (tmp_path / kind).mkdir()
+    monkeypatch.setattr(text.embedding, "download", download)
+    monkeypatch.setenv("MXNET_GLUON_REPO", "https://example.org/")
+    vectors = text.embedding.create(kind, pretrained_file_name=file, embedding_root=str(tmp_path),
+                                    vocabulary=text.vocab.Vocabulary(Counter("ab")))
+    known = text.embedding.GloVe if kind == "glove" else text.embedding.FastText
+    assert asked == [(f"https://example.org/gluon/embeddings/{kind}/{archive}",
+                      known.pretrained_archive_name_sha1[archive])]
+    assert vectors.idx_to_vec.asnumpy().tolist() == [[0, 0], [1, 2], [0, 0]]
 
 
 def test_known_files(tmp_path):

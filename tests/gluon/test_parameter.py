@@ -263,3 +263,46 @@ def test_an_initializer_that_fails_leaves_the_parameter_uninitialized():
         dense.initialize()
     with pytest.raises(RuntimeError, match="has not been initialized: "):
         dense.bias.data()
+
+
+# ------------------------------------------------------------ results of MXNet 1.9.1
+def test_gradients_are_set_to_zero_together():
+    params = gluon.ParameterDict("a_")
+    dense, rows = params.get("w", shape=(2,)), params.get("e", shape=(3, 2), grad_stype="row_sparse")
+    params.get("n", shape=(1,), grad_req="null")
+    params.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
+    for param in (dense, rows):
+        for grad in param.list_grad():
+            grad[:] = 3
+    params.zero_grad()
+    for param in (dense, rows):
+        assert all(not grad.asnumpy().any() for grad in param.list_grad())
+    assert rows.grad().stype == "row_sparse" and not len(rows.grad().indices)
+
+
+def test_dictionaries_of_parameters():
+    params = gluon.ParameterDict("a_")
+    params.get("c", shape=(2,))
+    assert repr(params) == "a_ (\n  Parameter a_c (shape=(2,), dtype=<class 'numpy.float32'>)\n)"
+    assert repr(gluon.ParameterDict()) == "(\n\n)"
+    with pytest.raises(AssertionError, match="'a_c' already exists but it is not a constant"):
+        params.get_constant("c", mx.nd.ones(2))
+    made = params.get_constant("d", mx.nd.ones(2))
+    assert params.get_constant("d", mx.nd.ones(2)) is made
+    with pytest.warns(UserWarning, match="Constant parameter 'a_d' does not support grad_req"):
+        made.grad_req = "write"
+    assert made.grad_req == "null"
+
+
+@pytest.mark.parametrize("call, error, told", [
+    (lambda p: p.row_sparse_data(mx.nd.array([0])), RuntimeError, "requires a parameter of storage type row_sparse"),
+    (lambda p: p.list_row_sparse_data(mx.nd.array([0])), RuntimeError, r"row_sparse, but Parameter 'w' is default"),
+    (lambda p: p.reset_ctx(mx.cpu()), ValueError, "Cannot reset context for Parameter 'w' because it has"),
+    (lambda p: p.set_data(mx.nd.ones(2)), AssertionError, "Parameter 'w' has not been initialized"),
+    (lambda p: gluon.Parameter("w", shape=(2, 0)).initialize(), ValueError, r"its shape is not known: \(2, 0\)"),
+    (lambda p: gluon.Parameter("w", shape=(2, 2), stype="row_sparse").list_row_sparse_data(mx.nd.array([0])),
+     RuntimeError, "no Trainer is created with it"),
+])
+def test_what_parameters_refuse(call, error, told):
+    with pytest.raises(error, match=told):
+        call(gluon.Parameter("w", shape=(2,)))

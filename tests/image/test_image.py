@@ -291,3 +291,67 @@ def test_methods_of_resizing(size):
     assert np.array_equal(resized(9), expected[chosen])
     drawn = resized(10)
     assert any(np.array_equal(drawn, one) for one in expected[:5])
+
+
+# ------------------------------------------------------------ functions; results of MXNet 1.9.1
+PIXELS = (np.arange(4 * 6 * 3) % 251).reshape(4, 6, 3).astype("uint8")
+
+
+def planes(count=1):
+    """Images as imrotate takes them: (count, 3, height, width)."""
+    one = mx.nd.array(PIXELS.transpose(2, 0, 1) / 255)
+    return one if count == 1 else mx.nd.stack(*[one] * count)
+
+
+@pytest.mark.parametrize("call, wanted", [
+    (lambda: mx.image.imrotate(planes(), 90), 6.6824), (lambda: mx.image.imrotate(planes(), 30, zoom_in=True), 9.9589),
+    (lambda: mx.image.imrotate(planes(), 30, zoom_out=True), 3.8243),
+    (lambda: mx.image.imrotate(planes(2), mx.nd.array([0, 90])), 16.7059),
+    (lambda: mx.image.random_rotate(planes(), (10, 10)), 9.2013),
+    (lambda: mx.image.random_rotate(planes(2), (0, 0)), 2 * PIXELS.sum() / 255)])
+def test_rotated_images(call, wanted):
+    found = call()
+    assert found.asnumpy().sum() == pytest.approx(wanted, abs=2e-3) and found.shape[-3:] == (3, 4, 6)
+
+
+def test_sizes_and_crops():
+    image = mx.nd.array(PIXELS, dtype="uint8")
+    assert [mx.image.scale_down(*sizes) for sizes in (((6, 4), (10, 10)), ((6, 4), (3, 8)), ((6, 4), (5, 5)),
+                                                      ((100, 20), (30, 10)))] == [(4, 4), (1, 4), (4, 4), (30, 10)]
+    assert mx.image.center_crop(image, (2, 3))[1] == (2, 0, 2, 3)
+    assert mx.image.random_size_crop(image, (2, 2), (0.5, 1), (9, 9))[1] == (2, 1, 2, 2)  # none fits: the centre
+    assert mx.image.fixed_crop(image, 1, 1, 2, 2).asnumpy().tolist() == PIXELS[1:3, 1:3].tolist()
+    assert [mx.image.resize_short(image, size).shape for size in (3, 8)] == [(3, 4, 3), (8, 12, 3)]
+    assert mx.image.imresize(image, 3, 2, interp=0)[0, :, 0].asnumpy().tolist() == [0, 6, 12]
+
+
+def test_colours_are_normalized_in_place():
+    image = mx.nd.array(PIXELS, dtype="float32")
+    given = image * 1
+    found = mx.image.color_normalize(given, mx.nd.array([1, 2, 3]), mx.nd.array([2, 2, 2]))
+    assert found is given and given[0, 0].asnumpy().tolist() == [-0.5, -0.5, -0.5]
+    assert mx.image.color_normalize(image * 1, None, None)[0, 1].asnumpy().tolist() == [3, 4, 5]
+
+
+def test_bytes_of_images():
+    encoded = cv2.imencode(".png", PIXELS)[1].tobytes()
+    array = mx.nd.array(np.frombuffer(encoded, "uint8"), dtype="uint8")
+    assert mx.image.imdecode(array).asnumpy().tolist() == PIXELS[..., ::-1].tolist()
+    assert mx.image.imdecode(bytearray(encoded), to_rgb=0).asnumpy().tolist() == PIXELS.tolist()
+    assert mx.image.imdecode(encoded, flag=0).shape == (4, 6, 1)
+
+
+@pytest.mark.parametrize("call, error, told", [
+    (lambda: mx.image.imdecode(b""), mx.MXNetError, "cannot be an empty buffer"),
+    (lambda: mx.image.imdecode(b"abc"), mx.MXNetError, "Decoding failed"),
+    (lambda: mx.image.imdecode(b"abc", foo=1), mx.MXNetError, "decoded by flag, to_rgb and out, got foo"),
+    (lambda: mx.image.imrotate(mx.nd.array(PIXELS, dtype="uint8"), 9), TypeError, "expects float32 images, got uint8"),
+    (lambda: mx.image.imrotate(planes(), mx.nd.array([1, 2])), TypeError, "one image .* requires one angle"),
+    (lambda: mx.image.imrotate(planes(2), [0, 90, 1]), ValueError, "2 images require the same number of angles, got 3"),
+    (lambda: mx.image.imrotate(planes(2), 30, zoom_in=True, zoom_out=True), ValueError, "cannot be both True"),
+    (lambda: mx.image.imrotate(mx.nd.zeros((2, 2)), 3), ValueError, "3 axes or batches with 4, got 2"),
+    (lambda: mx.image.random_size_crop(mx.nd.array(PIXELS), (2, 2), (0.5, 1), (9, 9), foo=1), AssertionError, "foo"),
+])
+def test_what_functions_of_images_refuse(call, error, told):
+    with pytest.raises(error, match=told):
+        call()

@@ -476,3 +476,61 @@ def test_storage_types_have_to_agree():
         y = mx.nd.Custom(x, op_type="test_stored", gradient="default")
     with pytest.raises(MXNetError, match="infer_storage_type_backward of custom operator test_stored"):
         y.backward()
+
+
+# ------------------------------------------------------------ results of MXNet 1.9.1
+def test_assignments_by_request():
+    given, found = mx.nd.ones(2), []
+    for request in ("null", "write", "inplace", "add"):
+        mx.operator.CustomOp().assign(given, request, mx.nd.full(2, 3))
+        found.append(given.asnumpy().tolist())
+    assert found == [[1, 1], [3, 3], [3, 3], [6, 6]]
+
+
+def test_operators_of_numpys_fallbacks():
+    def custom(*arrays, **options):
+        return mx.nd.Custom(*arrays, **options)
+    x, mean, cov = mx.nd.ones((2, 3)), mx.nd.array([1, 2]), mx.nd.array([[1e-10, 0], [0, 1e-10]])
+    like = custom(x, op_type="empty_like_fallback", dtype="float64")
+    assert (like.shape, like.dtype) == ((2, 3), np.float64)
+    assert custom(x, op_type="empty_like_fallback").dtype == np.float32
+    assert custom(x, op_type="resize_fallback", new_shape="(3, 3)").asnumpy().tolist() == [[1] * 3] * 3
+    index = mx.nd.array([1, 5], dtype="int32")
+    assert custom(index, op_type="unravel_index_fallback", shape="(2, 3)").asnumpy().tolist() == [[0, 1], [1, 2]]
+    for size, shape in (("(3,)", (3, 2)), ("3", (3, 2)), ("None", (2,))):
+        drawn = custom(mean, cov, op_type="mvn_fallback", size=size).asnumpy()
+        assert drawn.shape == shape and np.allclose(drawn, np.broadcast_to([1, 2], shape), atol=1e-2)
+    with pytest.raises(MXNetError, match=r"mean must contain vectors .* got shapes \(3,\) and \(2, 2\)"):
+        custom(mx.nd.zeros(3), cov, op_type="mvn_fallback")
+    with mx.util.np_array(True), pytest.raises(MXNetError, match="cov is not positive definite"):
+        mx.np.random.multivariate_normal(mx.np.zeros(2), mx.np.ones((2, 2))).wait_to_read()
+    mean.attach_grad()
+    with mx.autograd.record():
+        drawn = custom(mean, cov, op_type="mvn_fallback")
+    with pytest.raises(Exception, match="mvn_fallback does not support gradient computation"):
+        drawn.backward()
+        mean.grad.wait_to_read()
+
+
+def test_defaults_of_python_operators():
+    for kind in (mx.operator.NumpyOp, mx.operator.NDArrayOp):
+        operator, x = kind(need_top_grad=False), mx.nd.array([2, 3])
+        bound = operator(data=mx.sym.var("x")).bind(mx.cpu(), [x], args_grad=[mx.nd.zeros(2)])
+        assert bound.forward(is_train=True)[0].asnumpy().tolist() == [2, 3]
+        bound.backward()
+        assert bound.grad_arrays[0].asnumpy().tolist() == [1, 1]
+        assert not operator.need_top_grad() and operator.list_arguments() == ["data"]
+    assert mx.operator.NDArrayOp().declare_backward_dependency([1], [2], [3]) == [1, 2, 3]
+    assert mx.operator.NDArrayOp(False).declare_backward_dependency([1], [2], [3]) == [2, 3]
+
+
+@pytest.mark.parametrize("shape, told", [
+    (lambda shapes: (shapes, [3]), "must return shapes .* got 3"),
+    (lambda shapes: (shapes,), "must return 2 or 3 lists, got 1")])
+def test_shapes_that_are_none(shape, told):
+    class Prop(mx.operator.CustomOpProp):
+        def infer_shape(self, in_shape):
+            return shape(in_shape)
+    mx.operator.register("shapes_that_are_none")(Prop)
+    with pytest.raises(MXNetError, match=told):
+        mx.nd.Custom(mx.nd.ones(2), op_type="shapes_that_are_none")

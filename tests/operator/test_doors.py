@@ -222,3 +222,25 @@ def test_unknown_operators():
         mx.nd.FullyConected  # noqa: B018
     with pytest.raises(MXNetError, match="did you mean.*FullyConnected"):
         registry.get("FullyConected")
+
+
+def test_groups_of_names():
+    groups = mx.operator.get_all_registered_operators_grouped()
+    assert groups["Reshape"] == ["Reshape", "reshape"] and "exp" in groups["exp"]
+    assert sorted(name for names in groups.values() for name in names) == sorted(
+        mx.operator.get_all_registered_operators())
+
+
+def test_properties_refuse_what_they_cannot_do():
+    from mxjax.operator import _property
+    given = mx.nd.ones(2)
+    _property.assign(given, "null", 3)
+    _property.assign(given, "add", mx.nd.ones(2))
+    _property.assign(given, "add", np.array([1, 2]))
+    assert given.asnumpy().tolist() == [3, 4]
+    _property.assign(given, "write", 7)
+    assert given.asnumpy().tolist() == [7, 7]
+    with pytest.raises(MXNetError, match="req must be null, write, inplace or add, got 'odd'"):
+        _property.assign(given, "odd", 3)
+    with pytest.raises(MXNetError, match="must be 'random' or 'temp_space', got 'odd'"):
+        _property.ResourceRequest("odd")

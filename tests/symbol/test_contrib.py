@@ -48,3 +48,28 @@ def test_adamw_takes_every_option(mixed, scale):
     expected = getattr(mx.nd.contrib, name)(*arrays(), mx.nd.array([number]), **options)
     assert result.dtype == expected.dtype
     np.testing.assert_allclose(result.asnumpy(), expected.asnumpy(), rtol=1e-5)
+
+
+C, V, W = mx.sym.contrib, mx.sym.var("v"), mx.sym.var("w")
+
+
+@pytest.mark.parametrize("call, error, told", [
+    (lambda: C.while_loop(lambda i: i < 3, lambda i: (i, i + 1), V), ValueError, "max_iterations should be specified"),
+    (lambda: C.while_loop(lambda i: i < 3, lambda i: (i, i + 1), V, "a"), ValueError, "Cannot convert max_iteration"),
+    (lambda: C.while_loop(lambda i: i < 3, lambda i: (i, i + 1), [], 3), ValueError, "at least one element"),
+    (lambda: C.while_loop(lambda i: 3, lambda i: (i, i + 1), V, 3), ValueError, "Return of cond must be a Symbol"),
+    (lambda: C.while_loop(lambda i: i < 3, lambda i: (i, [i + 1, i]), V, 3), ValueError, "number of loop_vars should"),
+    (lambda: C.while_loop(lambda i, j: i < 3, lambda i, j: (i, [i + 1, i]), [V, W], 3), ValueError,
+     "The 2-th loop_var doesn't involve into the computation"),
+    (lambda: C.cond(mx.sym.Group([V, W]), lambda: V, lambda: W), ValueError, "pred should always be a single output"),
+    (lambda: C.cond(V < W, lambda: V, lambda: [V, W]), ValueError, "Number of outputs differs"),
+    (lambda: C.cond(3, lambda: V, lambda: W), AssertionError, r"must be \(nested\) list of Symbol, but got 3"),
+    (lambda: C.foreach(lambda d, s: (d, 3), V, W), AssertionError, "foreach loop_vars must be"),
+    (lambda: C.foreach(lambda d, s: (d, [s, s]), V, W), AssertionError, "have different format"),
+    (lambda: C.foreach(lambda d, s: (d + mx.sym.var("x") * mx.sym.var("x"), s), V, W), AssertionError,
+     "don't have unique names"),
+])
+def test_mistakes_in_loops(call, error, told):
+    """Errors of MXNet 1.9.1."""
+    with pytest.raises(error, match=told):
+        call()

@@ -368,7 +368,7 @@ def test_positional_arguments_that_mean_nothing_are_refused():
     a = mx.sym.var("a")
     with pytest.raises(TypeError, match="exp takes at most 4 positional arguments"):
         mx.sym.exp(a, "name", None, None, 1)
-    with pytest.raises(TypeError, match="multiple values for parameter name"):
+    with pytest.raises(TypeError, match="multiple values for name"):
         mx.sym.exp(a, "one", name="two")
     with pytest.raises(TypeError, match="positional arguments must be Symbols, got str"):
         mx.sym.add_n(a, a, "name")
@@ -543,3 +543,30 @@ def test_attributes_are_listed_in_the_order_of_a_hash_table():
     assert list(mx.sym.var("x", attr=dict.fromkeys(many, "1")).list_attr()) == [
         "__x1__", "__lr_mult__", "lr_mult", "__x3__", "__mood__", "__wd_mult__", "wd_mult", "__init__",
         "__storage_type__", "__k%d__", "__force_mirroring__", "force_mirroring", "__shape__", "__bc__", "__a__"]
+
+
+def test_a_node_may_be_renamed_and_its_parameters_changed():
+    """Which an attribute of that name does."""
+    symbol = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=2, name="fc")
+    symbol._set_attr(name="other", num_hidden="5", __note__="a")
+    assert (symbol.name, symbol.attr("num_hidden"), symbol.attr("__note__")) == ("other", "5", "a")
+    assert symbol.infer_shape(x=(2, 3))[1] == [(2, 5)]
+
+
+def test_arrays_for_a_variable_may_be_left_out_where_none_is_needed():
+    symbol = mx.sym.exp(mx.sym.var("x"))
+    bound = symbol.bind(mx.cpu(), [mx.nd.zeros(2)], args_grad=[])
+    assert bound.forward(is_train=True)[0].asnumpy().tolist() == [1, 1] and bound.grad_dict == {"x": None}
+
+
+def test_inputs_by_name_fill_the_gaps():
+    x, y, z = (mx.sym.var(name) for name in "xyz")
+    assert mx.sym.concat(arg1=y, arg0=x).list_arguments() == ["x", "y"]
+    assert mx.sym.concat(arg1=y, arg3=z, num_args=4, name="c").list_arguments() == ["c_arg0", "y", "c_arg2", "z"]
+    with pytest.raises(TypeError, match="either by position or by name, not both"):
+        mx.sym.concat(y, arg0=x)
+    for names in ({"arg1": y, "arg3": z}, {"first": x, "second": y}):
+        with pytest.raises(mx.MXNetError, match=f"has no input {list(names)[-1] if 'arg1' in names else 'first'}; it"):
+            mx.sym.concat(**names)
+    with pytest.raises(mx.MXNetError, match="num_args='a' is not a valid number"):
+        mx.sym.concat(x, num_args="a")

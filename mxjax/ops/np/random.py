@@ -13,6 +13,7 @@ from jax import lax
 from ...base import MXNetError
 from ..common import Array, gives
 from ..infer import broadcasted
+from ..linalg.decompositions import unless_finite
 from ..params import DType, Floats, MaybeScalar, MaybeShape, Scalar, Shape, np_dtype
 from ..random import _draw
 from ..random._distributions import declared
@@ -248,7 +249,8 @@ def multinomial(a: Array | None = None, *, n: int, pvals: Floats | None = None, 
     return jax.random.multinomial(_key, jnp.float32(n), weights).astype(jnp.int64)
 
 
-@register("_npi_mvn_fallback", infer_type=gives(None), FDraw=_random_on_host.multivariate_normal, **RANDOM)
+@register("_npi_mvn_fallback", infer_type=gives(None), FDraw=_random_on_host.multivariate_normal,
+          FRefuse=unless_finite("_npi_mvn_fallback", "cov is not positive definite"), **RANDOM)
 def multivariate_normal(mean: Array, cov: Array, *, size: Shape | None = None, _key: Any = None) -> Array:
     """Draws from normal distributions with these mean vectors (..., n) and covariance matrices (..., n, n)."""
     batch = jnp.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])

@@ -13,7 +13,7 @@ from ...base import MXNetError
 from ..common import Array, no_gradient, normalized, size_of
 from ..infer import UNKNOWN, broadcasted, elementwise, exact, first, known, mark, unify
 from ..infer import Shape as Known
-from ..params import Count, Double, DoubleScalar, Floats, Shape, Shapes
+from ..params import Count, Double, Doubles, DoubleScalar, Shape, Shapes
 from ..registry import register
 from ..shape.slicing import _joined_shapes, _stacked_shapes, split_v2
 from ..shape.slicing import stack as _stack
@@ -396,7 +396,7 @@ def triu(data: Array, *, k: int = 0) -> Array:
 
 
 @register("_npi_fill_diagonal", FPartialShape=first)
-def fill_diagonal(a: Array, *, val: Floats, wrap: bool = False) -> Array:
+def fill_diagonal(a: Array, *, val: Doubles, wrap: bool = False) -> Array:
     """Fills the main diagonal with numbers, which are repeated as needed.
 
     wrap: restarts the diagonal after the last column, below a gap of one row.

@@ -1,6 +1,7 @@
 """Optimizers at level 2; numbers are MXNet 2.0.0b1's."""
 
 import numpy as np
+import pytest
 
 import mxjax as mx
 
@@ -121,3 +122,30 @@ def test_a_subclass_may_define_its_rates_one_at_a_time():
             np.testing.assert_array_equal(got, slow if fused and name in at_once else fast, name)
             np.testing.assert_array_equal(_moved(all_(learning_rate=0.1, use_fused_step=fused)), fast, name)
             assert (slow != fast).all()
+
+
+def test_options_of_steps_that_are_not_fused():
+    """Two steps."""
+    for name, options, wanted in (
+            ("SGLD", {}, [-0.1445, 0.9172, 1.5622]),
+            ("Signum", {"momentum": 0, "wd_lh": 0.1}, [0.4434, 0.4891, 0.5347]),
+            ("Signum", {"momentum": 0.9, "wd_lh": 0.1}, [0.444, 0.2911, 0.5361]),
+            ("LANS", {"lower_bound": 0.5, "upper_bound": 2}, [0.449, 0.499, 0.549]),
+            ("LAMB", {"lower_bound": 0.5, "upper_bound": 2}, [0.449, 0.499, 0.549]),
+            ("LARS", {}, [0.2502, 0.5, 0.7498]),
+            ("RMSProp", {"clip_weights": 0.5}, [0.5, 0.0695, 0.1486]),
+            ("RMSProp", {"clip_weights": 0.5, "centered": True}, [0.5, -0.2459, -0.1967]),
+            ("GroupAdaGrad", {"wd": 0}, [0.482, 0.5, 0.518]), ("AdaBelief", {}, [0.4724, 0.469, 0.5275]),
+            ("AdaGrad", {}, [0.4395, 0.3376, 0.5607]), ("Test", {"wd": 0}, [0.4, 0.5, 0.6])):
+        mx.random.seed(1)
+        fused = {} if name in ("SGLD", "Test") else {"use_fused_step": False}
+        optimizer = getattr(O, name)(**{"learning_rate": 0.1, "wd": 0.01, **fused, **options})
+        weight = mx.nd.array(np.arange(1, 7).reshape(2, 3) / 4)
+        state = optimizer.create_state_multi_precision(0, weight)
+        for factor in (0.5, 1):
+            gradient = mx.nd.array((np.arange(6).reshape(2, 3) % 3 - 1) * factor)
+            optimizer.update_multi_precision([0], [weight], [gradient], [state])
+        np.testing.assert_allclose(weight.asnumpy()[0], wanted, atol=2e-4, err_msg=f"{name} {options}")
+    for name in ("SGD", "Adam"):
+        with pytest.raises(AssertionError, match="lazy_update requires use_fused_step=True"):
+            getattr(O, name)(lazy_update=True, use_fused_step=False)
