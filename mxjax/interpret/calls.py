@@ -93,13 +93,16 @@ class Interpreted:
 
     Attributes:
         calls: number of calls that take as long as compilation; None: known after the first one.
+        after_loops: the same after a call has shown how long its loops of unknown length are. A
+            resumed training does not know it, so trainings must not depend on it.
     """
 
-    __slots__ = ("function", "tree", "cost", "calls")
+    __slots__ = ("function", "tree", "cost", "calls", "after_loops")
 
     def __init__(self, function: ByLeaves, tree: Any, cost: Cost | None) -> None:
         self.function, self.tree, self.cost = function, tree, cost
         self.calls = None if cost is None else cost.calls
+        self.after_loops: int | None = None
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """Returns the results as NumPy arrays; None for unsupported numbers."""
@@ -112,10 +115,10 @@ class Interpreted:
         meter.note(cost)
         with self.scope():
             results = self.function(leaves)
-        if cost.iterations:  # now it is known how long its loops are
-            self.cost = cost.after(iterations.count - before)
-            self.calls = self.cost.calls
-            meter.cost += self.cost.call - cost.call
+        if cost.iterations:
+            actual = cost.after(iterations.count - before)
+            self.after_loops = actual.calls
+            meter.cost += actual.call - cost.call
         return results if results is None or self.tree is None else jax.tree.unflatten(self.tree, results)
 
     def scope(self) -> AbstractContextManager[None]:

@@ -169,7 +169,11 @@ class Quota:
         worth = self._work.calls
         if worth is None or _short_lived:
             return MOST_CALLS_AT_FIRST
-        if self._varied and not (self._trains or recording()):
+        if self._trains or recording():
+            return min(worth, MOST_CALLS_AT_FIRST)
+        if self._work.after_loops is not None:
+            worth = min(worth, self._work.after_loops)
+        if self._varied:
             worth *= VARIED_CALLS
         return min(worth, MOST_CALLS_AT_FIRST)
 

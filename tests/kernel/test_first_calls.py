@@ -1,5 +1,6 @@
 """NumPy computes the first calls of a signature, and XLA those that come often."""
 
+import contextlib
 import gc
 import os
 import pickle
@@ -62,7 +63,7 @@ def test_a_signature_is_compiled_when_it_has_come_often(count, few):
 
 
 def test_predictions_at_ever_new_sizes_stay_longer():
-    work = SimpleNamespace(calls=5)  # their time is that of the compilation
+    work = SimpleNamespace(calls=5, after_loops=None)  # their time is that of the compilation
 
     def calls(varied):
         quota = policy.quota_of(work, False, varied)
@@ -77,6 +78,35 @@ def test_what_takes_long_by_numpy_is_compiled_at_once(count):
     program = Compiled(lambda x: jnp.exp(x @ x))
     program(jax.device_put(np.ones((900, 900), "float32"), CPU))
     assert len(count) == 1
+
+
+@by_cpu
+def test_loops_count_as_long_as_they_were(count):
+    """16 iterations are assumed before the first call; a training, which may be resumed, keeps to that."""
+    def looped(steps, record=False):
+        def function(limit):
+            begin = jnp.float32(0), jnp.ones(20000)
+            return jax.lax.while_loop(lambda c: c[0] < limit, lambda c: (c[0] + 1, jnp.sin(c[1])), begin)[1][:3]
+        program = Compiled(function)
+        count.clear()
+        with mx.autograd.record() if record else contextlib.nullcontext():
+            results = [program(jax.device_put(np.float32(steps), CPU)) for _ in range(6)]
+        np.testing.assert_allclose(results[0], results[-1], rtol=1e-6)
+        return len(count)
+    assert looped(2) == 0
+    assert looped(400) == 1
+    policy.training.begin()
+    assert looped(400, record=True) == 0
+
+
+@by_cpu
+def test_loops_over_much_are_compiled_with_all_effort():
+    def form(size):
+        program = Compiled(lambda x: jax.lax.while_loop(
+            lambda c: c[0] < 3000, lambda c: (c[0] + 1, jnp.sin(c[1])), (x, jnp.ones(size)))[1][:3])
+        program(np.float32(0))  # too long for NumPy
+        return [level for level, number in enumerate(program.forms()) if number]
+    assert (form(3), form(60000)) == ([2], [0])
 
 
 @by_cpu

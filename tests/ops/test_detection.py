@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from opcall import call, check_derivatives, gradients, partial_shapes
 
+import mxjax as mx
 from mxjax.base import MXNetError
 from mxjax.ops.vision import deformable, roi
 
@@ -161,6 +162,14 @@ def test_roi_align_of_a_ramp():
     a = call("_contrib_RROIAlign", X, turned, pooled_size=(2, 2), spatial_scale=0.5, sampling_ratio=2)
     b = call("_contrib_ROIAlign", X, upright, pooled_size=(2, 2), spatial_scale=0.5, sample_ratio=2)
     np.testing.assert_allclose(np.rot90(a, axes=(2, 3)), b, rtol=1e-4, atol=1e-5)
+
+
+def test_box_nms_of_thousands_begins_without_the_compiler(compilers, monkeypatch):
+    monkeypatch.setenv("MXNET_ENFORCE_DETERMINISM", "0")
+    boxes = np.random.default_rng(1).random((1, 8000, 6), "float32")
+    boxes[..., 4:] = boxes[..., 2:4] + 0.1
+    kept = mx.nd.contrib.box_nms(mx.nd.array(boxes), topk=100, valid_thresh=0.1).asnumpy()[0]
+    assert not compilers and 10 < (kept[:, 1] > 0).sum() <= 100
 
 
 @pytest.mark.parametrize("options", [{}, {"sample_ratio": 2, "position_sensitive": True}])

@@ -15,7 +15,7 @@ from mxjax.interpret.program import by_numpy
 from mxjax.interpret.rules import RULES
 from mxjax.kernel import kernel
 from mxjax.ops import registry
-from mxjax.ops.reduce import _unstable
+from mxjax.ops.reduce import _unstable, ordering
 from mxjax.ops.shape import indexing
 from mxjax.ops.shape._rows import rows
 
@@ -184,6 +184,13 @@ def test_topk(params, expected, dtype):
     got = got[0] if isinstance(got, list) else got
     assert got.tolist() == expected
     assert got.dtype == (dtype if params.get("ret_typ") else "float32")
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="XLA's operation for CPUs")
+def test_topk_of_few_values_does_not_sort_all():
+    topk = functools.partial(ordering.topk, k=5, ret_typ="both")
+    text = jax.jit(topk).lower(jax.ShapeDtypeStruct((8, 1000), "float32")).compile().as_text()
+    assert 'custom_call_target="TopK"' in text and " sort(" not in text
 
 
 def test_topk_both_and_its_gradient():
