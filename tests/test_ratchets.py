@@ -21,7 +21,7 @@ USED = set("""_internal _LIB _Symbol _repr_html_ _replace _children _set_attr _e
     _LayerHistogramCollector _get_optimal_threshold _get_optimal_thresholds _format_sequence
     _mask_sequence_variable_length _get_begin_state _reverse_sequences _apply_weighting _batch_mean _batch_sum
     _TokenEmbedding _MultiWorkerIter _parse_label _gate_names _reg_params
-    _fresh_grad _create_kvstore _create_sparse_kvstore _update_params _as_list _num_aux
+    _fresh_grad _gen_atomic_symbol _create_kvstore _create_sparse_kvstore _update_params _as_list _num_aux
     _basic_indexing_slice_is_contiguous""".split())
 
 

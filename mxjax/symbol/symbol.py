@@ -171,6 +171,15 @@ class Symbol(_Base):
         entries = [e for n in dict.fromkeys(n for n, _ in self._outputs) for e in n.inputs]
         return type(self)(entries) if entries else None
 
+    def _gen_atomic_symbol(self) -> Symbol:
+        """The (single) node's operator with the same parameters, applied to new variables."""
+        node = self._single("_gen_atomic_symbol")
+        if node.op is None:
+            raise MXNetError(f"{node.name} is a variable and has no operator")
+        inputs = [(Node(None, f"{node.name}_{name}", {}), 0) for name in node.input_names()]
+        made = Node(node.op, node.name, dict(node.attrs), dict(node.params), inputs, node.subgraphs)
+        return Symbol([(made, i) for i in range(made.num_visible)])
+
     def get_inputs(self) -> Symbol:
         """A group of all variables."""
         return type(self)([(n, 0) for n in topological(self._outputs) if n.op is None])

@@ -570,3 +570,15 @@ def test_inputs_by_name_fill_the_gaps():
             mx.sym.concat(**names)
     with pytest.raises(mx.MXNetError, match="num_args='a' is not a valid number"):
         mx.sym.concat(x, num_args="a")
+
+
+def test_the_operator_of_a_symbol_on_new_variables():
+    data, states = mx.sym.var("data"), [mx.sym.var("h"), mx.sym.var("c")]
+    recurrent = mx.sym.RNN(data + 1, mx.sym.var("p"), *states, state_size=3, num_layers=1, mode="lstm",
+                           state_outputs=True, name="rnn")
+    made = recurrent._gen_atomic_symbol()
+    assert made.list_outputs() == recurrent.list_outputs() and len(made) == 3
+    assert made.list_arguments() == ["rnn_data", "rnn_parameters", "rnn_state", "rnn_state_cell"]
+    assert made.list_attr()["state_size"] == "3"
+    with pytest.raises(mx.MXNetError, match="data is a variable"):
+        data._gen_atomic_symbol()
