@@ -12,8 +12,8 @@ import mxjax as mx
 ROOT = pathlib.Path(mx.__file__).parent
 CLAUSES = re.compile(r"(What|Whether|How|Where|Which|Who|Why|When)\b")
 # Python calls within the package, and changes of file, of a step of each program (Python 3.11)
-TRIPS = {"operator": (8, 5), "imperative step": (180, 129), "hybridized step": (93, 57), "module step": (78, 51),
-         "whole step": (26, 15)}
+TRIPS = {"operator": (8, 5), "imperative step": (180, 129), "hybridized step": (92, 57), "module step": (76, 51),
+         "whole step": (21, 15)}
 # Names that MXNet's scripts, and libraries on it, use though they begin with an underscore, and `os._exit`
 USED = set("""_internal _LIB _Symbol _repr_html_ _replace _children _set_attr _exit _barrier _set_updater _bind
     _simple_bind _collect_params_with_prefix _get_lr _get_lrs _get_wd _get_wds _update_count _update_impl _at _slice
