@@ -352,7 +352,7 @@ def test_trainers_of_one_network(tally, effort):
 
         def job(k):
             for _ in range(steps):  # noqa: B023
-                updater_of(trainers[k])._prepare([0], [weight])  # noqa: B023
+                updater_of(trainers[k]).prepare([0], [weight])  # noqa: B023
                 grad = mx.nd.ones((1, 2))
                 updater_of(trainers[k])(0, grad, weight)  # noqa: B023
         errors = together(*[lambda k=k: job(k) for k in range(THREADS)])

@@ -224,8 +224,9 @@ def test_a_training_moves_to_xla_as_a_whole(count, monkeypatch):
 @by_cpu
 def test_operators_that_cost_more_than_their_compilation_are_compiled_alone(count, monkeypatch):
     monkeypatch.setattr(cost, "_CALL", 1e6)
-    x, weight = rng_of(5).random((2, 3), "float32"), rng_of(6).random((4, 3), "float32")
-    graph = mx.sym.Activation(mx.sym.FullyConnected(mx.sym.var("x"), mx.sym.var("w"), no_bias=True, num_hidden=4),
+    # sizes that no other test has: their programs would be there
+    x, weight = rng_of(5).random((3, 13), "float32"), rng_of(6).random((11, 13), "float32")
+    graph = mx.sym.Activation(mx.sym.FullyConnected(mx.sym.var("x"), mx.sym.var("w"), no_bias=True, num_hidden=11),
                               act_type="tanh")
     executor = graph.bind(mx.cpu(), {"x": mx.nd.array(x), "w": mx.nd.array(weight)})
     result = executor.forward()[0].asnumpy()

@@ -210,7 +210,7 @@ print(set(names), len(names))
 
 def test_threads_that_import_it_at_once(environment, tmp_path):
     done = call(environment, "-c", THREADS, folder=tmp_path)
-    assert done.stdout == "{('1.9.1', 'Dense', 'mxjax.ndarray')} 8\n", done.stdout + done.stderr[-3000:]
+    assert done.stdout == "{('1.9.1', 'Dense', 'mxnet.ndarray')} 8\n", done.stdout + done.stderr[-3000:]
 
 
 MODULES_AT_ONCE = """
