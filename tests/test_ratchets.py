@@ -30,6 +30,12 @@ def sources():
     return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
 
 
+@pytest.fixture(scope="module")
+def nodes(sources):
+    """Returns the syntax nodes of each file."""
+    return {name: list(ast.walk(ast.parse(text))) for name, text in sources.items()}
+
+
 def test_private_parts_of_jax_are_imported_in_one_folder(sources):
     importing = {name for name, text in sources.items() if re.search(r"^\s*(from|import) jax\._src\b", text, re.M)}
     assert {pathlib.PurePosixPath(name).parts[0] for name in importing} == {"_xla"}
@@ -43,21 +49,21 @@ def test_private_files_at_the_top(sources):
     assert sum(name.startswith("_") and not name.startswith("__") for name in sources if "/" not in name) <= 5
 
 
-def test_docstrings_that_are_clauses(sources):
+def test_docstrings_that_are_clauses(nodes):
     """A docstring says what is returned or done: it begins with a verb, or names the thing."""
     count = 0
-    for text in sources.values():
-        for node in ast.walk(ast.parse(text)):
+    for nodes_of_file in nodes.values():
+        for node in nodes_of_file:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 count += bool(CLAUSES.match(ast.get_docstring(node) or ""))
     assert count == 0
 
 
-def test_no_function_is_long(sources):
+def test_no_function_is_long(nodes):
     """Docstrings aside, a function fits on a screen."""
     long = []
-    for name, text in sources.items():
-        for node in ast.walk(ast.parse(text)):
+    for name, nodes_of_file in nodes.items():
+        for node in nodes_of_file:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 lines = node.end_lineno - node.lineno + 1 - len((ast.get_docstring(node) or "").splitlines())
                 if lines > 60:
@@ -65,11 +71,11 @@ def test_no_function_is_long(sources):
     assert not long
 
 
-def test_few_arguments_may_be_anything(sources):
+def test_few_arguments_may_be_anything(nodes):
     """A signature says what goes in: `Any` is left where an argument really may be anything."""
     arguments = anything = 0
-    for text in sources.values():
-        for node in ast.walk(ast.parse(text)):
+    for nodes_of_file in nodes.values():
+        for node in nodes_of_file:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 own = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
                 own = [argument for argument in own if argument.arg not in ("self", "cls", "mcs")]
@@ -89,15 +95,15 @@ def test_tests_look_inside_in_one_place():
     assert looks <= 150
 
 
-def test_private_attributes_of_other_objects(sources):
+def test_private_attributes_of_other_objects(nodes):
     """Most of those left are names of MXNet, which subclasses and scripts use.
 
     What Python documents in spite of its underscore, and operators' names, do not count.
     """
     documented = {"_replace", "_asdict", "_current_frames", "_exit"}
     count = 0
-    for text in sources.values():
-        for node in ast.walk(ast.parse(text)):
+    for nodes_of_file in nodes.values():
+        for node in nodes_of_file:
             count += isinstance(node, ast.Attribute) and node.attr.startswith("_") and \
                 not node.attr.startswith("__") and node.attr not in documented and \
                 "._internal" not in ast.unparse(node) and ast.unparse(node.value) not in ("self", "cls", "super()")
