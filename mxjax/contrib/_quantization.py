@@ -194,8 +194,8 @@ def collect_outputs(sym: Symbol, params: _Params, data: Iterable[DataBatch], inp
     for batch in data:
         if not batch.data:
             raise ValueError("a calibration batch has no data")
-        given = {d.name: value for d, value in zip(inputs, batch.data, strict=False) if d.name in wanted}
-        for name, value in zip(names, bound.forward(False, **given), strict=True):
+        values = {d.name: value for d, value in zip(inputs, batch.data, strict=False) if d.name in wanted}
+        for name, value in zip(names, bound.forward(False, **values), strict=True):
             collect(name, value)
         batches, examples = batches + 1, examples + batch.data[0].shape[0]
         if limit is not None and examples >= limit:
@@ -354,9 +354,9 @@ def by_channel(sym: Symbol, args: _Params, auxs: _Params, excluded: list[str] | 
     """(symbol, arguments, auxiliary states, names of nodes that stay in floats) with a range for each channel."""
     params = {**args, **auxs}
     arrays = {name: value.asnumpy() for name, value in params.items()}  # NumPy's formulas need no compiler
-    outputs, made, excluded = _pass.by_channel(sym.handle, arrays, excluded or (), excluded_ops or ())
+    outputs, quantized, excluded = _pass.by_channel(sym.handle, arrays, excluded or (), excluded_ops or ())
     values = {name: params[name] if value is arrays.get(name) else array(value, cpu(), value.dtype)
-              for name, value in made.items()}
+              for name, value in quantized.items()}
     return (Symbol(outputs), {k: v for k, v in values.items() if k not in auxs},
             {k: v for k, v in values.items() if k in auxs}, excluded)
 
@@ -501,9 +501,9 @@ def float_graph(network: HybridBlock, specs: list[tuple[tuple[int, ...], Any]], 
                 logger: LoggerLike | None) -> tuple[list[str], Symbol, _Params, _Params, list[str]]:
     """Returns (input names, graph, arguments, auxiliary states, excluded nodes), a range for each channel."""
     names, sym = _traced(network, specs)
-    kinds = sym.list_arguments(), sym.list_auxiliary_states()
+    both = sym.list_arguments(), sym.list_auxiliary_states()
     params = {name: p._reduce() for name, p in network.named_graph()[2].items()}
-    args, auxs = ({k: params[k] for k in kind if k in params} for kind in kinds)
+    args, auxs = ({k: params[k] for k in own if k in params} for own in both)
     excluded = list(exclude_layers or ())
     excluded += [name for name in (layer.name for layer in sym.get_internals())
                  if name is not None and any(match in name for match in exclude_layers_match or ())]

@@ -141,8 +141,8 @@ def _statistics(sym: Symbol, params: _Params, names: Sequence[str], data: DataLo
     internals = sym.get_internals()
     known = set(internals.list_outputs())
     operators = {name: _operator(internals[name]) for name in layers if name in known}
-    given = (DataBatch([value.as_nd_ndarray() for value in batch]) for batch in itertools.chain([first], batches))
-    _one.collect_outputs(sym, params, given, inputs, list(operators),
+    classic = (DataBatch([value.as_nd_ndarray() for value in batch]) for batch in itertools.chain([first], batches))
+    _one.collect_outputs(sym, params, classic, inputs, list(operators),
                          lambda name, value: collector.collect(name, operators[name], value), None, device, logger)
 
 

@@ -268,8 +268,8 @@ class ColorJitterAug(RandomOrderAug):
     """
 
     def __init__(self, brightness: float, contrast: float, saturation: float) -> None:
-        kinds = ((BrightnessJitterAug, brightness), (ContrastJitterAug, contrast), (SaturationJitterAug, saturation))
-        super().__init__([kind(amount) for kind, amount in kinds if amount > 0])
+        jitters = ((BrightnessJitterAug, brightness), (ContrastJitterAug, contrast), (SaturationJitterAug, saturation))
+        super().__init__([jitter(amount) for jitter, amount in jitters if amount > 0])
 
 
 class LightingAug(Augmenter):
@@ -357,19 +357,19 @@ class CastAug(Augmenter):
         return pixels.astype(self.typ)
 
 
-def colour_constant(given: bool | Image | None, imagenet: Sequence[float], what: str) -> Any:
+def colour_constant(value: bool | Image | None, imagenet: Sequence[float], what: str) -> Any:
     """Returns a mean or standard deviation: None, ImageNet's for True, or the given array.
 
     Raises:
         AssertionError: it is not an array of 1 or 3 values.
     """
-    if given is None:
+    if value is None:
         return None
-    if given is True:
+    if value is True:
         return np.array(imagenet, np.float32)
-    if not isinstance(given, (np.ndarray, NDArray)) or given.shape[0] not in (1, 3):
-        raise AssertionError(f"{what} must be True or an array of 1 or 3 numbers, got {given!r}")
-    return given
+    if not isinstance(value, (np.ndarray, NDArray)) or value.shape[0] not in (1, 3):
+        raise AssertionError(f"{what} must be True or an array of 1 or 3 numbers, got {value!r}")
+    return value
 
 
 def colour_augmenters(brightness: float, contrast: float, saturation: float, hue: float, pca_noise: float,

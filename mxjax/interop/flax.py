@@ -187,9 +187,9 @@ def _nnx_parts(module: nnx.Module) -> tuple[Callable, dict[str, tuple]]:
             for i, (path, value) in enumerate(nnx.to_flat_state(rngs))]
         return nnx.from_flat_state(streams)
 
-    def call(given: dict, states: dict, values: tuple, rng: jax.Array, train: bool,
+    def call(arrays: dict, states: dict, values: tuple, rng: jax.Array, train: bool,
              kwargs: Mapping) -> tuple[Any, dict]:
-        model = nnx.merge(graph, filled(params, given), drawn(rng), filled(state, states))
+        model = nnx.merge(graph, filled(params, arrays), drawn(rng), filled(state, states))
         model.train() if train else model.eval()
         out = model(*values, **kwargs)
         changed = flat(nnx.split(model, nnx.Param, nnx.RngState, ...)[3])

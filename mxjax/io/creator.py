@@ -192,10 +192,10 @@ def creator(function: Callable[..., Source], parameters: type | None = None) -> 
             raise MXNetError(f"{name}: required parameter {missing[0]} is missing ({params[missing[0]]})")
         values = {key: params[key].parse(value) for key, value in kwargs.items() if key in params}
         source = function(parameters(**values)) if parameters else function(**values)
-        made = MXDataIter(source, **{key: value for key, value in kwargs.items() if key not in params})
-        made.kind = name
-        made.settings = {key: values.get(key, params[key].default) for key in _ORDERING if key in params}
-        return made
+        iterator = MXDataIter(source, **{key: value for key, value in kwargs.items() if key not in params})
+        iterator.kind = name
+        iterator.settings = {key: values.get(key, params[key].default) for key in _ORDERING if key in params}
+        return iterator
     functools.update_wrapper(create, function)
     vars(create).pop("__wrapped__")  # its signature is (*args, **kwargs), as in MXNet; the docstring has the parameters
     create.__annotations__ = {"return": "MXDataIter"}

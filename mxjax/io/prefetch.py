@@ -42,12 +42,12 @@ class PrefetchingIter(_HeldBatchIter):
         self._before: list[Any] = [None] * self.n_iter  # the iterators' states before they read that batch
         self._read_ahead()
 
-    def _describe(self, kind: str, rename: list[dict[str, str]] | None) -> list[Any]:
-        given = [(i, desc) for i, one in enumerate(self.iters) for desc in getattr(one, kind)]
+    def _describe(self, attribute: str, rename: list[dict[str, str]] | None) -> list[Any]:
+        descriptions = [(i, desc) for i, one in enumerate(self.iters) for desc in getattr(one, attribute)]
         if rename is None:
-            return [desc for _, desc in given]  # as the iterators have them, also plain tuples
+            return [desc for _, desc in descriptions]  # as the iterators have them, also plain tuples
         renamed = []
-        for i, desc in given:
+        for i, desc in descriptions:
             desc = desc if isinstance(desc, DataDesc) else DataDesc(*desc)
             name: str = desc.name
             renamed.append(DataDesc(rename[i].get(name, name), desc.shape, desc.dtype, desc.layout))

@@ -74,14 +74,14 @@ class _Decoder:
         parts = [((p.batch_size, *p.data_shape), np.dtype(dtype)), ((p.batch_size, label_width), np.dtype(np.float32)),
                  ((p.batch_size,), np.dtype(np.uint64))]
         self._layout, self._size = [], 0
-        for shape, kind in parts:
-            self._layout.append((self._size, shape, kind))
-            self._size += -(-int(np.prod(shape)) * kind.itemsize // _ALIGN) * _ALIGN
+        for shape, part_type in parts:
+            self._layout.append((self._size, shape, part_type))
+            self._size += -(-int(np.prod(shape)) * part_type.itemsize // _ALIGN) * _ALIGN
 
     def arrays(self, memory: Shared | None = None) -> _Arrays:
         """Returns the arrays of a new batch of zeros, or of a batch in shared memory."""
-        return _Arrays(*[np.zeros(shape, kind) if memory is None else memory.array(offset, shape, kind)
-                         for offset, shape, kind in self._layout])
+        return _Arrays(*[np.zeros(shape, dtype) if memory is None else memory.array(offset, shape, dtype)
+                         for offset, shape, dtype in self._layout])
 
     def room(self, known: deque[Shared]) -> Shared:
         """Room for a batch: what another one has left, which is taken out, or new."""

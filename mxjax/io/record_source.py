@@ -171,26 +171,26 @@ class StreamedRecords(_Rounds):
 
         MXNet reads that one in part, and begins the next chunk with it, unless nothing comes behind it.
         """
-        held: list[Record] = []
+        chunk: list[Record] = []
         begins: list[int] = []
         counts, room, end = [], _CHUNK, 0
         damage: list[MXNetError] = []
         for result in chain(_as_far_as_possible(self._read(piece), damage), [None]):
             reach = end + 1 if result is None else result[0] + _HEADER
-            while held and reach > begins[0] + room:
-                if len(held) == 1:
+            while chunk and reach > begins[0] + room:
+                if len(chunk) == 1:
                     room *= 2
                     continue
-                yield held[:-1]
-                counts.append(len(held) - 1)
-                held, begins, room = held[-1:], begins[-1:], _CHUNK
+                yield chunk[:-1]
+                counts.append(len(chunk) - 1)
+                chunk, begins, room = chunk[-1:], begins[-1:], _CHUNK
             if result is not None:
                 begin, end, record = result
                 begins.append(begin)
-                held.append(record)
-        if held:
-            yield held
-            counts.append(len(held))
+                chunk.append(record)
+        if chunk:
+            yield chunk
+            counts.append(len(chunk))
         if damage:
             raise damage[0]
         self._counts[piece] = counts
@@ -215,10 +215,10 @@ class StreamedRecords(_Rounds):
                     yield file_begin + position, file_begin + file.handle.tell(), record
 
 
-def _as_far_as_possible(found: Iterator[Any], damage: list[MXNetError]) -> Iterator[Any]:
+def _as_far_as_possible(items: Iterator[Any], damage: list[MXNetError]) -> Iterator[Any]:
     """Yields the records before damage, which is added to a list."""
     try:
-        yield from found
+        yield from items
     except MXNetError as error:
         damage.append(error)
 

@@ -82,5 +82,5 @@ def _slice_along_batch_axis(data: Any, s: slice, batch_axis: int = 0) -> NDArray
     if isinstance(data, CSRNDArray):
         return data[s]
     piece = data[(*[slice(None)] * batch_axis, s)]
-    made = nd.from_jax(piece.to_jax(), piece.context)  # not a view: writing to a batch must not change the data
-    return made if type(data) is NDArray else made.as_np_ndarray()
+    batch = nd.from_jax(piece.to_jax(), piece.context)  # not a view: writing to a batch must not change the data
+    return batch if type(data) is NDArray else batch.as_np_ndarray()

@@ -140,14 +140,14 @@ def _pairs(key: Keys, value: Values | None, out: Values | None) -> list[tuple[li
     single = not isinstance(key, (list, tuple))
     count = 1 if single else len(key)
 
-    def rows(given: Values | None) -> list[list[Any]]:
-        if given is None:
+    def rows(arrays: Values | None) -> list[list[Any]]:
+        if arrays is None:
             return [[]] * count
-        if isinstance(given, NDArray):
-            return [[given]]
+        if isinstance(arrays, NDArray):
+            return [[arrays]]
         if single:
-            return [list(given)]
-        return [[g] if isinstance(g, NDArray) else list(g) for g in given]
+            return [list(arrays)]
+        return [[g] if isinstance(g, NDArray) else list(g) for g in arrays]
     values, outs = rows(value), rows(out)
     if len(values) != count or len(outs) != count:
         raise Precondition(f"expected one entry per key ({count}), got {len(values)} values and {len(outs)} outputs")
@@ -159,9 +159,9 @@ _own: dict[str, Callable[[str], KVStoreBase]] = {}  # the stores of this package
 
 def called(*names: str) -> Callable[[_Class], _Class]:
     """A decorator that registers names for which `create` instantiates the class, with the name as the argument."""
-    def enter(kind: _Class) -> _Class:
-        _own.update(dict.fromkeys(names, kind))
-        return kind
+    def enter(cls: _Class) -> _Class:
+        _own.update(dict.fromkeys(names, cls))
+        return cls
     return enter
 
 
@@ -180,16 +180,16 @@ def create(name: str = "local") -> Any:
     """
     if not isinstance(name, str):
         raise TypeError("name must be a string")
-    kind = name.lower()
-    if kind in KVStoreBase.kv_registry:
-        return KVStoreBase.kv_registry[kind]()
-    if kind in _own:
-        return _own[kind](kind)
-    if kind in ("horovod", "byteps"):
+    lower = name.lower()
+    if lower in KVStoreBase.kv_registry:
+        return KVStoreBase.kv_registry[lower]()
+    if lower in _own:
+        return _own[lower](lower)
+    if lower in ("horovod", "byteps"):
         raise MXNetError(f"kvstore {name!r} needs a package for MXNet's C++ library; in mxjax, use the kvstore "
                          "'dist_sync' and start the processes by python -m mxjax launch")
     known = ", ".join([*_own, *KVStoreBase.kv_registry])
-    if "dist" in kind:
+    if "dist" in lower:
         raise MXNetError(f"unknown kvstore {name!r}; known: {known}")
     logging.getLogger("mxjax").warning("unknown kvstore %r is a local store, as in MXNet; known: %s", name, known)
-    return _own["local"](kind)
+    return _own["local"](lower)

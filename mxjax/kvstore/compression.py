@@ -45,12 +45,12 @@ _KERNELS = {"2bit": Kernel("2-bit compression", _two_bit, 2, 2), "1bit": Kernel(
 _BITS = {"2bit": 2, "1bit": 1}
 
 
-def _packer(kind: str) -> Kernel:
+def _packer(compression: str) -> Kernel:
     """fn(gradient, residual, threshold) -> (codes packed into bytes, residual).
 
     A byte's codes are of values far apart, so that all work goes along contiguous memory.
     """
-    bits, quantize = _BITS[kind], _KERNELS[kind].fn
+    bits, quantize = _BITS[compression], _KERNELS[compression].fn
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
 
     @by_own_rules
@@ -60,12 +60,12 @@ def _packer(kind: str) -> Kernel:
         codes = jnp.pad(codes.reshape(-1), (0, -codes.size % len(shifts))).reshape(len(shifts), -1)
         rows = [row << shift for row, shift in zip(codes, shifts, strict=True)]
         return functools.reduce(jnp.bitwise_or, rows), residual
-    return Kernel(f"packed {kind} compression", fn, 2, 2)
+    return Kernel(f"packed {compression} compression", fn, 2, 2)
 
 
-def _summer(kind: str) -> Callable[[Any], Any]:
+def _summer(compression: str) -> Callable[[Any], Any]:
     """fn(packed codes, a row for each sender) -> for each value the sum of its signs; a column for each byte."""
-    bits = _BITS[kind]
+    bits = _BITS[compression]
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
 
     @by_own_rules
@@ -102,9 +102,9 @@ class Compression:
         params = dict(params)
         if "type" not in params:
             raise MXNetError("compression_params requires 'type'")
-        kind = params.pop("type")
-        if kind not in _KERNELS:
-            raise MXNetError(f"unknown type of gradient compression {kind!r}; known: {', '.join(_KERNELS)}")
+        compression = params.pop("type")
+        if compression not in _KERNELS:
+            raise MXNetError(f"unknown type of gradient compression {compression!r}; known: {', '.join(_KERNELS)}")
         threshold = params.pop("threshold", 0.5)
         try:
             self.threshold = float(threshold)
@@ -112,9 +112,9 @@ class Compression:
             raise MXNetError(f"threshold must be a positive number, got {threshold!r}") from None
         if params:
             raise MXNetError(f"unknown parameters of gradient compression: {', '.join(params)}")
-        if kind == "2bit" and self.threshold <= 0:
+        if compression == "2bit" and self.threshold <= 0:
             raise MXNetError(f"threshold must be positive, got {self.threshold}")
-        self.kind, self._kernel = kind, _KERNELS[kind]
+        self.kind, self._kernel = compression, _KERNELS[compression]
         self._residuals: dict[Any, Any] = {}
 
     def __call__(self, key: Key, position: int, gradient: NDArray) -> NDArray:

@@ -147,15 +147,15 @@ class DistSyncKVStore(_Dist):
             self._agreed.add(form)
 
     @staticmethod
-    def _quantized(workers: Workers, wire: Compression | None, given: list[tuple[Any, Any]]) -> list[Any]:
+    def _quantized(workers: Workers, wire: Compression | None, gradients: list[tuple[Any, Any]]) -> list[Any]:
         """Sums of gradients that go over the network as packed bits, all keys in one message."""
-        if wire is None or not given:
+        if wire is None or not gradients:
             return []
-        packed = [wire.pack(key, value) for key, value in given]
+        packed = [wire.pack(key, value) for key, value in gradients]
         signs = workers.combine(jnp.concatenate(packed), wire.sum_signs)
         ends = np.cumsum([len(p) for p in packed])
         return [wire.values_of(part, value.shape, value.dtype)
-                for (_, value), part in zip(given, jnp.split(signs, ends[:-1], axis=1), strict=True)]
+                for (_, value), part in zip(gradients, jnp.split(signs, ends[:-1], axis=1), strict=True)]
 
     @staticmethod
     def _sum_of_rows(workers: Workers, value: NDArray) -> NDArray:

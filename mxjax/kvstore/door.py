@@ -269,20 +269,20 @@ class Door:
 
 def _listeners(hosts: Sequence[str], port: int) -> list[socket.socket]:
     """Sockets that listen on one port of several addresses."""
-    made: list[socket.socket] = []
+    listeners: list[socket.socket] = []
     problem: OSError | None = None
     for host in hosts:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            made.append(socket.create_server((host, made[0].getsockname()[1] if made else port), family=family,
-                                             backlog=4096))
-            made[-1].setblocking(False)
+            bound = listeners[0].getsockname()[1] if listeners else port
+            listeners.append(socket.create_server((host, bound), family=family, backlog=4096))
+            listeners[-1].setblocking(False)
         except OSError as error:
             problem = error
-    if not made:
+    if not listeners:
         raise MXNetError(f"cannot listen on port {port} of {', '.join(hosts)}: {problem}. Set DMLC_NODE_HOST to listen "
                          "on another address of this machine") from None
-    return made
+    return listeners
 
 
 # ---------------------------------------------------------------- addresses

@@ -54,12 +54,12 @@ class KVStore(KVStoreBase):
         if len({isinstance(k, str) for k in keys}) > 1:
             raise Unfit(f"the keys of one call must all be int or all be str, got {keys}")
         for k in keys:
-            kind = str if isinstance(k, str) else int
+            key_type = str if isinstance(k, str) else int
             if not isinstance(k, (str, int)):
                 raise TypeError(f"a key must be an int or a str, got {k!r}")
-            if self._key_type not in (None, kind):
+            if self._key_type not in (None, key_type):
                 raise MXNetError(f"this store's keys must be {self._key_type.__name__}, got {k!r}")
-            self._key_type = kind
+            self._key_type = key_type
         if isinstance(key, (list, tuple)) and not isinstance(value, NDArray) and value is not None and \
                 len(keys) != len(value) and len(keys) == 1:
             value = [value]
@@ -330,11 +330,11 @@ def _joined(keys: list[Any], value: Values | None, out: Values | None) -> tuple[
     """Arrays of a key that appears several times in a list belong together."""
     unique = list(dict.fromkeys(keys))
 
-    def join(given: Values | None) -> Any:
-        if given is None:
+    def join(values: Values | None) -> Any:
+        if values is None:
             return None
         rows: dict[Any, list] = {k: [] for k in unique}
-        for k, v in zip(keys, given, strict=True):
+        for k, v in zip(keys, values, strict=True):
             rows[k] += [v] if isinstance(v, NDArray) else list(v)
         return [rows[k] for k in unique]
     return unique, join(value), join(out)

@@ -46,11 +46,11 @@ class Reduced:
 def _sum_kernel(counts: tuple[int, ...]) -> Kernel:
     """fn(arrays of all keys) -> a sum for each key; counts: how many arrays each has."""
     def fn(*arrays: jax.Array) -> tuple:
-        given, sums = iter(arrays), []
+        remaining, sums = iter(arrays), []
         for count in counts:
-            total = next(given)
+            total = next(remaining)
             for _ in range(count - 1):
-                total = total + next(given)
+                total = total + next(remaining)
             sums.append(total)
         return tuple(sums)
     return Kernel("kvstore sum", fn, sum(counts), len(counts))

@@ -127,7 +127,7 @@ class Scheduler:
             return (f"{role} {'?' if rank is None else rank} on {member.hello['host']} runs {member.hello['version']}, "
                     f"but {first.role} {first.rank} on {first.hello['host']} runs {first.hello['version']}: all "
                     "processes of a job need the same versions")
-        taken = {r for kind, r in self.members if kind == role}
+        taken = {r for other, r in self.members if other == role}
         if rank is None:
             free = [r for r in range(self.expected[role]) if r not in taken]
             if not free:
@@ -188,9 +188,9 @@ class Scheduler:
         if len(set(names.values())) > 1:
             reason = ", ".join(f"worker {rank} is at {name!r}" for rank, name in names.items())
             return wire.encode({"op": "confused", "reason": f"the workers wait for each other: {reason}"})
-        given = [parts[rank][1] if rank in parts else [] for rank in range(self.expected["worker"])]
-        return wire.encode({"op": "gathered", "counts": list(map(len, given))},
-                           [array for row in given for array in row])
+        rows = [parts[rank][1] if rank in parts else [] for rank in range(self.expected["worker"])]
+        return wire.encode({"op": "gathered", "counts": list(map(len, rows))},
+                           [array for row in rows for array in row])
 
     def _gone(self, member: _Member, reason: str) -> None:
         key = (member.role, member.rank)

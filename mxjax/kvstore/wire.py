@@ -246,18 +246,19 @@ def _shape(shape: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def check_amount(specs: Sequence[Spec], held: int = 0) -> None:
+def check_amount(specs: Sequence[Spec], stored: int = 0) -> None:
     """Raises MXNetError if arrays, together with the stored ones, exceed `most_bytes()`."""
-    if held + nbytes(specs) > most_bytes():
-        raise MXNetError(f"arrays of {nbytes(specs)} bytes{f', with {held} already stored,' if held else ''} exceed "
-                         f"the limit of MXJAX_KVSTORE_MOST_BYTES, {most_bytes()}")
+    if stored + nbytes(specs) > most_bytes():
+        beside = f", with {stored} already stored," if stored else ""
+        raise MXNetError(f"arrays of {nbytes(specs)} bytes{beside} exceed the limit of "
+                         f"MXJAX_KVSTORE_MOST_BYTES, {most_bytes()}")
 
 
 def check_fields(what: str, header: dict[str, Any], fields: dict[str, Any]) -> None:
     """Raises MXNetError if a header lacks fields or has fields of other types."""
-    for name, kind in fields.items():
+    for name, field_type in fields.items():
         value = header.get(name)
-        if not isinstance(value, kind):
+        if not isinstance(value, field_type):
             raise MXNetError(f"{what}: field {name!r} is {str(value)[:50]!r} of type {type(value).__name__}")
 
 

@@ -123,12 +123,13 @@ class ExportedNode:
     def __init__(self, model: _Model, node: Node, inputs: list[str]) -> None:
         self._model, self.node, self.inputs = model, node, inputs
         self.p: dict[str, Any] = node.params
-        self.kind = node.op.name
+        self.op_type = node.op.name
 
-    def op(self, kind: str, *inputs: str, outputs: int = 1, **attrs: Any) -> Any:
+    def op(self, op_type: str, *inputs: str, outputs: int = 1, **attrs: Any) -> Any:
         """Adds a step; returns the name of its output, or a list of names."""
         names = [self._model.graph.fresh() for _ in range(outputs)]
-        self._model.graph.steps.append((kind, list(inputs), names, {k: v for k, v in attrs.items() if v is not None}))
+        attrs = {k: v for k, v in attrs.items() if v is not None}
+        self._model.graph.steps.append((op_type, list(inputs), names, attrs))
         return names[0] if outputs == 1 else names
 
     def const(self, value: Any, dtype: Any = np.int64) -> str:
@@ -163,7 +164,7 @@ class ExportedNode:
     def _told(self, node: int, index: int) -> Shape:
         result = self._model.shapes[node, index]
         if result is None:
-            raise MXNetError(f"operator {self.kind} ({self.node.name}) cannot be exported to ONNX: it needs a shape "
+            raise MXNetError(f"operator {self.op_type} ({self.node.name}) cannot be exported to ONNX: it needs a shape "
                              "that cannot be inferred from the inputs")
         return result
 
@@ -202,13 +203,13 @@ class ExportedNode:
     def need(self, condition: bool, what: str) -> None:
         """Raises MXNetError "cannot be exported: ..." unless the condition holds."""
         if not condition:
-            raise MXNetError(f"operator {self.kind} ({self.node.name}) cannot be exported to ONNX: {what}")
+            raise MXNetError(f"operator {self.op_type} ({self.node.name}) cannot be exported to ONNX: {what}")
 
     def static(self, shape: Shape, what: str = "its shape") -> tuple[int, ...]:
         """The shape, if no dimension of it is dynamic."""
         result = definite(shape)
         if result is None:
-            raise MXNetError(f"operator {self.kind} ({self.node.name}) cannot be exported to ONNX: {what} must be "
+            raise MXNetError(f"operator {self.op_type} ({self.node.name}) cannot be exported to ONNX: {what} must be "
                              f"known, but is {shape}")
         return result
 
@@ -226,16 +227,16 @@ class _Model:
         self.nodes = topological(sym.handle)
         known = {n.name: (tuple(params[n.name].shape), np_dtype(params[n.name].dtype)) for n in self.nodes
                  if n.op is None and n.name in params}
-        given = {name: example for name, (_, example, _) in inputs.items()}
+        examples = {name: example for name, (_, example, _) in inputs.items()}
         types = {k: t.name for k, (_, t) in known.items()} | {k: t.name for k, (_, _, t) in inputs.items()}
         fixed = {k: shape for k, (shape, _) in known.items()}
         result = infer_types(sym.handle, types)
         self.dtypes = {key: np_dtype(name or "float32") for key, name in result.items()}
-        self.shapes: dict[tuple[int, int], Shape | None] = self._inferred({**fixed, **given}, types)
+        self.shapes: dict[tuple[int, int], Shape | None] = self._inferred({**fixed, **examples}, types)
         for name, (wanted, example, _) in inputs.items():  # a dimension that follows another one is dynamic with it
             for axis, dim in enumerate(wanted):
                 if dim is None:
-                    other = {**given, name: tuple(2 * n if k == axis else n for k, n in enumerate(example))}
+                    other = {**examples, name: tuple(2 * n if k == axis else n for k, n in enumerate(example))}
                     try:
                         shapes = self._inferred({**fixed, **other}, types)
                     except MXNetError:
@@ -254,8 +255,8 @@ class _Model:
         outputs = simpler(sym.handle, table.__contains__, infer)
         return cls(sym if outputs is sym.handle else Symbol(outputs), params, inputs)
 
-    def _inferred(self, given: dict[str, tuple], types: dict[str, str]) -> dict[tuple[int, int], Any]:
-        return infer_shapes(self.sym.handle, given, types)
+    def _inferred(self, shapes: dict[str, tuple], types: dict[str, str]) -> dict[tuple[int, int], Any]:
+        return infer_shapes(self.sym.handle, shapes, types)
 
     def names(self, node: Node) -> list[str]:
         """Names of a node's outputs in the file."""
@@ -388,7 +389,8 @@ def export_model(sym: Symbol | str, params: Any, in_shapes: Sequence[tuple] | No
     tensors = {**{k: v.asnumpy() for k, v in values.items() if k in used},
                **{k: v for k, v in model.graph.tensors.items() if k in used}}
     graph = helper.make_graph(
-        [helper.make_node(kind, inputs, results, name=results[0], **attrs) for kind, inputs, results, attrs in steps],
+        [helper.make_node(op_type, inputs, results, name=results[0], **attrs)
+         for op_type, inputs, results, attrs in steps],
         sym.name or "mxjax", [info(*item) for item in zip(names, dtypes, wanted, strict=True)],
         [info(name, model.dtypes[id(n), i], model.shapes[id(n), i])
          for name, (n, i) in zip(outputs, model.sym.handle, strict=True)],

@@ -36,13 +36,13 @@ def folding(compute: Callable[..., Any]) -> Callable[[Callable], Callable]:
             results = c.for_each_size(lambda: _arrays(compute(c, *(c.known(i) for i in places))))
             if not derives:
                 return results[0] if len(results[0]) > 1 else results[0][0]
-            made: list[Symbol] = []
+            symbols: list[Symbol] = []
 
             def make(number: int) -> Symbol:
-                if not made:
+                if not symbols:
                     items = function(c)
-                    made.extend(items if isinstance(items, (list, tuple, Symbol)) else [_symbol(c, items)])
-                return made[number]
+                    symbols.extend(items if isinstance(items, (list, tuple, Symbol)) else [_symbol(c, items)])
+                return symbols[number]
             items = [Derived(versions, lambda n=n: make(n)) for n, versions in enumerate(zip(*results, strict=True))]
             return items if len(items) > 1 else items[0]
         return convert
@@ -55,12 +55,12 @@ def _short(c: ImportedNode, index: int, derives: bool) -> bool:
                for v in values)
 
 
-def _arrays(found: Any) -> list[np.ndarray]:
-    return [np.asarray(f) for f in (found if isinstance(found, list) else [found])]
+def _arrays(values: Any) -> list[np.ndarray]:
+    return [np.asarray(f) for f in (values if isinstance(values, list) else [values])]
 
 
-def _symbol(c: ImportedNode, found: Any) -> Symbol:
-    return found.make() if isinstance(found, Derived) else c.param(found, "constant")
+def _symbol(c: ImportedNode, value: Any) -> Symbol:
+    return value.make() if isinstance(value, Derived) else c.param(value, "constant")
 
 
 def dynamic_axes(shapes: Sequence[Sequence[int]]) -> tuple[list[int], dict[int, list[int]]]:
@@ -74,6 +74,6 @@ def every_input(c: ImportedNode) -> list[Symbol]:
     return [c.sym(i) for i in range(len(c.inputs))]
 
 
-def dtype_name(c: ImportedNode, kind: int) -> str:
+def dtype_name(c: ImportedNode, number: int) -> str:
     """Returns the name of a dtype of ONNX."""
-    return np.dtype(package().helper.tensor_dtype_to_np_dtype(kind)).name
+    return np.dtype(package().helper.tensor_dtype_to_np_dtype(number)).name

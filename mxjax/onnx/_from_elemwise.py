@@ -15,8 +15,8 @@ from ._folding import every_input, folding
 from ._import import IMPORTERS, ImportedNode, importer
 
 
-def _plain(kind: str, **params: Any) -> Callable[[ImportedNode], Symbol]:
-    return lambda c: c.op(kind, c.sym(0), **params)
+def _plain(name: str, **params: Any) -> Callable[[ImportedNode], Symbol]:
+    return lambda c: c.op(name, c.sym(0), **params)
 
 
 for _onnx, _kind in {
@@ -115,10 +115,11 @@ _NUMPY = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Pow": np.power
 def _two(tensor: str) -> Callable[[ImportedNode], Symbol]:
     def convert(c: ImportedNode) -> Symbol:
         left, right = c.known(0), c.known(1)
-        if c.kind in _SCALARS and right is not None and right.size == 1 and right.ndim <= len(c.shape(0) or (1,) * 9):
-            return c.op(_SCALARS[c.kind], c.sym(0), scalar=right.item())
-        if c.kind in _TURNED and left is not None and left.size == 1 and left.ndim <= len(c.shape(1) or (1,) * 9):
-            return c.op(_TURNED[c.kind], c.sym(1), scalar=left.item())
+        if c.op_type in _SCALARS and right is not None and right.size == 1 and \
+                right.ndim <= len(c.shape(0) or (1,) * 9):
+            return c.op(_SCALARS[c.op_type], c.sym(0), scalar=right.item())
+        if c.op_type in _TURNED and left is not None and left.size == 1 and left.ndim <= len(c.shape(1) or (1,) * 9):
+            return c.op(_TURNED[c.op_type], c.sym(1), scalar=left.item())
         return c.op(tensor, c.sym(0), c.sym(1))
     return convert
 
@@ -159,11 +160,11 @@ def _where(c: ImportedNode) -> Symbol:
 
 
 # ---------------------------------------------------------------- reductions
-def _reduced(kind: str, before: str | None = None, after: str | None = None) -> Callable[[ImportedNode], Symbol]:
+def _reduced(name: str, before: str | None = None, after: str | None = None) -> Callable[[ImportedNode], Symbol]:
     def convert(c: ImportedNode) -> Symbol:
         axes = c.listed(1, "axes")
         data = c.sym(0) if before is None else c.op(before, c.sym(0))
-        result = c.op(kind, data, axis=axes or (), keepdims=bool(c.attr("keepdims", 1)))
+        result = c.op(name, data, axis=axes or (), keepdims=bool(c.attr("keepdims", 1)))
         return result if after is None else c.op(after, result)
     return convert
 
@@ -184,7 +185,7 @@ def _arg(c: ImportedNode) -> Symbol:
     shape = c.given(c.shape(0), "select_last_index of an unknown shape") if c.attr("select_last_index", 0) else None
     if shape is not None:
         data = c.op("reverse", data, axis=(axis % len(shape),))
-    result = c.op("Cast", c.op(c.kind.lower(), data, axis=axis, keepdims=bool(c.attr("keepdims", 1))), dtype="int64")
+    result = c.op("Cast", c.op(c.op_type.lower(), data, axis=axis, keepdims=bool(c.attr("keepdims", 1))), dtype="int64")
     return result if shape is None else c.op("_rminus_scalar", result, scalar=shape[axis] - 1)
 
 

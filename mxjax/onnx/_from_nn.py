@@ -26,13 +26,13 @@ importer("InstanceNormalization")(lambda c: c.op("InstanceNorm", c.sym(0), c.sym
 @importer("Softmax", "LogSoftmax")
 def _softmax(c: ImportedNode) -> Symbol:
     axis, shape = c.attr("axis", -1 if c.opset >= 13 else 1), c.shape(0)
-    kind = "softmax" if c.kind == "Softmax" else "log_softmax"
+    name = "softmax" if c.op_type == "Softmax" else "log_softmax"
     if c.opset >= 13 or axis == -1 or shape is not None and axis % len(shape) == len(shape) - 1:
-        return c.op(kind, c.sym(0), axis=axis)
+        return c.op(name, c.sym(0), axis=axis)
     if axis < 0:
         axis %= len(c.given(shape, "an axis from the end of an unknown shape"))
     flat = c.op("Reshape", c.sym(0), shape=(*(0,) * axis, -1))  # all axes from this one on are one
-    return c.op("reshape_like", c.op(kind, flat, axis=-1), c.sym(0))
+    return c.op("reshape_like", c.op(name, flat, axis=-1), c.sym(0))
 
 
 @importer("Hardmax")
@@ -97,19 +97,19 @@ def _conv_transpose(c: ImportedNode) -> Symbol:
 
 @importer("MaxPool", "AveragePool", "LpPool")
 def _pool(c: ImportedNode) -> Symbol:
-    kind = {"MaxPool": "max", "AveragePool": "avg", "LpPool": "lp"}[c.kind]
+    pool_type = {"MaxPool": "max", "AveragePool": "avg", "LpPool": "lp"}[c.op_type]
     kernel = c.attr("kernel_shape")
-    data, pad = _padded(c, kernel, -3e38 if kind == "max" else 0.0)
+    data, pad = _padded(c, kernel, -3e38 if pool_type == "max" else 0.0)
     counted = bool(c.attr("count_include_pad", 0))
-    c.need(kind == "max" or data is c.sym(0) or counted, "uneven padding that does not count")
+    c.need(pool_type == "max" or data is c.sym(0) or counted, "uneven padding that does not count")
     c.need(set(c.attr("dilations", (1,))) == {1}, "dilations")
     strides, full = c.attr("strides", (1,) * len(kernel)), bool(c.attr("ceil_mode", 0))
     window = {"kernel": kernel, "stride": strides, "pad": pad, "pooling_convention": "full" if full else "valid"}
-    if kind == "lp":
+    if pool_type == "lp":
         result = _lp_pooling(c, data, **window)
     else:
-        extra = {"count_include_pad": counted} if kind == "avg" else {}
-        result = c.op("Pooling", data, pool_type=kind, **window, **extra)
+        extra = {"count_include_pad": counted} if pool_type == "avg" else {}
+        result = c.op("Pooling", data, pool_type=pool_type, **window, **extra)
     if not full or all(k >= s + p for k, s, p in zip(kernel, strides, pad, strict=True)):
         return result  # no window can begin behind the image
     c.need(c.shape(0) is not None, "ceil_mode with such strides and an unknown shape")

@@ -25,12 +25,12 @@ def _whole(c: ImportedNode) -> bool:
 
 @importer("LSTM", "GRU", "RNN")
 def _recurrent(c: ImportedNode) -> list[Symbol]:
-    mode, size = _MODES[c.kind], c.attr("hidden_size")
+    mode, size = _MODES[c.op_type], c.attr("hidden_size")
     activations = {a.decode() if isinstance(a, bytes) else a for a in c.attr("activations", ())}
-    if c.kind == "RNN" and activations:
+    if c.op_type == "RNN" and activations:
         c.need(len(activations) == 1, "different activations")
         mode = f"rnn_{activations.pop().lower()}"
-    c.need(c.kind != "GRU" or c.attr("linear_before_reset", 0) == 1, "linear_before_reset=0")
+    c.need(c.op_type != "GRU" or c.attr("linear_before_reset", 0) == 1, "linear_before_reset=0")
     c.need(c.attr("direction", "forward") != "reverse" and _whole(c) and not c.attr("layout", 0),
            "direction reverse, lengths of sequences, or layout 1")
     inputs, hidden = c.value(1), c.value(2)

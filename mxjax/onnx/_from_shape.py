@@ -300,12 +300,12 @@ def _space_to_depth(c: ImportedNode) -> Symbol:
     return _blocks(c, "space_to_depth")
 
 
-def _blocks(c: ImportedNode, kind: str) -> Symbol:
+def _blocks(c: ImportedNode, name: str) -> Symbol:
     if c.attr("mode", "DCR") == "DCR":
-        return c.op(kind, c.sym(0), block_size=c.attr("blocksize"))
+        return c.op(name, c.sym(0), block_size=c.attr("blocksize"))
     block = c.attr("blocksize")
     n, depth, height, width = c.given(c.shape(0), "mode CRD of an unknown shape")
-    if kind == "depth_to_space":
+    if name == "depth_to_space":
         parts, axes = (n, depth // block ** 2, block, block, height, width), (0, 1, 4, 2, 5, 3)
         result = (n, depth // block ** 2, height * block, width * block)
     else:

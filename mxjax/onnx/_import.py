@@ -32,10 +32,10 @@ _BATCHES = (24, 72, 120, 168, 216, 264), (240, 336, 528, 624, 816, 912)
 _SIZES = (192, 256, 320, 384), (448, 512, 576, 640)
 
 
-def importer(*kinds: str) -> Callable[[Importer], Importer]:
+def importer(*op_types: str) -> Callable[[Importer], Importer]:
     """Registers the decorated function for ONNX operators."""
     def decorate(function: Importer) -> Importer:
-        IMPORTERS.update(dict.fromkeys(kinds, function))
+        IMPORTERS.update(dict.fromkeys(op_types, function))
         return function
     return decorate
 
@@ -67,7 +67,7 @@ class ImportedNode:
 
     def __init__(self, model: _Model, node: Any) -> None:
         helper = package().helper
-        self._model, self.kind, self.opset = model, node.op_type, model.opset
+        self._model, self.op_type, self.opset = model, node.op_type, model.opset
         self.inputs, self.outputs = list(node.input), list(node.output)
         self.name = node.name or node.output[0]
         self.attrs = {a.name: helper.get_attribute_value(a) for a in node.attribute}
@@ -160,9 +160,9 @@ class ImportedNode:
         """Shapes of the model's inputs and parameters, as far as they are known."""
         return self._model.known_shapes()
 
-    def op(self, kind: str, *inputs: Symbol, **params: Any) -> Symbol:
+    def op(self, name: str, *inputs: Symbol, **params: Any) -> Symbol:
         """A new node."""
-        return apply(kind, kind.lower().strip("_"), inputs, params)
+        return apply(name, name.lower().strip("_"), inputs, params)
 
     def param(self, value: np.ndarray, suffix: str) -> Symbol:
         """A new parameter."""
@@ -176,12 +176,12 @@ class ImportedNode:
     def need(self, condition: bool, what: str) -> None:
         """Raises MXNetError "cannot be imported: ..." unless the condition holds."""
         if not condition:
-            raise MXNetError(f"ONNX operator {self.kind} ({self.name}) cannot be imported: {what}")
+            raise MXNetError(f"ONNX operator {self.op_type} ({self.name}) cannot be imported: {what}")
 
     def given(self, value: _T | None, what: str) -> _T:
         """Returns a value; raises MXNetError "cannot be imported: ..." where it is None."""
         if value is None:
-            raise MXNetError(f"ONNX operator {self.kind} ({self.name}) cannot be imported: {what}")
+            raise MXNetError(f"ONNX operator {self.op_type} ({self.name}) cannot be imported: {what}")
         return value
 
 
@@ -308,9 +308,9 @@ class _Parameter(np.ndarray):
     symbol: Symbol
 
     def __new__(cls, value: np.ndarray, symbol: Symbol) -> _Parameter:
-        made = value.view(cls)
-        made.symbol = symbol
-        return made
+        array = value.view(cls)
+        array.symbol = symbol
+        return array
 
 
 @contextlib.contextmanager

@@ -41,7 +41,7 @@ def _alike(c: ExportedNode, first: int = 0) -> list[str]:
 
 def _same(onnx_name: str) -> Callable[[ExportedNode], str]:
     def convert(c: ExportedNode) -> str:
-        return c.op(onnx_name, *_alike(c)[:1 if c.kind in _ONE_INPUT else None])
+        return c.op(onnx_name, *_alike(c)[:1 if c.op_type in _ONE_INPUT else None])
     return convert
 
 
@@ -111,8 +111,8 @@ def _logical_not(c: ExportedNode) -> str:
 
 
 # a formula of several steps
-def _scaled(kind: str, factor: float) -> Callable[[ExportedNode], str]:
-    return lambda c: c.op("Mul", c.op(kind, c.inputs[0]), c.scalar(factor))
+def _scaled(op_type: str, factor: float) -> Callable[[ExportedNode], str]:
+    return lambda c: c.op("Mul", c.op(op_type, c.inputs[0]), c.scalar(factor))
 
 
 converter("log2")(_scaled("Log", 1 / math.log(2)))
@@ -163,14 +163,14 @@ def _rint(c: ExportedNode) -> str:
 @converter("_mod", "broadcast_mod", "_mod_scalar")
 def _mod(c: ExportedNode) -> str:
     """The remainder has the sign of the divisor, and is 0 where that is 0."""
-    kind = c.out_dtype()
-    left = c.inputs[0] if kind == c.dtype() else c.cast(c.inputs[0], kind)
-    right, zero = c.inputs[1] if c.has(1) else c.scalar(c.p["scalar"], kind), c.scalar(0, kind)
+    dtype = c.out_dtype()
+    left = c.inputs[0] if dtype == c.dtype() else c.cast(c.inputs[0], dtype)
+    right, zero = c.inputs[1] if c.has(1) else c.scalar(c.p["scalar"], dtype), c.scalar(0, dtype)
     nothing = c.op("Equal", right, zero)
-    right = c.op("Where", nothing, c.scalar(1, kind), right)
-    result = c.op("Mod", left, right, fmod=int(kind.kind not in "iu"))
-    if kind.kind not in "iu":  # the sign is that of the dividend
-        apart = c.op("Equal", c.op("Mul", c.op("Sign", result), c.op("Sign", right)), c.scalar(-1, kind))
+    right = c.op("Where", nothing, c.scalar(1, dtype), right)
+    result = c.op("Mod", left, right, fmod=int(dtype.kind not in "iu"))
+    if dtype.kind not in "iu":  # the sign is that of the dividend
+        apart = c.op("Equal", c.op("Mul", c.op("Sign", result), c.op("Sign", right)), c.scalar(-1, dtype))
         result = c.op("Where", apart, c.op("Add", result, right), result)
     return c.op("Where", nothing, zero, result)
 
@@ -193,7 +193,7 @@ def _hard_sigmoid(c: ExportedNode) -> str:
 @converter("where", "_npi_where")
 def _where(c: ExportedNode) -> str:
     condition = c.cast(c.inputs[0], "bool")
-    if c.ndim(0) == 1 and c.ndim(1) > 1 and c.kind == "where":  # a condition for each row
+    if c.ndim(0) == 1 and c.ndim(1) > 1 and c.op_type == "where":  # a condition for each row
         condition = c.op("Unsqueeze", condition, c.const(list(range(1, c.ndim(1)))))
     return c.op("Where", condition, *_alike(c, 1))
 
@@ -216,11 +216,11 @@ _REDUCED = {"sum": "ReduceSum", "mean": "ReduceMean", "max": "ReduceMax", "min":
             "_np_sum": "ReduceSum", "_npi_mean": "ReduceMean", "_np_max": "ReduceMax", "_np_min": "ReduceMin"}
 
 
-def reduce(c: ExportedNode, kind: str, data: str, axes: list[int] | None, keepdims: bool) -> str:
+def reduce(c: ExportedNode, op_type: str, data: str, axes: list[int] | None, keepdims: bool) -> str:
     """A reduction; ReduceSum takes its axes as an input, the others as an attribute."""
-    if kind == "ReduceSum":
-        return c.op(kind, data, *([] if axes is None else [c.const(axes)]), keepdims=int(keepdims))
-    return c.op(kind, data, axes=axes, keepdims=int(keepdims))
+    if op_type == "ReduceSum":
+        return c.op(op_type, data, *([] if axes is None else [c.const(axes)]), keepdims=int(keepdims))
+    return c.op(op_type, data, axes=axes, keepdims=int(keepdims))
 
 
 def axes_of(c: ExportedNode) -> list[int] | None:
@@ -253,11 +253,11 @@ def _norm(c: ExportedNode) -> str:
 
 @converter("argmax", "argmin", "_npi_argmax", "_npi_argmin")
 def _arg(c: ExportedNode) -> str:
-    kind = {"argmax": "ArgMax", "argmin": "ArgMin"}[c.kind.removeprefix("_npi_")]
+    op_type = {"argmax": "ArgMax", "argmin": "ArgMin"}[c.op_type.removeprefix("_npi_")]
     data, axis = c.inputs[0], c.p["axis"]
     if axis is None:
         data, axis = c.op("Reshape", data, c.const([-1])), 0
-    result = c.op(kind, data, axis=axis, keepdims=int(c.p["keepdims"] or c.p["axis"] is None))
+    result = c.op(op_type, data, axis=axis, keepdims=int(c.p["keepdims"] or c.p["axis"] is None))
     return c.cast(result, c.out_dtype())
 
 
@@ -312,5 +312,5 @@ def _sample_multinomial(c: ExportedNode) -> str:
 def _like(c: ExportedNode) -> str:
     if None not in c.shape():
         return folded(c)
-    fill = c.const(np.full((), c.kind == "ones_like"), c.dtype())
+    fill = c.const(np.full((), c.op_type == "ones_like"), c.dtype())
     return c.op("Expand", fill, c.op("Shape", c.inputs[0]))

@@ -58,37 +58,40 @@ def _batch_norm(c: ExportedNode) -> str:
     if c.p["fix_gamma"]:
         gamma = c.const(np.ones(c.static(c.shape(1)), c.dtype(1)), c.dtype(1))
     result = c.op("BatchNormalization", data, gamma, *others, epsilon=float(c.p["eps"]))
-    return c.op("Relu", result) if c.kind.endswith("ReLU") else result
+    return c.op("Relu", result) if c.op_type.endswith("ReLU") else result
 
 
 @converter("Pooling", "Pooling_v1")
 def _pooling(c: ExportedNode) -> str:
-    kind, data = c.p["pool_type"], c.inputs[0]
-    c.need(kind in ("max", "avg", "sum", "lp"), f"pool_type {kind}")
+    pool_type, data = c.p["pool_type"], c.inputs[0]
+    c.need(pool_type in ("max", "avg", "sum", "lp"), f"pool_type {pool_type}")
     c.need((c.p.get("layout") or "NC").startswith("NC"), f"layout {c.p.get('layout')}")
-    power = {"p": int(c.p["p_value"])} if kind == "lp" else {}
+    power = {"p": int(c.p["p_value"])} if pool_type == "lp" else {}
     if c.p["global_pool"]:
-        if kind == "sum":
+        if pool_type == "sum":
             return reduce(c, "ReduceSum", data, list(range(2, c.ndim())), True)
-        return c.op({"max": "GlobalMaxPool", "avg": "GlobalAveragePool", "lp": "GlobalLpPool"}[kind], data, **power)
+        op_types = {"max": "GlobalMaxPool", "avg": "GlobalAveragePool", "lp": "GlobalLpPool"}
+        return c.op(op_types[pool_type], data, **power)
     window, full = _window(c), c.p["pooling_convention"] == "full"
     c.need(c.p["pooling_convention"] in ("valid", "full"), f"pooling_convention {c.p['pooling_convention']}")
-    counted = c.p.get("count_include_pad") in (None, True) or kind == "sum"
+    counted = c.p.get("count_include_pad") in (None, True) or pool_type == "sum"
     sizes, results = definite(c.shape()[2:]), definite(c.out_shape()[2:])
     if full and sizes is not None and results is not None:
         pads = window["pads"][:len(c.p["kernel"])]
         steps = list(zip(sizes, results, c.p["kernel"], window["strides"], pads, strict=True))
         full = any((out - 1) * s + k > n + 2 * p for n, out, k, s, p in steps)
-        if full and (kind != "max" or any(k < s + p for _, _, k, s, p in steps)):  # ONNX's largest are those inside
+        # the largest values of ONNX are those inside
+        if full and (pool_type != "max" or any(k < s + p for _, _, k, s, p in steps)):
             return _full_pooling(c, window, counted, sizes, results)
-    c.need(not full or kind in ("max", "avg"), f"pool_type {kind!r} with pooling_convention 'full', and dynamic shapes")
-    if kind == "lp":
+    c.need(not full or pool_type in ("max", "avg"),
+           f"pool_type {pool_type!r} with pooling_convention 'full', and dynamic shapes")
+    if pool_type == "lp":
         return c.op("LpPool", data, **window, **power)
     window["ceil_mode"] = int(full)
-    if kind == "max":
+    if pool_type == "max":
         return c.op("MaxPool", data, **window)
     result = c.op("AveragePool", data, **window, count_include_pad=int(counted))
-    return result if kind == "avg" else c.op("Mul", result, c.scalar(math.prod(c.p["kernel"])))
+    return result if pool_type == "avg" else c.op("Mul", result, c.scalar(math.prod(c.p["kernel"])))
 
 
 def _full_pooling(c: ExportedNode, window: dict[str, Any], counted: bool, sizes: tuple[int, ...],
@@ -96,17 +99,17 @@ def _full_pooling(c: ExportedNode, window: dict[str, Any], counted: bool, sizes:
     """Pooling whose last windows may reach beyond the padding, or lie there as a whole, which ONNX does not have: the
     image is padded until they fit.
     """
-    kind = c.p["pool_type"]
+    pool_type = c.p["pool_type"]
     kernel, strides, pads = window["kernel_shape"], window["strides"], window.pop("pads")[:len(sizes)]
     ends = [(out - 1) * s + k - n - p for out, s, k, n, p in zip(results, strides, kernel, sizes, pads, strict=True)]
-    least = (np.iinfo if c.dtype().kind in "iu" else np.finfo)(c.dtype()).min if kind == "max" else 0
+    least = (np.iinfo if c.dtype().kind in "iu" else np.finfo)(c.dtype()).min if pool_type == "max" else 0
     data = c.op("Pad", c.inputs[0], c.const([0, 0, *pads, 0, 0, *ends]), c.scalar(least))
-    if kind == "max":
+    if pool_type == "max":
         return c.op("MaxPool", data, **window)
-    if kind == "lp":
+    if pool_type == "lp":
         return c.op("LpPool", data, **window, p=int(c.p["p_value"]))
     result = c.op("Mul", c.op("AveragePool", data, **window), c.scalar(math.prod(kernel)))
-    if kind == "sum":
+    if pool_type == "sum":
         return result
     counts = np.ones(())
     for out, s, k, n, p in zip(results, strides, kernel, sizes, pads, strict=True):
@@ -142,28 +145,28 @@ def gelu(c: ExportedNode, data: str) -> str:
 
 @converter("LeakyReLU")
 def _leaky_relu(c: ExportedNode) -> str:
-    kind, data, slope = c.p["act_type"], c.inputs[0], float(c.p["slope"])
-    if kind == "gelu":
+    act_type, data, slope = c.p["act_type"], c.inputs[0], float(c.p["slope"])
+    if act_type == "gelu":
         return gelu(c, data)
-    if kind == "selu":
+    if act_type == "selu":
         return c.op("Selu", data)
-    if kind == "prelu":
+    if act_type == "prelu":
         alpha = c.inputs[1]
         if c.ndim(1) == 1 and c.ndim() > 2:
             alpha = c.op("Reshape", alpha, c.const([-1] + [1] * (c.ndim() - 2)))
         return c.op("PRelu", data, alpha)
-    if kind == "rrelu":
+    if act_type == "rrelu":
         slope = float(c.p["lower_bound"] + c.p["upper_bound"]) / 2
-    return c.op("Elu" if kind == "elu" else "LeakyRelu", data, alpha=slope)
+    return c.op("Elu" if act_type == "elu" else "LeakyRelu", data, alpha=slope)
 
 
 def _softmax(c: ExportedNode, data: str, axis: int) -> str:
-    kind = {"softmax": "Softmax", "softmin": "Softmax", "log_softmax": "LogSoftmax"}[c.kind]
+    op_type = {"softmax": "Softmax", "softmin": "Softmax", "log_softmax": "LogSoftmax"}[c.op_type]
     if c.p["temperature"] not in (None, 1.0):
         data = c.op("Div", data, c.scalar(c.p["temperature"]))
-    if c.kind == "softmin":
+    if c.op_type == "softmin":
         data = c.op("Neg", data)
-    return c.op(kind, data, axis=axis)
+    return c.op(op_type, data, axis=axis)
 
 
 @converter("softmax", "softmin", "log_softmax")
@@ -250,10 +253,10 @@ def _turned(c: ExportedNode, index: int, wanted: bool) -> str:
 @converter("dot", "batch_dot", "_npi_matmul", "_np_dot")
 def _dot(c: ExportedNode) -> str:
     left, right = (bool(c.p.get(name)) for name in ("transpose_a", "transpose_b"))
-    plain = c.kind in ("batch_dot", "_npi_matmul") or (c.ndim(1) <= 2 and not (left and c.ndim(0) != 2))
+    plain = c.op_type in ("batch_dot", "_npi_matmul") or (c.ndim(1) <= 2 and not (left and c.ndim(0) != 2))
     c.need(plain and not (right and c.ndim(1) < 2), f"a product of {c.ndim(0)} and {c.ndim(1)} dimensions")
     result = c.op("MatMul", _turned(c, 0, left), _turned(c, 1, right))
-    return c.op("Reshape", result, c.const([1])) if c.kind == "dot" and c.ndim(0) == c.ndim(1) == 1 else result
+    return c.op("Reshape", result, c.const([1])) if c.op_type == "dot" and c.ndim(0) == c.ndim(1) == 1 else result
 
 
 @converter("_linalg_gemm2", "_linalg_gemm")
@@ -281,7 +284,7 @@ def _flat_heads(c: ExportedNode, data: str) -> str:
 
 @converter("_contrib_interleaved_matmul_selfatt_qk", "_contrib_interleaved_matmul_encdec_qk")
 def _attention_scores(c: ExportedNode) -> str:
-    query, key = _heads(c, 0, 3)[:2] if "selfatt" in c.kind else (_heads(c, 0, 1)[0], _heads(c, 1, 2)[0])
+    query, key = _heads(c, 0, 3)[:2] if "selfatt" in c.op_type else (_heads(c, 0, 1)[0], _heads(c, 1, 2)[0])
     size = c.op("Cast", c.op("Slice", c.op("Shape", query), c.const([3]), c.const([4])), to=1)
     query = c.op("Div", query, c.op("Sqrt", size) if c.dtype() == np.float32 else c.cast(c.op("Sqrt", size), c.dtype()))
     return _flat_heads(c, c.op("MatMul", query, c.op("Transpose", key, perm=[0, 1, 3, 2])))
@@ -289,7 +292,7 @@ def _attention_scores(c: ExportedNode) -> str:
 
 @converter("_contrib_interleaved_matmul_selfatt_valatt", "_contrib_interleaved_matmul_encdec_valatt")
 def _attention_values(c: ExportedNode) -> str:
-    values = _heads(c, 0, 3 if "selfatt" in c.kind else 2)[-1]
+    values = _heads(c, 0, 3 if "selfatt" in c.op_type else 2)[-1]
     tail = c.op("Slice", c.op("Shape", c.inputs[1]), c.const([1]), c.const([3]))
     attention = c.op("Reshape", c.inputs[1], c.op("Concat", c.const([-1, c.p["heads"]]), tail, axis=0))
     result = c.op("Transpose", c.op("MatMul", attention, values), perm=[2, 0, 1, 3])

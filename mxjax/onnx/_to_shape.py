@@ -318,7 +318,7 @@ def _sort(c: ExportedNode) -> str:
     c.need(c.p["axis"] is not None, "axis must be given")
     axis = c.axis(c.p["axis"])
     values, places = _sorted(c, c.dims(c.inputs[0], [axis]), axis, c.p["is_ascend"])
-    return values if c.kind == "sort" else c.cast(places, c.out_dtype())
+    return values if c.op_type == "sort" else c.cast(places, c.out_dtype())
 
 
 @converter("_np_cumsum")

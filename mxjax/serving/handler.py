@@ -87,17 +87,17 @@ class Handler:
         Raises:
             UnknownType: the functions do not support a content type.
         """
-        given = content.decode() if _plain(content_type) in (JSON, CSV) else content
+        body = content.decode() if _plain(content_type) in (JSON, CSV) else content
         if hasattr(self._code, "transform_fn"):
-            answer = self._code.transform_fn(self._model, given, content_type, accept)
+            answer = self._code.transform_fn(self._model, body, content_type, accept)
         else:
             read = self._step("input_fn", _read)
             more = [self._model] if "model" in inspect.signature(read).parameters else []  # as the containers do
-            data = read(given, content_type, *more)
+            data = read(body, content_type, *more)
             prediction = self._step("predict_fn", _predict)(data, self._model)
             answer = self._step("output_fn", _write)(prediction, accept)
-        answer, kind = answer if isinstance(answer, tuple) else (answer, accept)
-        return answer.encode() if isinstance(answer, str) else bytes(answer), kind
+        answer, media_type = answer if isinstance(answer, tuple) else (answer, accept)
+        return answer.encode() if isinstance(answer, str) else bytes(answer), media_type
 
     def _step(self, name: str, default: object) -> Any:
         return getattr(self._code, name, default)
@@ -105,9 +105,9 @@ class Handler:
     def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Answers requests of a `Batcher`, with one row of content, type and accepted type per request."""
         answers = [self.transform(*row) for row in inputs["request"]]
-        made = np.empty((len(answers), 2), object)
-        made[:] = answers
-        return {"answer": made}
+        pairs = np.empty((len(answers), 2), object)
+        pairs[:] = answers
+        return {"answer": pairs}
 
 
 def is_handler(source: str) -> bool:
@@ -129,19 +129,19 @@ def is_handler(source: str) -> bool:
         return re.search(r"^(def|from\b.*\bimport\b.*)\s+model_fn\b", file.read(), re.MULTILINE) is not None
 
 
-def _plain(kind: str) -> str:
+def _plain(media_type: str) -> str:
     """A type of content without its parameters."""
-    return kind.partition(";")[0].strip().lower()
+    return media_type.partition(";")[0].strip().lower()
 
 
 def _read(content: Any, content_type: str) -> NDArray:
-    kind = _plain(content_type)
+    media_type = _plain(content_type)
     try:
-        if kind == JSON:
+        if media_type == JSON:
             return array(np.asarray(json.loads(content), "float32"))
-        if kind == CSV:
+        if media_type == CSV:
             return array(np.loadtxt(io.StringIO(content), "float32", delimiter=",", ndmin=2))
-        if kind == NPY:
+        if media_type == NPY:
             return array(np.load(io.BytesIO(content), allow_pickle=False))
     except (ValueError, TypeError, EOFError, OSError) as error:
         raise ValueError(f"the request is not an array in {content_type}: {error}") from None
@@ -160,14 +160,14 @@ def _predict(data: NDArray, model: BaseModule | Callable[..., Any]) -> Any:
 
 def _write(prediction: NDArray, accept: str) -> tuple[bytes, str]:
     value, stream = prediction.asnumpy(), io.BytesIO()
-    kinds = [JSON if kind == "*/*" else kind for kind in map(_plain, accept.split(","))]
-    kind = next((kind for kind in kinds if kind in (JSON, CSV, NPY)), "")
-    if kind == JSON:
+    accepted = [JSON if media_type == "*/*" else media_type for media_type in map(_plain, accept.split(","))]
+    media_type = next((media_type for media_type in accepted if media_type in (JSON, CSV, NPY)), "")
+    if media_type == JSON:
         stream.write(json.dumps(value.tolist()).encode())
-    elif kind == CSV:
+    elif media_type == CSV:
         np.savetxt(stream, np.atleast_2d(value), delimiter=",", fmt="%.9g")
-    elif kind == NPY:
+    elif media_type == NPY:
         np.save(stream, value)
     else:
         raise UnknownType(f"the type of a reply must be {JSON}, {CSV} or {NPY}, asked for {accept}")
-    return stream.getvalue(), kind
+    return stream.getvalue(), media_type

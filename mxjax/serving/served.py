@@ -164,17 +164,17 @@ class Served:
         if missing or unknown:
             raise ValueError(f"model {self.name} expects the inputs {', '.join(names)}, got "
                              f"{', '.join(inputs) or 'none'}")
-        made = {}
+        arrays = {}
         for name, value in inputs.items():
             shape, dtype = self.shapes.get(name), self.dtypes.get(name, np.dtype("float32"))
             if shape is not None and (value.ndim != len(shape) or any(
-                    own != given for own, given in zip(shape[1:], value.shape[1:], strict=True))):
+                    own != length for own, length in zip(shape[1:], value.shape[1:], strict=True))):
                 raise ValueError(f"input {name} of model {self.name} must have shape {[-1, *shape[1:]]}, got "
                                  f"{list(value.shape)}")
             if value.dtype.kind not in "biuf":
                 raise ValueError(f"input {name} of model {self.name} must have a numeric dtype, got {value.dtype}")
-            made[name] = np.ascontiguousarray(value, dtype)
-        return made
+            arrays[name] = np.ascontiguousarray(value, dtype)
+        return arrays
 
     # ------------------------------------------------------------ running
     def __call__(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -186,10 +186,10 @@ class Served:
         Returns:
             Arrays by name.
         """
-        given = dict(inputs)
+        values = dict(inputs)
         if hasattr(self._code, "preprocess"):
-            given = self._code.preprocess(given)
-        outputs = self._code.predict(given) if self._graph is None else self._computed(self._graph, given)
+            values = self._code.preprocess(values)
+        outputs = self._code.predict(values) if self._graph is None else self._computed(self._graph, values)
         return self._code.postprocess(outputs) if hasattr(self._code, "postprocess") else outputs
 
     def _computed(self, graph: Callable[..., Any], inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

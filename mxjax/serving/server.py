@@ -116,7 +116,7 @@ class _Handler:
         row[0] = (await request.body(), request.headers.get("content-type", "application/json"),
                   "application/json" if accept == "*/*" else accept)
         try:
-            [[content, kind]] = (await self.batcher.submit({"request": row}))["answer"]
+            [[content, media_type]] = (await self.batcher.submit({"request": row}))["answer"]
         except UnknownType as error:
             return JSONResponse({"error": str(error)}, 415)
         except ValueError as error:
@@ -124,7 +124,7 @@ class _Handler:
         except (Overloaded, TooLate) as error:
             _REFUSED.labels(self.name, "", "overloaded" if isinstance(error, Overloaded) else "too late").inc()
             raise
-        return Response(content, media_type=kind)
+        return Response(content, media_type=media_type)
 
 
 class _Model(kserve.Model):
@@ -294,11 +294,11 @@ class _Extension(ModelRepositoryExtension):
     async def index(self, filter_ready: bool | None = False) -> list[dict[str, str]]:
         """Returns name, version and state of each model, including unloaded ones."""
         versions = self._model_registry.versions
-        made = [{"name": name, "version": version, "state": "READY" if model.ready else "LOADING", "reason": ""}
+        entries = [{"name": name, "version": version, "state": "READY" if model.ready else "LOADING", "reason": ""}
                 for name, models in versions.items() for version, model in models.items()]
-        made += [{"name": name, "version": "", "state": "UNAVAILABLE", "reason": "unloaded"}
+        entries += [{"name": name, "version": "", "state": "UNAVAILABLE", "reason": "unloaded"}
                  for name in self._loaders or () if name not in versions]
-        return [one for one in made if one["state"] == "READY" or not filter_ready]
+        return [one for one in entries if one["state"] == "READY" or not filter_ready]
 
     async def load(self, model_name: str) -> None:
         """Reads a model's files again, and switches requests to the new versions once they are compiled.
@@ -430,12 +430,12 @@ def _response(served: Served, request: InferRequest, outputs: dict[str, np.ndarr
     unknown = [n for n in wanted if n not in outputs]
     if unknown:
         raise InvalidInput(f"model {served.name} has the outputs {', '.join(outputs)}, asked for {', '.join(unknown)}")
-    made = []
+    tensors = []
     for output in wanted:
         value = np.ascontiguousarray(outputs[output])
-        made.append(InferOutput(output, list(value.shape), from_np_dtype(value.dtype)))
-        made[-1].set_data_from_numpy(value, binary_data=True)  # kserve makes text of it where that is asked for
-    return InferResponse(request.id or uuid.uuid4().hex, served.name, made, served.version or None,
+        tensors.append(InferOutput(output, list(value.shape), from_np_dtype(value.dtype)))
+        tensors[-1].set_data_from_numpy(value, binary_data=True)  # kserve makes text of it where that is asked for
+    return InferResponse(request.id or uuid.uuid4().hex, served.name, tensors, served.version or None,
                          use_binary_outputs=request.use_binary_outputs, requested_outputs=request.request_outputs)
 
 
@@ -539,7 +539,7 @@ _REFUSALS = {InvalidInput: 400, ModelNotFound: 404, ModelNotReady: 503, ServerNo
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:
     """Answers a request that is refused, with a line in the log."""
-    status = next(status for kind, status in _REFUSALS.items() if isinstance(error, kind))
+    status = next(status for error_type, status in _REFUSALS.items() if isinstance(error, error_type))
     _log.info("%d at %s: %s", status, request.url.path, error)
     return JSONResponse({"error": str(error)}, status, {"Retry-After": "1"} if status == 503 else None)
 
@@ -593,8 +593,8 @@ class Application:
         self.rest = RESTServer("kserve.model_server:app", self.plane, self.extension, 0)
         self.rest.create_application()
         app.add_middleware(_Edge, most=limits.max_bytes, plane=self.plane)
-        for kind in _REFUSALS:
-            app.add_exception_handler(kind, _refused)
+        for error_type in _REFUSALS:
+            app.add_exception_handler(error_type, _refused)
 
     async def _ping(self) -> Response:
         """Answers SageMaker's question whether the service is ready."""
@@ -700,12 +700,12 @@ def _ending_quietly() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are the main thread's
         return
-    before = {kind: signal.signal(kind, lambda *_: None) for kind in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        for kind, handler in before.items():
-            signal.signal(kind, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _warmed(application: Application, server: uvicorn.Server, failures: list[BaseException]) -> None:

@@ -99,12 +99,12 @@ def measured(model: Model, run: Run, what: str, is_open: bool) -> tuple[str, boo
     sets = [random_inputs(model)]
     if is_open:
         sets.insert(0, random_inputs(model, next(iter(model.shapes.values()))[0] + 1))
-    told, good = "", True
+    report, good = "", True
     for values, result in zip(sets, run(sets), strict=True):
-        told, good = compared(expected(model, values), result, what)
+        report, good = compared(expected(model, values), result, what)
         if not good:
             break
-    return told, good
+    return report, good
 
 
 def written(model: Model, batch: str, write: Callable[[bool], tuple[str, bool]]) -> tuple[str, bool]:
@@ -122,13 +122,13 @@ def written(model: Model, batch: str, write: Callable[[bool], tuple[str, bool]])
     Raises:
         MXNetError: it cannot be written.
     """
-    def attempt(kind: bool) -> tuple[str, bool]:
-        told, good = write(kind)
-        return f"{told} (first axis: {'any length' if kind else 'the given length'})", good
+    def attempt(any_length: bool) -> tuple[str, bool]:
+        report, good = write(any_length)
+        return f"{report} (first axis: {'any length' if any_length else 'the given length'})", good
     *before, last = {"open": [True], "fixed": [False]}.get(batch) or ([True, False] if may_be_open(model) else [False])
-    for kind in before:
+    for any_length in before:
         with contextlib.suppress(Exception):  # exporters and runtimes have errors of many kinds
-            result = attempt(kind)
+            result = attempt(any_length)
             if result[1]:
                 return result
     try:

@@ -92,15 +92,15 @@ class Model:
         MXNetError: a file is missing, or the shapes are not enough.
     """
 
-    def __init__(self, given: argparse.Namespace, runs: bool = True) -> None:
+    def __init__(self, options: argparse.Namespace, runs: bool = True) -> None:
         try:
             shapes = {name: tuple(int(n) for n in text.split(",")) for name, text in pairs("--shape",
-                                                                                           given.shape).items()}
+                                                                                           options.shape).items()}
         except ValueError as error:
             raise MXNetError(f"--shape: {error}") from None
-        self.prefix, graph, params = find_model(given.model, given.epoch)
+        self.prefix, graph, params = find_model(options.model, options.epoch)
         if runs:
-            graph_of(given.model)
+            graph_of(options.model)
         self._symbol = symbol = load(graph) if graph else None
         if symbol is not None and params and not os.path.exists(params) \
                 and set(symbol.list_inputs()) == set(shapes):
@@ -118,7 +118,7 @@ class Model:
         unknown = set(shapes) - set(free)
         if unknown:
             raise MXNetError(f"--shape: unknown input {', '.join(sorted(unknown))}; the inputs are {', '.join(free)}")
-        types = pairs("--dtype", given.dtype)
+        types = pairs("--dtype", options.dtype)
         known = {n: v.shape for n, v in {**self.args, **self.aux}.items()}
         args, outs, aux = self.symbol.infer_shape_partial(**known, **shapes)
         sizes = dict(zip(self.symbol.list_arguments(), args, strict=True))
@@ -147,8 +147,8 @@ class Model:
     def unfed(self, length: Any) -> dict[str, Any]:
         """Values for the labels of loss outputs and the like, for inputs whose first axis has this length."""
         import jax.numpy as jnp
-        given = next(iter(self.shapes.values()), ())[:1]
-        return {n: jnp.zeros((length, *v.shape[1:]), v.dtype) if v.shape[:1] == given else v
+        batch = next(iter(self.shapes.values()), ())[:1]
+        return {n: jnp.zeros((length, *v.shape[1:]), v.dtype) if v.shape[:1] == batch else v
                 for n, v in self.rest.items()}
 
     def function(self) -> tuple[Callable[..., list], list[Any]]:

@@ -36,10 +36,10 @@ def _libraries() -> tuple[ModuleType, ModuleType]:
     return tensorflow, jax2tf
 
 
-def _names(given: list[str]) -> list[str]:
+def _names(names: list[str]) -> list[str]:
     """Names as a signature may have them, each once."""
     results: list[str] = []
-    for name in given:
+    for name in names:
         name = re.sub(r"[^A-Za-z0-9_]", "_", name)
         name = name if name[:1].isalpha() else f"value_{name}"
         number = sum(n == name or n.startswith(f"{name}__") for n in results)
@@ -54,8 +54,8 @@ def _save(model: Model, folder: str, dynamic: bool, libraries: tuple[ModuleType,
 
     def program(args: dict[str, Any], aux: dict[str, Any], *inputs: Any) -> dict[str, Any]:
         rest = model.unfed(inputs[0].shape[0]) if inputs and inputs[0].ndim else model.rest
-        given = {**rest, **args, **dict(zip(model.shapes, inputs, strict=True))}
-        return dict(zip(outputs, graph(given, aux, jax.random.key(0))[0], strict=True))
+        values = {**rest, **args, **dict(zip(model.shapes, inputs, strict=True))}
+        return dict(zip(outputs, graph(values, aux, jax.random.key(0))[0], strict=True))
     module = tf.Module()
     module.args = {n: tf.Variable(v.asnumpy()) for n, v in model.args.items()}
     module.aux = {n: tf.Variable(v.asnumpy()) for n, v in model.aux.items()}
@@ -99,13 +99,13 @@ def write(model: Model, folder: str, batch: str) -> tuple[str, bool]:
     parent = os.path.dirname(os.path.abspath(folder))
     os.makedirs(parent, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=parent) as place:
-        made = os.path.join(place, "model")
+        written_to = os.path.join(place, "model")
 
         def save(is_open: bool) -> tuple[str, bool]:
-            shutil.rmtree(made, ignore_errors=True)
-            _save(model, made, is_open, libraries)
-            return measured(model, _runner(model, made, libraries[0]), "the SavedModel", is_open)
-        told = written(model, batch, save)
+            shutil.rmtree(written_to, ignore_errors=True)
+            _save(model, written_to, is_open, libraries)
+            return measured(model, _runner(model, written_to, libraries[0]), "the SavedModel", is_open)
+        report = written(model, batch, save)
         shutil.rmtree(folder, ignore_errors=True)
-        os.replace(made, folder)
-    return told
+        os.replace(written_to, folder)
+    return report

@@ -45,25 +45,25 @@ def cells(path: Path, text: str) -> Iterator[tuple[int, str]]:
         sources = [(c["cell_type"], "".join(c.get("source", c.get("input", "")))) for c in result]
     except (ValueError, KeyError, TypeError, AttributeError):
         raise MXNetError(f"doctor: {path} is not a notebook") from None
-    for number, (kind, source) in enumerate(sources, 1):
+    for number, (cell_type, source) in enumerate(sources, 1):
         first = source.lstrip().partition("\n")[0]
-        if kind == "code" and not (first.startswith("%%") and first.split()[0] not in _PYTHON_CELLS):
+        if cell_type == "code" and not (first.startswith("%%") and first.split()[0] not in _PYTHON_CELLS):
             yield number, re.sub(r"(?m)^([ \t]*)(?:[%!].*|[^#\n]*\?)$", r"\1pass", source)
 
 
 def names_in(text: str) -> Iterator[ast.Import | ast.ImportFrom | ast.expr]:
     """Imports and chains of names ("mx.nd.ones") of a text that does not parse, e.g. of Python 2, with their lines."""
-    text = _LITERALS.sub(lambda found: "\n" * found[0].count("\n") or '""', text)
-    for found in _NAMES.finditer(text):
-        line = text.count("\n", 0, found.start()) + 1
-        if found["name"] is not None:
-            first, *rest = re.sub(r"\s", "", found["name"]).split(".")
+    text = _LITERALS.sub(lambda match: "\n" * match[0].count("\n") or '""', text)
+    for match in _NAMES.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        if match["name"] is not None:
+            first, *rest = re.sub(r"\s", "", match["name"]).split(".")
             node: ast.expr = ast.Name(first, lineno=line)
             for name in rest:
                 node = ast.Attribute(node, name, lineno=line)
             yield node
             continue
-        parts = re.sub(r"[()\\\n]", " ", found["imported"]).split(",")
+        parts = re.sub(r"[()\\\n]", " ", match["imported"]).split(",")
         names = [ast.alias(*[*re.split(r"\s+as\s+", part.strip()), None][:2]) for part in parts if part.strip()]
-        yield ast.ImportFrom(found["module"], names, 0, lineno=line) if found["module"] else \
+        yield ast.ImportFrom(match["module"], names, 0, lineno=line) if match["module"] else \
             ast.Import(names, lineno=line)

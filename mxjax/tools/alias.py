@@ -69,24 +69,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                                                              "manages")
 
 
-def main(given: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Runs the command with its parsed arguments; returns the exit status."""
-    if given.force and given.what != "install":
-        raise MXNetError(f"alias {given.what} does not accept --force; only alias install does")
-    api = getattr(given, "api", None)
-    if api and given.what != "install":
-        raise MXNetError(f"alias {given.what} does not accept --api; only alias install does")
-    if given.what == "install":
-        print(f"installed {install(given.target, given.force, api)}")
+    if args.force and args.what != "install":
+        raise MXNetError(f"alias {args.what} does not accept --force; only alias install does")
+    api = getattr(args, "api", None)
+    if api and args.what != "install":
+        raise MXNetError(f"alias {args.what} does not accept --api; only alias install does")
+    if args.what == "install":
+        print(f"installed {install(args.target, args.force, api)}")
         return 0
-    if given.what == "remove":
-        gone = remove(given.target)
+    if args.what == "remove":
+        gone = remove(args.target)
         for one in gone:
             print(f"removed {one}")
         if not gone:
-            print(f"the stand-in is not in {_folder(given.target)}")
+            print(f"the stand-in is not in {_folder(args.target)}")
         return 0
-    return _status(given.target)
+    return _status(args.target)
 
 
 def installed(target: str | os.PathLike[str] | None = None) -> list[Installed]:

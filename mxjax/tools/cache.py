@@ -21,18 +21,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                                                         "the user")
 
 
-def main(given: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Runs the command with its parsed arguments; returns the exit status."""
-    if (given.what == "pack") != (given.file is not None):
+    if (args.what == "pack") != (args.file is not None):
         raise MXNetError("cache pack requires the name of the file to write; the other actions take no name")
-    if given.what == "clear":
-        count, size = _program_files.clear(given.dir)
+    if args.what == "clear":
+        count, size = _program_files.clear(args.dir)
         print(f"removed {count} programs, {size / 1e6:.1f} MB")
-    elif given.what == "pack":
-        count, size = _program_files.pack(given.file, given.dir)
-        print(f"packed {count} programs, {size / 1e6:.1f} MB, into {given.file}")
+    elif args.what == "pack":
+        count, size = _program_files.pack(args.file, args.dir)
+        print(f"packed {count} programs, {size / 1e6:.1f} MB, into {args.file}")
     else:
-        where = _program_files.folder(given.dir)
+        where = _program_files.folder(args.dir)
         result = _program_files.entries(where)
         print(f"{len(result)} programs, {sum(status.st_size for status in result.values()) / 1e6:.1f} MB in {where}")
     return 0

@@ -119,56 +119,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                        help="fix the first axis to the size in --shape")
 
 
-def _source(given: argparse.Namespace) -> int:
+def _source(args: argparse.Namespace) -> int:
     from .source import project  # for these two alone
-    target, model = project.target(given.to), _model.Model(given)
-    folder = given.output or f"{model.prefix}-{given.to}"
+    target, model = project.target(args.to), _model.Model(args)
+    folder = args.output or f"{model.prefix}-{args.to}"
     paths, inputs = project.write(model, model.prefix, folder, target)
     for path in paths:
         print(f"{path}: {os.path.getsize(path) / 1e6:.3f} MB")
-    told, good = project.check(model, folder, inputs, target, given.batch)
-    print(told)
+    report, good = project.check(model, folder, inputs, target, args.batch)
+    print(report)
     return 0 if good else 1
 
 
-def _saved_model(given: argparse.Namespace) -> int:
+def _saved_model(args: argparse.Namespace) -> int:
     from . import _savedmodel  # TensorFlow is optional
-    model = _model.Model(given)
-    folder = given.output or f"{model.prefix}-savedmodel"
-    told, good = _savedmodel.write(model, folder, given.batch)
-    print(f"{folder}: {told}")
+    model = _model.Model(args)
+    folder = args.output or f"{model.prefix}-savedmodel"
+    report, good = _savedmodel.write(model, folder, args.batch)
+    print(f"{folder}: {report}")
     return 0 if good else 1
 
 
-def _arrays(given: argparse.Namespace) -> int:
-    write, ending = _ARRAYS[given.to]
-    model = _model.Model(given, runs=False)
-    path = given.output or model.prefix + ending
+def _arrays(args: argparse.Namespace) -> int:
+    write, ending = _ARRAYS[args.to]
+    model = _model.Model(args, runs=False)
+    path = args.output or model.prefix + ending
     result = write(model, path)
     same = sum(name in result and np.array_equal(value.asnumpy(), result[name]) for name, value in model.params.items())
     print(f"{path}: {os.path.getsize(path) / 1e6:.2f} MB; {same} of {len(model.params)} arrays are read back unchanged")
     return 0 if same == len(model.params) else 1
 
 
-def _program(given: argparse.Namespace) -> int:
-    write, ending = _PROGRAMS[given.to]
-    model = _model.Model(given)
-    path = given.output or model.prefix + ending
+def _program(args: argparse.Namespace) -> int:
+    write, ending = _PROGRAMS[args.to]
+    model = _model.Model(args)
+    path = args.output or model.prefix + ending
 
     def convert(is_open: bool) -> tuple[str, bool]:
         run, runtime = write(model, path, is_open)
         if run is None:
             return f"not checked: {runtime} is not installed here", True
-        told, good = measured(model, run, runtime, is_open)
-        return f"{runtime}: {told}", good
-    told, good = written(model, given.batch, convert)
+        report, good = measured(model, run, runtime, is_open)
+        return f"{runtime}: {report}", good
+    report, good = written(model, args.batch, convert)
     print(f"{path}: {os.path.getsize(path) / 1e6:.2f} MB")
-    print(told)
+    print(report)
     return 0 if good else 1
 
 
-def main(given: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
-    run = _source if given.to in _SOURCES else _saved_model if given.to == _SAVED_MODEL else \
-        _arrays if given.to in _ARRAYS else _program
-    return run(given)
+    run = _source if args.to in _SOURCES else _saved_model if args.to == _SAVED_MODEL else \
+        _arrays if args.to in _ARRAYS else _program
+    return run(args)

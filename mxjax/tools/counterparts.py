@@ -48,15 +48,15 @@ def table() -> dict[str, Counterpart]:
     for number, line in enumerate(text.splitlines(), 1):
         if not line or line.startswith("#"):
             continue
-        names, *told = (part.strip() for part in line.split("|"))
-        if not 1 <= len(told) <= 3 or not names:
+        names, *parts = (part.strip() for part in line.split("|"))
+        if not 1 <= len(parts) <= 3 or not names:
             raise MXNetError(f"counterparts.txt, line {number}: expected NAMES | JAX | PYTORCH | NOTE, got {line!r}")
         for name in names.split():
-            told = [*told, "", ""][:3]
-            jax, torch = (part.replace("*", name.rpartition(".")[2]) for part in told[:2])
+            parts = [*parts, "", ""][:3]
+            jax, torch = (part.replace("*", name.rpartition(".")[2]) for part in parts[:2])
             if name in result:
                 raise MXNetError(f"counterparts.txt, line {number}: {name} is listed twice")
-            result[name] = Counterpart(", ".join(_words(jax)), ", ".join(_words(torch)), told[2])
+            result[name] = Counterpart(", ".join(_words(jax)), ", ".join(_words(torch)), parts[2])
     return result
 
 
@@ -99,11 +99,11 @@ def _of_operator(module: str, last: str) -> Counterpart | None:
 def _by_operator() -> dict[registry.Op, Counterpart]:
     """The table by operator: an alias has what its main name has."""
     result: dict[registry.Op, Counterpart] = {}
-    for name, told in table().items():
+    for name, counterpart in table().items():
         module, _, last = name.rpartition(".")
         op = registry.find(_PREFIXES[module] + last) if module in _PREFIXES else None
         if op is not None:
-            result.setdefault(op, told)
+            result.setdefault(op, counterpart)
     return result
 
 

@@ -103,15 +103,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="list the names of MXNet that scripts use, with their counterparts in JAX and PyTorch")
 
 
-def main(given: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Runs the command with its parsed arguments; returns the exit status."""
     paths: list[Path] = []
-    for path in map(Path, given.paths):
+    for path in map(Path, args.paths):
         paths += scripts_in(path) if path.is_dir() else [path]
     if not paths:
-        raise MXNetError(f"doctor: there are no scripts in {', '.join(given.paths)}")
-    if given.map:
-        return _map(paths, given.json)
+        raise MXNetError(f"doctor: there are no scripts in {', '.join(args.paths)}")
+    if args.map:
+        return _map(paths, args.json)
     results: list[Finding] = []
     for path in paths:
         try:
@@ -120,7 +120,7 @@ def main(given: argparse.Namespace) -> int:
             if len(paths) == 1:
                 raise
             results.append(Finding(str(path), 1, "unread", str(error)))
-    if given.json:
+    if args.json:
         print(json.dumps([f._asdict() for f in results], indent=1))
     else:
         for f in results:
@@ -141,8 +141,8 @@ def _map(paths: list[Path], as_json: bool) -> int:
         return 0
     for use in results:
         name = use.name if use.name.startswith(".") else f"mx.{use.name}"
-        told = f"{use.jax or '-'} | {use.torch or '-'}" + (f" ({use.note})" if use.note else "")
-        print(f"{use.file}:{use.line}: {name} -> {told}" if use.jax or use.torch else
+        text = f"{use.jax or '-'} | {use.torch or '-'}" + (f" ({use.note})" if use.note else "")
+        print(f"{use.file}:{use.line}: {name} -> {text}" if use.jax or use.torch else
               f"{use.file}:{use.line}: {name} -> no counterpart is known")
     known = sum(bool(use.jax or use.torch) for use in results)
     print(f"{len(paths)} files: {len(results)} uses, {known} with a counterpart (JAX | PyTorch)")

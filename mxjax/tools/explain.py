@@ -21,19 +21,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("code", nargs="?", help="the code of an error, such as shape-mismatch, or the whole message")
 
 
-def main(given: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Prints a section, or the list of all; returns the exit status."""
     result = sections()
-    if given.code is None:
+    if args.code is None:
         for code, text in result.items():
             print(f"{code:26s}{_cause(text)}")
         return 0
-    code = given.code.strip("[] ").removeprefix("mxjax explain ")
+    code = args.code.strip("[] ").removeprefix("mxjax explain ")
     if code not in result:
-        code = kind_of(given.code)
+        code = kind_of(args.code)
     if code not in result:
-        near = difflib.get_close_matches(given.code, CODES, 1)
-        raise MXNetError(f"explain: unknown error code {given.code!r}" + (
+        near = difflib.get_close_matches(args.code, CODES, 1)
+        raise MXNetError(f"explain: unknown error code {args.code!r}" + (
             f"; did you mean {near[0]}?" if near else "; `mxjax explain` lists all"))
     print(f"{code}\n\n{result[code]}")
     return 0

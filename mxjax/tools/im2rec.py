@@ -222,7 +222,7 @@ def pack(list_path: str, root: str, *, num_thread: int = 1, resize: int = 0, cen
     items = list(read_list(list_path))
     state = _State(base + ".im2rec")
     start, bad = _begin(base, state, options, len(items), resume)
-    packed, told = 0, _Told(os.path.basename(base), start, len(items))
+    packed, report = 0, _Told(os.path.basename(base), start, len(items))
     with _Appender(base + ".rec", "w") as records, open(base + ".idx", "a", encoding="utf-8") as idx:
         for done, (item, (record, problem)) in enumerate(_all_packed(options, items[start:], num_thread), start + 1):
             if record is None:
@@ -239,7 +239,7 @@ def pack(list_path: str, root: str, *, num_thread: int = 1, resize: int = 0, cen
                 state.save(done=done, rec=records.handle.tell(), idx=idx.tell(), bad=bad, options=options,
                            count=len(items))
                 if progress:
-                    told.show(done)
+                    report.show(done)
     if bad:
         write_file(base + ".bad", "".join(line + "\n" for line in bad))
     if os.path.exists(state.path):
@@ -334,12 +334,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     records.add_argument("--resume", action="store_true", help="continue an interrupted run")
 
 
-def main(given: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Runs the command with its parsed arguments; returns the exit status."""
-    prefix, root = os.path.abspath(given.prefix), os.path.abspath(given.root)
-    if given.list:
-        for path in make_lists(prefix, list(list_images(root, given.recursive, given.exts)), chunks=given.chunks,
-                               train_ratio=given.train_ratio, test_ratio=given.test_ratio, shuffle=given.shuffle):
+    prefix, root = os.path.abspath(args.prefix), os.path.abspath(args.root)
+    if args.list:
+        for path in make_lists(prefix, list(list_images(root, args.recursive, args.exts)), chunks=args.chunks,
+                               train_ratio=args.train_ratio, test_ratio=args.test_ratio, shuffle=args.shuffle):
             print(path)
         return 0
     folder = prefix if os.path.isdir(prefix) else os.path.dirname(prefix)
@@ -350,6 +350,6 @@ def main(given: argparse.Namespace) -> int:
     names = ("num_thread", "resize", "center_crop", "quality", "color", "encoding", "pass_through", "pack_label",
              "resume")
     for path in lists:
-        packed, bad = pack(path, root, **{name: getattr(given, name) for name in names})
+        packed, bad = pack(path, root, **{name: getattr(args, name) for name in names})
         print(f"{os.path.splitext(path)[0]}.rec: {packed} pictures" + (f", {len(bad)} left out" if bad else ""))
     return 0

@@ -58,37 +58,37 @@ class _Counter:
 def _rows(model: _model.Model) -> list[tuple[Node, Any, int, float]]:
     """(node, output shape, number of parameters that first appear there, operations) of each operator."""
     graph = model.symbol.lowered()
-    given = {n: v.shape for n, v in model.params.items()} | dict(model.shapes)
+    known = {n: v.shape for n, v in model.params.items()} | dict(model.shapes)
     types = {n: np_dtype(v.dtype).name for n, v in model.params.items()} | {n: t.name for n, t in model.dtypes.items()}
-    shapes, dtypes = infer_shapes(graph.outputs, given, types), infer_types(graph.outputs, types)
+    shapes, dtypes = infer_shapes(graph.outputs, known, types), infer_types(graph.outputs, types)
     count, seen, rows = _Counter(), set(), []
     for node in graph.steps:
         own = [n for n, _ in node.inputs if n.op is None and n.name in model.params and n.name not in seen]
         seen |= {n.name for n in own}
         host = node.op.eager or node.op.get_attr("FHost") is not None
         entries = [(id(n), i) for n, i in node.inputs]
-        told = [shape for e in entries if (shape := shapes[e]) is not None]
-        flops = 0.0 if host or len(told) < len(entries) else \
-            count.flops(node, told, [dtypes[e] or "float32" for e in entries])
+        output_shapes = [shape for e in entries if (shape := shapes[e]) is not None]
+        flops = 0.0 if host or len(output_shapes) < len(entries) else \
+            count.flops(node, output_shapes, [dtypes[e] or "float32" for e in entries])
         rows.append((node, shapes[id(node), 0], sum(math.prod(model.params[n.name].shape) for n in own), flops))
     return rows
 
 
-def main(given: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
-    model = _model.Model(given)
+    model = _model.Model(args)
     rows = _rows(model)
     widths = max([len(n.name) for n, *_ in rows] + [5]), max([len(n.op.name) for n, *_ in rows] + [8])
     print(f"{'layer':{widths[0]}}  {'operator':{widths[1]}}  {'output':20}  {'parameters':>12}  {'operations':>12}")
     for node, shape, count, flops in rows:
         size = "x".join(map(str, shape)) if shape is not None else "?"
         print(f"{node.name:{widths[0]}}  {node.op.name:{widths[1]}}  {size:20}  {count:>12,}  {_size(flops, ''):>12}")
-    kinds = Counter(node.op.name for node, *_ in rows)
+    counts = Counter(node.op.name for node, *_ in rows)
     stored = sum(math.prod(v.shape) * np_dtype(v.dtype).itemsize for v in model.params.values())
     print("\ninputs      " + ", ".join(f"{n} {model.dtypes[n].name}{s}" for n, s in model.shapes.items()))
     print("outputs     " + ", ".join(f"{n} {tuple(s)}" for n, s in zip(model.symbol.list_outputs(),
                                                                       model.output_shapes, strict=True)))
-    print("operators   " + ", ".join(f"{count} {name}" for name, count in kinds.most_common()))
+    print("operators   " + ", ".join(f"{count} {name}" for name, count in counts.most_common()))
     print(f"parameters  {sum(math.prod(v.shape) for v in model.params.values()):,} in {_size(stored, 'B')}")
     print(f"operations  {_size(sum(flops for *_, flops in rows), 'FLOP')}")
     if not model.symbol.lowered().cut:

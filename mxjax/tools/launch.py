@@ -201,8 +201,8 @@ def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: 
     if keep_going := keep_going or alone and restarts > 0:  # workers that share JAX's devices need one another
         common["MXJAX_JOIN_XLA"] = "0"
     for item in env:
-        name, given, value = item.partition("=")
-        common[name] = value if given else os.environ.get(name, "")
+        name, has_value, value = item.partition("=")
+        common[name] = value if has_value else os.environ.get(name, "")
     kept = {}
     if cache and on != "ray":  # on other hosts the processor may be another
         with contextlib.suppress(MXNetError):  # without a folder they compile
@@ -380,12 +380,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the script and its arguments")
 
 
-def main(given: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Runs the command with its parsed arguments; returns the exit status."""
-    if given.make_token:
+    if args.make_token:
         print(f"{secret.make()} holds a new secret; all machines of a job need this file, with mode 0600")
         return 0
-    return launch(given.command, given.num_workers, servers=given.num_servers, hostfile=given.hostfile, cpus=given.cpus,
-                  gpus=given.gpus, env=given.env, grace=given.grace, timeout=given.timeout,
-                  keep_going=given.keep_going, restarts=given.restarts, ssh=given.ssh, cache=not given.no_cache,
-                  on=given.on, address=given.address)
+    return launch(args.command, args.num_workers, servers=args.num_servers, hostfile=args.hostfile, cpus=args.cpus,
+                  gpus=args.gpus, env=args.env, grace=args.grace, timeout=args.timeout,
+                  keep_going=args.keep_going, restarts=args.restarts, ssh=args.ssh, cache=not args.no_cache,
+                  on=args.on, address=args.address)

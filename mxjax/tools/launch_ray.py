@@ -263,9 +263,9 @@ class OnRay:
 
     def start(self, role: str, rank: int, screen: Screen, own: dict[str, str], command: list[str]) -> Started:
         """Starts a process with variables of its own."""
-        for held in [h for h in self._held if (h.role, h.rank) == (role, rank)]:
-            held.release()  # the place is taken only once
-            self._held.remove(held)
+        for worker in [h for h in self._held if (h.role, h.rank) == (role, rank)]:
+            worker.release()  # the place is taken only once
+            self._held.remove(worker)
         if command[0] == sys.executable:
             command = ["", *command[1:]]  # each machine's own
         self._held.append(_Held(self, role, rank, screen, {**passed_on(), **own}, command))
@@ -273,8 +273,8 @@ class OnRay:
 
     def clear(self) -> None:
         """Gives back what the processes had."""
-        for held in self._held:
-            held.release()
+        for worker in self._held:
+            worker.release()
         self._held.clear()
         if self._group is not None:
             with contextlib.suppress(Exception):  # the cluster may have gone

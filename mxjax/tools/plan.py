@@ -31,12 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
-def main(given: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status: 1 where the model does not fit."""
     if not os.environ.get("JAX_PLATFORMS"):  # nothing is computed here, and a device may belong to somebody else
         jax.config.update("jax_platforms", "cpu")
     shapes = {}
-    for text in given.shape:
+    for text in args.shape:
         name, result, lengths = text.partition("=")
         try:
             shapes[name] = tuple(int(n) for n in lengths.split(","))
@@ -44,13 +44,13 @@ def main(given: argparse.Namespace) -> int:
             result = ""
         if not result:
             raise MXNetError(f"--shape must be NAME=N,N,..., got {text!r}")
-    if given.batch not in (None, "largest") and not given.batch.isdecimal():
-        raise MXNetError(f"--batch must be a number or largest, got {given.batch!r}")
-    symbol = load(graph_of(given.model))
+    if args.batch not in (None, "largest") and not args.batch.isdecimal():
+        raise MXNetError(f"--batch must be a number or largest, got {args.batch!r}")
+    symbol = load(graph_of(args.model))
     with progress("compiled", unit=" batches") as bar:
         def told(plan: Plan) -> None:
             bar.set_postfix_str(f"{plan.batch} {'fits' if plan.fits else 'does not fit'}")
             bar.update()
-        result = plan_of(symbol, given.on, shapes, train=given.train, dtype=given.dtype, batch=given.batch, told=told)
-    print(result.to_json() if given.json else result)
+        result = plan_of(symbol, args.on, shapes, train=args.train, dtype=args.dtype, batch=args.batch, told=told)
+    print(result.to_json() if args.json else result)
     return int(not result.fits)

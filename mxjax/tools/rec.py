@@ -45,21 +45,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--per-shard", type=int, default=10000, help="number of records in a shard")
 
 
-def main(given: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Runs the command with its parsed arguments; returns the exit status."""
-    if given.per_shard < 1:
-        raise MXNetError(f"rec: --per-shard must be 1 or more, got {given.per_shard}")
-    source, output = Path(given.source), str(given.output).rstrip("/")
+    if args.per_shard < 1:
+        raise MXNetError(f"rec: --per-shard must be 1 or more, got {args.per_shard}")
+    source, output = Path(args.source), str(args.output).rstrip("/")
     with reading(source, "a record file"):
         size = source.stat().st_size
     Path(output).parent.mkdir(parents=True, exist_ok=True)
-    what = {"source": source.name, "bytes": size, "to": given.to, "per shard": given.per_shard}
+    what = {"source": source.name, "bytes": size, "to": args.to, "per shard": args.per_shard}
     known = _known(Path(f"{output}.json"), what)
-    write, read = FORMATS[given.to]
+    write, read = FORMATS[args.to]
     records = records_of(source)
     with progress(source.name, size, "B", unit_scale=True) as bar:
         for number in itertools.count():
-            part = list(itertools.islice(records, given.per_shard))
+            part = list(itertools.islice(records, args.per_shard))
             if not part:
                 break
             bar.update(sum(len(record) for _, record in part))
@@ -72,12 +72,12 @@ def main(given: argparse.Namespace) -> int:
             known["shards"].append({"files": names[:1], "records": len(part), "sha256": digest})
             write_file(f"{output}.json", json.dumps(known, indent=1))
     total = sum(shard["records"] for shard in known["shards"])
-    if given.to == "folder":
+    if args.to == "folder":
         _list(output, total)
     known |= {"records": total, "sha256": hashlib.sha256("".join(s["sha256"] for s in known["shards"]).encode(
         )).hexdigest()}
     write_file(f"{output}.json", json.dumps(known, indent=1))
-    print(f"{total} records in {len(known['shards'])} shards of {given.to}, compared; {output}.json has their "
+    print(f"{total} records in {len(known['shards'])} shards of {args.to}, compared; {output}.json has their "
           "checksums")
     return 0
 
@@ -114,7 +114,7 @@ def _digest(records: Iterable[Record]) -> str:
 
 
 def _ending(data: bytes) -> str:
-    return next((kind for start, kind in _KINDS.items() if data.startswith(start)), "bin")
+    return next((ending for start, ending in _KINDS.items() if data.startswith(start)), "bin")
 
 
 # ---------------------------------------------------------------- formats: write(output, number, records) -> names

@@ -63,11 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                                                                               "URI")
 
 
-def models_of(given: argparse.Namespace, ctx: Context | None = None) -> tuple[list[Any], dict[str, Callable]]:
+def models_of(args: argparse.Namespace, ctx: Context | None = None) -> tuple[list[Any], dict[str, Callable]]:
     """Loads the models that the arguments name.
 
     Args:
-        given: the command's arguments.
+        args: the command's arguments.
         ctx: where the models are instead of where the arguments say.
 
     Returns:
@@ -80,19 +80,19 @@ def models_of(given: argparse.Namespace, ctx: Context | None = None) -> tuple[li
     os.environ["MXNET_ENFORCE_DETERMINISM"] = "1"
     from ..runtime import use_cache  # after that: it loads what asks for the variable
     from ..serving import Handler, Served, is_handler  # as well
-    if not given.no_cache:
+    if not args.no_cache:
         try:
             use_cache()
         except MXNetError as error:
             print(f"serve: {error}", file=sys.stderr)
-    shapes = {name: _numbers(f"--shape {name}", text) for name, text in pairs("--shape", given.shape).items()}
-    dtypes, asked = pairs("--dtype", given.dtype), _context(given.ctx)
+    shapes = {name: _numbers(f"--shape {name}", text) for name, text in pairs("--shape", args.shape).items()}
+    dtypes, asked = pairs("--dtype", args.dtype), _context(args.ctx)
     ctx = ctx or asked
     ctx.jax_device  # noqa: B018  a device that is not there is an error now, also for models that run no graph
     models: list[Any] = []
     loaders: dict[str, Callable] = {}
     names = set()
-    for text in given.models:
+    for text in args.models:
         named = re.match(r"([\w.-]+)=", text)
         name, source = (named[1], text[named.end():]) if named else (None, text)
         if is_handler(source):
@@ -125,7 +125,7 @@ def _versions(source: str, name: str | None, ctx: Context, shapes: dict[str, tup
     return [Served(path, name, ctx, shapes, dtypes, version, True) for version, path in versions.items()]
 
 
-def limits_of(given: argparse.Namespace) -> Any:
+def limits_of(args: argparse.Namespace) -> Any:
     """Returns the `Limits` that the arguments set.
 
     Raises:
@@ -135,8 +135,8 @@ def limits_of(given: argparse.Namespace) -> Any:
         from ..serving.server import Limits  # the extra "serve"
     except ImportError as error:
         raise MXNetError(f"serve requires kserve ({error}): pip install 'mxjax[serve]'") from None
-    return Limits(tuple(size for size in _numbers("--warm", given.warm) if size > 0), given.max_batch,
-                  given.max_delay_ms / 1000, given.queue, given.timeout, int(given.max_request_mb * (1 << 20)))
+    return Limits(tuple(size for size in _numbers("--warm", args.warm) if size > 0), args.max_batch,
+                  args.max_delay_ms / 1000, args.queue, args.timeout, int(args.max_request_mb * (1 << 20)))
 
 
 def replicas(text: str) -> tuple[int, int]:
@@ -166,24 +166,24 @@ def _context(text: str) -> Context:
     return Context(result[1], int(result[2] or 0))
 
 
-def main(given: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Runs the command with its parsed arguments; returns the exit status."""
     # for elsewhere they are loaded only to find mistakes, and the device need not be here
-    models, loaders = models_of(given, cpu() if given.manifest or given.on == "ray" else None)
-    if given.manifest:
+    models, loaders = models_of(args, cpu() if args.manifest or args.on == "ray" else None)
+    if args.manifest:
         from .serve_manifest import manifest  # which imports this module
-        print(manifest(given, models), end="")
+        print(manifest(args, models), end="")
         return 0
-    if given.on == "here" and given.replicas != "1":
+    if args.on == "here" and args.replicas != "1":
         raise MXNetError("--replicas requires --on ray or --manifest")
-    if given.on == "ray" and given.allow_load:
+    if args.on == "ray" and args.allow_load:
         raise MXNetError("--allow-load requires a single process: with --on ray, a request reaches only one replica")
-    limits = limits_of(given)
-    if given.on == "ray":
+    limits = limits_of(args)
+    if args.on == "ray":
         from .serve_ray import serve_on_ray  # as well
-        return serve_on_ray(given, limits)
+        return serve_on_ray(args, limits)
     from ..serving.server import serve  # the extra "serve"
-    grpc_port = 8081 if given.grpc_port is None else given.grpc_port
-    serve(models, limits, host=given.host, port=given.port, grpc_port=grpc_port or None, linger=given.linger,
-          grace=given.grace, loaders=loaders if given.allow_load else None)
+    grpc_port = 8081 if args.grpc_port is None else args.grpc_port
+    serve(models, limits, host=args.host, port=args.port, grpc_port=grpc_port or None, linger=args.linger,
+          grace=args.grace, loaders=loaders if args.allow_load else None)
     return 0

@@ -19,11 +19,11 @@ __all__ = ["manifest"]
 _FOLDER = "/mnt/models"
 
 
-def manifest(given: argparse.Namespace, models: list[Any]) -> str:
+def manifest(args: argparse.Namespace, models: list[Any]) -> str:
     """Returns the manifest in YAML.
 
     Args:
-        given: the command's arguments.
+        args: the command's arguments.
         models: the models that these name, which are one model in one or several versions.
 
     Raises:
@@ -36,16 +36,16 @@ def manifest(given: argparse.Namespace, models: list[Any]) -> str:
     names = {model.name for model in models}
     if len(names) > 1:
         raise MXNetError(f"an InferenceService must have one model, got {', '.join(sorted(names))}")
-    image, uri = given.manifest
+    image, uri = args.manifest
     name = re.sub(r"[^a-z0-9]+", "-", names.pop().lower()).strip("-")  # as Kubernetes wants names
     runtime = {"apiVersion": "serving.kserve.io/v1alpha1", "kind": "ServingRuntime",
                "metadata": {"name": f"mxjax-{name}"},
                "spec": {"supportedModelFormats": [{"name": "mxnet", "version": "1"}], "protocolVersions": ["v2"],
-                        "containers": [_container(given, image, name)]}}
-    low, high = replicas(given.replicas)
+                        "containers": [_container(args, image, name)]}}
+    low, high = replicas(args.replicas)
     predictor = {
         "minReplicas": low, "maxReplicas": high,
-        "terminationGracePeriodSeconds": int(given.linger + given.grace) + 5,
+        "terminationGracePeriodSeconds": int(args.linger + args.grace) + 5,
         "model": {"modelFormat": {"name": "mxnet", "version": "1"}, "protocolVersion": "v2",
                   "runtime": f"mxjax-{name}", "storageUri": uri}}
     service = {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService", "metadata": {"name": name},
@@ -53,14 +53,14 @@ def manifest(given: argparse.Namespace, models: list[Any]) -> str:
     return yaml.safe_dump_all([runtime, service], sort_keys=False)
 
 
-def _container(given: argparse.Namespace, image: str, name: str) -> dict[str, Any]:
-    source = given.models[0].rpartition("=")[2]
+def _container(args: argparse.Namespace, image: str, name: str) -> dict[str, Any]:
+    source = args.models[0].rpartition("=")[2]
     place = _FOLDER if os.path.isdir(source) else f"{_FOLDER}/{os.path.basename(source)}"
-    resources = {"cpu": "1", "memory": "2Gi", **({"nvidia.com/gpu": "1"} if given.ctx.startswith("gpu") else {})}
+    resources = {"cpu": "1", "memory": "2Gi", **({"nvidia.com/gpu": "1"} if args.ctx.startswith("gpu") else {})}
     return {
         "name": "kserve-container", "image": image, "command": ["python", "-m", "mxjax"],
         "args": ["serve", f"{name}={place}", "--host", "0.0.0.0", "--port", "8080", "--grpc-port", "0",
-                 *_options(given)],
+                 *_options(args)],
         "ports": [{"containerPort": 8080, "protocol": "TCP"}],
         "readinessProbe": {"httpGet": {"path": "/v2/health/ready", "port": 8080}, "periodSeconds": 2},
         "livenessProbe": {"httpGet": {"path": "/v2/health/live", "port": 8080}, "initialDelaySeconds": 30,
@@ -68,10 +68,11 @@ def _container(given: argparse.Namespace, image: str, name: str) -> dict[str, An
         "resources": {"requests": resources, "limits": dict(resources)}}
 
 
-def _options(given: argparse.Namespace) -> list[str]:
+def _options(args: argparse.Namespace) -> list[str]:
     """The options that a container needs, too."""
-    made = [f"--{flag.replace('_', '-')}" for flag in ("no_cache", "allow_load") if getattr(given, flag)]
-    made += [word for option in ("shape", "dtype") for text in getattr(given, option) for word in (f"--{option}", text)]
+    options = [f"--{flag.replace('_', '-')}" for flag in ("no_cache", "allow_load") if getattr(args, flag)]
+    for option in ("shape", "dtype"):
+        options += [word for text in getattr(args, option) for word in (f"--{option}", text)]
     for option in ("ctx", "warm", "max_batch", "max_delay_ms", "queue", "timeout", "max_request_mb", "linger", "grace"):
-        made += [f"--{option.replace('_', '-')}", f"{getattr(given, option)}"]
-    return made
+        options += [f"--{option.replace('_', '-')}", f"{getattr(args, option)}"]
+    return options

@@ -95,8 +95,8 @@ def _importable(module: str) -> bool:
     return top == "__main__" or any(finder.find_spec(top, None) is not None for finder in sys.meta_path)
 
 
-def _array(values: np.ndarray, kind: type) -> NDArray:
-    return _from_host(values, cpu(), kind)
+def _array(values: np.ndarray, array_type: type) -> NDArray:
+    return _from_host(values, cpu(), array_type)
 
 
 class _Unpickler(pickle.Unpickler):

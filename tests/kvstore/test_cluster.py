@@ -157,9 +157,9 @@ def test_a_changed_message_is_noticed(same_machine, place):
 
 def test_the_most_that_a_process_is_given(monkeypatch):
     monkeypatch.setenv("MXJAX_KVSTORE_MOST_BYTES", "100")
-    wire.check_amount([(np.dtype("f4"), (10,))], held=60)
+    wire.check_amount([(np.dtype("f4"), (10,))], stored=60)
     with pytest.raises(mx.MXNetError, match="40 bytes, with 61 already stored, exceed the limit of MXJAX_"):
-        wire.check_amount([(np.dtype("f4"), (10,))], held=61)
+        wire.check_amount([(np.dtype("f4"), (10,))], stored=61)
     monkeypatch.setenv("MXJAX_KVSTORE_MOST_BYTES", "much")
     with pytest.raises(mx.MXNetError, match="MXJAX_KVSTORE_MOST_BYTES='much'"):
         wire.most_bytes()

@@ -86,7 +86,7 @@ def target_name(dtype: DTypeLike) -> str:
     return name
 
 
-def table(dtype: DTypeLike, kind: str) -> list[str]:
+def table(dtype: DTypeLike, which: str) -> list[str]:
     """Returns the registered names of a kind for a 16-bit dtype: "low", "fp32", "widest", or "both" (all others).
 
     Raises:
@@ -102,7 +102,7 @@ def table(dtype: DTypeLike, kind: str) -> list[str]:
     else:
         fp32 = [n for n in every if n not in {*low, *widest, *_BF16_BOTH}]
     known = {*low, *widest, *fp32, *(op for op, _, _ in CONDITIONAL)}
-    return {"low": low, "fp32": fp32, "widest": widest, "both": [n for n in every if n not in known]}[kind]
+    return {"low": low, "fp32": fp32, "widest": widest, "both": [n for n in every if n not in known]}[which]
 
 
 def canonical(names: Iterable[str]) -> set[str]:
@@ -110,11 +110,11 @@ def canonical(names: Iterable[str]) -> set[str]:
 
     At level 2, "Concat" and "stack" are also the operators of `mx.np`, as in MXNet 2.
     """
-    found = {op.name for op in map(registry.find, names) if op is not None}
+    names_of_ops = {op.name for op in map(registry.find, names) if op is not None}
     if level.current() == 2:
-        found |= {"_npi_concatenate"} if "Concat" in found else set()
-        found |= {"_npi_stack"} if "stack" in found else set()
-    return found
+        names_of_ops |= {"_npi_concatenate"} if "Concat" in names_of_ops else set()
+        names_of_ops |= {"_npi_stack"} if "stack" in names_of_ops else set()
+    return names_of_ops
 
 
 def spelled(names: Iterable[str]) -> list[str]:

@@ -49,7 +49,7 @@ def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
     """
     known = registry.get_registry(_TokenEmbedding)
     if embedding_name is None:
-        return {name: list(kind.pretrained_file_name_sha1) for name, kind in known.items()}
+        return {name: list(cls.pretrained_file_name_sha1) for name, cls in known.items()}
     if embedding_name not in known:
         raise KeyError(f"Cannot find `embedding_name` {embedding_name}. Use "
                        "`get_pretrained_file_names(embedding_name=None).keys()` to get all the valid embedding names.")
@@ -58,8 +58,8 @@ def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
 
 def _array(values: np.ndarray) -> NDArray:
     """A float32 NDArray, or mx.np.ndarray where those are in use."""
-    made = nd.array(values)
-    return made.as_np_ndarray() if is_np_array() else made
+    array = nd.array(values)
+    return array.as_np_ndarray() if is_np_array() else array
 
 
 class _TokenEmbedding(Vocabulary):

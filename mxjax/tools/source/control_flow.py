@@ -86,26 +86,26 @@ def _alone(p: dict[str, Any], text: str) -> str:
     return f"{text}[0]" if p["num_outputs"] == 1 else text
 
 
-def _results(found: Any) -> list[Ref]:
-    return found if isinstance(found, list) else [found]
+def _results(results: Any) -> list[Ref]:
+    return results if isinstance(results, list) else [results]
 
 
 def _call(c: EmittedNode, table: Table, turn: str) -> list[Ref]:
     order = _moving(c, range(len(c.node.inputs)))
     block = _block(c, 0, "graph", order, table, turn)
-    given = ", ".join(f"{{{i + 1}}}" for i in range(len(order)))
-    return _results(c.expr(f"{{0}}({given})", block, *(c.ref(i) for i in order), results=c.p["num_outputs"]))
+    arguments = ", ".join(f"{{{i + 1}}}" for i in range(len(order)))
+    return _results(c.expr(f"{{0}}({arguments})", block, *(c.ref(i) for i in order), results=c.p["num_outputs"]))
 
 
 def _foreach(c: EmittedNode, table: Table, turn: str, helper: str) -> list[Ref]:
     p = c.p
     items, states = len(p["in_data_locs"]), len(p["in_state_locs"])
-    given = _moving(c, range(items + states, len(c.node.inputs)))
-    order = [*range(items + states), *given]
+    others = _moving(c, range(items + states, len(c.node.inputs)))
+    order = [*range(items + states), *others]
     block = _block(c, 0, "step", order, table, turn, items)
     data = [c.ref(i) if c.ndim(i) > 1 else c.expr("{0}[:, None]", c.ref(i)) for i in range(items)]
     text = _alone(p, f"foreach({{0}}, {_tuple(1, items)}, {_tuple(1 + items, states)}, "
-            f"{_tuple(1 + items + states, len(given))}, {p['num_out_data']})")
+            f"{_tuple(1 + items + states, len(others))}, {p['num_out_data']})")
     return _results(c.expr(text, block, *data, *(c.ref(i) for i in order[items:]), helper=helper,
                            results=p["num_outputs"]))
 
@@ -113,11 +113,11 @@ def _foreach(c: EmittedNode, table: Table, turn: str, helper: str) -> list[Ref]:
 def _while_loop(c: EmittedNode, table: Table, turn: str, helper: str) -> list[Ref]:
     p, (_, feed) = c.p, c.node.op.feeds(c.p)
     variables = [feed[i] for i in p["func_var_locs"]]
-    given = [i for i in _moving(c, range(len(c.node.inputs))) if i not in variables]
-    order = [*variables, *given]
+    others = [i for i in _moving(c, range(len(c.node.inputs))) if i not in variables]
+    order = [*variables, *others]
     blocks = [_block(c, number, name, order, table, turn) for number, name in ((0, "condition"), (1, "step"))]
-    text = _alone(p, f"while_loop({{0}}, {{1}}, {_tuple(2, len(variables))}, {_tuple(2 + len(variables), len(given))}, "
-            f"{p['max_iterations']}, {p['num_out_data']})")
+    text = _alone(p, f"while_loop({{0}}, {{1}}, {_tuple(2, len(variables))}, "
+            f"{_tuple(2 + len(variables), len(others))}, {p['max_iterations']}, {p['num_out_data']})")
     return _results(c.expr(text, *blocks, *(c.ref(i) for i in order), helper=helper, results=p["num_outputs"]))
 
 

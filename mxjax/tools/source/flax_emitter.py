@@ -26,8 +26,8 @@ def _special(step: Step) -> str:
     if step.call == "CONSTANT":
         fill = step.args["fill"]
         return {0.0: f"jnp.zeros({shape})", 1.0: f"jnp.ones({shape})"}.get(fill, f"jnp.full({shape}, {fill!r})")
-    kind = "" if step.args["dtype"] == "float32" else f', "{step.args["dtype"]}"'
-    return f"nnx.{'Param' if step.maker == 'PARAMETER' else 'Variable'}(jnp.zeros({shape}{kind}))"
+    dtype = "" if step.args["dtype"] == "float32" else f', "{step.args["dtype"]}"'
+    return f"nnx.{'Param' if step.maker == 'PARAMETER' else 'Variable'}(jnp.zeros({shape}{dtype}))"
 
 
 # ------------------------------------------------------------ layers
@@ -113,10 +113,10 @@ def _batch_norm(c: EmittedNode) -> Ref:
 
 @op("Pooling", "Pooling_v1")
 def _pooling(c: EmittedNode) -> Ref:
-    kind, dims = c.p["pool_type"], c.ndim() - 2
-    c.need(kind in ("max", "avg") and _first(c), f"pool_type {kind}, layout {c.p.get('layout')}")
+    pool_type, dims = c.p["pool_type"], c.ndim() - 2
+    c.need(pool_type in ("max", "avg") and _first(c), f"pool_type {pool_type}, layout {c.p.get('layout')}")
     if c.p["global_pool"]:
-        axes, name = tuple(range(1, dims + 1)), {"max": "max", "avg": "mean"}[kind]
+        axes, name = tuple(range(1, dims + 1)), {"max": "max", "avg": "mean"}[pool_type]
         axes = axes if dims > 1 else 1
         return c.expr(f"{{0}}.{name}({axes}, keepdims=True)", c.last(), layout="last",
                       module=f"lambda x: x.{name}({axes}, keepdims=True)")
@@ -126,14 +126,14 @@ def _pooling(c: EmittedNode) -> Ref:
     more = [max(0, (out - 1) * s + k - n - 2 * p) if full else 0 for n, out, k, s, p in zip(
         c.shape()[2:], c.out_shape()[2:], kernel, strides, pad, strict=True)]
     counted = c.p.get("count_include_pad") is not False
-    c.need(kind == "max" or not counted or not any(more), "windows beyond the padding, which counts")
+    c.need(pool_type == "max" or not counted or not any(more), "windows beyond the padding, which counts")
     text = f", {tuple(kernel)}, {tuple(strides)}"
     if any(pad) or any(more):
         text += f", {tuple((p, p + m) for p, m in zip(pad, more, strict=True))}"
-    if kind == "avg" and not counted:
+    if pool_type == "avg" and not counted:
         text += ", count_include_pad=False"
-    return c.expr(f"nnx.{kind}_pool({{0}}{text})", c.last(), layout="last",
-                  module=f"lambda x: nnx.{kind}_pool(x{text})")
+    return c.expr(f"nnx.{pool_type}_pool({{0}}{text})", c.last(), layout="last",
+                  module=f"lambda x: nnx.{pool_type}_pool(x{text})")
 
 
 _ACTIVATIONS = {"relu": "nnx.relu", "sigmoid": "nnx.sigmoid", "tanh": "jnp.tanh", "softrelu": "nnx.softplus",
@@ -166,15 +166,15 @@ def _clip(c: EmittedNode) -> Ref:
 
 @op("LeakyReLU")
 def _leaky_relu(c: EmittedNode) -> Ref:
-    kind, slope = c.p["act_type"], float(c.p["slope"])
-    if kind == "prelu":
+    act_type, slope = c.p["act_type"], float(c.p["slope"])
+    if act_type == "prelu":
         value = c.value(1).reshape(-1)
         layout = "last" if c.ndim() > 2 else ""
         return c.layer("PReLU", {"features": len(value)}, {}, {"slope": value}, c.last(), layout=layout, helper=_PRELU)
-    if kind == "rrelu":
+    if act_type == "rrelu":
         slope = float(c.p["lower_bound"] + c.p["upper_bound"]) / 2
     return _alike(c, {"gelu": "nnx.gelu({0}, approximate=False)", "selu": "nnx.selu({0})",
-                      "elu": f"nnx.elu({{0}}, {slope:g})"}.get(kind, f"nnx.leaky_relu({{0}}, {slope:g})"))
+                      "elu": f"nnx.elu({{0}}, {slope:g})"}.get(act_type, f"nnx.leaky_relu({{0}}, {slope:g})"))
 
 
 _PRELU = '''class PReLU(nnx.Module):
@@ -327,10 +327,10 @@ def _rnn(c: EmittedNode) -> Any:
         out = []
         for direction in range(directions):
             tensors = {_PIECES[n]: v for (a, b, n), v in weights.items() if (a, b) == (layer, direction)}
-            given = [c.expr(f"{{0}}[{layer * directions + direction}]", s) for s in starts]
-            call = "".join(f", {{{i + 1}}}" for i in range(len(given)))
+            starting = [c.expr(f"{{0}}[{layer * directions + direction}]", s) for s in starts]
+            call = "".join(f", {{{i + 1}}}" for i in range(len(starting)))
             result = c.layer(name, {"input_size": tensors["weight_ih"].shape[1], "hidden_size": p["state_size"]},
-                             {"reverse": (bool(direction), False)}, tensors, data, *given, helper=helper,
+                             {"reverse": (bool(direction), False)}, tensors, data, *starting, helper=helper,
                              call=f"{{self}}({{0}}{call})" + ("" if wanted else "[0]"), results=1 + count * wanted)
             out.append(result[0] if wanted else result)
             ends.append(result[1:] if wanted else [])

@@ -78,8 +78,8 @@ def _plain(value: Any) -> str:
 
 
 def _nan_to_num(c: EmittedNode, d: Dialect) -> str:
-    given = [f"{n}={_plain(c.p[n])}" for n in ("nan", "posinf", "neginf") if c.p[n] is not None]
-    return f"{d.lib}.nan_to_num({{0}}, {', '.join(given)})"
+    arguments = [f"{n}={_plain(c.p[n])}" for n in ("nan", "posinf", "neginf") if c.p[n] is not None]
+    return f"{d.lib}.nan_to_num({{0}}, {', '.join(arguments)})"
 
 
 def _logical_scalar(c: EmittedNode, d: Dialect, name: str) -> Ref:
@@ -107,8 +107,8 @@ def _total(c: EmittedNode, d: Dialect) -> Ref:
     axes, kept = reduced_axes(c) or tuple(range(c.ndim())), f", {d.keep}=True" if c.p["keepdims"] else ""
     name = c.kind.removeprefix("nan")
     c.need(name != "prod" or len(axes) == 1, "several axes")
-    given = f"{d.lib}.where({d.lib}.isnan({{0}}), {int(name == 'prod')}, {{0}})"
-    return c.expr(_at_least_1d(c, f"{given}.{name}({short_axes(axes)}{kept})"), c.ref())
+    text = f"{d.lib}.where({d.lib}.isnan({{0}}), {int(name == 'prod')}, {{0}})"
+    return c.expr(_at_least_1d(c, f"{text}.{name}({short_axes(axes)}{kept})"), c.ref())
 
 
 def _square_sum(c: EmittedNode, d: Dialect) -> Ref:
@@ -166,25 +166,25 @@ def _flat(c: EmittedNode, d: Dialect) -> tuple[Ref, int]:
 
 
 def _topk(c: EmittedNode, d: Dialect) -> Any:
-    kind, whole = c.p["ret_typ"], c.p["axis"] is None
+    ret_typ, whole = c.p["ret_typ"], c.p["axis"] is None
     data, axis = _flat(c, d)
     size = int(np.prod(c.shape())) if whole else c.shape()[axis]
     count = size if c.p["k"] < 1 else c.p["k"]
     last = axis == c.ndim() - 1 or whole
-    if kind == "value":
+    if ret_typ == "value":
         result = d.top(count, axis, last, c.p["is_ascend"])
         if result:  # indices are sorted for: of equal values the first ones count
             return c.expr(result, data)
     places = d.tensors["argsort"].replace("{axis}", str(axis)).replace("{descending}", str(not c.p["is_ascend"]))
     best = c.expr(f"{places}[{':, ' * axis}:{count}]", data)
-    if kind == "mask":
+    if ret_typ == "mask":
         mask = c.expr(d.tensors["mask"].replace("{axis}", str(axis)), data, best)
         return c.expr(f"{{0}}.reshape({', '.join(map(str, c.shape()))})", mask) if whole else mask
     indices = c.expr(d.tensors["cast"].replace("{dtype}", f"{d.lib}.{np.dtype(c.p['dtype']).name}"), best)
-    if kind == "indices":
+    if ret_typ == "indices":
         return indices
     values = c.expr(d.tensors["gather"].replace("{axis}", str(axis)).replace("{places}", "{1}"), data, best)
-    return [values, indices] if kind == "both" else values
+    return [values, indices] if ret_typ == "both" else values
 
 
 # ------------------------------------------------------------ shapes
@@ -404,8 +404,8 @@ def _to_tensor(c: EmittedNode, d: Dialect) -> Ref:
 
 def _normalize(c: EmittedNode, d: Dialect) -> Ref:
     def column(values: Sequence[float]) -> str:
-        given = tuple(float(v) for v in values)
-        return _plain(given[0]) if len(set(given)) == 1 else f"{d.tensors['array']}({list(given)})[:, None, None]"
+        numbers = tuple(float(v) for v in values)
+        return _plain(numbers[0]) if len(set(numbers)) == 1 else f"{d.tensors['array']}({list(numbers)})[:, None, None]"
     return c.expr(f"({{0}} - {column(c.p['mean'])}) / {column(c.p['std'])}", c.ref())
 
 

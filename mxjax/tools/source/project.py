@@ -79,12 +79,12 @@ def write(model: Model, prefix: str, folder: str, to: Target) -> tuple[list[str]
 
 def _head(model: Model, prefix: str, inputs: list[str], name: str) -> str:
     lines = [f'"""{name}: the MXNet model {_said(os.path.basename(prefix))}, for prediction.', ""]
-    for i, given in enumerate(inputs):
-        lines.append(f"{'Inputs:' if i == 0 else '       '} {_said(given)}, {model.dtypes[given].name}, for example of "
-                     f"the shape {model.shapes[given]}.")
+    for i, input_name in enumerate(inputs):
+        lines.append(f"{'Inputs:' if i == 0 else '       '} {_said(input_name)}, {model.dtypes[input_name].name}, "
+                     f"for example of the shape {model.shapes[input_name]}.")
     for i, (output, shape) in enumerate(zip(model.symbol.list_outputs(), model.output_shapes, strict=True)):
-        kind = model.symbol.handle[i][0].op
-        what = "probabilities, " if kind is not None and kind.name in _PROBABILITIES else ""
+        op = model.symbol.handle[i][0].op
+        what = "probabilities, " if op is not None and op.name in _PROBABILITIES else ""
         lines.append(f"{'Outputs:' if i == 0 else '        '} {_said(output)}, {what}then {tuple(shape)}.")
     count = len(model.output_shapes)
     results = ", ".join(f"output{i}" for i in range(count)) if count < 9 else "outputs"
@@ -128,12 +128,12 @@ def check(model: Model, folder: str, inputs: list[str], to: Target, batch: str =
 
 def _run(folder: str, sets: list[list[np.ndarray]], to: Target) -> list[list[np.ndarray]]:
     with tempfile.TemporaryDirectory() as place:
-        given, result = os.path.join(place, "given.npz"), os.path.join(place, "found.npz")
-        np.savez(given, allow_pickle=True,
+        arguments, result = os.path.join(place, "given.npz"), os.path.join(place, "found.npz")
+        np.savez(arguments, allow_pickle=True,
                  **{f"{i}.{j}": value for i, values in enumerate(sets) for j, value in enumerate(values)})
         quickly = {**os.environ, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}  # each program runs once
         done = subprocess.run([sys.executable, "-c", _RUN.replace("GIVEN", to.given).replace("COMPILED", to.compiled),
-                               os.path.join(folder, "model.py"), given, result],
+                               os.path.join(folder, "model.py"), arguments, result],
                               capture_output=True, text=True, env=quickly)
         if done.returncode:
             raise MXNetError(f"the generated source fails: {(done.stderr.strip().splitlines() or ['?'])[-1]}")

@@ -205,18 +205,18 @@ def _reshaped(parts: list[str | int], ndim: int, words: bool) -> str:
             return f"{{0}}.flatten({front}{f', {ndim - back - 1}' if back else ''})"
         if len(middle) > 1 and gone == 1:
             return f"{{0}}.unflatten({front}, ({', '.join(map(str, middle))}))"
-    told, i = [], 0
+    sizes, i = [], 0
     while i < len(parts):
         end, start = i + 1, parts[i]
         if isinstance(start, int):
             while end < len(parts) and parts[end] == start + end - i:
                 end += 1
             stop = start + end - i
-            told.append(f"{{0}}.shape[{start}]" if stop == start + 1 else f"*{{0}}.shape[{start or ''}:{stop}]")
+            sizes.append(f"{{0}}.shape[{start}]" if stop == start + 1 else f"*{{0}}.shape[{start or ''}:{stop}]")
         else:
-            told.append(start)
+            sizes.append(start)
         i = end
-    return f"{{0}}.reshape({', '.join(told)})"
+    return f"{{0}}.reshape({', '.join(sizes)})"
 
 
 def _transpose(c: EmittedNode, d: Dialect) -> Ref:
@@ -460,6 +460,6 @@ _SHAPED = {
 def _detection(c: EmittedNode, d: Dialect) -> Ref:
     p = c.p
     c.need(0 < p["nms_threshold"] <= 1, f"nms_threshold {p['nms_threshold']}")
-    given = (f"threshold={p['threshold']:g}, overlap={p['nms_threshold']:g}, variances={tuple(p['variances'])}, "
+    arguments = (f"threshold={p['threshold']:g}, overlap={p['nms_threshold']:g}, variances={tuple(p['variances'])}, "
              f"clip={p['clip']}, across={p['force_suppress']}, most={p['nms_topk']}")
-    return c.expr(f"detect({{0}}, {{1}}, {{2}}, {given})", *c.refs, helper=d.tensors["detect"])
+    return c.expr(f"detect({{0}}, {{1}}, {{2}}, {arguments})", *c.refs, helper=d.tensors["detect"])

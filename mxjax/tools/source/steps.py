@@ -236,12 +236,12 @@ class EmittedNode:
             key=(*key, repr(args), repr(keywords)) if tensors and key else (), helper=helper), layout)
 
 
-def _refs(found: Ref | Sequence[Ref]) -> list[Ref]:
+def _refs(value: Ref | Sequence[Ref]) -> list[Ref]:
     """Returns what an emitter returned as a list."""
-    refs: list[Ref] = [ref for ref in found if isinstance(ref, tuple)]
-    if refs or not found:
+    refs: list[Ref] = [ref for ref in value if isinstance(ref, tuple)]
+    if refs or not value:
         return refs
-    step, result = (number for number in found if isinstance(number, int))
+    step, result = (number for number in value if isinstance(number, int))
     return [(step, result)]
 
 
@@ -257,10 +257,10 @@ class _Reader:
         values = {n: v for n, v in {**model.args, **model.aux}.items()}
         types = {n: np_dtype(v.dtype).name for n, v in values.items()} | {n: t.name for n, t in model.dtypes.items()}
         types |= {n: v.dtype.name for n, v in model.rest.items()}
-        given = {n: tuple(v.shape) for n, v in values.items()} | model.shapes | {
+        known = {n: tuple(v.shape) for n, v in values.items()} | model.shapes | {
             n: v.shape for n, v in model.rest.items()}
         def infer(outputs: Sequence[Entry]) -> tuple[dict, dict]:
-            return infer_shapes(outputs, given, types), infer_types(outputs, types)
+            return infer_shapes(outputs, known, types), infer_types(outputs, types)
         self.outputs = outputs = simpler(model.symbol.handle, table.emitters.__contains__, infer)
         self.nodes = topological(outputs)
         self.shapes, self.types = infer(outputs)
@@ -284,20 +284,20 @@ class _Reader:
             return self.model.rest[entry[0].name] if item is None else item.asnumpy()
         if entry[0].op.name == "_zeros":  # batches of states have no length yet
             return np.zeros(self.shapes[id(entry[0]), 0], np_dtype(entry[0].params["dtype"]))
-        given = {}
+        values = {}
 
         def plain(node: Node) -> Node:
             """The node, what only its shape counts of replaced by zeros."""
             if node.op is None:
-                given[node.name] = array(self.value((node, 0)))
+                values[node.name] = array(self.value((node, 0)))
                 return node
             if node.op.name not in _SHAPES_ONLY:
                 return copied(node, [(plain(n), i) for n, i in node.inputs])
-            inputs = [var(f"shape{len(given) + i}") for i in range(len(node.inputs))]
-            given.update({v.name: zeros(shape=self.shapes[id(n), i]) for v, (n, i) in zip(
+            inputs = [var(f"shape{len(values) + i}") for i in range(len(node.inputs))]
+            values.update({v.name: zeros(shape=self.shapes[id(n), i]) for v, (n, i) in zip(
                 inputs, node.inputs, strict=True)})
             return copied(node, [v.handle[0] for v in inputs])
-        return Symbol([(plain(entry[0]), entry[1])]).eval(**given)[0].asnumpy()
+        return Symbol([(plain(entry[0]), entry[1])]).eval(**values)[0].asnumpy()
 
     def ref(self, entry: Entry) -> Ref:
         """An entry as a value; constants become steps where they are first used."""

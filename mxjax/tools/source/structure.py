@@ -165,9 +165,9 @@ def _best(blocks: list[Block]) -> tuple[int, list[tuple[Block, int]]] | None:
     result: dict[tuple[int, int, int], list[tuple[Block, int]]] = {}
     forms: dict[tuple[int, int, int], tuple[int, int, int]] = {}  # (block, start, length): its kind
     for number, block in enumerate(blocks):
-        for kind, start in _parts(block, table):
-            result.setdefault(kind, []).append((block, start))
-            forms[number, start, kind[1]] = kind
+        for form, start in _parts(block, table):
+            result.setdefault(form, []).append((block, start))
+            forms[number, start, form[1]] = form
     numbers = {id(block): number for number, block in enumerate(blocks)}
     choices = []
     for (_, length, entries), spots in result.items():
@@ -200,9 +200,9 @@ def _unit(forms: dict[tuple[int, int, int], tuple[int, int, int]], block: int, s
     for count in range(length // 2, 1, -1):
         if length % count == 0:
             size = length // count
-            kinds = {forms.get((block, start + i * size, size)) for i in range(count)}
-            if len(kinds) == 1 and None not in kinds:
-                return kinds.pop()
+            units = {forms.get((block, start + i * size, size)) for i in range(count)}
+            if len(units) == 1 and None not in units:
+                return units.pop()
     return None
 
 
@@ -210,8 +210,8 @@ def _cuts(forms: dict[tuple[int, int, int], tuple[int, int, int]], block: int, s
     """Returns whether a part ends within a row of equal smaller ones, or begins there."""
     for size in range(2, length):
         for place in (start, start + length):
-            kind = forms.get((block, place, size))
-            if kind is not None and kind == forms.get((block, place - size, size)):
+            form = forms.get((block, place, size))
+            if form is not None and form == forms.get((block, place - size, size)):
                 return True
     return False
 

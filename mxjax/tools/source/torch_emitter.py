@@ -26,8 +26,8 @@ def _special(step: Step) -> str:
             fill, f"torch.full({step.args['shape']}, {fill!r})")
     if step.maker == "PARAMETER":
         return f"nn.Parameter(torch.zeros({shape}))"
-    kind = "" if step.args["dtype"] == "float32" else f", dtype=torch.{step.args['dtype']}"
-    return f'self.register_buffer("?", torch.zeros({shape}{kind}))'
+    dtype = "" if step.args["dtype"] == "float32" else f", dtype=torch.{step.args['dtype']}"
+    return f'self.register_buffer("?", torch.zeros({shape}{dtype}))'
 
 
 # ------------------------------------------------------------ layers
@@ -72,10 +72,10 @@ def _batch_norm(c: EmittedNode) -> Ref:
     c.need(c.p.get("axis", 1) in (1, 1 - c.ndim()) or c.ndim() == 2, f"axis {c.p.get('axis')}")
     c.need(not c.p["output_mean_var"], "output_mean_var=True")
     gamma = np.ones_like(c.value(1)) if c.p["fix_gamma"] else c.value(1)
-    kind = {2: 1, 3: 1, 4: 2, 5: 3}[c.ndim()]
+    dims = {2: 1, 3: 1, 4: 2, 5: 3}[c.ndim()]
     tensors = {"weight": gamma, "bias": c.value(2), "running_mean": c.value(3), "running_var": c.value(4),
                "num_batches_tracked": np.array(0, np.int64)}
-    result = c.layer(f"nn.BatchNorm{kind}d", {"num_features": len(gamma)},
+    result = c.layer(f"nn.BatchNorm{dims}d", {"num_features": len(gamma)},
                      {"eps": (float(c.p["eps"]), 1e-5), "momentum": (round(1 - float(c.p["momentum"]), 6), 0.1)},
                      tensors, c.ref())
     return c.expr("F.relu({0})", result, module="nn.ReLU()") if c.kind.endswith("ReLU") else result
@@ -83,10 +83,10 @@ def _batch_norm(c: EmittedNode) -> Ref:
 
 @op("Pooling", "Pooling_v1")
 def _pooling(c: EmittedNode) -> Ref:
-    kind, dims = c.p["pool_type"], c.ndim() - 2
-    c.need(kind in ("max", "avg"), f"pool_type {kind}")
+    pool_type, dims = c.p["pool_type"], c.ndim() - 2
+    c.need(pool_type in ("max", "avg"), f"pool_type {pool_type}")
     if c.p["global_pool"]:
-        return c.layer(f"nn.Adaptive{kind.title()}Pool{dims}d", {"output_size": 1}, {}, {}, c.ref())
+        return c.layer(f"nn.Adaptive{pool_type.title()}Pool{dims}d", {"output_size": 1}, {}, {}, c.ref())
     window = _window(c)
     full = c.p["pooling_convention"] == "full"
     c.need(c.p["pooling_convention"] in ("valid", "full"), f"pooling_convention {c.p['pooling_convention']}")
@@ -96,9 +96,9 @@ def _pooling(c: EmittedNode) -> Ref:
         c.need(all((out - 1) * s < n + p for n, out, _, s, p in sizes), "a window that lies outside of the image")
     window["stride"] = (window["stride"][0], short(c.p["kernel"]))
     window["ceil_mode"] = (full, False)
-    if kind == "avg":
+    if pool_type == "avg":
         window["count_include_pad"] = (c.p.get("count_include_pad") is not False, True)
-    return c.layer(f"nn.{kind.title()}Pool{dims}d", {"kernel_size": short(c.p["kernel"])}, window, {}, c.ref())
+    return c.layer(f"nn.{pool_type.title()}Pool{dims}d", {"kernel_size": short(c.p["kernel"])}, window, {}, c.ref())
 
 
 _ACTIVATIONS = {"relu": ("F.relu({0})", "nn.ReLU()"), "sigmoid": ("torch.sigmoid({0})", "nn.Sigmoid()"),
@@ -128,15 +128,15 @@ def _clip(c: EmittedNode) -> Ref:
 
 @op("LeakyReLU")
 def _leaky_relu(c: EmittedNode) -> Ref:
-    kind, slope = c.p["act_type"], float(c.p["slope"])
-    if kind == "prelu":
+    act_type, slope = c.p["act_type"], float(c.p["slope"])
+    if act_type == "prelu":
         weight = c.value(1).reshape(-1)
         return c.layer("nn.PReLU", {"channels": len(weight)}, {}, {"weight": weight}, c.ref())
-    if kind == "rrelu":
+    if act_type == "rrelu":
         slope = float(c.p["lower_bound"] + c.p["upper_bound"]) / 2
     call, module = {"gelu": ("F.gelu({0})", "nn.GELU()"), "selu": ("F.selu({0})", "nn.SELU()"),
                     "elu": (f"F.elu({{0}}, {slope:g})", f"nn.ELU({slope:g})")}.get(
-        kind, (f"F.leaky_relu({{0}}, {slope:g})", f"nn.LeakyReLU({slope:g})"))
+        act_type, (f"F.leaky_relu({{0}}, {slope:g})", f"nn.LeakyReLU({slope:g})"))
     return c.expr(call, c.ref(), module=module)
 
 
@@ -186,10 +186,10 @@ def _pad(c: EmittedNode) -> Ref:
     while pairs and not any(pairs[0]):
         pairs = pairs[1:]
     mode = {"constant": "constant", "edge": "replicate", "reflect": "reflect"}[c.p["mode"]]
-    told = tuple(n for pair in pairs[::-1] for n in pair)
+    widths = tuple(n for pair in pairs[::-1] for n in pair)
     after = "" if mode == "constant" and not c.p["constant_value"] else (
         f", value={c.p['constant_value']:g}" if mode == "constant" else f', "{mode}"')
-    return c.expr(f"F.pad({{0}}, {told}{after})", c.ref())
+    return c.expr(f"F.pad({{0}}, {widths}{after})", c.ref())
 
 
 @op("UpSampling")
@@ -223,19 +223,19 @@ def _rnn(c: EmittedNode) -> Any:
     names = {"i2h_weight": "weight_ih", "h2h_weight": "weight_hh", "i2h_bias": "bias_ih", "h2h_bias": "bias_hh"}
     tensors = {f"{names[name]}_l{layer}{'_reverse' if direction else ''}": value
                for (layer, direction, name), value in weights.items()}
-    kind = {"lstm": "LSTM", "gru": "GRU"}.get(mode, "RNN")
+    rnn_type = {"lstm": "LSTM", "gru": "GRU"}.get(mode, "RNN")
     keywords = {"num_layers": (p["num_layers"], 1), "dropout": (float(p["p"]) if p["num_layers"] > 1 else 0.0, 0.0),
                 "bidirectional": (p["bidirectional"], False)}
-    if kind == "RNN":
+    if rnn_type == "RNN":
         keywords["nonlinearity"] = (mode.removeprefix("rnn_"), "tanh")
-    states = [] if zero else [c.ref(i) for i in range(2, 4 if kind == "LSTM" else 3)]
-    given = ", ({1}, {2})" if len(states) == 2 else ", {1}" if states else ""
+    states = [] if zero else [c.ref(i) for i in range(2, 4 if rnn_type == "LSTM" else 3)]
+    call = ", ({1}, {2})" if len(states) == 2 else ", {1}" if states else ""
     args = {"input_size": c.shape()[2], "hidden_size": p["state_size"]}
     if not c.uses(1) and not c.uses(2):
-        return c.layer(f"nn.{kind}", args, keywords, tensors, c.ref(), *states, call=f"{{self}}({{0}}{given})[0]")
-    result, state = c.layer(f"nn.{kind}", args, keywords, tensors, c.ref(), *states, call=f"{{self}}({{0}}{given})",
+        return c.layer(f"nn.{rnn_type}", args, keywords, tensors, c.ref(), *states, call=f"{{self}}({{0}}{call})[0]")
+    result, state = c.layer(f"nn.{rnn_type}", args, keywords, tensors, c.ref(), *states, call=f"{{self}}({{0}}{call})",
                             results=2)
-    return [result, *c.expr("{0}", state, results=2)] if kind == "LSTM" else [result, state]
+    return [result, *c.expr("{0}", state, results=2)] if rnn_type == "LSTM" else [result, state]
 
 
 _DETECT = '''def detect(scores: torch.Tensor, offsets: torch.Tensor, anchors: torch.Tensor, *, threshold: float,

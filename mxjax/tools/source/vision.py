@@ -25,12 +25,12 @@ def _box_nms(c: EmittedNode, d: Dialect, helpers: dict[str, str]) -> Ref:
     most = count if p["topk"] < 0 else min(p["topk"], count)
     if most < 1:
         return c.ref()
-    given = f"overlap={p['overlap_thresh']!r}, least={float(p['valid_thresh'])!r}, most={most}"
+    arguments = f"overlap={p['overlap_thresh']!r}, least={float(p['valid_thresh'])!r}, most={most}"
     for name, key, default in (("start", "coord_start", 2), ("score", "score_index", 1), ("kind", "id_index", -1),
                                ("background", "background_id", -1), ("across", "force_suppress", False)):
-        given += "" if p[key] == default else f", {name}={p[key]}"
-    given += ", centred=True" if p["in_format"] == "center" else ""
-    return c.expr(f"box_nms({{0}}, {given})", c.ref(), helper=helpers["box_nms"])
+        arguments += "" if p[key] == default else f", {name}={p[key]}"
+    arguments += ", centred=True" if p["in_format"] == "center" else ""
+    return c.expr(f"box_nms({{0}}, {arguments})", c.ref(), helper=helpers["box_nms"])
 
 
 def _box_iou(c: EmittedNode, d: Dialect, helpers: dict[str, str]) -> Ref:
@@ -55,16 +55,16 @@ def _pair(sizes: Any) -> tuple[int, ...]:
 
 def _roi_align(c: EmittedNode, d: Dialect, helpers: dict[str, str]) -> Ref:
     p = c.p
-    given = f"{_pair(p['pooled_size'])}, {float(p['spatial_scale'])!r}"
-    given += f", samples={p['sample_ratio']}" if p["sample_ratio"] > 0 else ""
-    given += "".join(f", {name}=True" for name, key in (("sensitive", "position_sensitive"), ("aligned", "aligned"))
+    arguments = f"{_pair(p['pooled_size'])}, {float(p['spatial_scale'])!r}"
+    arguments += f", samples={p['sample_ratio']}" if p["sample_ratio"] > 0 else ""
+    arguments += "".join(f", {name}=True" for name, key in (("sensitive", "position_sensitive"), ("aligned", "aligned"))
                      if p[key])
-    return c.expr(f"roi_align({{0}}, {{1}}, {given})", *c.refs, helper=helpers["roi_align"])
+    return c.expr(f"roi_align({{0}}, {{1}}, {arguments})", *c.refs, helper=helpers["roi_align"])
 
 
 def _roi_pooling(c: EmittedNode, d: Dialect, helpers: dict[str, str]) -> Ref:
-    given = f"{_pair(c.p['pooled_size'])}, {float(c.p['spatial_scale'])!r}"
-    return c.expr(f"roi_pool({{0}}, {{1}}, {given})", *c.refs, helper=helpers["roi_pool"])
+    arguments = f"{_pair(c.p['pooled_size'])}, {float(c.p['spatial_scale'])!r}"
+    return c.expr(f"roi_pool({{0}}, {{1}}, {arguments})", *c.refs, helper=helpers["roi_pool"])
 
 
 def _anchors(stride: int, ratios: tuple[float, ...], scales: tuple[float, ...]) -> np.ndarray:
@@ -84,9 +84,9 @@ def _proposal(c: EmittedNode, d: Dialect, helpers: dict[str, str]) -> list[Ref]:
     table = c.expr(f"{d.tensors['array']}({boxes})")
     total = len(boxes) * c.shape()[2] * c.shape()[3]
     before = min(p["rpn_pre_nms_top_n"], total) if p["rpn_pre_nms_top_n"] > 0 else total
-    given = (f"stride={p['feature_stride']}, before={before}, after={p['rpn_post_nms_top_n']}, "
+    arguments = (f"stride={p['feature_stride']}, before={before}, after={p['rpn_post_nms_top_n']}, "
              f"overlap={p['threshold']!r}, least={p['rpn_min_size']}{', by_corners=True' if p['iou_loss'] else ''}")
-    return c.expr(f"propose({{0}}, {{1}}, {{2}}, {{3}}, {given})", *c.refs, table, results=2,
+    return c.expr(f"propose({{0}}, {{1}}, {{2}}, {{3}}, {arguments})", *c.refs, table, results=2,
                   helper=helpers["propose"])
 
 

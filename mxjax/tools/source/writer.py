@@ -140,8 +140,8 @@ class _Class:
     def _short(self, block: Block) -> str:
         """Returns the name of a block that the model gives none: after its layer if it has but one, else its class."""
         heavy = [s for s in block.steps if s.tensors or s.child is not None]
-        kinds = {re.sub(r"\d+$", "", s.name) for s in heavy if "Norm" not in s.maker}
-        if len(block.steps) <= 3 and len(kinds) == 1 and (name := kinds.pop()):
+        names = {re.sub(r"\d+$", "", s.name) for s in heavy if "Norm" not in s.maker}
+        if len(block.steps) <= 3 and len(names) == 1 and (name := names.pop()):
             return name
         return re.sub(r"(?<!^)(?=[A-Z])", "_", block.name.rstrip("0123456789"))
 
@@ -311,12 +311,12 @@ class _Class:
                 if attr is None or attr in done:
                     continue
                 done.add(attr)
-                made = self.made(place)
-                lines += [f"{made.replace('?', attr)}"] if made.startswith("self.") else _wrapped(
-                    f"self.{attr} = ", made)
+                code = self.made(place)
+                lines += [f"{code.replace('?', attr)}"] if code.startswith("self.") else _wrapped(
+                    f"self.{attr} = ", code)
                 continue
-            kind = self.target.sequential if item.kind == "chain" else self.target.several
-            opened, closed = kind.split("*")
+            container = self.target.sequential if item.kind == "chain" else self.target.several
+            opened, closed = container.split("*")
             members = self._members(item.places)
             if len(members) == 1 and len(members[0]) < 90:
                 inner = members[0][1:] if opened.endswith("[") else members[0]
@@ -385,10 +385,10 @@ class _Class:
 
     def _crowded(self, last: dict[Ref, int]) -> bool:
         """Returns whether there are more values at a time than short names."""
-        made = {(-1 - i, 0): -1 for i in range(self.block.bodies[0].inputs)}
-        made |= {(item.places[-1], i): at for at, item in enumerate(self.items)
+        begins = {(-1 - i, 0): -1 for i in range(self.block.bodies[0].inputs)}
+        begins |= {(item.places[-1], i): at for at, item in enumerate(self.items)
                  for i in range(self.steps[item.places[-1]].results)}
-        alive = (sum(a <= at < last.get(r, -1) for r, a in made.items()) for at in range(len(self.items)))
+        alive = (sum(a <= at < last.get(r, -1) for r, a in begins.items()) for at in range(len(self.items)))
         return max(alive, default=0) > len(_VARIABLES)
 
     def _variable(self, step: Step, values: dict[Ref, str], last: dict[Ref, int], at: int, crowded: bool) -> str:
@@ -421,9 +421,9 @@ class _Class:
         call = self._template(item)
         infix = _infix(call)
 
-        def name(found: re.Match) -> str:
-            value = names[int(found[1])]
-            tight = infix or call[found.end():].startswith((".", "[")) or call[:found.start()].endswith("-")
+        def name(match: re.Match) -> str:
+            value = names[int(match[1])]
+            tight = infix or call[match.end():].startswith((".", "[")) or call[:match.start()].endswith("-")
             return f"({value})" if tight and _infix(value) else value
         call = re.sub(r"\{(\d+)\}", name, call.replace("{*}", ", ".join(names)))
         return call.replace("{self}", f"self.{self.attrs.get(item.places[0], '')}")
@@ -501,8 +501,8 @@ def _ordered(block: Block) -> list[tuple[Param, tuple | None]]:
 
 
 def _kind(values: Sequence[Any]) -> str:
-    kinds = sorted({"tuple[int, ...]" if isinstance(v, tuple) else type(v).__name__ for v in values})
-    return " | ".join(kinds)
+    types = sorted({"tuple[int, ...]" if isinstance(v, tuple) else type(v).__name__ for v in values})
+    return " | ".join(types)
 
 
 def _classes(blocks: list[Block], title: str, target: Target) -> list[_Class]:
@@ -529,9 +529,9 @@ def _block_name(block: Block) -> str:
         name = _camel(sources.pop())
         return name if len(name) > 1 else f"Block{name}"
     steps = block.steps
-    kinds = [_camel(re.sub(r"\d+$", "", s.name)) for s in steps]
+    words = [_camel(re.sub(r"\d+$", "", s.name)) for s in steps]
     if len(steps) <= 3 and all(len(s.inputs) == 1 for s in steps):
-        return "".join(kinds)
+        return "".join(words)
     if any("softmax" in s.call for s in steps):
         return "Layer"
     joins = [s for s in steps if len(s.inputs) > 1]
@@ -557,11 +557,11 @@ def text(blocks: list[Block], inputs: list[str], title: str, target: Target) -> 
         arguments = [*params, *([f"{target.extra.split('=')[0]}: nnx.Rngs"] if target.extra else [])]
         if target.extra and any("=" in p for p in params):  # what has no default comes first
             arguments = [a for a in arguments if "=" not in a] + [a for a in arguments if "=" in a]
-        made = cls.constructor()
+        constructor = cls.constructor()
         lines = [f"class {block.name}({target.module}):"]
-        if made or arguments:
+        if constructor or arguments:
             lines += _indented(1, _wrapped(f"def __init__({', '.join(['self', *arguments])}) -> None:", ""))
-            lines += _indented(2, ([target.init] if target.init else []) + made or ["pass"]) + [""]
+            lines += _indented(2, ([target.init] if target.init else []) + constructor or ["pass"]) + [""]
         typed = ", ".join(f"{n}: {target.tensor}" for n in names)
         result = target.tensor if len(body.outputs) == 1 else f"tuple[{target.tensor}, ...]"
         lines += _indented(1, _wrapped(f"def {target.call}(self, {typed}) -> {result}:", ""))
