@@ -287,8 +287,8 @@ class NDArray(StoredArray, _Base):
         elif state.trace is not None and other.dense and mine.ctx == its.ctx:
             invoke(kernel_of("Cast", dtype=its.dtype), [self], (), other)  # it can be deferred
         else:
-            ctx, kind = self.chunk.ctx, type(self)
-            change([other], [self], lambda values: other.take_result(wrap(values[0], ctx, kind)))
+            ctx, array_type = self.chunk.ctx, type(self)
+            change([other], [self], lambda values: other.take_result(wrap(values[0], ctx, array_type)))
         return other
 
     def moved_to(self, context: Context) -> NDArray:
@@ -736,21 +736,21 @@ def context_of(value: Any) -> Context:
     if isinstance(value, Tracer) or not hasattr(value, "devices"):
         return current_context()
     device = next(iter(value.devices()))
-    kind = {"cpu": "cpu", "tpu": "tpu"}.get(device.platform, "gpu")
+    device_type = {"cpu": "cpu", "tpu": "tpu"}.get(device.platform, "gpu")
     current = current_context()
-    if current.device_type == kind and current.jax_device == device:
+    if current.device_type == device_type and current.jax_device == device:
         return current
-    return Context(kind, jax.local_devices(backend=device.platform).index(device))
+    return Context(device_type, jax.local_devices(backend=device.platform).index(device))
 
 
-def _from_host(array: np.ndarray, ctx: Context, kind: type[NDArray] = NDArray) -> Any:
-    result = wrap(put(array, ctx), ctx, kind)
+def _from_host(array: np.ndarray, ctx: Context, array_type: type[NDArray] = NDArray) -> Any:
+    result = wrap(put(array, ctx), ctx, array_type)
     result.chunk.origin_trace = transformation()
     return result
 
 
-def _unpickle(kind: type[NDArray]) -> NDArray:
-    return kind.__new__(kind)
+def _unpickle(cls: type[NDArray]) -> NDArray:
+    return cls.__new__(cls)
 
 
 def _flatten(array: NDArray) -> tuple[tuple, Any]:
@@ -758,8 +758,8 @@ def _flatten(array: NDArray) -> tuple[tuple, Any]:
 
 
 def _unflatten(kind_and_ctx: tuple, leaves: Sequence[Any]) -> NDArray:
-    kind, ctx = kind_and_ctx
-    array = kind.__new__(kind)
+    array_type, ctx = kind_and_ctx
+    array = array_type.__new__(array_type)
     array.chunk = Chunk.__new__(Chunk)
     chunk = array.chunk
     chunk.buffer, chunk.pending, chunk.ctx, chunk.version, chunk.lent = leaves[0], None, ctx, 0, False

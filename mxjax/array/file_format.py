@@ -214,19 +214,19 @@ def _read_text(file: IO[bytes]) -> str:
     return raw[10 + int.from_bytes(raw[8:10], "little"):].decode("latin-1")
 
 
-def _with_sparse(found: dict[str, Any]) -> dict[str, Any]:
+def _with_sparse(arrays: dict[str, Any]) -> dict[str, Any]:
     """Returns the arrays of an archive; the parts of sparse arrays are separate entries, as in SciPy's files."""
-    for name in [name for name, value in found.items() if isinstance(value, str)]:
-        stype, prefix = found.pop(name), name.removesuffix("format")
+    for name in [name for name, value in arrays.items() if isinstance(value, str)]:
+        stype, prefix = arrays.pop(name), name.removesuffix("format")
         if stype not in _NPZ_PARTS:
             raise MXNetError(f"{name}: sparse format {stype!r} is not supported; expected {' or '.join(_NPZ_PARTS)}")
-        lacking = [part for part in (*_NPZ_PARTS[stype], "shape") if prefix + part not in found]
+        lacking = [part for part in (*_NPZ_PARTS[stype], "shape") if prefix + part not in arrays]
         if lacking:
             raise MXNetError(f"{prefix.removesuffix('/')}: the {stype} array lacks {' and '.join(lacking)}")
-        parts = tuple(found.pop(prefix + part) for part in _NPZ_PARTS[stype])
-        shape = tuple(found.pop(prefix + "shape").tolist())
-        found[prefix.removesuffix("/")] = storage(stype).of_parts(parts, shape, parts[0].dtype)
-    return found
+        parts = tuple(arrays.pop(prefix + part) for part in _NPZ_PARTS[stype])
+        shape = tuple(arrays.pop(prefix + "shape").tolist())
+        arrays[prefix.removesuffix("/")] = storage(stype).of_parts(parts, shape, parts[0].dtype)
+    return arrays
 
 
 def _read_npy(file: IO[bytes], size: int) -> np.ndarray:
@@ -247,9 +247,9 @@ def _read_npy(file: IO[bytes], size: int) -> np.ndarray:
     return values.reshape(shape, order="F" if fortran else "C")
 
 
-def _from_numpy(found: dict[str, np.ndarray]) -> dict[str, Any]:
-    return dict(zip(found, _on_device([np.array(values, order="C") if isinstance(values, np.ndarray) else values
-                                       for values in found.values()]), strict=True))
+def _from_numpy(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    return dict(zip(arrays, _on_device([np.array(values, order="C") if isinstance(values, np.ndarray) else values
+                                       for values in arrays.values()]), strict=True))
 
 
 def read(buffer: memoryview, source: str) -> Any:
@@ -334,12 +334,12 @@ def _sparse(reader: _Reader, stype: str, start: int) -> Any:
         raise reader.error(f"Invalid NDArray file format: a {stype} array without a shape", start)
     reader.take(8, "device")
     dtype = reader.dtype()
-    kinds = []
+    parts_read = []
     for _ in range(2 if stype == "csr" else 1):
-        kind = reader.dtype()
-        kinds.append((reader.shape() or (0,), kind))
+        part_type = reader.dtype()
+        parts_read.append((reader.shape() or (0,), part_type))
     data = reader.values(stored, dtype)
-    parts = [reader.values(s, k) for s, k in kinds]
+    parts = [reader.values(s, k) for s, k in parts_read]
     reader.fill()
     try:
         return storage(stype).of_parts((data, *reversed(parts)), shape, dtype)

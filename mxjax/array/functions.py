@@ -79,38 +79,38 @@ def _general(op: Op, inputs: list[str], key: object, arrays: tuple, rest: tuple,
     if rest and op.variadic and not arrays and isinstance(rest[0], (list, tuple)):
         arrays, rest = tuple(rest[0]), rest[1:]
     ctx = _context(op, inputs, kwargs)
-    given, rest = _positional(op, inputs, arrays, rest)
-    if _take_named(op, inputs, given, kwargs):
+    operands, rest = _positional(op, inputs, arrays, rest)
+    if _take_named(op, inputs, operands, kwargs):
         key = None
     elif op.variadic and not inputs:
         extra = [n for n in kwargs if isinstance(kwargs[n], NDArray)]
-        given += [kwargs.pop(n) for n in sorted(extra, key=_argument_number)]
+        operands += [kwargs.pop(n) for n in sorted(extra, key=_argument_number)]
     if out is None and not op.variadic and not op.get_attr("opaque"):
-        out, rest = _positional_out(op, inputs, given, rest)
+        out, rest = _positional_out(op, inputs, operands, rest)
         key = key if out is None else None
     _take_parameters(op, inputs, rest, kwargs)
     if op.variadic in op.params and not op.get_attr("own_count"):
-        kwargs.setdefault(op.variadic, len(given))
+        kwargs.setdefault(op.variadic, len(operands))
     values = op.parse({k: v for k, v in kwargs.items() if v is not _Null})
     if out is not None and op.get_attr("FTakesOut", never)(values):
-        given, key = [*given, *(out if isinstance(out, (list, tuple)) else [out])], None
-    given, present = _without_gaps(op, given)
-    check_inputs(op, values, len(given))
+        operands, key = [*operands, *(out if isinstance(out, (list, tuple)) else [out])], None
+    operands, present = _without_gaps(op, operands)
+    check_inputs(op, values, len(operands))
     if op.get_attr("FHost") is not None:
-        return run_host(op, values, given, out)
+        return run_host(op, values, operands, out)
     part = op.get_attr("FPart")
-    if part is not None and len(op.kernels) >= VARIED_SLICES and given[0].stype == "default":
-        cut = indexing.selection(part(values, given[0].shape), given[0].shape)
+    if part is not None and len(op.kernels) >= VARIED_SLICES and operands[0].stype == "default":
+        cut = indexing.selection(part(values, operands[0].shape), operands[0].shape)
         if cut.kind == "box":
-            return invoke(indexing.read_kernel("box", cut.shape, cut.sizes, (), 0), given, cut.starts, out)
+            return invoke(indexing.read_kernel("box", cut.shape, cut.sizes, (), 0), operands, cut.starts, out)
     kernel = prepare(op, values, present, state.training, pack=True)
-    extras = kernel.extras(values, any([a.chunk.x64 for a in given]))
+    extras = kernel.extras(values, any([a.chunk.x64 for a in operands]))
     if op.get_attr("FStored", never)(values):
-        return invoke(kernel, given, extras, out) if out is not None else \
-            stored_as_asked(op, values, invoke(kernel, given, extras))
+        return invoke(kernel, operands, extras, out) if out is not None else \
+            stored_as_asked(op, values, invoke(kernel, operands, extras))
     if key is not None:
         _remember(op, key, kernel, extras, values, kwargs)
-    return invoke(kernel, given, extras, out, as_context(ctx))
+    return invoke(kernel, operands, extras, out, as_context(ctx))
 
 
 def _context(op: Op, inputs: list[str], kwargs: dict[str, Any]) -> Any:
@@ -130,16 +130,16 @@ def _positional(op: Op, inputs: list[str], arrays: tuple, rest: tuple) -> tuple[
     Raises:
         TypeError: an input is not an array.
     """
-    given: list[Any] = list(arrays)
-    for value in rest[:max(len(inputs) - len(given), 0)]:
+    values: list[Any] = list(arrays)
+    for value in rest[:max(len(inputs) - len(values), 0)]:
         if value is not None:
-            raise WrongKind(f"operator {op.name}: input {inputs[len(given)]} must be an NDArray, got "
+            raise WrongKind(f"operator {op.name}: input {inputs[len(values)]} must be an NDArray, got "
                             f"{type(value).__name__}")
-        given.append(None)
-    return given, rest[max(len(given) - len(arrays), 0):]
+        values.append(None)
+    return values, rest[max(len(values) - len(arrays), 0):]
 
 
-def _take_named(op: Op, inputs: list[str], given: list[Any], kwargs: dict[str, Any]) -> bool:
+def _take_named(op: Op, inputs: list[str], values: list[Any], kwargs: dict[str, Any]) -> bool:
     """Moves inputs by name from `kwargs` to their positions; returns whether there were any.
 
     Raises:
@@ -149,22 +149,22 @@ def _take_named(op: Op, inputs: list[str], given: list[Any], kwargs: dict[str, A
              isinstance(kwargs.get(n), NDArray)}
     for position, n in enumerate(inputs if named else ()):
         if n in named:
-            given += [None] * (position + 1 - len(given))
-            if given[position] is not None:
+            values += [None] * (position + 1 - len(values))
+            if values[position] is not None:
                 raise TypeError(f"operator {op.name}: got multiple values for input {n}")
             if named[n] is not None and not isinstance(named[n], NDArray):
                 raise WrongKind(f"operator {op.name}: input {n} must be an NDArray, got {type(named[n]).__name__}")
-            given[position] = named[n]
+            values[position] = named[n]
     return bool(named)
 
 
-def _positional_out(op: Op, inputs: list[str], given: list[Any], rest: tuple) -> tuple[Any, tuple]:
+def _positional_out(op: Op, inputs: list[str], values: list[Any], rest: tuple) -> tuple[Any, tuple]:
     """Returns (out, further arguments): `out` is the first argument after the parameters, and `name` the second."""
     count = len(positional(op))
     if len(rest) > count:
         return rest[count], rest[:count] + rest[count + 2:]
-    if not count and len(given) == len(inputs) + 1:
-        return given.pop(), rest
+    if not count and len(values) == len(inputs) + 1:
+        return values.pop(), rest
     return None, rest
 
 
@@ -187,21 +187,21 @@ def _take_parameters(op: Op, inputs: list[str], rest: tuple, kwargs: dict[str, A
         kwargs.pop(unknown, None)
 
 
-def _without_gaps(op: Op, given: list[Any]) -> tuple[list[NDArray], Any]:
+def _without_gaps(op: Op, values: list[Any]) -> tuple[list[NDArray], Any]:
     """Returns (present inputs, their number; if some are absent, for each whether it is present).
 
     Raises:
         TypeError: an input is not an array.
     """
-    while given and given[-1] is None:
-        given.pop()
-    there = tuple([one is not None for one in given])
-    present = len(given) if all(there) else there
-    given = [one for one in given if one is not None]
-    for one in given:
+    while values and values[-1] is None:
+        values.pop()
+    there = tuple([one is not None for one in values])
+    present = len(values) if all(there) else there
+    values = [one for one in values if one is not None]
+    for one in values:
         if not isinstance(one, NDArray):
             raise TypeError(f"operator {op.name}: inputs must be NDArrays, got {type(one).__name__}")
-    return given, present
+    return values, present
 
 
 def _remember(op: Op, key: object, kernel: Kernel, extras: tuple, values: dict[str, Any],

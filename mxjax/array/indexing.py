@@ -306,29 +306,29 @@ def write_view_kernel(shape: tuple[int, ...]) -> Kernel:
 
 
 @bounded_cache(4096)
-def read_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items: tuple, count: int) -> Kernel:
+def read_kernel(selection: str, shape: tuple[int, ...], sizes: tuple[int, ...], items: tuple, count: int) -> Kernel:
     """Returns fn(array, *index arrays, *starts) -> the selected elements."""
     def fn(data: Array, *rest: Array) -> tuple:
-        if kind == "box":
+        if selection == "box":
             return (lax.dynamic_slice(data, rest, sizes).reshape(shape),)
-        if kind == "strided":
+        if selection == "strided":
             return (data[_subscript(items, rest)].reshape(shape),)
         return (_gathered(data, items, rest),)
 
     def moves(data: np.ndarray, *rest: np.ndarray | int) -> np.ndarray:
-        if kind == "gather":
+        if selection == "gather":
             _need_inside(items, rest, data.shape)
             return _gathered(data, items, rest)
-        return data[_place(kind, sizes, items, rest)].reshape(shape)
+        return data[_place(selection, sizes, items, rest)].reshape(shape)
 
     def back(head: np.ndarray, source: tuple[int, ...], *rest: np.ndarray | int) -> np.ndarray:
         size = math.prod(source)
-        if kind == "gather":
+        if selection == "gather":
             need(size <= _FEW and head.dtype.kind == "f" and head.size)
             places = moves(np.arange(size).reshape(source), *rest)
             return np.bincount(places.ravel(), head.ravel(), size).reshape(source).astype(head.dtype)
         grad = np.zeros(source, head.dtype)
-        part = grad[_place(kind, sizes, items, rest)]  # a view
+        part = grad[_place(selection, sizes, items, rest)]  # a view
         part[...] = head.reshape(part.shape)
         return grad
 
@@ -339,16 +339,17 @@ def read_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items
     def strided() -> list:
         parts = [i if isinstance(i, tuple) else (i, i + 1, 1) for i in items if i is not None]
         return [_slice(*zip(*parts, strict=True)), ("reshape", {"shape": shape})]
-    return Kernel("indexing", fn, 1 + count, 1, form=FunctionForm(moves, back), options={"any_size": kind == "gather"},
-                  operators={"box": box, "strided": strided}.get(kind))
+    return Kernel("indexing", fn, 1 + count, 1, form=FunctionForm(moves, back),
+                  options={"any_size": selection == "gather"},
+                  operators={"box": box, "strided": strided}.get(selection))
 
 
 _FEW = 1 << 20  # elements up to which the gradient at index arrays uses the positions of all elements
 
 
-def _place(kind: str, sizes: tuple[int, ...], items: tuple, rest: Sequence[Any]) -> tuple:
+def _place(selection: str, sizes: tuple[int, ...], items: tuple, rest: Sequence[Any]) -> tuple:
     """Returns the NumPy key for `rest`: index arrays or, for a box, its starts."""
-    if kind == "box":
+    if selection == "box":
         return tuple([slice(int(b), int(b) + n) for b, n in zip(rest, sizes, strict=True)])
     return _subscript(items, tuple(map(np.asarray, rest)))
 
@@ -362,36 +363,36 @@ def _need_inside(items: tuple, arrays: Sequence[Any], shape: tuple[int, ...]) ->
 
 
 @bounded_cache(4096)
-def write_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items: tuple, count: int) -> Kernel:
+def write_kernel(selection: str, shape: tuple[int, ...], sizes: tuple[int, ...], items: tuple, count: int) -> Kernel:
     """Returns fn(array, value, *index arrays, *starts) -> the array with the selected elements replaced."""
-    def aligned(value: Array | np.ndarray, made: tuple[int, ...]) -> Any:
+    def aligned(value: Array | np.ndarray, target: tuple[int, ...]) -> Any:
         """Returns the value in the shape `made` of the selected elements, without the new axes that indexing omits."""
-        kept, new = _beside_arrays(items) if kind == "gather" else (items, ())
-        seen = made
+        kept, new = _beside_arrays(items) if selection == "gather" else (items, ())
+        seen = target
         if kept is items and new:  # the axes of the index arrays come first
-            new = [axis + len(made) - len(items) + items.count("array") for axis in new]
-            seen = tuple([n for axis, n in enumerate(made) if axis not in new])
+            new = [axis + len(target) - len(items) + items.count("array") for axis in new]
+            seen = tuple([n for axis, n in enumerate(target) if axis not in new])
         if value.ndim == len(seen) + len(new) and all(value.shape[axis] == 1 for axis in new):
             value = value.squeeze(tuple(new))
-        return _fitted(value, seen).reshape(made)
+        return _fitted(value, seen).reshape(target)
 
     def fn(data: Array, value: Array, *rest: Array) -> tuple:
         value = jnp.asarray(value).astype(data.dtype)
-        if kind == "box":
+        if selection == "box":
             return (lax.dynamic_update_slice(data, _fitted(value, shape).reshape(sizes), rest),)
         where = data.at[_subscript(kept_items(), rest)]
         return (where.set(aligned(value, where.get().shape)),)
 
     def kept_items() -> tuple:
-        return _beside_arrays(items)[0] if kind == "gather" else items
+        return _beside_arrays(items)[0] if selection == "gather" else items
 
     def writes(data: np.ndarray, value: np.ndarray, *rest: np.ndarray | int) -> np.ndarray:
         result, value = data.copy(), to_dtype(value, data.dtype)
-        if kind == "gather":
+        if selection == "gather":
             _need_inside(items, rest, data.shape)
-        place = _place(kind, sizes, kept_items(), rest)
+        place = _place(selection, sizes, kept_items(), rest)
         part = result[place]
-        result[place] = _fitted(value, shape).reshape(sizes) if kind == "box" else aligned(value, part.shape)
+        result[place] = _fitted(value, shape).reshape(sizes) if selection == "box" else aligned(value, part.shape)
         return result
     return Kernel("index assignment", fn, 2 + count, 1, form=FunctionForm(writes, copies=True))
 

@@ -279,8 +279,8 @@ class BaseSparseNDArray(NDArray):
 
     def __setitem__(self, key: object, value: object) -> None:
         if not (isinstance(key, slice) and key == slice(None)):
-            kind = ValueError if isinstance(key, slice) else TypeError
-            raise kind(f"a {self.stype} array can only be assigned as a whole: a[:] = value")
+            error = ValueError if isinstance(key, slice) else TypeError
+            raise error(f"a {self.stype} array can only be assigned as a whole: a[:] = value")
         if isinstance(value, NDArray):
             value.copyto(self)
         elif self.stype == "row_sparse" and isinstance(value, numeric_types):  # as in MXNet: every row, also zeros
@@ -495,9 +495,9 @@ def _check_csr(indices: np.ndarray, pointers: np.ndarray, shape: tuple[int, ...]
     them.
     """
     if len(pointers) != shape[0] + 1 or pointers[0] != 0 or pointers[-1] != len(indices):
-        told = f"{len(pointers)} values from {pointers[0]} to {pointers[-1]}" if len(pointers) else "none"
+        found = f"{len(pointers)} values from {pointers[0]} to {pointers[-1]}" if len(pointers) else "none"
         raise MXNetError(f"csr: indptr must contain {shape[0] + 1} values from 0 to {len(indices)}, the number of "
-                         f"stored values; got {told}")
+                         f"stored values; got {found}")
     if not full:
         return
     if (pointers[1:] < pointers[:-1]).any():
@@ -537,16 +537,18 @@ def _parts(ctx: Context | None, dtype: DTypeLike, data: object,
         dtype = data.dtype if isinstance(data, (NDArray, np.ndarray)) else np.float32
     dtype = np_dtype(dtype)
 
-    def part(given: object, kind: np.dtype) -> NDArray:
-        return _dense_array(given, place, kind) if isinstance(given, NDArray) else _stored(np.array(given, kind), place)
+    def part(value: object, part_type: np.dtype) -> NDArray:
+        if isinstance(value, NDArray):
+            return _dense_array(value, place, part_type)
+        return _stored(np.array(value, part_type), place)
     return (part(data, dtype), *(part(i, np.dtype(np.int64)) for i in indices)), dtype, place
 
 
-def _agreed(given: tuple, shape: Any) -> tuple:
+def _agreed(own: tuple, shape: Any) -> tuple:
     """Returns a shape that is specified once or twice; raises ValueError if the two differ."""
-    if shape is not None and tuple(shape) != tuple(given):
-        raise ValueError(f"shape {tuple(shape)} does not match an array of shape {tuple(given)}")
-    return tuple(int(n) for n in given)
+    if shape is not None and tuple(shape) != tuple(own):
+        raise ValueError(f"shape {tuple(shape)} does not match an array of shape {tuple(own)}")
+    return tuple(int(n) for n in own)
 
 
 def _dense(source: Any, shape: ShapeLike | None, ctx: Context | None, dtype: DTypeLike) -> NDArray:

@@ -66,8 +66,8 @@ def _stored_input(c: SparseCall) -> BaseSparseNDArray:
 _Sparse = TypeVar("_Sparse", bound=BaseSparseNDArray)
 
 
-def _all_are(arrays: Sequence[NDArray], kind: type[_Sparse]) -> TypeGuard[Sequence[_Sparse]]:
-    return all([isinstance(a, kind) for a in arrays])
+def _all_are(arrays: Sequence[NDArray], array_type: type[_Sparse]) -> TypeGuard[Sequence[_Sparse]]:
+    return all([isinstance(a, array_type) for a in arrays])
 
 
 Form = Callable[[SparseCall], Any]
@@ -148,13 +148,13 @@ def _scipy(array: CSRNDArray) -> Any:
     return matrix(tuple(map(_host, array.parts)), shape=array.shape)
 
 
-def _csr(found: Any, like: NDArray) -> CSRNDArray:
-    found = found.tocsr()
-    if not found.has_sorted_indices:  # not in place: the values may be the memory of an array
-        found = found.sorted_indices()
-    values, *places = found.data.astype(like.dtype, copy=False), found.indices, found.indptr
+def _csr(matrix: Any, like: NDArray) -> CSRNDArray:
+    matrix = matrix.tocsr()
+    if not matrix.has_sorted_indices:  # not in place: the values may be the memory of an array
+        matrix = matrix.sorted_indices()
+    values, *places = matrix.data.astype(like.dtype, copy=False), matrix.indices, matrix.indptr
     parts = _stored(values, like.context), *[_stored(a.astype(np.int64, copy=False), like.context) for a in places]
-    return CSRNDArray.of_parts(parts, found.shape, values.dtype, like.context)
+    return CSRNDArray.of_parts(parts, matrix.shape, values.dtype, like.context)
 
 
 def _rows(data: np.ndarray, ids: np.ndarray, like: NDArray, shape: tuple[int, ...] | None = None) -> RowSparseNDArray:

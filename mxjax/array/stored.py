@@ -142,9 +142,9 @@ class StoredArray(Handle):
         args[0] = chunk.seen()
         run_into(kernel, args, x64, ((chunk, 0, 0),))
 
-    def alias(self, kind: type[Handle], view: tuple[int, tuple[int, ...]] | None = None) -> Any:
+    def alias(self, array_type: type[Handle], view: tuple[int, tuple[int, ...]] | None = None) -> Any:
         """Another handle on the same chunk."""
-        array = kind.__new__(kind)
+        array = array_type.__new__(array_type)
         array.chunk, array.region = self.chunk, view or self.region
         array.entry, array.gradient = self.entry, self.gradient
         array._cache = (-1, None)

@@ -60,11 +60,11 @@ def storage(stype: str) -> Storage:
     return value
 
 
-def wrap(value: jax.Array | np.ndarray | Promise, ctx: Context, kind: type[Handle] | None = None) -> Any:
-    """Creates an array handle for a buffer or Promise; a classic NDArray if `kind` is None or not dense."""
-    if kind is None or not kind.dense:
-        kind = array_classes.classic
-    array = kind.__new__(kind)
+def wrap(value: jax.Array | np.ndarray | Promise, ctx: Context, array_type: type[Handle] | None = None) -> Any:
+    """Creates an array handle for a buffer or Promise; a classic NDArray if `array_type` is None or not dense."""
+    if array_type is None or not array_type.dense:
+        array_type = array_classes.classic
+    array = array_type.__new__(array_type)
     array.chunk = Chunk(None, ctx, value) if isinstance(value, Promise) else Chunk(value, ctx)
     array.region = array.entry = array.gradient = None
     return array

@@ -77,20 +77,20 @@ def walk_back(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, cre
     return [result.get(v.entry) if v.entry else None for v in variables]
 
 
-def _fitting(given: Any, head: Any) -> Any:
+def _fitting(gradient: Any, head: Any) -> Any:
     """Returns a head gradient in the shape of its head: MXNet reads as many elements as it needs.
 
     Raises:
         MXNetError: there are too few.
     """
     shape = head.shape
-    if given.shape == shape:
-        return given
-    if given.size < math.prod(shape):
+    if gradient.shape == shape:
+        return gradient
+    if gradient.size < math.prod(shape):
         if not is_read(*head.entry):
             return wrap(jnp.zeros(shape, head.chunk.dtype), head.chunk.ctx)
-        raise MXNetError(f"backward: head gradient has shape {given.shape}, but its head has shape {shape}")
-    flat = given.reshape(-1)[:math.prod(shape)]
+        raise MXNetError(f"backward: head gradient has shape {gradient.shape}, but its head has shape {shape}")
+    flat = gradient.reshape(-1)[:math.prod(shape)]
     return flat.reshape(shape) if flat.size else flat.view_at(0, shape)  # reshape interprets 0 as "unchanged"
 
 

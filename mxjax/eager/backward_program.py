@@ -168,17 +168,17 @@ class _Description:
                 if getrefcount(results[k]) > ALONE + uses[number, k]:  # it has another owner
                     kept.append((number, k))
         self._kept = tuple(kept)
-        given = []
+        cotangents = []
         for (node, index), value in heads.items():
-            given.append((numbers[node], index, node.outs[index] if value is ONES else len(self.values)))
+            cotangents.append((numbers[node], index, node.outs[index] if value is ONES else len(self.values)))
             if value is not ONES:
                 self.values.append(value)
         for value in self.values:
             if getattr(value, "dtype", None) in X64_DTYPES:
                 self.x64 = True
         self.rows.reverse()
-        self.structure = tuple(self.rows), len(self.ends), self._kept, tuple(given), settings.BACKWARD_DO_MIRROR(), \
-            tuple(self.adding)
+        self.structure = tuple(self.rows), len(self.ends), self._kept, tuple(cotangents), \
+            settings.BACKWARD_DO_MIRROR(), tuple(self.adding)
 
     def _add_call(self, node: Node, makers: dict[int, tuple[int, int]], uses: dict[tuple[int, int], int],
                   numbers: dict[Node, int]) -> bool:
@@ -302,9 +302,9 @@ class _Program:
     the program has been traced. XLA's form has gradients of zero that NumPy's lacks, and both are in use by turns.
     """
 
-    def __init__(self, rows: Sequence[tuple], ends: int, kept: Sequence[tuple], given: Sequence[tuple], mirror: bool,
-                 adding: tuple[int, ...]) -> None:
-        self._rows, self._ends, self._kept, self._given, self._adding = rows, ends, kept, given, adding
+    def __init__(self, rows: Sequence[tuple], ends: int, kept: Sequence[tuple], cotangents: Sequence[tuple],
+                 mirror: bool, adding: tuple[int, ...]) -> None:
+        self._rows, self._ends, self._kept, self._cotangents, self._adding = rows, ends, kept, cotangents, adding
         self._calls = [(_function(part, parents, mirror), refs) for part, parents, refs, _ in rows]
         self.present: dict[int, list[bool]] = {}
         graphs = [row[0] for row in rows if not isinstance(row[0], Kernel)]
@@ -312,7 +312,7 @@ class _Program:
         by_parts = all(isinstance(part, Derivative) and part.by_parts for part in graphs)
         # of these, the function creates the values
         created = [ref.dtype for row in rows for ref in row[2] if type(ref) is ShapeOnly]
-        created += [head[1] for _, _, head in given if type(head) is not int]
+        created += [head[1] for _, _, head in cotangents if type(head) is not int]
         self.kernel = Kernel(name, self._trace, 0, 0, x64=not X64_DTYPES.isdisjoint(created), symbolic=bool(graphs),
                              parts=by_parts, options={"trains": True})
 
@@ -320,7 +320,7 @@ class _Program:
         done: list[Sequence[Any]] = []
         compute(self._calls, values, done)
         totals: dict[tuple[int, int], Any] = {}
-        for number, index, head in self._given:
+        for number, index, head in self._cotangents:
             totals[number, index] = values[head] if type(head) is int else (np if interpreting() else jnp).ones(*head)
 
         def calls() -> Iterable[tuple]:

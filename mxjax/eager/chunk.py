@@ -107,19 +107,19 @@ class Chunk:
 
     def read(self) -> jax.Array:
         """Returns the buffer; finishes pending work first."""
-        held = self.buffer
-        if held is not None:
-            return held
-        held = self.peek()
-        if not isinstance(held, Promise):
-            return held
-        value = held.get()
+        source = self.buffer
+        if source is not None:
+            return source
+        source = self.peek()
+        if not isinstance(source, Promise):
+            return source
+        value = source.get()
         with self.lock:
-            if held.stays:
+            if source.stays:
                 pass
-            elif self.pending is held:
+            elif self.pending is source:
                 self.buffer, self.pending = value, None
-            elif self.stash is held:
+            elif self.stash is source:
                 self.stash = value
         return value
 
@@ -284,14 +284,14 @@ class Retained:
         return lost(value.shape, value.dtype) if value.is_deleted() else value
 
 
-def _regained(given: tuple) -> Any:
+def _regained(stash: tuple) -> Any:
     """Returns the value of a chunk whose buffer was donated to a call: the old one if it was not used, otherwise the
     new one."""
-    args, place, made, index = given
+    args, place, delivered, index = stash
     value = args[place]
     if not isinstance(value, jax.Array) or isinstance(value, Tracer) or not value.is_deleted():
         return value
-    return made[0][index] if made else lost(value.shape, value.dtype)
+    return delivered[0][index] if delivered else lost(value.shape, value.dtype)
 
 
 class holding:  # noqa: N801
@@ -366,14 +366,14 @@ class exclusive:  # noqa: N801
                 chunk.stash = None
             elif type(chunk.stash) is not Retained:
                 chunk.put_back()
-        for lock, held in zip(self._locks, self._got, strict=False):
-            if held:
+        for lock, locked in zip(self._locks, self._got, strict=False):
+            if locked:
                 lock.release()
         self._got.clear()
 
     def _let_go(self) -> None:
-        for lock, held in zip(self._locks, self._got, strict=False):
-            if held:
+        for lock, locked in zip(self._locks, self._got, strict=False):
+            if locked:
                 lock.release()
         self._got.clear()
 

@@ -500,20 +500,20 @@ def _deferred(trace: Any, kernel: Kernel, arrays: Sequence[Any], args: list[Any]
     return result
 
 
-def _draw(kernel: Kernel, given: dict[str, Any], arrays: Sequence[Any], args: Sequence[Any],
+def _draw(kernel: Kernel, params: dict[str, Any], arrays: Sequence[Any], args: Sequence[Any],
           ctx: Context) -> jax.Array | None:
     """Returns the numbers that a call draws on the host; None if it draws nothing, or JAX must draw."""
     if not on_host(ctx) or any([isinstance(a, Tracer) for a in args]):
         return None
     try:
         for name in ("shape", "size"):
-            shape = given.get(name)
+            shape = params.get(name)
             if not isinstance(shape, float):  # gamma's shape is a number
                 refuse_result((shape,) if isinstance(shape, int) else shape or (), np.float64)
         by_value = kernel.op.get_attr("draws_by_value")
         inputs = [np.asarray(v if isinstance(v, jax.Array) else a.read()) if by_value else
                   jax.ShapeDtypeStruct(a.shape, a.chunk.dtype) for v, a in zip(args, arrays, strict=True)]
-        values = watched(kernel.name, kernel.draw, "imperative")(source, given, inputs)
+        values = watched(kernel.name, kernel.draw, "imperative")(source, params, inputs)
     except (MXNetError, *USER_MISTAKES) as error:
         raise mistake(kernel.name, [], error) from None
     return None if values is None else put(values, ctx)
@@ -558,10 +558,10 @@ def finish(kernel: Kernel, args: Sequence[Any], outputs: Sequence[Any], arrays: 
     for position, value in zip(kernel.mutated, outputs[kernel.num_outputs:], strict=True):
         arrays[position].write(value)
     if target is not None and kernel.num_visible == len(target) and not state.recording and \
-            all([_replaced(given, value, ctx) for given, value in zip(target, outputs, strict=False)]):
+            all([_replaced(array, value, ctx) for array, value in zip(target, outputs, strict=False)]):
         return target[0] if len(target) == 1 else list(target)
-    kind = type(arrays[0]) if arrays else None
-    results = [wrap(value, ctx, kind) for value in outputs[:kernel.num_outputs]]
+    array_type = type(arrays[0]) if arrays else None
+    results = [wrap(value, ctx, array_type) for value in outputs[:kernel.num_outputs]]
     for result in results if origin_trace is not None else ():
         result.chunk.origin_trace = origin_trace
     if state.recording and arrays:
@@ -570,10 +570,10 @@ def finish(kernel: Kernel, args: Sequence[Any], outputs: Sequence[Any], arrays: 
     if target is not None:
         if len(target) < len(results):
             raise MXNetError(f"operator {kernel.name}: out has {len(target)} arrays, expected {len(results)}")
-        for given, result in zip(target, results, strict=False):
-            if given.entry is not None and state.recording and given.entry[0].grad is not None:
+        for array, result in zip(target, results, strict=False):
+            if array.entry is not None and state.recording and array.entry[0].grad is not None:
                 raise MXNetError(f"operator {kernel.name}: out= an array with attach_grad() while recording")
-            given.take_result(result)
+            array.take_result(result)
         return target[0] if len(results) == 1 else list(target)
     return results[0] if len(results) == 1 else results
 

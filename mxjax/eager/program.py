@@ -66,39 +66,39 @@ def run_into(kernel: Kernel, args: list[Any], x64: bool, targets: Sequence[Targe
     Raises:
         MXNetError: the arguments do not fit the operator.
     """
-    made: list[tuple] = []
+    delivered: list[tuple] = []
     outcome: Any = None
     if HostValue in map(type, args):
         _with_known_buffers(args, all_of_them=bool(copies))
     if copies:
         for chunk, place, index in targets:
             if place >= 0:
-                chunk.stash = args, place, made, index
+                chunk.stash = args, place, delivered, index
                 if chunk.lent or getrefcount(args[place]) != ALONE:
                     args[place] = apart(args[place])
-        places, given, shared = copies, [], []
+        places, donated, shared = copies, [], []
     else:
-        given, shared = [], []
+        donated, shared = [], []
         for chunk, place, index in targets:
             if place >= 0:
-                chunk.stash = args, place, made, index
+                chunk.stash = args, place, delivered, index
                 if getrefcount(args[place]) == ALONE and not chunk.lent and \
                         not isinstance(args[place], Tracer):
-                    given.append(place)
+                    donated.append(place)
                 else:
                     shared.append(place)
-        if len(given) > 1:
-            given.sort()
-        places = tuple(given)
+        if len(donated) > 1:
+            donated.sort()
+        places = tuple(donated)
     program = (kernel.donors.get(places) or kernel.donating(places)) if places else None
     try:
         if not later:
-            run(kernel, args, x64, program, made, finish is not _known_to_fit, True)
+            run(kernel, args, x64, program, delivered, finish is not _known_to_fit, True)
     except Later:
         later = True
     finally:
-        if made:
-            outcome = results = made[0]
+        if delivered:
+            outcome = results = delivered[0]
             fit = not always
             for chunk, place, index in targets if fit and finish is not _known_to_fit else ():
                 old, new = args[place] if place >= 0 else chunk.stash, results[index]
@@ -116,21 +116,24 @@ def run_into(kernel: Kernel, args: list[Any], x64: bool, targets: Sequence[Targe
                     chunk.buffer, chunk.pending = (None, value) if host else (value, None)
                     chunk.version += 1
     if later:
-        return finish(kernel, args, _pushed(kernel, args, x64, targets, given, shared), *rest)
+        return finish(kernel, args, _pushed(kernel, args, x64, targets, donated, shared), *rest)
     return outcome
 
 
-def _pushed(kernel: Kernel, args: list[Any], x64: bool, targets: Sequence[Target], given: list[int],
+def _pushed(kernel: Kernel, args: list[Any], x64: bool, targets: Sequence[Target], donated: list[int],
             shared: list[int]) -> list[HostPromise]:
     """Returns promises of the results of a program that is still being compiled, or waits for another one."""
-    program = kernel.donating(tuple(sorted(given + shared))) if given or shared else None
+    program = kernel.donating(tuple(sorted(donated + shared))) if donated or shared else None
     promises = push_kernel(kernel, args, x64, targets[0][0].ctx, None, True, program, shared)
     for _, place, index in targets:
         promises[index].before = as_buffer(args[place]) if place >= 0 else None
     return promises
 
 
-def run_giving(kernel: Kernel, args: Sequence[Any], x64: bool, places: Sequence[int], made: list[tuple]) -> None:
-    """Runs a kernel that may overwrite the memory of the arguments at these positions; `made` receives its results."""
+def run_giving(kernel: Kernel, args: Sequence[Any], x64: bool, places: Sequence[int], delivered: list[tuple]) -> None:
+    """Runs a kernel that may overwrite the memory of the arguments at these positions.
+
+    `delivered` receives its results.
+    """
     places = tuple(places)
-    run(kernel, args, x64, (kernel.donors.get(places) or kernel.donating(places)) if places else None, made)
+    run(kernel, args, x64, (kernel.donors.get(places) or kernel.donating(places)) if places else None, delivered)

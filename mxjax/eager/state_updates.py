@@ -76,14 +76,14 @@ _numbers: dict[tuple, Any] = Bounded(256)
 
 def set_to(array: Handle, number: float) -> None:
     """Fills an array with a number, lazily and only if that has not been done before."""
-    held = array.chunk.peek()
-    if isinstance(held, Tracer):  # within a transformation of the user
+    current = array.chunk.peek()
+    if isinstance(current, Tracer):  # within a transformation of the user
         return
-    place = array.chunk.ctx.jax_device if isinstance(held, Promise) else held.sharding
+    place = array.chunk.ctx.jax_device if isinstance(current, Promise) else current.sharding
     key = array.shape, array.chunk.dtype, number, place
     value = _numbers.get(key)
     if value is None:
         with x64_mode(array.chunk.dtype):
             value = _numbers[key] = moved(np.full(array.shape, number, array.chunk.dtype), place)
-    if held is not value:
+    if current is not value:
         array.write(value)

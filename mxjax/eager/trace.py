@@ -92,8 +92,8 @@ class TracePromise(Promise):
         """Records the value that it replaces."""
         if self.trace is None:
             return
-        held = not isinstance(old, TracePromise) or not self.trace.holds(old)
-        self.place = self.trace.place(identity(old)) if held else old.place
+        available = not isinstance(old, TracePromise) or not self.trace.holds(old)
+        self.place = self.trace.place(identity(old)) if available else old.place
 
     def force(self) -> None:
         """Runs the trace, or raises the error of an earlier run."""
@@ -336,8 +336,8 @@ class Trace:
         self._outcome = None
 
     def _compiled(self, kernel: Kernel, values: list[Any], wanted: list[TracePromise], x64: bool,
-                  made: list[tuple]) -> None:
-        """Stores the results of the trace's program in `made`; the program may overwrite values without other
+                  delivered: list[tuple]) -> None:
+        """Stores the results of the trace's program in `delivered`; the program may overwrite values without other
         owners."""
         room = Counter([(d.shape, d.dtype) for d in wanted])
         replaced = {d.place for d in wanted} if self.whole else ()
@@ -353,7 +353,7 @@ class Trace:
                     values[i] = apart(values[i])
         if self.watched:
             self.ran = kernel, wanted, free
-        run_giving(kernel, values, x64, free, made)
+        run_giving(kernel, values, x64, free, delivered)
 
 
 def _deleted(value: object) -> bool:
@@ -370,8 +370,8 @@ def _sharding_gradients(function: Callable[..., tuple], refs: Sequence[Ref], to:
 
     Otherwise, XLA would let each device compute its shard from the data of all devices.
     """
-    def update(*given: Any) -> tuple:
-        args, weight = list(given), None
+    def update(*values: Any) -> tuple:
+        args, weight = list(values), None
         for i, ref in enumerate(refs):
             if to[i] is not None:
                 weight = i

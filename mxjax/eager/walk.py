@@ -101,7 +101,8 @@ def _pull(node: Node, slots: list[Any], create_graph: bool) -> Sequence[Any]:
     return [next(grads) if w else None for w in wanted]
 
 
-def _pull_recorded(parents: Sequence[Any], args: Sequence[Any], ctx: Context, kernel: Kernel, given: list[Any]) -> list:
+def _pull_recorded(parents: Sequence[Any], args: Sequence[Any], ctx: Context, kernel: Kernel,
+                   cotangents: list[Any]) -> list:
     """Returns the gradients as results of a recorded call, whose arguments are arrays with their places on the tape."""
     arrays, fixed = [], []
     for arg, parent in zip(args, parents, strict=True):
@@ -119,13 +120,13 @@ def _pull_recorded(parents: Sequence[Any], args: Sequence[Any], ctx: Context, ke
         count = len(arrays)
 
         def fn(*args: object) -> tuple:
-            values, others = iter(args[:count]), iter(args[count + len(given):])
+            values, others = iter(args[:count]), iter(args[count + len(cotangents):])
             full = [next(values) if f is None else next(others) if f is ... else f for f in layout]
-            return kernel.fn(*full, *args[count:count + len(given)])
+            return kernel.fn(*full, *args[count:count + len(cotangents)])
         x64 = kernel.x64 or any([f is not ... and f is not None and f.dtype in X64_DTYPES for f in layout])
-        cached = _layouts[kernel, layout] = Kernel(kernel.name, fn, count + len(given), kernel.num_outputs,
+        cached = _layouts[kernel, layout] = Kernel(kernel.name, fn, count + len(cotangents), kernel.num_outputs,
                                                    x64=x64, eager=kernel.eager)
-    result = invoke(cached, arrays + given, extras)
+    result = invoke(cached, arrays + cotangents, extras)
     return result if isinstance(result, list) else [result]
 
 

@@ -81,15 +81,15 @@ def restore(step: TrainStep, writer: Writer, directory: str | os.PathLike[str], 
     return result.number
 
 
-def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
+def _restore(step: TrainStep, checkpoint: Found, sources: dict[str, Any]) -> None:
     """Checks first, then reads, then changes."""
-    trainer, state = step.trainer, found.state
+    trainer, state = step.trainer, checkpoint.state
     params = _named(step)
     saved = {group: {name: (tuple(map(_integer, shape)), np_dtype(dtype))
                      for name, (shape, dtype) in state[group].items()} for group in ("parameters", "states")}
-    _check_parameters(found.path, params, saved["parameters"])
-    attributes = list(_new_attributes(step, state, found.path))
-    states = _new_states(step, params, saved, found.path)
+    _check_parameters(checkpoint.path, params, saved["parameters"])
+    attributes = list(_new_attributes(step, state, checkpoint.path))
+    states = _new_states(step, params, saved, checkpoint.path)
     by_name = {name: key for name, param in params.items() if (key := trainer.index_of(param)) is not None}
     counts = {by_name[name]: _integer(count) for name, count in state["counts"].items()}
     repeated, count, longest = map(_integer, [state["repeated"], *state["rows"]])
@@ -101,14 +101,14 @@ def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
         "parameters": {name: Target(*spec, places[name]) for name, spec in saved["parameters"].items()},
         "states": {name: Target(*spec, places[_owner(name)] if spec[0] == saved["parameters"][_owner(name)][0] else
                                 _whole(params[_owner(name)])) for name, spec in saved["states"].items()}}
-    read, own = found.read(targets, (count, longest))
+    read, own = checkpoint.read(targets, (count, longest))
     lacking = [name for name in sources if name not in own["data"]]
     if lacking:
-        raise MXNetError(f"{found.path} has no data position for {lacking}, only for {list(own['data'])}: pass the "
-                         "same data as to `save`")
+        raise MXNetError(f"{checkpoint.path} has no data position for {lacking}, only for {list(own['data'])}: pass "
+                         "the same data as to `save`")
     for name, source in sources.items():
         source.load_state_dict(own["data"][name])
-    _take_random(found.path, own)
+    _take_random(checkpoint.path, own)
     for name, param in params.items():
         if param._data is None:
             param.imagine(param.list_device()[0])
@@ -116,10 +116,10 @@ def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
     updater, optimizer = _updater(trainer), trainer.optimizer
     updater.states.clear()
     updater.states_synced.clear()
-    for name, made in states.items():
-        for i, array in enumerate(arrays_of(made)):
+    for name, state_arrays in states.items():
+        for i, array in enumerate(arrays_of(state_arrays)):
             _set(array, read["states"][f"{name}.{i}"])
-        updater.states[by_name[name]], updater.states_synced[by_name[name]] = made, True
+        updater.states[by_name[name]], updater.states_synced[by_name[name]] = state_arrays, True
     # it goes another way after some updates of the same parameters, whose results differ in their last bits
     updater.repeated = [i for i, param in enumerate(trainer._params) if param.grad_req != "null"], repeated
     for owner, values in attributes:
@@ -169,8 +169,8 @@ def _arrays(step: TrainStep) -> dict[str, dict[str, NDArray]]:
     trainer, params = step.trainer, _named(step)
     states = {}
     for name, param in params.items():
-        made = _updater(trainer).states.get(trainer.index_of(param))
-        states.update({f"{name}.{i}": array for i, array in enumerate(arrays_of(made))})
+        optimizer_state = _updater(trainer).states.get(trainer.index_of(param))
+        states.update({f"{name}.{i}": array for i, array in enumerate(arrays_of(optimizer_state))})
     kept = next((key for key, value in vars(trainer.optimizer).items() if _has_arrays(value)), None)
     if kept is not None:
         raise MXNetError(f"{type(trainer.optimizer).__name__} keeps arrays in its attribute {kept!r}, which a "
@@ -188,8 +188,8 @@ def _value(array: NDArray) -> Any:
     The next step writes over it, so it has to be copied. From accelerators orbax does that before it comes back; CPUs'
     memory it would look at meanwhile, and a step that cannot have it is another program, which has to be compiled.
     """
-    held = array.chunk.peek()
-    value = held.held() if isinstance(held, Promise) else held
+    buffer = array.chunk.peek()
+    value = buffer.held() if isinstance(buffer, Promise) else buffer
     if value is None:
         value = array.chunk.read()
     if jax.process_count() > 1 and value.is_fully_addressable:
@@ -227,20 +227,20 @@ def _check_parameters(path: str, params: Mapping[str, Parameter], saved: Mapping
             f"{what} {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
             for what, names in (("it lacks", missing), ("it also has", extra)) if names))
     for name, (shape, dtype) in saved.items():
-        own, kind = params[name]._shape, np_dtype(params[name].dtype)
+        own, own_dtype = params[name]._shape, np_dtype(params[name].dtype)
         if own is not None and (len(own) != len(shape) or any(n not in (0, -1, m) for n, m in
                                                               zip(own, shape, strict=True))):
             raise MXNetError(f"{path}: parameter {name!r} has the shape {shape} in the checkpoint, expected "
                              f"{tuple(own)}")
-        if kind != dtype:
+        if own_dtype != dtype:
             raise MXNetError(f"{path}: parameter {name!r} has the dtype {dtype.name} in the checkpoint, expected "
-                             f"{kind.name}")
+                             f"{own_dtype.name}")
 
 
 def _new_states(step: TrainStep, params: Mapping[str, Parameter], saved: Mapping[str, Mapping[str, tuple]],
                 path: str) -> dict[str, Any]:
     """States as the optimizer makes them, for those parameters that had some; their arrays take no memory yet."""
-    trainer, made = step.trainer, {}
+    trainer, created = step.trainer, {}
     for name in dict.fromkeys(map(_owner, saved["states"])):
         param = params.get(name)
         key = None if param is None else trainer.index_of(param)
@@ -249,8 +249,8 @@ def _new_states(step: TrainStep, params: Mapping[str, Parameter], saved: Mapping
         ctx = param.list_device()[0]
         shape, dtype = saved["parameters"][name]
         weight = _flavoured(zeros_later(shape, ctx, dtype))
-        made[name] = trainer.optimizer.create_state_multi_precision(key, weight)
-        own = arrays_of(made[name])
+        created[name] = trainer.optimizer.create_state_multi_precision(key, weight)
+        own = arrays_of(created[name])
         for array in own:
             array.chunk.defer(zeros(array.shape, np_dtype(array.dtype), ctx))
         there = [saved["states"].get(f"{name}.{i}") for i in range(len(own) + 1)]
@@ -258,7 +258,7 @@ def _new_states(step: TrainStep, params: Mapping[str, Parameter], saved: Mapping
         if there != here:
             raise MXNetError(f"{path}: the optimizer's states of parameter {name!r} are {_told(there)} in the "
                              f"checkpoint, expected {_told(here)}: the optimizer has other arguments")
-    return made
+    return created
 
 
 def _told(specs: list[tuple | None]) -> str:
@@ -303,15 +303,15 @@ def _new_attributes(step: TrainStep, state: Mapping[str, Any], path: str) -> Ite
         there = state["attributes"][what]
         if there is None and what == "AMP's loss scale":
             continue  # a new one
-        kinds = [None if there is None else there["kind"], None if owner is None else type(owner).__name__]
-        if kinds[0] != kinds[1]:
-            raise MXNetError(f"{path}: the {what} is {kinds[0]} in the checkpoint, expected {kinds[1]}"
+        classes = [None if there is None else there["kind"], None if owner is None else type(owner).__name__]
+        if classes[0] != classes[1]:
+            raise MXNetError(f"{path}: the {what} is {classes[0]} in the checkpoint, expected {classes[1]}"
                              + (": call amp.init_trainer(trainer) first" if what.startswith("AMP") else ""))
         values = {}
         for name, value in (there["values"] if there else {}).items():
             own = getattr(owner, name, owner)
             if own is owner or None not in (own, value) and _kind(plain(own)) != _kind(value) or _kind(value) is None:
-                raise MXNetError(f"{path}: {kinds[0]}.{name} is {value!r} in the checkpoint, expected "
+                raise MXNetError(f"{path}: {classes[0]}.{name} is {value!r} in the checkpoint, expected "
                                  f"a value like {own!r}")
             values[name] = tuple(value) if isinstance(own, tuple) else value
         if owner is not None:

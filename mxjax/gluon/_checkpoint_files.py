@@ -45,8 +45,8 @@ def _package() -> Any:
 
 
 def _root(directory: str | os.PathLike[str]) -> str:
-    given = os.fspath(directory)
-    return given if "://" in given else os.path.abspath(given)  # a bucket's name is whole
+    path = os.fspath(directory)
+    return path if "://" in path else os.path.abspath(path)  # a bucket's name is whole
 
 
 def _of_processes() -> NamedSharding:
@@ -150,8 +150,8 @@ class Writer:
             manager.close()
 
     @contextlib.contextmanager
-    def _failing(self, told: str) -> Iterator[None]:
-        """A block whose failures are told as the checkpoint's; the next one begins anew."""
+    def _failing(self, what: str) -> Iterator[None]:
+        """A block whose failures are raised as `what`; the next one begins anew."""
         try:
             yield
         except MXNetError:
@@ -159,7 +159,7 @@ class Writer:
         except Exception as error:
             with contextlib.suppress(Exception):  # it would tell the same once more
                 self._forget()
-            raise MXNetError(f"{told}: {type(error).__name__}: {str(error).strip().split(chr(10))[0]}") from error
+            raise MXNetError(f"{what}: {type(error).__name__}: {str(error).strip().split(chr(10))[0]}") from error
 
 
 _writers: weakref.WeakSet[Writer] = weakref.WeakSet()

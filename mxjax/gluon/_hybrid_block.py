@@ -302,19 +302,19 @@ class HybridBlock(Block):
     def _optimized(self, backend: str, out: Symbol, params: dict[str, Parameter],
                    places: dict[str, int], args: list[Any]) -> tuple[Symbol, dict[str, Parameter]]:
         """The graph as the backend wants it, and the parameters, with those that the backend made."""
-        given = {name: args[i] for name, i in places.items() if isinstance(args[i], NDArray)}
+        inputs_of = {name: args[i] for name, i in places.items() if isinstance(args[i], NDArray)}
 
         def values(names: Sequence[str]) -> dict[str, NDArray]:
-            return {name: given[name] if name in given else params[name].data() for name in names
-                    if name in given or name in params}
+            return {name: inputs_of[name] if name in inputs_of else params[name].data() for name in names
+                    if name in inputs_of or name in params}
         arg_dict, aux_dict = values(out.list_arguments()), values(out.list_auxiliary_states())
-        ctx = next((array.context for array in given.values()), None)
+        ctx = next((array.context for array in inputs_of.values()), None)
         out = out.optimize_for(backend, arg_dict, aux_dict, ctx, **self._backend_opts)
-        made = {**arg_dict, **aux_dict}
+        optimized = {**arg_dict, **aux_dict}
         for name in out.list_inputs():
             if name not in params and name not in places:
-                params[name] = _made(name, made[name].dtype)
-                params[name]._load_init(made[name], made[name].context)
+                params[name] = _made(name, optimized[name].dtype)
+                params[name]._load_init(optimized[name], optimized[name].context)
         return out, params
 
     @property
@@ -339,8 +339,8 @@ class HybridBlock(Block):
 
     def _set_inferred(self, graph: tuple[list[Symbol], Symbol], function: str, attr: str, args: Sequence[Any]) -> None:
         inputs, out = graph
-        given = [arg for arg in flatten(args, "input")[0] if arg is not None]
-        known = {_name_of(variable): getattr(arg, attr) for variable, arg in zip(inputs, given, strict=False)}
+        present = [arg for arg in flatten(args, "input")[0] if arg is not None]
+        known = {_name_of(variable): getattr(arg, attr) for variable, arg in zip(inputs, present, strict=False)}
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             arg_attrs, _, aux_attrs = getattr(out, function)(**known)
@@ -429,8 +429,8 @@ class HybridBlock(Block):
         flat, form = flatten(args, "input")
         if form != self._in_format:
             self._check_format(form)
-        given = [arg for arg in flat if arg is not None]
-        out = op(*[given[p] if is_arg else p.data() for is_arg, p in self._cached_op_args])
+        present = [arg for arg in flat if arg is not None]
+        out = op(*[present[p] if is_arg else p.data() for is_arg, p in self._cached_op_args])
         return regroup([out] if isinstance(out, NDArray) else out, self._out_format)
 
     def _check_format(self, form: list[Any]) -> None:
@@ -443,14 +443,14 @@ class HybridBlock(Block):
     @any_arguments
     def forward(self, x: Nested, *args: Nested) -> Any:
         """Runs `hybrid_forward` on arrays or symbols, or the compiled graph."""
-        given, ctx = (x, *args), None
-        for array in given:
+        inputs, ctx = (x, *args), None
+        for array in inputs:
             if not isinstance(array, NDArray) or ctx is not None and array.chunk.ctx is not ctx:
                 ctx = None
                 break
             ctx = array.chunk.ctx
         if ctx is None:  # not just arrays on one context
-            has_symbol, has_array, contexts = kinds(given)
+            has_symbol, has_array, contexts = kinds(inputs)
             self._check_inputs(has_symbol, has_array, contexts if self._active else [])
             if has_symbol:
                 params = {name: param.var() for name, param in self._reg_params.items()}
@@ -459,8 +459,8 @@ class HybridBlock(Block):
                 with self._scope, self._stage(stage), ArrayScope(True):
                     return self.hybrid_forward(symbol, x, *args, **params)
             ctx = contexts[0]
-        elif self._active and len(given) == self._flat_inputs and (op := self._cached_op) is not None:
-            return self._call_flat(op, given, ctx)
+        elif self._active and len(inputs) == self._flat_inputs and (op := self._cached_op) is not None:
+            return self._call_flat(op, inputs, ctx)
         with ctx:
             if self._active:
                 return self._call_cached_op(x, *args)
@@ -479,12 +479,12 @@ class HybridBlock(Block):
                     params[name] = param.data(ctx)
             return self.hybrid_forward(nd, x, *args, **params)
 
-    def _call_flat(self, op: nd.CachedOp, given: tuple[Nested, ...], ctx: Context) -> Any:
+    def _call_flat(self, op: nd.CachedOp, inputs: tuple[Nested, ...], ctx: Context) -> Any:
         """Runs the compiled graph on arrays side by side, as the first call had them."""
         values = []
         for is_arg, what in self._cached_op_args:
             if is_arg:
-                values.append(given[what])
+                values.append(inputs[what])
                 continue
             data = what._data
             if data is not None and len(data) == 1 and what.as_stored:

@@ -67,8 +67,8 @@ def block_to_jax(block: HybridBlock,
         flat, given_form = flatten(inputs, "input", (NDArray, jax.Array, np.ndarray))
         if given_form != in_form:
             raise MXNetError(f"{block._name}: expected inputs grouped as {in_form}, got {given_form}")
-        given = dict(zip(names, [a for a in flat if a is not None], strict=True))
-        outputs, states = function({**params, **given}, aux, rng, train)
+        inputs_by_name = dict(zip(names, [a for a in flat if a is not None], strict=True))
+        outputs, states = function({**params, **inputs_by_name}, aux, rng, train)
         return regroup(outputs, form), states
     params, aux = ({n: values[n].data().to_jax() for n in wanted if n not in names}
                    for wanted in (function.arg_names, function.aux_names))

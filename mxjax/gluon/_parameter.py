@@ -154,9 +154,9 @@ class Parameter:
         self._grad_req = ""
         self.sharding: Any = None
         self.grad_req = grad_req
-        for given, what in ((grad_stype, "grad_stype"), (stype, "stype")):
-            if given not in _STYPES:
-                raise AssertionError(f"Parameter {name!r}: {what} must be one of {', '.join(_STYPES)}, got {given!r}")
+        for value, what in ((grad_stype, "grad_stype"), (stype, "stype")):
+            if value not in _STYPES:
+                raise AssertionError(f"Parameter {name!r}: {what} must be one of {', '.join(_STYPES)}, got {value!r}")
         self._grad_stype, self._stype = grad_stype, stype
         self.as_stored = stype == "default" and not self.own_arrays  # `data` gives what is stored
 
@@ -344,7 +344,7 @@ class Parameter:
         if self.shape:
             unknown = -1 if is_np_shape() else 0
             if len(self.shape) != len(data.shape) or any(
-                    own not in (unknown, given) for own, given in zip(self.shape, data.shape, strict=True)):
+                    own not in (unknown, loaded) for own, loaded in zip(self.shape, data.shape, strict=True)):
                 raise AssertionError(addressed(
                     f"Failed loading Parameter {self.name!r} from saved params: its shape is {self.shape}, but the "
                     f"saved shape is {data.shape}"))

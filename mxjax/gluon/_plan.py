@@ -80,8 +80,8 @@ def _plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: in
                                    for s in arrays_of(state)],
               "auxiliary states": [p.all_arrays()[0] for p in parameters if p.grad_req == "null"],
               "inputs": list(inputs), "gradients": [g for p in parameters if p._grad for g in p._grad]}
-    chunks = {kind: list(dict.fromkeys(a.chunk for a in every)) for kind, every in arrays.items()}
-    held = {id(_now(chunk)): (kind, chunk) for kind, every in chunks.items() for chunk in every}
+    chunks = {name: list(dict.fromkeys(a.chunk for a in every)) for name, every in arrays.items()}
+    owners = {id(_now(chunk)): (name, chunk) for name, every in chunks.items() for chunk in every}
     lying = dict(sharding.lying(trainer, parameters)) if devices.count > 1 else {}
     where = Context("gpu" if devices.device.platform == "cuda" else "tpu", 0)
     with _unchanged(trainer, [chunk for every in chunks.values() for chunk in every], where) as written, \
@@ -94,30 +94,30 @@ def _plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: in
         changed = written()
     groups: dict[tuple[str, bool], list[int]] = {}
     for place, value in enumerate(values):
-        kind, chunk = held.get(id(value), ("numbers", None))
-        groups.setdefault((kind, chunk in changed), []).append(place)
+        name, chunk = owners.get(id(value), ("numbers", None))
+        groups.setdefault((name, chunk in changed), []).append(place)
     order = [place for places in groups.values() for place in places]
     back = [*np.argsort(order), len(order)]
     results = sorted(range(len(replaced)), key=lambda i: back[replaced[i]])  # as a trace that runs has them
-    specs = [tuple(lying[chunk].spec) if (chunk := held.get(id(v), ("", None))[1]) in lying else () for v in values]
+    specs = [tuple(lying[chunk].spec) if (chunk := owners.get(id(v), ("", None))[1]) in lying else () for v in values]
 
-    def program(*given: Any) -> list[Any]:
-        made = function(*[given[i] for i in back[:-1]])
-        return [made[i] for i in results]
-    made = [Group(kind, [jax.ShapeDtypeStruct(np.shape(values[p]), _dtype(values[p])) for p in places],
-                  kept=kept, split=kind == "inputs", specs=[specs[p] for p in places])
-            for (kind, kept), places in groups.items()]
-    return make_plan(f"a step of {type(step.net).__name__} with {type(trainer.optimizer).__name__}", program, made,
+    def program(*arguments: Any) -> list[Any]:
+        outputs = function(*[arguments[i] for i in back[:-1]])
+        return [outputs[i] for i in results]
+    outputs = [Group(name, [jax.ShapeDtypeStruct(np.shape(values[p]), _dtype(values[p])) for p in places],
+                  kept=kept, split=name == "inputs", specs=[specs[p] for p in places])
+            for (name, kept), places in groups.items()]
+    return make_plan(f"a step of {type(step.net).__name__} with {type(trainer.optimizer).__name__}", program, outputs,
                      on, batch=inputs[0].shape[0], x64=any(str(_dtype(v)) in X64_NAMES for v in values), mesh=mesh,
                      results=[specs[replaced[i]] if replaced[i] < len(specs) else () for i in results])
 
 
 def _now(chunk: Chunk) -> Any:
     """The value of a chunk, in parts where it is, or the zeros that it will have."""
-    held = chunk.peek()
-    if isinstance(held, Promise) and held.stays:
-        return held.held()
-    return held if type(held) is Promise else chunk.read()
+    value = chunk.peek()
+    if isinstance(value, Promise) and value.stays:
+        return value.held()
+    return value if type(value) is Promise else chunk.read()
 
 
 @contextlib.contextmanager

@@ -107,7 +107,7 @@ class Replay:
 
     def __init__(self, blocks: Sequence[HybridBlock], trainer: Trainer, prepared: Any, params: Sequence[Any],
                  kernel: Any, sources: Sequence[Any], targets: Sequence[Any], free: Sequence[int], x64: bool,
-                 form: Any, kinds: Sequence[type]) -> None:
+                 form: Any, array_types: Sequence[type]) -> None:
         self._blocks, self._ops = blocks, [op for block in blocks if (op := block._cached_op) is not None]
         self.trainer, self.prepared, self.optimizer = trainer, prepared, trainer._optimizer
         self._params = params
@@ -130,7 +130,7 @@ class Replay:
         self.freed = tuple(sorted(free))
         self.targets = [(t, places[t] if places.get(t) in freed else -1, k) for k, t in enumerate(targets)
                          if isinstance(t, Chunk)]
-        self.out = sorted([(t, k, kinds[t]) for k, t in enumerate(targets) if isinstance(t, int)])
+        self.out = sorted([(t, k, array_types[t]) for k, t in enumerate(targets) if isinstance(t, int)])
         self.fixed = [(param._data[0], number)
                       for block, op in zip(blocks, self._ops, strict=True) for place, number in op.fixed
                       if not isinstance(param := block._cached_op_args[place][1], int)]
@@ -204,8 +204,8 @@ class Replay:
                 results = run_into(self.kernel, args, self.x64, self.targets, copies=self.freed)
                 self._retain(args)
         flat, ctx = [], inputs[0].chunk.ctx
-        for _, k, kind in self.out:
-            flat.append(wrap(results[k], ctx, kind))
+        for _, k, array_type in self.out:
+            flat.append(wrap(results[k], ctx, array_type))
         return flat[0] if self.form == 0 else regroup(flat, self.form), steps
 
     def _read(self, inputs: Sequence[NDArray]) -> dict[int, Any] | None:
@@ -221,9 +221,9 @@ class Replay:
             row[place] = value
         return row
 
-    def _run_again(self, row: dict[int, Any], values: tuple, made: list[tuple]) -> None:
+    def _run_again(self, row: dict[int, Any], values: tuple, results: list[tuple]) -> None:
         """Runs the program on the retained results of its last run."""
-        run_giving(self.kernel, self._ordered(values + self._others(row)), self.x64, self.freed, made)
+        run_giving(self.kernel, self._ordered(values + self._others(row)), self.x64, self.freed, results)
 
     def _retain(self, args: Sequence[Any]) -> None:
         """Lets the program retain the chunks' values until someone uses them."""
@@ -265,7 +265,7 @@ class Loop(Replay):
         self.possible = len(self._carried) == len(replay.targets)
         self._rows = [place for place, _ in (*replay.given, *replay.drawn)] + replay.numbers
         self.targets = [(chunk, place, i) for i, (chunk, place, _) in enumerate(replay.targets)]
-        self.out = [(i, len(self.targets) + k, kind) for k, (i, _, kind) in enumerate(replay.out)]
+        self.out = [(i, len(self.targets) + k, array_type) for k, (i, _, array_type) in enumerate(replay.out)]
         self._prepare_to_retain()
         self.kernel = Kernel("training steps", self._trace, len(replay.sources), len(replay.targets),
                              options={"trains": True})

@@ -93,11 +93,11 @@ class Sharding:
         return cached
 
     def _spec(self, param: Parameter) -> PartitionSpec:
-        given = param.sharding
-        if given is None:
-            given = next((spec for pattern, spec in self._rules if pattern.search(self.name_of(param))), None)
-        if given is not None:
-            return self._checked(param, given)
+        sharding = param.sharding
+        if sharding is None:
+            sharding = next((spec for pattern, spec in self._rules if pattern.search(self.name_of(param))), None)
+        if sharding is not None:
+            return self._checked(param, sharding)
         parts = self._mesh.shape[self.axis]
         if self.rule == "replicated" or not is_dense(param) or parts == 1:
             return PartitionSpec()
@@ -108,13 +108,13 @@ class Sharding:
         longest = max(fitting, key=lambda i: shape[i])
         return PartitionSpec(*[self.axis if i == longest else None for i in range(longest + 1)])
 
-    def _checked(self, param: Parameter, given: Any) -> PartitionSpec:
-        spec = given if isinstance(given, PartitionSpec) else PartitionSpec(*given)
+    def _checked(self, param: Parameter, entries: Any) -> PartitionSpec:
+        spec = entries if isinstance(entries, PartitionSpec) else PartitionSpec(*entries)
         shape = param.known_shape()
-        told = (f"the sharding {spec} of parameter {self.name_of(param)!r} does not fit its shape {shape} and "
+        problem = (f"the sharding {spec} of parameter {self.name_of(param)!r} does not fit its shape {shape} and "
                 f"the mesh {dict(self._mesh.shape)}: ")
         if len(spec) > len(shape):
-            raise ValueError(f"{told}the spec has more entries than the shape has axes")
+            raise ValueError(f"{problem}the spec has more entries than the shape has axes")
         seen: set[str] = set()
         for length, names in zip(shape, spec, strict=False):
             parts = 1
@@ -122,13 +122,13 @@ class Sharding:
                 if name is None:
                     continue
                 if name not in self._mesh.shape:
-                    raise ValueError(f"{told}the mesh has no axis {name!r}")
+                    raise ValueError(f"{problem}the mesh has no axis {name!r}")
                 if name in seen:
-                    raise ValueError(f"{told}{name!r} occurs twice")
+                    raise ValueError(f"{problem}{name!r} occurs twice")
                 seen.add(name)
                 parts *= self._mesh.shape[name]
             if length % parts:
-                raise ValueError(f"{told}{length} cannot be divided by {parts}")
+                raise ValueError(f"{problem}{length} cannot be divided by {parts}")
         return spec
 
     def split(self, params: Sequence[Parameter]) -> list[Parameter]:

@@ -131,8 +131,8 @@ class Block(_block.Block):
 
     def __init__(self, prefix: None = None, params: None = None) -> None:
         if prefix is not None or params is not None:
-            given = "prefix" if prefix is not None else "params"
-            raise TypeError(f"{type(self).__name__}: blocks of MXNet 2 have no {given}; parameters are named by "
+            argument = "prefix" if prefix is not None else "params"
+            raise TypeError(f"{type(self).__name__}: blocks of MXNet 2 have no {argument}; parameters are named by "
                             "attributes and shared by share_parameters()")
         self._prefix = None
         self._scope: Any = nullcontext()  # where layers of MXNet 1.x have name scopes
@@ -142,9 +142,9 @@ class Block(_block.Block):
         self._forward_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
 
     def __dir__(self) -> list[str]:
-        kind = type(self)
+        cls = type(self)
         return [name for name in super().__dir__() if name not in _OLD or name in self.__dict__
-                or not isinstance(inspect.getattr_static(kind, name), _Old)]
+                or not isinstance(inspect.getattr_static(cls, name), _Old)]
 
     def __setattr__(self, name: str, value: object) -> None:
         if isinstance(value, Parameter):

@@ -184,8 +184,8 @@ def _parameter_types(inputs: Sequence[Symbol], out: Symbol) -> tuple[dict[str, A
     known = [variable.infer_type()[0] for variable in inputs]
     if all(known):
         try:
-            given = {v.list_inputs()[0]: t[0] for v, t in zip(inputs, known, strict=True)}
-            arg_types, _, aux_types = out.infer_type(**given)
+            dtypes = {v.list_inputs()[0]: t[0] for v, t in zip(inputs, known, strict=True)}
+            arg_types, _, aux_types = out.infer_type(**dtypes)
         except MXNetError:
             arg_types = aux_types = None
     return (dict(zip(args, arg_types or ["float32"] * len(args), strict=True)),

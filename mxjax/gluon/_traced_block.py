@@ -188,13 +188,13 @@ class HybridBlock(_hybrid_block.HybridBlock):
         """(input variables, output symbol), made at the first call."""
         if not self._cached_graph:
             flat, self._in_format = flatten(args, "input")
-            given = [arg for arg in flat if arg is not None]
-            if not given:
+            present = [arg for arg in flat if arg is not None]
+            if not present:
                 raise ValueError(f"All args are None and we do not support such a case. Received args={args}")
-            names = ["data"] if len(given) == 1 else [f"data{i}" for i in range(len(given))]
+            names = ["data"] if len(present) == 1 else [f"data{i}" for i in range(len(present))]
             variables = [symbol.var(name).as_np_ndarray() if type(array) is array_classes.numpy else symbol.var(name)
-                         for name, array in zip(names, given, strict=True)]
-            inputs = [_stand_in(array) for array in given]
+                         for name, array in zip(names, present, strict=True)]
+            inputs = [_stand_in(array) for array in present]
             set_variable(inputs, variables)
             arrays = iter(inputs)
             traced = regroup([None if arg is None else next(arrays) for arg in flat], self._in_format)
@@ -258,31 +258,31 @@ class HybridBlock(_hybrid_block.HybridBlock):
             ValueError: no input is an array, or the inputs of a hybridized block are on several
                 devices.
         """
-        given = (x, *args)
+        inputs = (x, *args)
         if not is_np_array() and type(self).__module__.startswith("mxjax."):
             with np_shape(), np_array():  # layers of the library have NumPy's semantics always
-                return self(*given)
-        has_symbol, has_array, contexts = kinds(given)
+                return self(*inputs)
+        has_symbol, has_array, contexts = kinds(inputs)
         if has_symbol and ArrayScope.innermost().active:  # a layer within one whose shapes are worked out
             params = {name: param.var().as_np_ndarray() for name, param in self._reg_params.items()}
-            return self.hybrid_forward(symbol, *given, **params)
+            return self.hybrid_forward(symbol, *inputs, **params)
         if not has_array:
             raise ValueError("In HybridBlock, there must be one NDArray in the input. Please check the type of the "
                              "args.\n")
         if is_np_array():
-            check_np(given)
+            check_np(inputs)
         traced = state.recorder is not None
         if self._active and not traced and len(contexts) > 1:
             raise ValueError("Find multiple devices in the input, After hybridized, the HybridBlock only supports one "
                              f"input device. Find all devices = {contexts}")
-        self._infer_own_shapes(*given)
+        self._infer_own_shapes(*inputs)
         if not self._active or traced:
-            return Block.__call__(self, *given)
+            return Block.__call__(self, *inputs)
         op = self._cached_op
-        if op is not None and len(given) == self._flat_inputs and all(isinstance(array, NDArray) for array in given):
-            return self._call_flat(op, given, contexts[0])
+        if op is not None and len(inputs) == self._flat_inputs and all(isinstance(array, NDArray) for array in inputs):
+            return self._call_flat(op, inputs, contexts[0])
         with contexts[0]:
-            return self._call_cached_op(*given)
+            return self._call_cached_op(*inputs)
 
     @any_arguments
     def forward(self, x: Nested, *args: Nested) -> Any:
@@ -302,9 +302,9 @@ class HybridBlock(_hybrid_block.HybridBlock):
 _NO_LAYER = _hybrid_block.HybridBlock.hybrid_forward
 
 
-def _layer_forward(kind: type) -> Callable[..., Any]:
+def _layer_forward(cls: type) -> Callable[..., Any]:
     """Returns a class's `hybrid_forward` without what `use_np` has put around it."""
-    return inspect.unwrap(kind.hybrid_forward)
+    return inspect.unwrap(cls.hybrid_forward)
 
 
 def _stand_in(array: NDArray) -> NDArray:

@@ -120,6 +120,6 @@ class SymbolBlock(GraphBlock, HybridBlock):
                 op = self._build_cache(*args)
         finally:
             state.recorder = recorder
-        given = [a for a in flatten(args, "input")[0] if a is not None]
-        arrays = [given[what] if is_arg else what.data() for is_arg, what in self._cached_op_args]
+        present = [a for a in flatten(args, "input")[0] if a is not None]
+        arrays = [present[what] if is_arg else what.data() for is_arg, what in self._cached_op_args]
         return regroup(recorder.inline(op, arrays), self._out_format)

@@ -234,9 +234,9 @@ class CTCLoss(Loss):
 
     def __init__(self, layout: str = "NTC", label_layout: str = "NT", weight: float | None = None,
                  **kwargs: Any) -> None:
-        for given, allowed, what in ((layout, ("NTC", "TNC"), "pred"), (label_layout, ("NT", "TN"), "label")):
-            if given not in allowed:
-                raise AssertionError(f"Only {' and '.join(allowed)} layouts for {what} are supported. Got: {given}")
+        for value, allowed, what in ((layout, ("NTC", "TNC"), "pred"), (label_layout, ("NT", "TN"), "label")):
+            if value not in allowed:
+                raise AssertionError(f"Only {' and '.join(allowed)} layouts for {what} are supported. Got: {value}")
         self._layout, self._label_layout = layout, label_layout
         super().__init__(weight, label_layout.find("N"), **kwargs)
 

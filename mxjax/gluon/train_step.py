@@ -460,13 +460,13 @@ class TrainStep:
 
     def _infer(self, inputs: Sequence[NDArray]) -> None:
         """Has parameters know their shapes; what can only be run gets their values as well."""
-        given = inputs if self._loss is None else inputs[:-1]
+        data = inputs if self._loss is None else inputs[:-1]
         as_given = type(self._net).__call__ is HybridBlock.__call__  # layers of recurrent networks add states
         if isinstance(self._net, HybridBlock) and as_given:
-            self._net._deferred_infer_shape(*given)
+            self._net._deferred_infer_shape(*data)
         else:
             with autograd.pause():
-                self._net(*given)
+                self._net(*data)
 
     def _states(self) -> Iterator[Parameter]:
         """Makes the states that the optimizer keeps of parameters; gives those, one after the other."""
@@ -519,12 +519,12 @@ def _signature(inputs: Sequence[Any]) -> tuple | None:
         if not isinstance(array, NDArray) or not array.dense or array.region is not None or array.entry is not None:
             return None
         chunk = array.chunk
-        held = chunk.buffer
-        if held is None:
-            held = chunk.pending
-            if type(held) is not HostValue:
+        value = chunk.buffer
+        if value is None:
+            value = chunk.pending
+            if type(value) is not HostValue:
                 return None
-        elif isinstance(held, Tracer):
+        elif isinstance(value, Tracer):
             return None
-        results.append(held.aval)
+        results.append(value.aval)
     return *results, *map(type, inputs)

@@ -104,14 +104,14 @@ class Trainer:
 
     def _init_kvstore(self) -> None:
         """Makes the store and decides who updates."""
-        given, wanted = self._kvstore_params["kvstore"], self._kvstore_params["update_on_kvstore"]
+        kvstore, wanted = self._kvstore_params["kvstore"], self._kvstore_params["update_on_kvstore"]
         if self._contains_sparse_weight:  # rows are pulled before they are used: the store has to have the weights
-            store, on_store = _create_sparse_kvstore(given)
+            store, on_store = _create_sparse_kvstore(kvstore)
             if wanted is False:
                 raise ValueError("Cannot set update_on_kvstore=False when sparse weights are present.")
         else:
             values = {param.variable_name: param.data(self._contexts[0]) for param in self._params}
-            store, on_store = _create_kvstore(given, len(self._contexts), values)
+            store, on_store = _create_kvstore(kvstore, len(self._contexts), values)
             distributed = store is not None and "dist" in store.type
             must = None
             if self._contains_sparse_grad:

@@ -453,7 +453,7 @@ class Lowered:
             else:
                 inputs = [jax.ShapeDtypeStruct(shapes[p], np_dtype(types[p])) for p in places]
                 params = {**kernel.params, **{n: node.params[n] for n in kernel.dynamic}}  # kernels share their numbers
-                draws.append(functools.partial(kernel.draw, given=params, inputs=inputs))
+                draws.append(functools.partial(kernel.draw, values=params, inputs=inputs))
         return draws
 
     def packed(self, drawn: Sequence[Any]) -> tuple:

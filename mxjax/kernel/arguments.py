@@ -53,14 +53,14 @@ def located(args: Sequence[Any]) -> tuple[jax.Array | None, JaxDevice, bool]:
 
 
 def placed(args: Sequence[Any]) -> tuple[str | None, JaxDevice | None]:
-    """Returns the kind of a call, and the devices of its arrays if JAX would move them: uncommitted
+    """Returns the target of a call (see `kind_of`), and the devices of its arrays if JAX would move them: uncommitted
     arrays go to the default device.
 
     A user may have set the default device (`jax.default_device`) for other arrays.
     """
     first, device, several = located(args)
-    kind = None if device.platform != "cpu" else "cpu" if several or not onednn_available() else "onednn"
-    return kind, None if first is None or first.committed or device == default_device() else device
+    target = None if device.platform != "cpu" else "cpu" if several or not onednn_available() else "onednn"
+    return target, None if first is None or first.committed or device == default_device() else device
 
 
 @overload

@@ -98,12 +98,12 @@ class Compiled:
             budget.make()
         signature = tuple([signature_of(a) if (aval := getattr(a, "aval", None)) is None else aval for a in args])
         if budget.several:
-            kind, device = placed(args)
+            target, device = placed(args)
             if device is not None:
                 with jax.default_device(device):
                     return self(*args)
-            signature += (kind,)
-            args = args if kind else with_numbers_there(args)
+            signature += (target,)
+            args = args if target else with_numbers_there(args)
         return (self._calls.get(signature) or self._choose(signature, args))(*args)
 
     def anywhere(self, args: Sequence[Any]) -> Any:
@@ -123,43 +123,43 @@ class Compiled:
             args = on_devices(args)
         return call(*args)
 
-    def deliver(self, made: list[Any], args: Sequence[Any], host: bool = False) -> None:
-        """Calls the function and stores the result in `made`, in a single C call, so that no signal
+    def deliver(self, delivered: list[Any], args: Sequence[Any], host: bool = False) -> None:
+        """Calls the function and stores the result in `delivered`, in a single C call, so that no signal
         is handled in between.
 
         host: arguments and results may be values of the host. If XLA computes the call, buffers replace
             them in the list `args`.
         """
         if find_top_trace(None) is not EVALUATES:
-            made.append(self._in_transformation(on_devices(args)))
+            delivered.append(self._in_transformation(on_devices(args)))
             return
         if budget.short:
             budget.make()
         signature = tuple([signature_of(a) if (aval := getattr(a, "aval", None)) is None else aval for a in args])
         if budget.several:
-            kind, device = placed(on_devices(args))
+            target, device = placed(on_devices(args))
             if device is not None:
                 with jax.default_device(device):
-                    self.deliver(made, args)
+                    self.deliver(delivered, args)
                 return
-            signature += (kind,)
-            args = args if kind else with_numbers_there(args)
+            signature += (target,)
+            args = args if target else with_numbers_there(args)
         call = self._warm.get(signature)
         if call is not None:
             if HostValue in map(type, args):
                 args = on_devices(args)
-            made.extend(itertools.starmap(call, (args,)))
+            delivered.extend(itertools.starmap(call, (args,)))
             return
         call = self._calls.get(signature) or self._choose(signature, args)
         if host and isinstance(call, HostCall) and not budget.several:
             results = call.on_host(args)
             if results is not None:
-                made.append(tuple(results))
+                delivered.append(tuple(results))
                 return
             call = self._calls.get(signature) or self._choose(signature, args)
         args = on_devices(args)
         with later_signals():  # on the first call, JAX's Python code runs after the program
-            made.extend(itertools.starmap(call, (args,)))
+            delivered.extend(itertools.starmap(call, (args,)))
         if self.xla.owns(call) and self._calls.get(signature) is call:
             self._warm[signature] = call
 
@@ -197,7 +197,7 @@ class Compiled:
     def eval_shape(self, *args: object) -> Any:
         """Returns shapes and dtypes of the results for arguments or ShapeDtypeStructs; a later call
         does not trace again."""
-        return self.xla.form(self._kind(args), None).eval_shape(*args)
+        return self.xla.form(self._target(args), None).eval_shape(*args)
 
     def forms(self) -> tuple[int, ...]:
         """Returns the number of programs with full optimization, without fusion emitters, and without optimization."""
@@ -227,9 +227,9 @@ class Compiled:
         self.held = 0
         self.xla.clear()
 
-    def _kind(self, args: Sequence[Any]) -> str | None:
-        kind = kind_of(args)
-        return "cpu" if kind == "onednn" and "out_shardings" in self._arguments else kind
+    def _target(self, args: Sequence[Any]) -> str | None:
+        target = kind_of(args)
+        return "cpu" if target == "onednn" and "out_shardings" in self._arguments else target
 
     def _choose(self, signature: tuple, args: Sequence[Any]) -> Callable:
         """Returns the executable for a new signature: of the interpreter if it can start immediately, otherwise of XLA.
@@ -243,14 +243,14 @@ class Compiled:
             return call
         starts()
         budget.several = jax.default_backend() != "cpu" or jax.local_device_count("cpu") > 1
-        kind = self._kind(args if budget.several else ())
-        call = None if kind is None else self._interpreted(signature, args, kind)
+        target = self._target(args if budget.several else ())
+        call = None if target is None else self._interpreted(signature, args, target)
         if call is not None:
             budget.note(seldom=True)
             return call
         budget.note()
         args = on_devices(args)
-        if self._patient and (kind is None or compiles_at_once()) and as_elsewhere() and may_wait():
+        if self._patient and (target is None or compiles_at_once()) and as_elsewhere() and may_wait():
             self._calls[signature] = functools.partial(self._first, signature)
             raise Later
         return self._compiled(signature, args)
@@ -278,9 +278,9 @@ class Compiled:
     def _first(self, signature: tuple, *args: Any) -> Any:
         return self._compiled(signature, args)(*args)
 
-    def _interpreted(self, signature: tuple, args: Sequence[Any], kind: str) -> HostCall | None:
+    def _interpreted(self, signature: tuple, args: Sequence[Any], target: str) -> HostCall | None:
         """Returns the interpreter's executable for the first calls of a signature."""
-        call = self.interpreter.executable(args, kind, self, signature)
+        call = self.interpreter.executable(args, target, self, signature)
         if call is not None:
             self._calls[signature] = call
         return call
@@ -315,9 +315,9 @@ class Compiled:
         return first
 
     def _compilation(self, args: Sequence[Any]) -> Compilation:
-        kind = self._kind(args)
-        small = kind is not None and elements(args) <= self.xla.limit
-        return self.xla.executable(self.xla.form(kind, None).trace(*args), args, kind, small)
+        target = self._target(args)
+        small = target is not None and elements(args) <= self.xla.limit
+        return self.xla.executable(self.xla.form(target, None).trace(*args), args, target, small)
 
     def _name(self) -> str:
         """Returns the operator's name in parentheses; empty for functions without a name for users."""
@@ -364,8 +364,8 @@ class Reordered(Compiled):
     def anywhere(self, args: Sequence[Any]) -> tuple:
         return self._restored(super().anywhere(args))
 
-    def deliver(self, made: list[Any], args: Sequence[Any], host: bool = False) -> None:
-        super().deliver(_Through(self._restored, made), args, host)
+    def deliver(self, delivered: list[Any], args: Sequence[Any], host: bool = False) -> None:
+        super().deliver(_Through(self._restored, delivered), args, host)
 
     def __reduce__(self) -> tuple:
         return functools.partial(Reordered, order=self._order, **self._arguments), (self._function,)
@@ -383,15 +383,15 @@ def _in_order(by_numpy: ByNumpy, order: Sequence[int], args: Sequence[Any]) -> A
 class _Through(list):
     """A list that passes its elements through a function to another list, within one C call."""
 
-    def __init__(self, function: Callable[[Any], Any], made: list[Any]) -> None:
+    def __init__(self, function: Callable[[Any], Any], delivered: list[Any]) -> None:
         super().__init__()
-        self._function, self._made = function, made
+        self._function, self._delivered = function, delivered
 
     def append(self, one: object) -> None:
         self.extend((one,))
 
     def extend(self, several: Iterable[Any]) -> None:
-        self._made.extend(map(self._function, several))
+        self._delivered.extend(map(self._function, several))
 
 
 def _nothing() -> Callable[[], object]:

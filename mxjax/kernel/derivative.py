@@ -207,10 +207,10 @@ class Residuals:
         return cls(new, form)
 
 
-def _cotangent(given: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _cotangent(cotangent: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Returns the gradient of an output (None: zero) in the form of `jax.vjp`."""
     if not jnp.issubdtype(dtype, jnp.inexact):
         return np.zeros(shape, jax.dtypes.float0)
-    if given is None:
+    if cotangent is None:
         return to_device(np.zeros(shape, dtype)) if forked() else jnp.zeros(shape, dtype)
-    return given if given.dtype == dtype else given.astype(dtype)
+    return cotangent if cotangent.dtype == dtype else cotangent.astype(dtype)

@@ -112,8 +112,8 @@ class HostCall:
         leaves: list[Any] = []
         device = None
         for arg in args:
-            kind = type(arg)
-            if kind is HostValue:
+            arg_type = type(arg)
+            if arg_type is HostValue:
                 device = arg.device or device
                 leaves.append(arg.numpy())
             elif isinstance(arg, jax.Array):
@@ -123,9 +123,9 @@ class HostCall:
                         return None
                     device = next(iter(devices))
                 leaves.append(np.asarray(arg))
-            elif kind in TREES:
+            elif arg_type in TREES:
                 return None
-            elif kind is not ShapeOnly:
+            elif arg_type is not ShapeOnly:
                 leaves.append(arg)
         results = self._computed(args, leaves)
         if results is None:
@@ -149,13 +149,13 @@ class HostCall:
 class _WithoutTrace(Interpreted):
     """A form of the function that needs no trace, combined with one by a trace for calls that it does not support."""
 
-    __slots__ = ("_backend", "_types", "_kind", "_traced")
+    __slots__ = ("_backend", "_types", "_target", "_traced")
     cost: Cost
 
     def __init__(self, form: Callable[..., Any], cost: Cost, backend: InterpreterBackend, types: tuple,
-                 kind: str) -> None:
+                 target: str) -> None:
         super().__init__(form, None, cost)
-        self._backend, self._types, self._kind = backend, types, kind
+        self._backend, self._types, self._target = backend, types, target
         self._traced: Interpreted | None = None
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
@@ -172,7 +172,7 @@ class _WithoutTrace(Interpreted):
         traced = self._traced
         if traced is None:
             specs = [jax.tree.map(_spec, each) if type(each) is tuple else _spec(each) for each in self._types]
-            traced = self._traced = self._backend.traced(specs, self._kind) or _NONE
+            traced = self._traced = self._backend.traced(specs, self._target) or _NONE
         return traced(leaves) if traced is not _NONE and (traced.calls or 0) >= LEAST_CALLS else None
 
 
@@ -200,18 +200,18 @@ class InterpreterBackend:
         self._function, self._by_numpy, self._parts = function, by_numpy, parts
         self._begins, self._trains = begins, trains
 
-    def executable(self, args: Sequence[Any], kind: str, owner: _Owner, signature: tuple) -> HostCall | None:
+    def executable(self, args: Sequence[Any], target: str, owner: _Owner, signature: tuple) -> HostCall | None:
         """Returns the executable for the first calls of a signature; None if XLA computes all of them.
 
         Args:
             args: arguments of the signature.
-            kind: kind of device for which the function is traced.
+            target: kind of device for which the function is traced.
             owner, signature: as in `HostCall`.
         """
         if not self._begins or compiles_at_once():
             return None
         varied = self.sizes.note(args)
-        interpreted = self.interpreted(args, kind)
+        interpreted = self.interpreted(args, target)
         if interpreted is None:
             return None
         quota = quota_of(interpreted, self._trains, varied)
@@ -222,13 +222,13 @@ class InterpreterBackend:
         interpreted = self.interpreted(args, "cpu")
         return None if interpreted is None else HostCall(interpreted, _InChild(), owner, signature)
 
-    def interpreted(self, args: Sequence[Any], kind: str) -> Interpreted | None:
+    def interpreted(self, args: Sequence[Any], target: str) -> Interpreted | None:
         """Returns the NumPy function for arguments of one signature; None if there is none."""
         if self._parts:
             return Interpreted(self._by_parts(jax.tree.structure(args)), None, None)
         own = None if self._by_numpy is None else self._by_numpy(args)
         if own is None:
-            return self.traced(args, kind)
+            return self.traced(args, target)
         form, cost = own
         for arg in args:
             if type(arg) is ShapeOnly or type(arg) is tuple:
@@ -236,13 +236,13 @@ class InterpreterBackend:
                 break
         # not the arrays, which would stay
         types = tuple([getattr(a, "aval", a) if not isinstance(a, np.ndarray) else _spec(a) for a in args])
-        return _WithoutTrace(form, cost, self, types, kind)
+        return _WithoutTrace(form, cost, self, types, target)
 
-    def traced(self, args: Sequence[Any], kind: str) -> Interpreted | None:
+    def traced(self, args: Sequence[Any], target: str) -> Interpreted | None:
         """Returns the NumPy function by a trace, for arguments or their types; None if there is none."""
         if HostValue in map(type, args):  # a symbolic trace is compared with this one on their numbers
             args = [arg.numpy() if type(arg) is HostValue else arg for arg in args]
-        return self.sizes.find(args) or self.sizes.trace(args, kind)
+        return self.sizes.find(args) or self.sizes.trace(args, target)
 
     def _by_parts(self, tree: object) -> Callable[[Sequence[Any]], Any]:
         def function(leaves: Sequence[Any]) -> Any:

@@ -274,15 +274,15 @@ class Kernel:
 
     def _make_vjp(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> Kernel:
         positions = [i for i, w in enumerate(wanted) if w]
-        given, num_outputs = [i for i, h in enumerate(heads) if h], self.num_outputs
+        present, num_outputs = [i for i, h in enumerate(heads) if h], self.num_outputs
         flat = self.op is not None and self.op.get_attr("flat_in_integers")
 
         def backward(*args: Any) -> tuple:
             if self.constant.issuperset(positions):
                 return tuple([jnp.zeros(args[i].shape, args[i].dtype) for i in positions])
             inputs = [jnp.zeros(a.shape, a.dtype) if isinstance(a, ShapeOnly) else a
-                      for a in args[:len(args) - len(given)]]
-            head_grads = args[len(args) - len(given):]
+                      for a in args[:len(args) - len(present)]]
+            head_grads = args[len(args) - len(present):]
             forward = self.smooth(_float().__name__) if self.smooth else self.fn
 
             def differentiated(inputs: Sequence[Any], places: Sequence[int]) -> tuple[Any, Callable]:
@@ -291,7 +291,7 @@ class Kernel:
                     for i, value in zip(places, values, strict=True):
                         full[i] = value
                     outputs = forward(*full)[:num_outputs]
-                    return tuple(outputs[i] for i in given)
+                    return tuple(outputs[i] for i in present)
                 return jax.vjp(of_wanted, *[_differentiable(inputs[i]) for i in places])
             # MXNet differentiates integer arrays too: through the same function of floats, rounded at the end
             integers = {inputs[i].dtype for i in positions if not jnp.issubdtype(inputs[i].dtype, jnp.inexact)}
@@ -404,8 +404,8 @@ class Kernel:
         if self.eager:
             return True
         # no formula asks for a size but whether it is 0 or 1
-        kinds = [(tuple([min(n, 2) for n in a.shape]), a.dtype) if hasattr(a, "shape") else type(a) for a in args]
-        key = "heads", wanted, tuple(kinds)
+        forms = [(tuple([min(n, 2) for n in a.shape]), a.dtype) if hasattr(a, "shape") else type(a) for a in args]
+        key = "heads", wanted, tuple(forms)
         reads = self._needs.get(key)
         if reads is None:
             specs = self.specs(args)[:self.num_outputs]
@@ -478,11 +478,11 @@ def watched(name: str, function: Callable[..., Any], kind: str = "symbolic") -> 
 
 
 def run(kernel: Kernel, args: Sequence[Any], x64: bool,
-        program: Compiled | Eager | Callable[..., Any] | None = None, made: list[tuple] | None = None,
+        program: Compiled | Eager | Callable[..., Any] | None = None, delivered: list[tuple] | None = None,
         patient: bool = False, host: bool = False) -> Sequence[Any]:
     """Calls the compiled kernel on buffers, in 64-bit mode if `x64`; invalid arguments raise an MXNetError.
 
-    `made` receives the results before Python handles signals, so that Ctrl-C cannot lose donated
+    `delivered` receives the results before Python handles signals, so that Ctrl-C cannot lose donated
     arguments.
 
     host: arguments and results may also be values of the host (`HostValue`).
@@ -499,14 +499,14 @@ def run(kernel: Kernel, args: Sequence[Any], x64: bool,
     try:
         if x64 or kernel.x64:
             with x64_mode(True):
-                if made is not None:
-                    return _delivered(call, args, made, host)
+                if delivered is not None:
+                    return _delivered(call, args, delivered, host)
                 return executable.anywhere(args) if host else call(*args)
-        if made is not None:
+        if delivered is not None:
             if type(call) is not Compiled:
-                return _delivered(call, args, made, host)
-            call.deliver(made, args, host)
-            return made[0]
+                return _delivered(call, args, delivered, host)
+            call.deliver(delivered, args, host)
+            return delivered[0]
         return executable.anywhere(args) if host else call(*args)
     except Later:
         if patient:
@@ -514,9 +514,9 @@ def run(kernel: Kernel, args: Sequence[Any], x64: bool,
     except (MXNetError, *USER_MISTAKES) as error:
         if _guarded(error):
             with jax.transfer_guard("allow"):
-                return run(kernel, args, x64, executable, made, False, host)
+                return run(kernel, args, x64, executable, delivered, False, host)
         raise _named(kernel, args, error) from None
-    return run(kernel, args, x64, executable, made, False, host)  # it compiles
+    return run(kernel, args, x64, executable, delivered, False, host)  # it compiles
 
 
 def run_program(name: str, program: Callable[..., Any], args: Sequence[Any], x64: bool,
@@ -547,19 +547,19 @@ def _guarded(error: BaseException) -> bool:
     return isinstance(error, jax.errors.JaxRuntimeError) and "Disallowed host-to-device transfer" in str(error)
 
 
-def _delivered(call: Callable[..., tuple], args: Sequence[Any], made: list[tuple], host: bool) -> tuple:
+def _delivered(call: Callable[..., tuple], args: Sequence[Any], delivered: list[tuple], host: bool) -> tuple:
     if isinstance(call, Compiled):
-        call.deliver(made, args, host)
+        call.deliver(delivered, args, host)
     else:
-        made.append(call(*args))
-    return made[0]
+        delivered.append(call(*args))
+    return delivered[0]
 
 
 def _named(kernel: Kernel, args: Sequence[Any], error: BaseException) -> BaseException:
     """Returns the error for the user: an MXNetError that names the operator."""
     if isinstance(error, MXNetError):
-        told = kernel.op is None or "operator " in str(error) or str(error).startswith(kernel.name)
-        if told or type(error) is not MXNetError:
+        complete = kernel.op is None or "operator " in str(error) or str(error).startswith(kernel.name)
+        if complete or type(error) is not MXNetError:
             return error
     return mistake(kernel.name, args, error)
 
@@ -643,8 +643,8 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
         smooth = cast
     drawing = op.get_attr("FDraw")
     if drawing is not None:
-        def drawn(source: Source, given: dict[str, Any], inputs: Sequence[Any]) -> Any:
-            return drawing(source, given, inputs, train)
+        def drawn(source: Source, values: dict[str, Any], inputs: Sequence[Any]) -> Any:
+            return drawing(source, values, inputs, train)
         draw = drawn
     mutated = tuple(names.index(n) for n in op.mutates(params) if n in names)
     x64 = any(p.kind == "dtype" and params[n] in X64_NAMES for n, p in op.params.items()) or op.get_attr("x64", False)

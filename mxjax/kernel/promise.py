@@ -119,15 +119,15 @@ class HostValue(Promise):
             try:
                 self.array = None  # from here on, other threads wait for the buffer
                 if array.base is not None or sys.getrefcount(array) > _ALONE:
-                    given = array.copy()
+                    values = array.copy()
                 else:
-                    given = array
-                with x64_mode(True) if given.dtype in X64_DTYPES else _AS_IT_IS:
+                    values = array
+                with x64_mode(True) if values.dtype in X64_DTYPES else _AS_IT_IS:
                     if find_top_trace(None) is EVALUATES:
-                        self.value = to_device(given, self.device)
+                        self.value = to_device(values, self.device)
                     else:
                         with jax.ensure_compile_time_eval():  # otherwise it would belong to the transformation
-                            self.value = jax.device_put(given, self.device)
+                            self.value = jax.device_put(values, self.device)
             except BaseException:
                 self.array = array
                 raise

@@ -149,12 +149,12 @@ class SymbolicTraces:
         return None if general is None else general.specs(_sizes(args))
 
     def _noted(self, args: Sequence[Any]) -> _Calls:
-        kind = _kind(args)
-        calls = self._calls.get(kind)
+        dtypes = _dtypes_of(args)
+        calls = self._calls.get(dtypes)
         if calls is None:
             if len(self._calls) >= _KINDS:
                 self._calls.clear()
-            calls = self._calls[kind] = _Calls()
+            calls = self._calls[dtypes] = _Calls()
         if calls.trials < _TRIALS:
             calls.seen.append(_sizes(args))
         return calls
@@ -168,48 +168,48 @@ class SymbolicTraces:
 
     def find(self, args: Sequence[Any]) -> Interpreted | None:
         """Returns the known NumPy function for arguments like these, if any."""
-        calls = self._calls.get(_kind(args)) if self._calls else None
+        calls = self._calls.get(_dtypes_of(args)) if self._calls else None
         if calls is None or calls.form is None:
             return None
         result = calls.form.at(_sizes(args))
         return None if result is None else Interpreted(result[0], calls.tree, result[1])
 
-    def trace(self, args: Sequence[Any], kind: str) -> Interpreted | None:
+    def trace(self, args: Sequence[Any], target: str) -> Interpreted | None:
         """Returns the NumPy function by a trace for these sizes; None if an operation has no NumPy form.
 
         kind: kind of device for which the function is traced.
         """
-        with traced_for(kind):
+        with traced_for(target):
             closed, shapes = jax.make_jaxpr(self.function, return_shape=True)(*args)
         closed, tree = with_quotients(closed, on_cpu=True), jax.tree.structure(shapes)
         result = by_numpy(closed, _rules())
         if result is None:
             return None
-        self.learn(args, result, tree, kind)
+        self.learn(args, result, tree, target)
         return Interpreted(result, tree, cost_of(closed, as_it_is))
 
     def clear(self) -> None:
         """Clears all traces."""
         self._calls.clear()
 
-    def learn(self, args: Sequence[Any], function: ByLeaves, tree: object, kind: str) -> None:
+    def learn(self, args: Sequence[Any], function: ByLeaves, tree: object, target: str) -> None:
         """Registers a call for which a trace was necessary.
 
         Args:
             args: its arguments.
             function: the NumPy function for them.
             tree: structure of the results.
-            kind: kind of device for which the function is traced.
+            target: kind of device for which the function is traced.
         """
-        calls = self._calls.get(_kind(args))
+        calls = self._calls.get(_dtypes_of(args))
         if self._symbols and calls is not None and self._is_time(calls):
             with contextlib.suppress(Exception), _collected():
-                form = self._traced(args, list(calls.seen), kind)
+                form = self._traced(args, list(calls.seen), target)
                 result = None if form is None else form.at(_sizes(args))
                 if result is not None and _same(result[0], function, args):
                     calls.form, calls.tree = form, tree
 
-    def _traced(self, args: Sequence[Any], seen: list[tuple[int, ...]], kind: str | None) -> SymbolicTrace | None:
+    def _traced(self, args: Sequence[Any], seen: list[tuple[int, ...]], target: str | None) -> SymbolicTrace | None:
         """Returns the function for arguments with symbols for varying sizes, the same one for sizes that vary
         together."""
         columns = list(zip(*seen, strict=True))
@@ -217,16 +217,16 @@ class SymbolicTraces:
         if not varying or len(varying) > len(_NAMES):
             return None
         symbols = dict(zip(varying, _symbols(), strict=False))
-        given = iter([symbols.get(column, column[0]) for column in columns])
+        sizes = iter([symbols.get(column, column[0]) for column in columns])
         leaves, tree = _flat(args)
         specs = []
         for leaf in leaves:
             if hasattr(leaf, "shape"):
-                shape = tuple([next(given) for _ in leaf.shape])
+                shape = tuple([next(sizes) for _ in leaf.shape])
                 weak = {"weak_type": leaf.weak_type} if isinstance(leaf, jax.Array) else {}
                 leaf = (ShapeOnly if type(leaf) is ShapeOnly else jax.ShapeDtypeStruct)(shape, leaf.dtype, **weak)
             specs.append(leaf)
-        with traced_for(kind):
+        with traced_for(target):
             closed = with_quotients(jax.make_jaxpr(self.function)(*jax.tree.unflatten(tree, specs)), on_cpu=True)
         return SymbolicTrace(closed, tuple([str(symbols[c]) if c in symbols else c[0] for c in columns]))
 
@@ -249,7 +249,7 @@ def _flat(args: Sequence[Any]) -> tuple[list[Any], Any]:
     return jax.tree.flatten(args, is_leaf=lambda one: type(one) is ShapeOnly)
 
 
-def _kind(args: Sequence[Any]) -> Hashable:
+def _dtypes_of(args: Sequence[Any]) -> Hashable:
     """Returns the common key of calls whose arguments differ only in sizes.
 
     The sizes 0 and 1 are distinguished.

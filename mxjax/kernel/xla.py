@@ -112,20 +112,20 @@ class XlaBackend:
             self._plain = jax.jit(self.function, **self._options)
         return self._plain
 
-    def form(self, kind: str | None, level: int | None) -> Any:
+    def form(self, target: str | None, level: int | None) -> Any:
         """Returns the jitted function for a kind of device.
 
         level: level of reduced effort: 0 full, 1 without fusion emitters, 2 least; on accelerators
             1 uses the options for GPUs. None: only for tracing. Determining XLA's options costs one
             compilation.
         """
-        cached = self._forms.get((kind, level))
+        cached = self._forms.get((target, level))
         if cached is None:
-            if kind not in self._rewritten:
-                self._rewritten[kind] = rewritten(self.function, *self._passes(kind), kind=kind)
-            options = {} if level is None else (_on_gpus() if level else {}) if kind is None else by_effort()[level]
+            if target not in self._rewritten:
+                self._rewritten[target] = rewritten(self.function, *self._passes(target), kind=target)
+            options = {} if level is None else (_on_gpus() if level else {}) if target is None else by_effort()[level]
             arguments: dict[str, Any] = {**self._options, **({"compiler_options": options} if options else {})}
-            cached = self._forms[kind, level] = jax.jit(self._rewritten[kind], **arguments)
+            cached = self._forms[target, level] = jax.jit(self._rewritten[target], **arguments)
         return cached
 
     def owns(self, call: Callable) -> bool:
@@ -147,13 +147,13 @@ class XlaBackend:
             return 0
         return 1 if elements(args) > _FEW or count > _MADE_OF_FEW else 2
 
-    def executable(self, traced: Any, args: Sequence[Any], kind: str | None, small: bool) -> Compilation:
+    def executable(self, traced: Any, args: Sequence[Any], target: str | None, small: bool) -> Compilation:
         """Returns the executable of a trace.
 
         Args:
-            traced: the trace, of `form(kind, None)`.
+            traced: the trace, of `form(target, None)`.
             args: arguments of the signature.
-            kind: kind of the device.
+            target: kind of the device.
             small: whether the arguments are small.
 
         Raises:
@@ -164,25 +164,25 @@ class XlaBackend:
         large = in_no_file(refuse_program, counts.called)(traced, counts, device)
         if small:
             level = self.level(traced, args)
-        elif kind is None:
+        elif target is None:
             level = int(bool(options_on(device.platform)))
         else:
             loops = counts.arranged <= _SOME and counts.readers <= _READERS and \
                 not self._rewrites(traced.jaxpr.in_avals)
             level = int(loops or counts.convolved > _CONVOLVED * counts.curved)
-        form = self.form(kind, level)
+        form = self.form(target, level)
         call: Callable[..., Any] = in_no_file(form, counts.called)
         lower: Callable[[], Sequence[Any]] = lambda: [form.lower(*args)]
-        if kind == "onednn" and self._keeps and not large:
+        if target == "onednn" and self._keeps and not large:
             program = self._split(traced, args, level, counts.called)
             call, lower = (program, functools.partial(program.lower, args)) if program is not None else (call, lower)
-        laid_out = self._with_own_layouts(traced, args, kind)
+        laid_out = self._with_own_layouts(traced, args, target)
 
         def ahead() -> Callable[[], object]:
             lowered = lower()
             return in_no_file(lambda: [part.compile() for part in lowered], counts.called)
         return Compilation(laid_out or call, _PROGRAM + _OPERATION * counts.operations,
-                           not (large and kind is not None), counts.operations, counts.operations > _MANY_OPERATIONS,
+                           not (large and target is not None), counts.operations, counts.operations > _MANY_OPERATIONS,
                            ahead if laid_out is None else None)
 
     def leave(self) -> tuple:
@@ -221,13 +221,13 @@ class XlaBackend:
         nested = jax.tree.structure(args) != jax.tree.structure((0,) * len(args))
         return SplitProgram(derived, parts, rest, called, jax.tree.structure(traced.out_info), nested, level)
 
-    def _with_own_layouts(self, traced: Any, args: Sequence[Any], kind: str | None) -> AutoLayout | None:
+    def _with_own_layouts(self, traced: Any, args: Sequence[Any], target: str | None) -> AutoLayout | None:
         """Returns the program with layouts that XLA chooses for overwritten arguments; None if that saves nothing."""
         if not self._again or located(args)[1].platform not in CHOOSE:
             return None
         outputs = traced.out_info
         follows = replaced(self._options.get("donate_argnums", ()), args, outputs)
-        return AutoLayout(self._rewritten[kind], follows, len(outputs), lambda lowered: lowered.compile(),
+        return AutoLayout(self._rewritten[target], follows, len(outputs), lambda lowered: lowered.compile(),
                     self._options.get("out_shardings")) if follows else None
 
 

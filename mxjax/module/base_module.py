@@ -67,9 +67,9 @@ def _parse_data_desc(data_names: Sequence[str], label_names: Sequence[str], data
     data = described(data_shapes)
     labels = None if label_shapes is None else described(label_shapes)
     for kind, names, descs in (("data", data_names, data), ("label", label_names, labels or ())):
-        given = [desc.name for desc in descs]
-        if sorted(names) != sorted(given):
-            message = f"{kind}_shapes are for {given}, but {kind}_names={list(names)}"
+        found = [desc.name for desc in descs]
+        if sorted(names) != sorted(found):
+            message = f"{kind}_shapes are for {found}, but {kind}_names={list(names)}"
             if kind == "data":
                 raise ValueError(message)
             warnings.warn(message, UserWarning, stacklevel=3)

@@ -127,10 +127,10 @@ class BucketingModule(BaseModule):
             arg_params, aux_params: parameters and auxiliary states by name.
             sym_gen, default_bucket_key, **kwargs: as in the constructor.
         """
-        given = {"sym_dict": sym_dict, "sym_gen": sym_gen, "default_bucket_key": default_bucket_key,
+        required = {"sym_dict": sym_dict, "sym_gen": sym_gen, "default_bucket_key": default_bucket_key,
                  "arg_params": arg_params, "aux_params": aux_params}
-        if sym_dict is None or sym_gen is None or arg_params is None or aux_params is None or None in given.values():
-            missing = next(name for name, value in given.items() if value is None)
+        if sym_dict is None or sym_gen is None or arg_params is None or aux_params is None or None in required.values():
+            missing = next(name for name, value in required.items() if value is None)
             raise ValueError(f"loading a BucketingModule requires {missing}")
         module = BucketingModule(sym_gen, default_bucket_key, **kwargs)
         for key, symbol in sym_dict.items():

@@ -217,17 +217,17 @@ class Module(BaseModule):
             return
         self._require("binded")
         attrs = self._symbol.attr_dict()
-        for params, given in ((self._arg_params, arg_params), (self._aux_params, aux_params)):
+        for params, source in ((self._arg_params, arg_params), (self._aux_params, aux_params)):
             for name, array in sorted(params.items()):
-                if given is not None and name in given:
-                    if given[name] is not array:
-                        given[name].copyto(array)
-                elif given is not None and not allow_missing:
+                if source is not None and name in source:
+                    if source[name] is not array:
+                        source[name].copyto(array)
+                elif source is not None and not allow_missing:
                     raise RuntimeError(f"{name} is not among the given parameters; pass allow_missing=True to "
                                        "initialize missing ones")
                 elif initializer is not None:
                     initializer(InitDesc(name, attrs.get(name)), array)
-                elif given is None:
+                elif source is None:
                     raise ValueError(f"{name} has neither a value nor an initializer")
         self.params_initialized = True
         self._params_dirty = False

@@ -139,8 +139,8 @@ class PreparedUpdate:
     def _one_by_one(self, numbers: list[float]) -> None:
         count = len(self._ones)
         shared = dict(zip(self._varied, numbers[2 * count:], strict=True))
-        for rate, decay, (kernel, given, arrays, weight) in zip(numbers, numbers[count:], self._ones, strict=False):
-            extras = kernel.extras({**given, **shared, "lr": rate, "wd": decay}, self._x64)
+        for rate, decay, (kernel, params, arrays, weight) in zip(numbers, numbers[count:], self._ones, strict=False):
+            extras = kernel.extras({**params, **shared, "lr": rate, "wd": decay}, self._x64)
             if not overwrite(kernel, arrays, extras, (weight,)):
                 invoke(kernel, arrays, extras, weight)
 
@@ -184,10 +184,10 @@ def _one(update: _Update, pack: bool = False) -> tuple[Kernel, dict[str, Any]]:
     The kernel may have been made for other numbers.
     """
     op = registry.get(update.name)
-    given = {**dict(update.fixed), **dict.fromkeys((*update.varied, "lr", "wd"), 0.5)}  # any numbers: arguments
-    given = op.parse({name: given[name] for name in op.params if name in given})
-    one = prepare(op, given, update.width, False, pack=pack)
-    return one.in_place or one, given
+    params = {**dict(update.fixed), **dict.fromkeys((*update.varied, "lr", "wd"), 0.5)}  # any numbers: arguments
+    params = op.parse({name: params[name] for name in op.params if name in params})
+    one = prepare(op, params, update.width, False, pack=pack)
+    return one.in_place or one, params
 
 
 _programs = Programs(256)
@@ -201,8 +201,8 @@ def _together(updates: Sequence[_Update], which: Sequence[int]) -> Kernel:
     shared = {name: rates + 2 * count + k for k, name in enumerate(updates[0].varied)}
     calls, states, mutated = list[Call](), list[tuple[int, int]](), list[int]()
     for i, number in enumerate(which):
-        one, given = ones[number]
-        constants = {name: float(given[name]) for name in one.dynamic}
+        one, params = ones[number]
+        constants = {name: float(params[name]) for name in one.dynamic}
         places = {**constants, **shared, "lr": rates + i, "wd": rates + count + i}
         calls.append((one.within, (*range(starts[i], starts[i + 1]), *[places[name] for name in one.dynamic])))
         states += [(i, 1 + k) for k in range(len(one.mutated))]

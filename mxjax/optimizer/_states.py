@@ -163,8 +163,8 @@ def load(raw: bytes) -> Any:
         _check(result)
         return result
     except Exception as error:  # damaged content raises anything
-        told = str(error) if isinstance(error, _Damaged | MXNetError) else f"{type(error).__name__}: {error}"
-        raise MXNetError(f"optimizer states: {told} (offset {reader.position} of {len(raw)})") from error
+        problem = str(error) if isinstance(error, _Damaged | MXNetError) else f"{type(error).__name__}: {error}"
+        raise MXNetError(f"optimizer states: {problem} (offset {reader.position} of {len(raw)})") from error
 
 
 class _Reader:
@@ -207,10 +207,10 @@ class _Reader:
             raise _Damaged("a value is missing")
         return self.stack.pop()
 
-    def top(self, kind: type) -> Any:
+    def top(self, cls: type) -> Any:
         """Returns the last value, a container, without removing it."""
-        if not self.stack or type(self.stack[-1]) not in (kind, OrderedDict if kind is dict else kind):
-            raise _Damaged(f"there is no {kind.__name__} to fill")
+        if not self.stack or type(self.stack[-1]) not in (cls, OrderedDict if cls is dict else cls):
+            raise _Damaged(f"there is no {cls.__name__} to fill")
         return self.stack[-1]
 
     def since_mark(self) -> list[Any]:
@@ -266,21 +266,21 @@ class _Reader:
 
     def new(self) -> None:
         """Creates an empty object."""
-        arguments, kind = self.pop(), self.pop()
+        arguments, cls = self.pop(), self.pop()
         if arguments != ():
-            raise _Damaged(f"{_told(kind)} with arguments")
-        self.push(_empty(kind))
+            raise _Damaged(f"{_told(cls)} with arguments")
+        self.push(_empty(cls))
 
     def build(self) -> None:
         """Sets an object's state."""
         state, target = self.pop(), self.pop()
         if not isinstance(target, _Unfinished):
             raise _Damaged(f"{_told(target)} is not an object whose state can be set")
-        made = target.finish(state)
-        self.push(made)
+        built = target.finish(state)
+        self.push(built)
         for place in target.places:
             if self.memo[place] is target:
-                self.memo[place] = made
+                self.memo[place] = built
 
 
 def _told(value: object) -> str:
@@ -355,53 +355,53 @@ def _named(module: str, name: str) -> _Named:
     These are arrays, optimizers (the user's own, too), schedules and NumPy's numbers.
     """
     package, _, path = module.partition(".")
-    told = f"{module}.{name}"
+    full_name = f"{module}.{name}"
     if (module, name) in _FUNCTIONS:
-        return _Named(told, _FUNCTIONS[module, name])
+        return _Named(full_name, _FUNCTIONS[module, name])
     if package == "numpy" and name in _NUMPY:
-        return _Named(told, _NUMPY[name])
+        return _Named(full_name, _NUMPY[name])
     if package in ("mxnet", "mxjax"):
         if path.startswith("ndarray") and name in ("NDArray", "RowSparseNDArray", "CSRNDArray"):
-            return _Named(told, lambda handle=None: _Unfinished(told, _array))
+            return _Named(full_name, lambda handle=None: _Unfinished(full_name, _array))
         if path.startswith("optimizer") and name.lower() in Optimizer.opt_registry:
-            return _Named(told, kind=Optimizer.opt_registry[name.lower()])
+            return _Named(full_name, kind=Optimizer.opt_registry[name.lower()])
         if path == "lr_scheduler" and name in lr_scheduler.__all__:
-            return _Named(told, kind=getattr(lr_scheduler, name))
+            return _Named(full_name, kind=getattr(lr_scheduler, name))
     value = getattr(sys.modules.get(module), name, None)
     if isinstance(value, type) and issubclass(value, Optimizer | lr_scheduler.LRScheduler):
-        return _Named(told, kind=value)  # the user's own, from a module already there
-    raise _Damaged(f"{told} is not allowed in optimizer states")
+        return _Named(full_name, kind=value)  # the user's own, from a module already there
+    raise _Damaged(f"{full_name} is not allowed in optimizer states")
 
 
-def _empty(kind: object, *_: object) -> _Unfinished:
+def _empty(named: object, *_: object) -> _Unfinished:
     """An optimizer or a schedule, to be filled (old protocols also name the class it derives from)."""
-    if not isinstance(kind, _Named) or kind.kind is None:
-        raise _Damaged(f"{_told(kind)} is not an optimizer or schedule")
-    made = kind.kind
-    return _Unfinished(kind.name, lambda state: _object(made, state))
+    if not isinstance(named, _Named) or named.kind is None:
+        raise _Damaged(f"{_told(named)} is not an optimizer or schedule")
+    cls = named.kind
+    return _Unfinished(named.name, lambda state: _object(cls, state))
 
 
-def _object(kind: type[object], state: object) -> Any:
+def _object(cls: type[object], state: object) -> Any:
     if not isinstance(state, dict) or not all(isinstance(key, str) for key in state):
-        raise _Damaged(f"{kind.__name__}: its attributes are not a dict with names as keys")
-    for name, example in _example(kind).items():
+        raise _Damaged(f"{cls.__name__}: its attributes are not a dict with names as keys")
+    for name, example in _example(cls).items():
         if name not in state:
-            if name != "param_dict" and kind.__module__.startswith("mxjax."):  # the user's own may leave something out
-                raise _Damaged(f"{kind.__name__} has no attribute {name!r}")
+            if name != "param_dict" and cls.__module__.startswith("mxjax."):  # the user's own may leave something out
+                raise _Damaged(f"{cls.__name__} has no attribute {name!r}")
         elif not _alike(state[name], example, name):
-            raise _Damaged(f"{kind.__name__}: attribute {name!r} is {_told(state[name])}, expected one of type "
+            raise _Damaged(f"{cls.__name__}: attribute {name!r} is {_told(state[name])}, expected one of type "
                            f"{type(example).__name__}")
-    made: Any = kind.__new__(kind)
-    if hasattr(made, "__setstate__"):
-        made.__setstate__(state)
+    instance: Any = cls.__new__(cls)
+    if hasattr(instance, "__setstate__"):
+        instance.__setstate__(state)
     else:
-        vars(made).update(state)
-    return made
+        vars(instance).update(state)
+    return instance
 
 
-def _example(kind: type) -> dict[str, Any]:
+def _example(cls: type) -> dict[str, Any]:
     """The attributes of an object of this class, or of the library's class below it."""
-    for base in kind.__mro__:
+    for base in cls.__mro__:
         if base.__module__.partition(".")[0] != "mxjax":
             continue  # the user's constructors do what they like
         for arguments in ((), (1,), ([1],)):
@@ -472,9 +472,9 @@ def _scalar(dtype: object, content: object) -> bool | int | float:
     return np.frombuffer(content, dtype)[0].item()
 
 
-def _numpy_array(kind: object, shape: object, code: object) -> _Unfinished:
-    if not isinstance(kind, _Named) or kind.name != "numpy.ndarray":
-        raise _Damaged(f"{_told(kind)} is not an array")
+def _numpy_array(named: object, shape: object, code: object) -> _Unfinished:
+    if not isinstance(named, _Named) or named.name != "numpy.ndarray":
+        raise _Damaged(f"{_told(named)} is not an array")
 
     def finish(state: Any) -> np.ndarray:
         _, shape, dtype, fortran, content = state
@@ -482,7 +482,7 @@ def _numpy_array(kind: object, shape: object, code: object) -> _Unfinished:
         if not _is_number(dtype) or not isinstance(content, bytes):
             raise _Damaged("an array that does not consist of plain numbers")
         return np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C").copy()
-    return _Unfinished(kind.name, finish)
+    return _Unfinished(named.name, finish)
 
 
 def _no_call(*_: object) -> None:

@@ -208,10 +208,10 @@ class Optimizer:
         """Removed in favour of `set_lr_mult`; always raises."""
         raise DeprecationWarning("set_lr_scale was replaced by set_lr_mult")
 
-    def _multipliers(self, key: str, given: dict[Any, float]) -> dict[Any, float]:
+    def _multipliers(self, key: str, own: dict[Any, float]) -> dict[Any, float]:
         """Multipliers from the network's variables, then the given ones."""
         attrs, names = self.sym_info or ({}, ())
-        return {**{n: float(attrs[n][key]) for n in names if key in attrs.get(n, ())}, **given}
+        return {**{n: float(attrs[n][key]) for n in names if key in attrs.get(n, ())}, **own}
 
     def set_lr_mult(self, args_lr_mult: dict[Any, float]) -> None:
         """Sets factors of the learning rate.
@@ -233,16 +233,16 @@ class Optimizer:
         self.wd_mult = {n: 0.0 for n in self.idx2name.values() if not n.endswith(self._decayed)}
         self.wd_mult.update(self._multipliers("__wd_mult__", args_wd_mult))
 
-    def multiplied(self, value: float, kind: str, indices: Sequence[Any]) -> list[float]:
-        """`value` times each parameter's multiplier; kind: "lr_mult" or "wd_mult"."""
-        params, table, names = self.param_dict, getattr(self, kind), self.idx2name
+    def multiplied(self, value: float, attribute: str, indices: Sequence[Any]) -> list[float]:
+        """`value` times each parameter's multiplier; attribute: "lr_mult" or "wd_mult"."""
+        params, table, names = self.param_dict, getattr(self, attribute), self.idx2name
         with contextlib.suppress(KeyError):  # the usual case, at C speed
-            factors = list(map(attrgetter(kind), map(params.__getitem__, indices)))
+            factors = list(map(attrgetter(attribute), map(params.__getitem__, indices)))
             return [value * 1.0] * len(factors) if factors.count(1.0) == len(factors) else [value * f for f in factors]
         results = []
         for index in indices:
             if index in params:
-                results.append(value * getattr(params[index], kind))
+                results.append(value * getattr(params[index], attribute))
             else:
                 results.append(value * table.get(index, table.get(names.get(index), 1.0)))
         return results
@@ -382,6 +382,6 @@ def _need_arrays(weight: object, grad: object) -> None:
 def _zeros(weight: NDArray, stype: str = "default") -> NDArray:
     """A state of zeros like `weight`."""
     if stype == "default":
-        kind = type(weight) if weight.dense else nd.NDArray
-        return kind(zeros_later(weight.shape, weight.context, weight.dtype).chunk)
+        array_type = type(weight) if weight.dense else nd.NDArray
+        return array_type(zeros_later(weight.shape, weight.context, weight.dtype).chunk)
     return nd.zeros(weight.shape, weight.context, dtype=weight.dtype, stype=stype)

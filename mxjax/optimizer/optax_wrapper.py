@@ -101,8 +101,8 @@ def _kernel(tx: Any, names: tuple[str, ...], specs: tuple[tuple[tuple[int, ...],
 
     def update(*args: Any) -> tuple[Any, ...]:
         weights, grads, leaves, (rates, bounds) = args[:count], args[count:2 * count], args[2 * count:-2], args[-2:]
-        given = dict(zip(leaf_paths, leaves, strict=True))
-        state = jax.tree.unflatten(structure, [given[path].reshape(shape) for path, shape in together.items()])
+        values_by_path = dict(zip(leaf_paths, leaves, strict=True))
+        state = jax.tree.unflatten(structure, [values_by_path[path].reshape(shape) for path, shape in together.items()])
         prepared = []
         for i, (weight, grad) in enumerate(zip(weights, grads, strict=True)):
             grad = grad * bounds[0].astype(grad.dtype)

@@ -21,9 +21,9 @@ __all__ = ["AdaBelief", "AdaDelta", "AdaGrad", "Adam", "AdamW", "Adamax", "DCASG
 _List = Sequence[Any]
 
 
-def _refuse_renamed(given: dict[str, Any], **now: str) -> None:
+def _refuse_renamed(kwargs: dict[str, Any], **now: str) -> None:
     for name in now:
-        if given.get(name) is not None:
+        if kwargs.get(name) is not None:
             raise DeprecationWarning(f"parameter {name!r} is called {now[name]!r} in MXNet 2")
 
 
@@ -525,8 +525,8 @@ class RMSProp(ByStep):
         self.clip_weights = clip_weights
 
     def create_state(self, index: Key, weight: NDArray) -> NDArray | tuple[NDArray, ...]:
-        made = [zeros(weight, weight.stype, "float32") for _ in range(3 if self.centered else 1)]
-        return tuple(made) if self.centered else made[0]
+        arrays = [zeros(weight, weight.stype, "float32") for _ in range(3 if self.centered else 1)]
+        return tuple(arrays) if self.centered else arrays[0]
 
     def _operator(self, weight: NDArray, state: NDArray | tuple[NDArray, ...]) -> tuple[str, dict[str, Any]]:
         options = {"rho": self.rho, "epsilon": self.epsilon, **self._grad_options()}
@@ -845,6 +845,6 @@ def register_all() -> None:
     Optimizer.opt_registry.clear()
     places = {"AdamW": "adamW", "GroupAdaGrad": "contrib", "Test": "optimizer"}
     for name in __all__:
-        made = globals()[name]
-        made.__module__ = f"{__package__}.{places.get(name, name.lower())}"
-        Optimizer.opt_registry[name.lower()] = made
+        cls = globals()[name]
+        cls.__module__ = f"{__package__}.{places.get(name, name.lower())}"
+        Optimizer.opt_registry[name.lower()] = cls

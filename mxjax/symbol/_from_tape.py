@@ -26,7 +26,7 @@ def symbol_of(array: Any) -> Symbol:
     """
     if array.entry is None:
         raise MXNetError("get_symbol: the array is not part of a recorded graph")
-    made: dict[int, list[Entry]] = {}  # the entries of a node's outputs
+    entries: dict[int, list[Entry]] = {}  # the entries of a node's outputs
     count = itertools.count()
 
     def variable() -> Entry:
@@ -45,21 +45,21 @@ def symbol_of(array: Any) -> Symbol:
         if kernel is None:
             if not node.variable:
                 raise MXNetError("get_symbol: the graph contains host code (a Function or custom operator)")
-            made[id(node)] = [variable()]
+            entries[id(node)] = [variable()]
             continue
         num = kernel.num_arrays if op is None else len(op.lowered.arg_nodes) + len(op.lowered.aux_nodes)
-        inputs = [variable() if p is None else made[id(p[0])][p[1]] for p in node.parents[:num]]
+        inputs = [variable() if p is None else entries[id(p[0])][p[1]] for p in node.parents[:num]]
         if op is not None:
-            made[id(node)] = inlined(op.lowered, inputs) if len(op.lowered.steps) <= op.inline_limit else \
-                _call(op.lowered, inputs, len(made))
+            entries[id(node)] = inlined(op.lowered, inputs) if len(op.lowered.steps) <= op.inline_limit else \
+                _call(op.lowered, inputs, len(entries))
             continue
         for place, (op, params) in enumerate(operators_of(kernel, args[num:])):
             attrs = texts(op.params, params)
-            name = f"{op.name.lower()}{len(made)}{f'_{place}' if place else ''}"
+            name = f"{op.name.lower()}{len(entries)}{f'_{place}' if place else ''}"
             new = Node(op, name, attrs, params, inputs)
-            inputs = made[id(node)] = [(new, i) for i in range(new.num_outputs)]
+            inputs = entries[id(node)] = [(new, i) for i in range(new.num_outputs)]
     node, index = array.entry
-    return Symbol([made[id(node)][index]])
+    return Symbol([entries[id(node)][index]])
 
 
 def operators_of(kernel: Kernel, extras: Sequence[Any]) -> list[tuple[Op, dict[str, Any]]]:

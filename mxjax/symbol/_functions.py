@@ -36,9 +36,9 @@ def make(op: Op, name: str) -> Callable[..., Symbol]:
             if not isinstance(kwargs.get(key), Symbol | _NullType | None) and key not in op.params:
                 raise WrongKind(f"operator {op.name}: input {key} must be a Symbol, got {type(kwargs[key]).__name__}")
         if len(rest) > blanks:
-            given = _by_position(op, rest[blanks:], {**kwargs, "name": name, "attr": attr})
-            name, attr = given.pop("name", name), given.pop("attr", attr)
-            kwargs.update(given)
+            keywords = _by_position(op, rest[blanks:], {**kwargs, "name": name, "attr": attr})
+            name, attr = keywords.pop("name", name), keywords.pop("attr", attr)
+            kwargs.update(keywords)
         named = {k: v for k, v in kwargs.items() if isinstance(v, Symbol)}
         left_out = {k for k, p in op.params.items() if p.default is None and not p.required}.union(op.input_names)
         params = {k: v for k, v in kwargs.items() if k not in named and v is not _Null and
@@ -64,14 +64,14 @@ def _by_position(op: Op, values: tuple, named: dict[str, Any]) -> dict[str, Any]
     places = (*positional(op), "name", "attr", "out")
     if len(values) > len(places):
         raise TypeError(f"operator {op.name} takes at most {len(op.input_names) + len(places)} positional arguments")
-    given = dict(zip(places, values, strict=False))
-    for key in given:
+    keywords = dict(zip(places, values, strict=False))
+    for key in keywords:
         if named.get(key) is not None:
             raise TypeError(f"operator {op.name}: got multiple values for {'parameter ' * (key in op.params)}{key}")
-    if not isinstance(given.get("name"), str | None):
-        raise WrongKind(f"operator {op.name}: name must be text, got {type(given['name']).__name__}")
-    given.pop("out", None)
-    return given
+    if not isinstance(keywords.get("name"), str | None):
+        raise WrongKind(f"operator {op.name}: name must be text, got {type(keywords['name']).__name__}")
+    keywords.pop("out", None)
+    return keywords
 
 
 def _split_v2(self: Symbol, *args: Any, **kwargs: Any) -> Any:

@@ -42,51 +42,51 @@ def plan_of(symbol: Symbol, on: str, shapes: Mapping[str, Sequence[int]], *, tra
         raise MXNetError(f"plan: the graph has no input {', '.join(unknown)}; its inputs are "
                          f"{', '.join(symbol.list_arguments()[:8])} ...")
 
-    kinds = {n: np_dtype((types or {}).get(n, dtype)) for n in shapes if n in (types or {}) or not n.endswith("label")}
+    dtypes = {n: np_dtype((types or {}).get(n, dtype)) for n in shapes if n in (types or {}) or not n.endswith("label")}
 
     def of(length: int | None) -> Plan:
-        given = {n: tuple(s) if length is None else (length, *s[1:]) for n, s in shapes.items()}
-        return _plan(symbol, on, given, kinds, train, np_dtype(dtype))
+        sized = {n: tuple(s) if length is None else (length, *s[1:]) for n, s in shapes.items()}
+        return _plan(symbol, on, sized, dtypes, train, np_dtype(dtype))
     if batch == "largest":
         return largest(of, _FIRST, target(on).count, told)
     return of(int(batch) if batch is not None else None)
 
 
-def _plan(symbol: Symbol, on: str, shapes: dict[str, tuple[int, ...]], kinds: dict[str, np.dtype], train: str | None,
+def _plan(symbol: Symbol, on: str, shapes: dict[str, tuple[int, ...]], dtypes: dict[str, np.dtype], train: str | None,
           dtype: np.dtype) -> Plan:
-    function, structs = JaxFunction(symbol, kernels=True), _structs(symbol, shapes, kinds, dtype)
-    names = {kind: [n for n in every if (n in structs["inputs"]) == (kind == "inputs")]
-             for kind, every in (("parameters", function.arg_names), ("inputs", function.arg_names))}
+    function, structs = JaxFunction(symbol, kernels=True), _structs(symbol, shapes, dtypes, dtype)
+    names = {name: [n for n in every if (n in structs["inputs"]) == (name == "inputs")]
+             for name, every in (("parameters", function.arg_names), ("inputs", function.arg_names))}
     names["auxiliary states"] = function.aux_names
     rule, width, options = _UPDATES[train] if train else ("", 0, {})
     params, counts = names["parameters"], {}
 
     def split(arrays: Sequence[Any]) -> dict[str, list[Any]]:
         result, rest = {}, list(arrays)
-        for kind, count in counts.items():
-            result[kind], rest = rest[:count], rest[count:]
+        for name, count in counts.items():
+            result[name], rest = rest[:count], rest[count:]
         return result
 
-    def run(values: Sequence[Any], given: dict[str, list[Any]]) -> tuple[list[Any], list[Any]]:
-        arguments = dict(zip((*params, *names["inputs"]), (*values, *given["inputs"]), strict=True))
-        outputs, aux = function(arguments, dict(zip(function.aux_names, given["auxiliary states"], strict=True)),
+    def run(values: Sequence[Any], by_group: dict[str, list[Any]]) -> tuple[list[Any], list[Any]]:
+        arguments = dict(zip((*params, *names["inputs"]), (*values, *by_group["inputs"]), strict=True))
+        outputs, aux = function(arguments, dict(zip(function.aux_names, by_group["auxiliary states"], strict=True)),
                                 None, train is not None)
         return outputs, [aux[n] for n in function.aux_names]
 
     def predict(*arrays: object) -> Any:
-        given = split(arrays)
-        return run(given["parameters"], given)[0]
+        by_group = split(arrays)
+        return run(by_group["parameters"], by_group)[0]
 
     def step(*arrays: object) -> Any:
-        given = split(arrays)
-        (outputs, aux), back = jax.vjp(lambda values: run(values, given), given["parameters"])
+        by_group = split(arrays)
+        (outputs, aux), back = jax.vjp(lambda values: run(values, by_group), by_group["parameters"])
         gradients = back(([jnp.ones_like(o) for o in outputs], [jnp.zeros_like(a) for a in aux]))[0]
-        update, states = registry.get(rule).get_attr("FCompute"), given["optimizer states"]
+        update, states = registry.get(rule).get_attr("FCompute"), by_group["optimizer states"]
         new, after = [], []
-        for i, (value, gradient) in enumerate(zip(given["parameters"], gradients, strict=True)):
-            made = update(value, gradient, *states[width * i:width * (i + 1)], **options)
-            new.append(made[0])
-            after += made[1:]
+        for i, (value, gradient) in enumerate(zip(by_group["parameters"], gradients, strict=True)):
+            results = update(value, gradient, *states[width * i:width * (i + 1)], **options)
+            new.append(results[0])
+            after += results[1:]
         return new, after, aux, outputs
     groups = [Group("parameters", [structs["parameters"][n] for n in params], kept=bool(train))]
     if train:
@@ -99,7 +99,7 @@ def _plan(symbol: Symbol, on: str, shapes: dict[str, tuple[int, ...]], kinds: di
                      step if train else predict, groups, on, batch=first[0] if first else None)
 
 
-def _structs(symbol: Symbol, shapes: dict[str, tuple[int, ...]], kinds: dict[str, np.dtype],
+def _structs(symbol: Symbol, shapes: dict[str, tuple[int, ...]], dtypes: dict[str, np.dtype],
              dtype: np.dtype) -> dict[str, dict[str, Any]]:
     """Shapes and dtypes of all arguments: parameters, auxiliary states, and inputs: what was given, and labels."""
     result, _, states = symbol.infer_shape_partial(**shapes)
@@ -114,7 +114,7 @@ def _structs(symbol: Symbol, shapes: dict[str, tuple[int, ...]], kinds: dict[str
         for node in topological(symbol.handle):
             if node.op is None and node.attrs.get("__dtype__") == "0":
                 del node.attrs["__dtype__"]
-    types, _, more = symbol.infer_type_partial(**kinds)
+    types, _, more = symbol.infer_type_partial(**dtypes)
     every = {n: jax.ShapeDtypeStruct(s, np_dtype(t) if t is not None else dtype)
              for n, s, t in zip((*args, *aux), (*result, *states), (*types, *more), strict=True)}
     return {"parameters": {n: every[n] for n in args if n not in inputs}, "inputs": {n: every[n] for n in inputs},

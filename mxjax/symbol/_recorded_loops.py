@@ -55,12 +55,12 @@ class _Body:
             if isinstance(symbol, list):
                 return [array(s) for s in symbol]
             source, cut = next(like)
-            made = wrap(Promise(source.shape[cut:], source.chunk.dtype, _unknown), source.chunk.ctx, type(source))
-            associate(made, symbol.handle[0])
-            return made
-        made = self._function(*[array(arg) for arg in args])
-        self.results = _leaves(made)
-        return tuple(_symbols(part) for part in made) if isinstance(made, tuple) else _symbols(made)
+            output = wrap(Promise(source.shape[cut:], source.chunk.dtype, _unknown), source.chunk.ctx, type(source))
+            associate(output, symbol.handle[0])
+            return output
+        output = self._function(*[array(arg) for arg in args])
+        self.results = _leaves(output)
+        return tuple(_symbols(part) for part in output) if isinstance(output, tuple) else _symbols(output)
 
 
 def _leaves(value: Any) -> list[NDArray]:

@@ -87,22 +87,22 @@ class Recorder:
         place: Context = arrays[0].chunk.ctx if arrays else ctx or current_context()
         steps = operators_of(kernel, extras)
         if kernel.eager:  # the shape depends on the values
-            made = self._now(kernel, arrays, extras, place)
+            outputs = self._now(kernel, arrays, extras, place)
         else:
             values = [a.chunk.peek() if a.region is None else a.read() for a in arrays]
             key = _KEY if kernel.uses_key else ()
             whole = as_outputs(kernel) if kernel.mutated else kernel
             later = Later(lambda: _results(invoke(whole, arrays, extras, None, place)),
                            kernel.specs([*values, *extras, *key], True))
-            kind = type(arrays[0]) if arrays else None
-            made = [wrap(promise, place, kind) for promise in later.promises[:kernel.num_outputs]]
+            array_type = type(arrays[0]) if arrays else None
+            outputs = [wrap(promise, place, array_type) for promise in later.promises[:kernel.num_outputs]]
         inputs = [entry_of(a, kernel.name) for a in arrays]
         for op, params in steps:
             inputs = self._node(op, params, inputs)
-        for array, entry in zip(made, inputs, strict=False):
+        for array, entry in zip(outputs, inputs, strict=False):
             associate(array, entry)
-        made = made[:kernel.num_visible]
-        return made[0] if len(made) == 1 else made
+        outputs = outputs[:kernel.num_visible]
+        return outputs[0] if len(outputs) == 1 else outputs
 
     def on_host(self, op: Op, params: dict[str, Any], arrays: Sequence[Any], compute: Callable[[], Any],
                 out: object) -> Any:
@@ -118,10 +118,11 @@ class Recorder:
     def inline(self, graph: CachedOp, arrays: Sequence[NDArray]) -> list[NDArray]:
         """Records the nodes of a whole graph; returns its outputs as arrays."""
         later = Later(lambda: graph.results(arrays, None), graph.specs(arrays))
-        made = [wrap(promise, arrays[0].chunk.ctx, graph.kind) for promise in later.promises]
-        for array, entry in zip(made, inlined(graph.lowered, [entry_of(a, "CachedOp") for a in arrays]), strict=True):
+        outputs = [wrap(promise, arrays[0].chunk.ctx, graph.kind) for promise in later.promises]
+        entries = inlined(graph.lowered, [entry_of(a, "CachedOp") for a in arrays])
+        for array, entry in zip(outputs, entries, strict=True):
             associate(array, entry)
-        return made
+        return outputs
 
     def loop(self, name: str, run: Callable[..., Any], *args: object) -> Any:
         """Records "foreach", "while_loop" or "cond" with these arguments; `run` computes it at once."""
@@ -181,7 +182,7 @@ class Recorder:
             TypeError: graphs do not support the key.
             IndexError: there are too many indices.
         """
-        kind, shape = type(array), array.shape
+        array_type, shape = type(array), array.shape
         items = list(key) if isinstance(key, tuple) else [key]
         used = sum(_axes(item) for item in items)
         if used > len(shape):
@@ -195,14 +196,14 @@ class Recorder:
             _basic(array.as_np_ndarray(), items)
         if not result.shape and not array.has_scalars():
             result = call("_npi_reshape", [result], newshape=(1,))
-        return result if kind is array_classes.numpy else result.as_nd_ndarray()
+        return result if array_type is array_classes.numpy else result.as_nd_ndarray()
 
 
 _KEY = (np.zeros(2, np.uint32), np.uint32(0))  # stands for a random key and counter where only shapes are asked for
 
 
-def _results(found: Any) -> list[NDArray]:
-    return list(found) if isinstance(found, (list, tuple)) else [found]
+def _results(value: Any) -> list[NDArray]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def _axes(item: object) -> int:

@@ -237,12 +237,12 @@ def simpler(outputs: Sequence[Entry], knows: Callable[[str], bool],
         def rule(node: Node, inputs: list[Entry], shapes: Any = shapes, types: Any = types) -> list[Entry] | None:
             if node.op is None or node.op.name not in _FORMS or knows(node.op.name):
                 return None
-            given = _Given(node, shapes, types)
+            args = _Given(node, shapes, types)
             with Prefix(f"{node.name}_"):
-                made = _FORMS[node.op.name](given, *(Symbol([entry]) for entry in inputs))
-                if not given.same_dtype():
-                    made = _op("Cast", made, dtype=given.dtype())
-            last, i = made.handle[0]
+                replacement = _FORMS[node.op.name](args, *(Symbol([entry]) for entry in inputs))
+                if not args.same_dtype():
+                    replacement = _op("Cast", replacement, dtype=args.dtype())
+            last, i = replacement.handle[0]
             if (last, i) not in inputs:  # the result keeps its name
                 last = Node(last.op, node.name, last.attrs, last.params, last.inputs, last.subgraphs)
             return [(last, i)]

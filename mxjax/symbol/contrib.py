@@ -163,12 +163,12 @@ class _Body(AttrScope):
 
     def variables(self, symbols: Sequence[Symbol]) -> list[Symbol]:
         """Variables for what the body is called with."""
-        made = []
+        variables = []
         for symbol in symbols:
             node, output = symbol.handle[0]
-            made.append(Variable(f"{node.name}-{output}"))
-            self._outside[made[-1].handle[0][0]] = (node, output), len(self._outside)
-        return made
+            variables.append(Variable(f"{node.name}-{output}"))
+            self._outside[variables[-1].handle[0][0]] = (node, output), len(self._outside)
+        return variables
 
     def close(self, outputs: Sequence[Symbol]) -> None:
         """Cuts the graph with these outputs off its surroundings."""

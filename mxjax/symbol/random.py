@@ -20,8 +20,8 @@ __all__ = ["binomial", "categorical", "exponential", "gamma", "generalized_negat
 def _node(op: Op, inputs: list[Symbol], params: dict[str, Any], out: object = None, ctx: object = None) -> Symbol:
     name, attr = params.pop("name", None), params.pop("attr", None)
     # a symbol among them is left out, as in MXNet
-    given = {k: v for k, v in params.items() if v is not None and not isinstance(v, Symbol)}
-    return apply(op.name, op.name.lower(), inputs, given, name, attr)
+    numbers = {k: v for k, v in params.items() if v is not None and not isinstance(v, Symbol)}
+    return apply(op.name, op.name.lower(), inputs, numbers, name, attr)
 
 
 def _draw(distribution: str, parameters: dict[str, Any], shape: ShapeLike | _NullType, dtype: DTypeLike | _NullType,
@@ -90,9 +90,9 @@ def randint(low: int, high: int, shape: ShapeLike | _NullType = _Null, dtype: DT
 
 def _classes(hint: str, data: Symbol, shape: ShapeLike | _NullType, get_prob: bool, dtype: DTypeLike | _NullType,
              kwargs: dict[str, Any]) -> Symbol:
-    given = {"shape": shape, "get_prob": get_prob, "dtype": dtype, **kwargs}
-    name = given.pop("name", None)
-    return apply("_sample_multinomial", hint, [data], {k: v for k, v in given.items() if v is not _Null}, name)
+    options = {"shape": shape, "get_prob": get_prob, "dtype": dtype, **kwargs}
+    name = options.pop("name", None)
+    return apply("_sample_multinomial", hint, [data], {k: v for k, v in options.items() if v is not _Null}, name)
 
 
 def multinomial(data: Symbol, shape: ShapeLike | _NullType = _Null, get_prob: bool = True,
@@ -110,10 +110,10 @@ def categorical(data: Symbol, shape: ShapeLike | _NullType = _Null, get_prob: bo
 def _multinomial_of_2(n: Any = (1,), p: Any = ((1.0,),), shape: ShapeLike | _NullType = _Null,
                       dtype: DTypeLike | _NullType = "float32", **kwargs: object) -> Symbol:
     """Draws the number of occurrences of each class; arguments as in MXNet 2's `mx.nd.random.multinomial`."""
-    given = {k: v for k, v in {"shape": shape, "dtype": dtype, **kwargs}.items() if v is not _Null}
-    name = given.pop("name", None)
-    given.pop("ctx", None)
-    return apply("_npx__random_multinomial", "_sample_multinomial", [n, p], given, name)
+    options = {k: v for k, v in {"shape": shape, "dtype": dtype, **kwargs}.items() if v is not _Null}
+    name = options.pop("name", None)
+    options.pop("ctx", None)
+    return apply("_npx__random_multinomial", "_sample_multinomial", [n, p], options, name)
 
 
 _multinomial_of_2.__name__ = _multinomial_of_2.__qualname__ = "multinomial"

@@ -177,8 +177,8 @@ class Symbol(_Base):
         if node.op is None:
             raise MXNetError(f"{node.name} is a variable and has no operator")
         inputs = [(Node(None, f"{node.name}_{name}", {}), 0) for name in node.input_names()]
-        made = Node(node.op, node.name, dict(node.attrs), dict(node.params), inputs, node.subgraphs)
-        return Symbol([(made, i) for i in range(made.num_visible)])
+        copied = Node(node.op, node.name, dict(node.attrs), dict(node.params), inputs, node.subgraphs)
+        return Symbol([(copied, i) for i in range(copied.num_visible)])
 
     def get_inputs(self) -> Symbol:
         """A group of all variables."""
@@ -240,23 +240,23 @@ class Symbol(_Base):
         names = self.list_inputs()
         if len(args) > len(names):
             raise MXNetError(f"compose: got {len(args)} symbols for {len(names)} variables")
-        given = dict(zip(names, args, strict=False)) if args else kwargs
-        unknown = set(given) - set(names)
+        replacements = dict(zip(names, args, strict=False)) if args else kwargs
+        unknown = set(replacements) - set(names)
         if unknown:
             raise MXNetError(f"compose: unknown variable {', '.join(sorted(unknown))}; the variables are "
                              f"{', '.join(names)}")
-        for symbol in given.values():
+        for symbol in replacements.values():
             if len(symbol.handle) != 1:
                 raise MXNetError("compose: a symbol with several outputs cannot replace a variable")
         copied: dict[int, Node] = {}
-        mapping = {k: v.handle[0] for k, v in given.items()}
+        mapping = {k: v.handle[0] for k, v in replacements.items()}
         for node in topological(self._outputs):
             if node.op is None and node.name in mapping:
                 continue
-            copied[id(node)] = made = node.copied()
-            made.inputs = [_moved(e, copied, mapping) for e in node.inputs]
+            copied[id(node)] = duplicate = node.copied()
+            duplicate.inputs = [_moved(e, copied, mapping) for e in node.inputs]
             if any(n.op is None and n.name in mapping for n, _ in node.inputs):
-                made.applied()
+                duplicate.applied()
         self._outputs = [_moved(e, copied, mapping) for e in self._outputs]
         if name and len(self._outputs) == 1:
             self._outputs[0][0].name = name
@@ -273,11 +273,11 @@ class Symbol(_Base):
 
     def renamed(self, names: dict[str, str]) -> Symbol:
         """Returns a copy whose variables are renamed by `names`."""
-        made = copy.copy(self)
-        for node in topological(made.handle):
+        result = copy.copy(self)
+        for node in topological(result.handle):
             if node.op is None:
                 node.name = names.get(node.name, node.name)
-        return made
+        return result
 
     def without_amp_casts(self) -> Symbol:
         """Returns a copy without the casts of automatic mixed precision."""
@@ -342,15 +342,15 @@ class Symbol(_Base):
             raise ValueError("Can only specify known argument shapes either by positional or kwargs way.")
         named = dict(zip(graph.args, args, strict=False)) if args else kwargs
         known_names = {*graph.args, *graph.aux}
-        given = {}
+        shapes_by_name = {}
         for name, shape in named.items():
             if shape is None:
                 continue
             if not isinstance(shape, (tuple, list)):
                 raise TypeError(f"Arguments need to be shapes (tuple), but argument {name} is {type(shape).__name__}.")
             if name in known_names:
-                given[name] = _internal_shape(tuple(shape))
-        shapes = graph.inference.shapes(given, types)
+                shapes_by_name[name] = _internal_shape(tuple(shape))
+        shapes = graph.inference.shapes(shapes_by_name, types)
         return ([_public_shape(shapes[id(n), 0]) for n in graph.arg_nodes],
                 [_public_shape(shapes[id(n), i]) for n, i in self._outputs],
                 [_public_shape(shapes[id(n), 0]) for n in graph.aux_nodes])
@@ -618,9 +618,9 @@ def _arranged(arrays: Arrays, names: Sequence[str], what: str, partial: bool) ->
     if arrays is None:
         return [None] * len(names)
     if isinstance(arrays, dict):
-        given = [n for n in names if n in arrays]
-        _need_arrays(given, [arrays[n] for n in given], what, partial)
-        if len(given) < len(names) and not partial:
+        present = [n for n in names if n in arrays]
+        _need_arrays(present, [arrays[n] for n in present], what, partial)
+        if len(present) < len(names) and not partial:
             raise ValueError(f"key `{next(n for n in names if n not in arrays)}` is missing in `{what}`")
         return [arrays.get(n) for n in names]
     else:
@@ -665,23 +665,23 @@ def Variable(name: str, attr: dict[str, str] | None = None, shape: ShapeLike | N
     """
     if not isinstance(name, str):
         raise TypeError("Expect a string for variable `name`")
-    given = dict(AttrScope.innermost().get(attr))
+    attributes = dict(AttrScope.innermost().get(attr))
     extra = {"__shape__": shape,
              "__lr_mult__": lr_mult, "__wd_mult__": wd_mult,
              "__dtype__": None if dtype is None else CODES[np_dtype(dtype).name],
              "__init__": init.dumps() if hasattr(init, "dumps") else init,
              "__storage_type__": None if stype is None else {"default": 0, "row_sparse": 1, "csr": 2}[stype],
              "__profiler_scope__": profiler_scope}
-    given.update({k: plain_text(v) for k, v in extra.items() if v is not None})
+    attributes.update({k: plain_text(v) for k, v in extra.items() if v is not None})
     for key, value in kwargs.items():
         if not (key.startswith("__") and key.endswith("__")):
             raise ValueError(f"Attribute name={key} is not supported. Additional attributes must start and end with "
                              "double underscores, e.g, __yourattr__")
-        given[key] = plain_text(value)
-    for value in given.values():
+        attributes[key] = plain_text(value)
+    for value in attributes.values():
         if not isinstance(value, str):
             raise ValueError("Attributes need to be strings")
-    return Symbol([(Node(None, name, {hidden(k): v for k, v in given.items()}), 0)])
+    return Symbol([(Node(None, name, {hidden(k): v for k, v in attributes.items()}), 0)])
 
 
 var = Variable
@@ -741,11 +741,11 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
         subgraphs: the graphs inside the node.
     """
     op = registry.get(op_name) if not subgraphs else bind(registry.get(op_name), subgraphs)
-    given = {key: plain_text(value) for key, value in AttrScope.innermost().get(attr).items()}
+    attributes = {key: plain_text(value) for key, value in AttrScope.innermost().get(attr).items()}
     for key in [k for k in params if hidden(k) != k or k.startswith("__") and k.endswith("__")]:
-        given[key] = plain_text(params.pop(key))
+        attributes[key] = plain_text(params.pop(key))
     # in MXNet, an attribute with a parameter's name is the parameter, and precedes the argument of the call
-    params = {**params, **{key: given.pop(key) for key in list(given) if key in op.params}}
+    params = {**params, **{key: attributes.pop(key) for key in list(attributes) if key in op.params}}
     named = dict(named or {})
     entries = [_one(s, op.name) for s in inputs] if not op.variadic else [e for s in inputs for e in s.handle]
     numbered = op.variadic and not op.input_names and op.get_attr("FListInputNames") is None
@@ -760,7 +760,7 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
     own: str = NameManager.innermost().get(name, hint)
     texts = {k: _text(op, k, params[k], canonical) for k in _insertion_order(op, params)
              if params[k] is not None or k in canonical}
-    others = {hidden(k): v for k, v in given.items()}
+    others = {hidden(k): v for k, v in attributes.items()}
     attrs = {**texts, **others} if op.variadic else {**others, **texts}
     filled: list[Entry] = [(Node(None, f"{own}_arg{i}", dict(attrs)), 0) if entry is None else entry
                            for i, entry in enumerate(entries)]  # none is missing but among numbered ones
@@ -770,10 +770,10 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
     if on_compose is not None:
         on_compose(node)
     node.applied()
-    kind = next((type(s) for s in [*inputs, *named.values()] if type(s) is not Symbol), Symbol)
-    if kind is Symbol and op_name.startswith("_np"):
-        kind = flavours.numpy
-    return kind([(node, i) for i in range(node.num_visible)])
+    cls = next((type(s) for s in [*inputs, *named.values()] if type(s) is not Symbol), Symbol)
+    if cls is Symbol and op_name.startswith("_np"):
+        cls = flavours.numpy
+    return cls([(node, i) for i in range(node.num_visible)])
 
 
 def _text(op: registry.Op, key: str, value: object, canonical: dict[str, Any]) -> str:
@@ -783,21 +783,21 @@ def _text(op: registry.Op, key: str, value: object, canonical: dict[str, Any]) -
     if op.params[key].kind == "dtype":
         return str(canonical[key])
     if isinstance(value, (tuple, list, np.ndarray)):
-        kind = list if isinstance(value, list) else tuple
-        return str(kind(v.item() if isinstance(v, np.generic) else v for v in value))
+        sequence = list if isinstance(value, list) else tuple
+        return str(sequence(v.item() if isinstance(v, np.generic) else v for v in value))
     return str(value.item() if isinstance(value, np.generic) else value)
 
 
-def _numbered(op: registry.Op, entries: list[Entry], named: dict[str, Symbol], given: Any) -> list[Entry | None]:
+def _numbered(op: registry.Op, entries: list[Entry], named: dict[str, Symbol], stated: Any) -> list[Entry | None]:
     """Inputs of an operator of any number of them, by position and as arg0, arg1, ...; None if one is missing.
 
-    given: how many the user says there are, if at all.
+    stated: how many the user says there are, if at all.
     """
-    if given is not None and not (str(given).isdecimal() and int(given) <= MOST):
-        raise MXNetError(f"operator {op.name}: {op.variadic}={given!r} is not a valid number of inputs")
+    if stated is not None and not (str(stated).isdecimal() and int(stated) <= MOST):
+        raise MXNetError(f"operator {op.name}: {op.variadic}={stated!r} is not a valid number of inputs")
     if entries and named:
         raise TypeError(f"operator {op.name}: inputs come either by position or by name, not both")
-    count = max(len(entries) + len(named), int(given or 0))
+    count = max(len(entries) + len(named), int(stated or 0))
     result = dict(enumerate(entries))
     for key, symbol in named.items():
         place = int(key[3:]) if key[:3] == "arg" and key[3:].isdecimal() else count

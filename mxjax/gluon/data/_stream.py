@@ -20,7 +20,7 @@ def is_stream(dataset: object) -> bool:
     """Returns whether a data set can only be iterated over, like those of WebDataset, grain and Hugging Face."""
     if not hasattr(dataset, "__iter__"):
         return False
-    if any(kind.__name__ == "IterableDataset" for kind in type(dataset).__mro__):  # some inherit an idle __getitem__
+    if any(cls.__name__ == "IterableDataset" for cls in type(dataset).__mro__):  # some inherit an idle __getitem__
         return True
     return not hasattr(dataset, "__getitem__")
 

@@ -132,13 +132,13 @@ class Group:
         if isinstance(fn, list | tuple):
             if args:
                 raise AssertionError("Group accepts functions as separate arguments or as a list, not both")
-            given: tuple[Any, ...] = tuple(fn)
+            functions: tuple[Any, ...] = tuple(fn)
         else:
-            given = (fn, *args)
-        for i, one in enumerate(given):
+            functions = (fn, *args)
+        for i, one in enumerate(functions):
             if not callable(one):
                 raise AssertionError(f"Group: function {i} is a {type(one).__name__}, which cannot be called")
-        self._fn: tuple[Callable[[Sequence[Any]], Any], ...] = given
+        self._fn: tuple[Callable[[Sequence[Any]], Any], ...] = functions
 
     @property
     def _in_cpp(self) -> bool:

@@ -258,8 +258,8 @@ class DataLoader:
                 source = self._as_native(source)
         self._prefetch = max(0, int(prefetch) if prefetch is not None else 2 * self._num_workers)
         if self._num_workers:
-            kind = ThreadPool if thread_pool else ProcessPool
-            self._worker_pool = kind(self._num_workers, source, self._batchify_fn, self._prefetch)
+            pool_type = ThreadPool if thread_pool else ProcessPool
+            self._worker_pool = pool_type(self._num_workers, source, self._batchify_fn, self._prefetch)
             weakref.finalize(self, self._worker_pool.close)
         self.auto_reload = auto_reload
         self._iter: _Batches | None = None  # begun ahead

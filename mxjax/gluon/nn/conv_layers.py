@@ -78,8 +78,8 @@ class _Conv(HybridBlock):
 
     def __repr__(self) -> str:
         options, rank, shape = self._kwargs, len(self._kwargs["kernel"]), self.weight.shape or (0, 0)
-        taken, made = (shape[1], shape[0]) if _LEVEL == 1 or self._op_name.lower() == "convolution" else shape[:2]
-        parts = [f"{taken or None} -> {made}", f"kernel_size={options['kernel']}", f"stride={options['stride']}"]
+        taken, produced = (shape[1], shape[0]) if _LEVEL == 1 or self._op_name.lower() == "convolution" else shape[:2]
+        parts = [f"{taken or None} -> {produced}", f"kernel_size={options['kernel']}", f"stride={options['stride']}"]
         parts += [f"padding={options['pad']}"] * (options["pad"] != (0,) * rank)
         parts += [f"dilation={options['dilate']}"] * (options["dilate"] != (1,) * rank)
         parts += [f"groups={options['num_group']}"] * (options["num_group"] != 1)

@@ -88,8 +88,8 @@ class _Bounded(Constraint):
 
     def _told(self) -> str:
         low, high = self._with_bounds
-        kind = "integers" if self._integer else "numbers"
-        return f"expected {kind} {'>=' if low else '>'} {self._lower_bound} and {'<=' if high else '<'} " \
+        noun = "integers" if self._integer else "numbers"
+        return f"expected {noun} {'>=' if low else '>'} {self._lower_bound} and {'<=' if high else '<'} " \
                f"{self._upper_bound}"
 
 

@@ -203,10 +203,10 @@ class _ByProb(Distribution):
 
     def _given(self) -> dict[str, Any]:
         # what was computed of the other stands behind it
-        given = super()._given()
-        if "prob" in given and "logit" in given:
-            del given["logit" if list(self.__dict__).index("prob") < list(self.__dict__).index("logit") else "prob"]
-        return given
+        params = super()._given()
+        if "prob" in params and "logit" in params:
+            del params["logit" if list(self.__dict__).index("prob") < list(self.__dict__).index("logit") else "prob"]
+        return params
 
 
 def _event_dim(distribution: Distribution) -> int:

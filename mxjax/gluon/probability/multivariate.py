@@ -81,13 +81,13 @@ class MultivariateNormal(Distribution):
     def __init__(self, loc: Value, cov: Value | None = None, precision: Value | None = None,
                  scale_tril: Value | None = None, validate_args: bool | None = None) -> None:
         matrices = {"cov": cov, "precision": precision, "scale_tril": scale_tril}
-        given = {name: value for name, value in matrices.items() if value is not None}
-        if len(given) != 1:
+        present = {name: value for name, value in matrices.items() if value is not None}
+        if len(present) != 1:
             raise ValueError("MultivariateNormal requires exactly one of `cov`, `precision` and `scale_tril`, got "
                              "{', '.join(given) or 'none'}")
         self.loc = loc
-        self._matrix = next(iter(given))
-        setattr(self, self._matrix, given[self._matrix])
+        self._matrix = next(iter(present))
+        setattr(self, self._matrix, present[self._matrix])
         super().__init__(1, validate_args)
 
     def _given(self) -> dict[str, Any]:

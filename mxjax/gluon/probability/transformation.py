@@ -246,10 +246,10 @@ class domain_map:  # noqa: N801  MXNet's name
         """
         if factory is None:
             return lambda factory: self.register(constraint, factory)
-        kind = type(constraint) if isinstance(constraint, Constraint) else constraint
-        if not (isinstance(kind, type) and issubclass(kind, Constraint)):
+        cls = type(constraint) if isinstance(constraint, Constraint) else constraint
+        if not (isinstance(cls, type) and issubclass(cls, Constraint)):
             raise TypeError(f"expected a constraint or a class of constraints, got {constraint!r}")
-        self._storage[kind] = factory
+        self._storage[cls] = factory
         return factory
 
     def __call__(self, constraint: Constraint) -> Transformation:

@@ -99,11 +99,11 @@ def reverse(sequence: Sequence[Tensor], length: int, valid_length: Tensor | None
     return _steps(F, turned, length, 0)
 
 
-def begin_state(cell: RecurrentCell, F: ModuleType, given: Sequence[Tensor] | None,  # noqa: N803
+def begin_state(cell: RecurrentCell, F: ModuleType, states: Sequence[Tensor] | None,  # noqa: N803
                 inputs: Tensor | Sequence[Tensor], batch_size: int) -> Sequence[Any]:
     """Returns the given states, or the cell's initial states on the inputs' context."""
-    if given is not None:
-        return given
+    if states is not None:
+        return states
     first = inputs if isinstance(inputs, tensor_types) else inputs[0]
     if isinstance(first, Symbol):
         return cell.begin_state(func=F.zeros, batch_size=batch_size)
@@ -125,7 +125,7 @@ def mask_arrays(data: NDArray | Sequence[NDArray], length: int, valid_length: ND
     return mask(nd, data, length, valid_length, time_axis, merge)
 
 
-def begin_arrays(cell: RecurrentCell, given: Sequence[NDArray] | None, inputs: NDArray | Sequence[NDArray],
+def begin_arrays(cell: RecurrentCell, states: Sequence[NDArray] | None, inputs: NDArray | Sequence[NDArray],
                  batch_size: int) -> Sequence[Any]:
     """Returns the given states, or the cell's initial states on the inputs' context."""
-    return begin_state(cell, nd, given, inputs, batch_size)
+    return begin_state(cell, nd, states, inputs, batch_size)

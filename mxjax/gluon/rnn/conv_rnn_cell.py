@@ -133,21 +133,21 @@ class _ConvGRU(_ConvCell):
         return output, [output]
 
 
-def _of_rank(name: str, kind: type[_ConvCell], rank: int) -> type:
-    """The class of cells of a kind in `rank` dimensions."""
+def _of_rank(name: str, cls: type[_ConvCell], rank: int) -> type:
+    """Returns the class of the cells of `cls` in `rank` dimensions."""
     def __init__(self: Any, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Size, h2h_kernel: Size,  # noqa: N807
                  i2h_pad: Size = (0,) * rank, i2h_dilate: Size = (1,) * rank, h2h_dilate: Size = (1,) * rank,
                  i2h_weight_initializer: InitializerLike = None, h2h_weight_initializer: InitializerLike = None,
                  i2h_bias_initializer: InitializerLike = "zeros", h2h_bias_initializer: InitializerLike = "zeros",
                  conv_layout: str = _LAYOUTS[rank], activation: Activation = "tanh", prefix: str | None = None,
                  params: ParameterDict | None = None) -> None:
-        kind.__init__(self, prefix=prefix, params=params)
+        cls.__init__(self, prefix=prefix, params=params)
         initializers = {"i2h_weight": i2h_weight_initializer, "h2h_weight": h2h_weight_initializer,
                         "i2h_bias": i2h_bias_initializer, "h2h_bias": h2h_bias_initializer}
         self._make(rank, input_shape, hidden_channels, i2h_kernel, h2h_kernel, i2h_pad, i2h_dilate, h2h_dilate,
                    initializers, conv_layout, activation)
     shape = (2, *(4,) * rank)
-    document = f"""{kind.__doc__} With convolutions in {rank} dimension{'s' * (rank > 1)}.
+    document = f"""{cls.__doc__} With convolutions in {rank} dimension{'s' * (rank > 1)}.
 
     Args:
         input_shape: shape of an input without the batch axis, e.g. {("(C, W)", "(C, H, W)", "(C, D, H, W)")[rank - 1]}.
@@ -167,9 +167,9 @@ def _of_rank(name: str, kind: type[_ConvCell], rank: int) -> type:
         >>> cell.initialize()
         >>> output, states = cell(mx.nd.ones({(1, *shape)}), cell.begin_state(batch_size=1))
         >>> output.shape, len(states)
-        ({(1, 3, *shape[1:])}, {kind._num_states})
+        ({(1, 3, *shape[1:])}, {cls._num_states})
     """
-    return type(name, (kind,), {"__init__": __init__, "__doc__": document, "__module__": __name__})
+    return type(name, (cls,), {"__init__": __init__, "__doc__": document, "__module__": __name__})
 
 
 Conv1DRNNCell = _of_rank("Conv1DRNNCell", _ConvRNN, 1)

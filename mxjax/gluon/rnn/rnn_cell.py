@@ -86,8 +86,8 @@ class RecurrentCell(Block):
             self._init_counter += 1
             if LEVEL == 2:
                 make = zeros if func is nd.zeros else func
-                given = {**(info or {}), **kwargs}
-                states.append(make(**{k: v for k, v in given.items() if not k.startswith("__")}))
+                options = {**(info or {}), **kwargs}
+                states.append(make(**{k: v for k, v in options.items() if not k.startswith("__")}))
                 continue
             states.append(func(name=f"{self._prefix}begin_state_{self._init_counter}", **(info or {}), **kwargs))
         return states
@@ -296,9 +296,10 @@ class LSTMCell(_GatedCell):
         """Runs one step; returns (output, new states)."""
         i2h, h2h, t = self._project(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
         parts = F.SliceChannel(F.elemwise_add(i2h, h2h, name=t + "plus0"), num_outputs=4, name=t + "slice")
-        kinds = [self._recurrent_activation, self._recurrent_activation, self._activation, self._recurrent_activation]
-        write, forget, candidate, read = (self._get_activation(F, parts[i], kind, name=t + gate)
-                                          for i, (kind, gate) in enumerate(zip(kinds, "ifco", strict=True)))
+        gate_activation = self._recurrent_activation
+        activations = [gate_activation, gate_activation, self._activation, gate_activation]
+        write, forget, candidate, read = (self._get_activation(F, parts[i], activation, name=t + gate)
+                                          for i, (activation, gate) in enumerate(zip(activations, "ifco", strict=True)))
         cell = F.elemwise_add(F.elemwise_mul(forget, states[1], name=t + "mul0"),
                               F.elemwise_mul(write, candidate, name=t + "mul1"), name=t + "state")
         seen = self._get_activation(F, cell, self._activation, name=t + "activation0")

@@ -150,13 +150,13 @@ class _RNNLayer(HybridBlock):
             raise AssertionError("_unfuse does not support projection layer yet!")
         if self._clip["lstm_state_clip_min"] or self._clip["lstm_state_clip_max"]:
             raise AssertionError("_unfuse does not support state clipping yet!")
-        kinds = {"lstm": rnn_cell.LSTMCell, "gru": rnn_cell.GRUCell}
-        options = {} if self._mode in kinds else {"activation": self._mode.removeprefix("rnn_")}
+        classes = {"lstm": rnn_cell.LSTMCell, "gru": rnn_cell.GRUCell}
+        options = {} if self._mode in classes else {"activation": self._mode.removeprefix("rnn_")}
         stack = rnn_cell.HybridSequentialRNNCell(prefix=self._prefix, params=self.params)
         with scope_of(stack):
             input_size = self._input_size
             for layer in range(self._num_layers):
-                cells = [kinds.get(self._mode, rnn_cell.RNNCell)(
+                cells = [classes.get(self._mode, rnn_cell.RNNCell)(
                     self._hidden_size, prefix=f"{side}{layer}_", input_size=input_size, **options,
                     **self._initializers) for side in "lr"[:self._dir]]
                 stack.add(rnn_cell.BidirectionalCell(*cells) if self._dir == 2 else cells[0])

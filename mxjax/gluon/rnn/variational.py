@@ -62,10 +62,10 @@ class VariationalDropoutCell(ModifierCell):
         part = getattr(self, f"drop_{what}")
         if not part:
             return value
-        held = f"drop_{what}_mask"
-        if getattr(self, held) is None:
-            setattr(self, held, F.Dropout(F.ones_like(value), p=part))
-        return value * getattr(self, held)
+        attribute = f"drop_{what}_mask"
+        if getattr(self, attribute) is None:
+            setattr(self, attribute, F.Dropout(F.ones_like(value), p=part))
+        return value * getattr(self, attribute)
 
     def hybrid_forward(self, F: ModuleType, inputs: Tensor, states: Sequence[Tensor]) -> tuple[Any, Sequence[Any]]:  # noqa: N803
         """Runs one step; returns (output, new states)."""
@@ -154,9 +154,9 @@ class LSTMPCell(HybridRecurrentCell):
         i2h = F.FullyConnected(inputs, i2h_weight, i2h_bias, num_hidden=rows, name=t + "i2h")
         h2h = F.FullyConnected(states[0], h2h_weight, h2h_bias, num_hidden=rows, name=t + "h2h")
         parts = F.SliceChannel(i2h + h2h, num_outputs=4, name=t + "slice")
-        write, forget, candidate, read = (F.Activation(parts[i], act_type=kind, name=t + gate) for i, (kind, gate)
-                                          in enumerate(zip(("sigmoid", "sigmoid", "tanh", "sigmoid"), "ifco",
-                                                           strict=True)))
+        activations = ("sigmoid", "sigmoid", "tanh", "sigmoid")
+        write, forget, candidate, read = (F.Activation(parts[i], act_type=activation, name=t + gate)
+                                          for i, (activation, gate) in enumerate(zip(activations, "ifco", strict=True)))
         cell = F.elemwise_add(forget * states[1], write * candidate, name=t + "state")
         hidden = F.elemwise_mul(read, F.Activation(cell, act_type="tanh"), name=t + "hidden")
         output = F.FullyConnected(hidden, h2r_weight, num_hidden=self._projection_size, no_bias=True, name=t + "out")

@@ -281,13 +281,13 @@ class Estimator:
     @staticmethod
     def _complete(event_handlers: EventHandler | Sequence[EventHandler] | None, defaults: Sequence[tuple],
                   known: list[EvalMetric]) -> list[EventHandler]:
-        given = list(_check_event_handlers(event_handlers))
-        added = [make() for kind, make in defaults
-                 if kind is None or not any(isinstance(handler, kind) for handler in given)]
-        if given and added:
-            for handler in given + added:
+        handlers = list(_check_event_handlers(event_handlers))
+        added = [make() for cls, make in defaults
+                 if cls is None or not any(isinstance(handler, cls) for handler in handlers)]
+        if handlers and added:
+            for handler in handlers + added:
                 _check_handler_metric_ref(handler, known)
-        return sorted(given + added, key=lambda handler: getattr(handler, "priority", 0))
+        return sorted(handlers + added, key=lambda handler: getattr(handler, "priority", 0))
 
     @staticmethod
     def _categorize_handlers(event_handlers: list[EventHandler]) -> tuple[list[Any], ...]:

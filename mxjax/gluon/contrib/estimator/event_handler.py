@@ -459,8 +459,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd, TrainEnd):
 
     def _resume(self, estimator: Estimator, limit: str) -> None:
         """Loads the newest checkpoint and lowers the estimator's `limit` by what has been trained."""
-        kind = limit.removeprefix("max_")
-        unit = "epochs" if kind == "epoch" else "batches"
+        unit_name = limit.removeprefix("max_")
+        unit = "epochs" if unit_name == "epoch" else "batches"
         target = getattr(estimator, limit)
         result = self._found()
         if self.step is None:
@@ -470,9 +470,9 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd, TrainEnd):
                                   unit)
             return
         self.trained_epoch, self.trained_batch = result[-1]
-        done = result[-1][kind == "batch"] + 1
+        done = result[-1][unit_name == "batch"] + 1
         if done >= target:
-            raise ValueError(f"Found checkpoint with maximum number of {kind} {target} reached, please specify "
+            raise ValueError(f"Found checkpoint with maximum number of {unit_name} {target} reached, please specify "
                              "resume_from_checkpoint=False (default value) if you want to train from scratch.")
         if self.step is None:
             name = self._path(self.saved_checkpoints[-1])

@@ -217,11 +217,11 @@ class ImageFolderDataset(Dataset):
     def _add(self, folder: str) -> None:
         for name in sorted(os.listdir(folder)):
             path = os.path.join(folder, name)
-            kind = os.path.splitext(name)[1]
-            if kind.lower() in self._exts:
+            ending = os.path.splitext(name)[1]
+            if ending.lower() in self._exts:
                 self.items.append((path, len(self.synsets)))
             else:
-                warnings.warn(f"Ignoring {path} of type {kind}. Only support {', '.join(self._exts)}", stacklevel=3)
+                warnings.warn(f"Ignoring {path} of type {ending}. Only support {', '.join(self._exts)}", stacklevel=3)
         self.synsets.append(os.path.basename(folder))
 
     def __getitem__(self, idx: int) -> Any:

@@ -27,9 +27,9 @@ Net = TypeVar("Net", bound=HybridBlock)
 ROOT = os.path.join(data_dir(), "models")
 
 
-def named(kind: Callable[..., HybridBlock], prefix: str, *args: Any, **kwargs: Any) -> HybridBlock:
+def named(make: Callable[..., HybridBlock], prefix: str, *args: Any, **kwargs: Any) -> HybridBlock:
     """Creates a block with a prefix, if blocks have one at the process's level."""
-    return kind(*args, prefix=prefix, **kwargs) if _API == 1 else kind(*args, **kwargs)
+    return make(*args, prefix=prefix, **kwargs) if _API == 1 else make(*args, **kwargs)
 
 
 def scope(block: HybridBlock) -> AbstractContextManager:
@@ -37,17 +37,17 @@ def scope(block: HybridBlock) -> AbstractContextManager:
     return block.name_scope() if _API == 1 else nullcontext()
 
 
-def computes(kind: type) -> type:
+def computes(cls: type) -> type:
     """Makes a block call its `_compute(F, ...)` in `hybrid_forward` or, in MXNet 2, in `forward`."""
-    compute = kind._compute
+    compute = cls._compute
     if _API == 1:
-        kind.hybrid_forward = compute
+        cls.hybrid_forward = compute
     else:
         def forward(self: HybridBlock, x: Tensor) -> Any:
             return compute(self, ndarray, x)
         forward.__doc__ = compute.__doc__
-        kind.forward = forward
-    return kind
+        cls.forward = forward
+    return cls
 
 
 @computes

@@ -215,8 +215,8 @@ def get_resnet(version: int, num_layers: int, pretrained: bool = False, ctx: Con
         raise AssertionError(f"Invalid number of layers: {num_layers}. Options are {list(resnet_spec)}")
     if version not in (1, 2):
         raise AssertionError(f"Invalid resnet version: {version}. Options are 1 and 2.")
-    kind, layers, channels = resnet_spec[num_layers]
-    net = resnet_net_versions[version - 1](resnet_block_versions[version - 1][kind], layers, channels, **kwargs)
+    block_type, layers, channels = resnet_spec[num_layers]
+    net = resnet_net_versions[version - 1](resnet_block_versions[version - 1][block_type], layers, channels, **kwargs)
     return trained(net, f"resnet{num_layers}_v{version}", pretrained, ctx, root)
 
 

@@ -41,14 +41,14 @@ _MEAN, _STD = [123.68, 116.28, 103.53], [58.395, 57.12, 57.375]  # of ImageNet's
 def _colours(brightness: float, contrast: float, saturation: float, hue: float, pca_noise: float,
              rand_gray: float) -> list[Block]:
     """Returns random changes of colours, those that are asked for."""
-    made: list[Block] = []
+    blocks: list[Block] = []
     if brightness or contrast or saturation or hue:
-        made.append(RandomColorJitter(brightness, contrast, saturation, hue))
+        blocks.append(RandomColorJitter(brightness, contrast, saturation, hue))
     if pca_noise > 0:
-        made.append(RandomLighting(pca_noise))
+        blocks.append(RandomLighting(pca_noise))
     if rand_gray > 0:
-        made.append(RandomGray(rand_gray))
-    return made
+        blocks.append(RandomGray(rand_gray))
+    return blocks
 
 
 def _to_tensor(mean: bool | Sequence[float] | None, std: bool | Sequence[float] | None, dtype: str) -> list[Block]:
@@ -57,10 +57,10 @@ def _to_tensor(mean: bool | Sequence[float] | None, std: bool | Sequence[float] 
     for name, value in (("mean", mean), ("std", std)):
         if value is not None and not isinstance(value, tuple | list):
             raise AssertionError(f"{name} must be True or a number for each channel, got {value!r}")
-    made: list[Block] = [ToTensor()]
+    blocks: list[Block] = [ToTensor()]
     if mean is not None or std is not None:
-        made.append(Normalize(0.0 if mean is None else mean, 1.0 if std is None else std))
-    return [*made, Cast(dtype)]
+        blocks.append(Normalize(0.0 if mean is None else mean, 1.0 if std is None else std))
+    return [*blocks, Cast(dtype)]
 
 
 def _method(inter_method: int) -> int:
@@ -94,15 +94,15 @@ def create_image_augment(data_shape: Sequence[int], resize: int = 0, rand_crop: 
         raise AssertionError("rand_resize requires rand_crop")
     method, size = _method(inter_method), (data_shape[2], data_shape[1])
     crop = RandomResizedCrop if rand_resize else RandomCrop if rand_crop else CenterCrop
-    made = HybridSequential()
+    net = HybridSequential()
     if resize > 0:
-        made.add(Resize(resize, interpolation=method))
-    made.add(crop(size, interpolation=method))
+        net.add(Resize(resize, interpolation=method))
+    net.add(crop(size, interpolation=method))
     if rand_mirror:
-        made.add(RandomFlipLeftRight(0.5))
-    made.add(Cast(), *_colours(brightness, contrast, saturation, hue, pca_noise, rand_gray),
+        net.add(RandomFlipLeftRight(0.5))
+    net.add(Cast(), *_colours(brightness, contrast, saturation, hue, pca_noise, rand_gray),
              *_to_tensor(mean, std, dtype))
-    return made
+    return net
 
 
 def create_bbox_augment(data_shape: Sequence[int], rand_crop: float = 0, rand_pad: float = 0, rand_gray: float = 0,
@@ -126,17 +126,17 @@ def create_bbox_augment(data_shape: Sequence[int], rand_crop: float = 0, rand_pa
         rand_gray, mean, std, brightness, contrast, saturation, pca_noise, hue, inter_method, dtype: as in
             `create_image_augment`.
     """
-    made = Sequential()
+    net = Sequential()
     if rand_crop > 0:
-        made.add(bbox.ImageBboxRandomCropWithConstraints(p=rand_crop, min_scale=area_range[0], max_scale=1.0,
+        net.add(bbox.ImageBboxRandomCropWithConstraints(p=rand_crop, min_scale=area_range[0], max_scale=1.0,
                                                          max_aspect_ratio=max_aspect_ratio, max_trial=max_attempts))
     if rand_mirror:
-        made.add(bbox.ImageBboxRandomFlipLeftRight(0.5))
+        net.add(bbox.ImageBboxRandomFlipLeftRight(0.5))
     if rand_pad > 0:
-        made.add(bbox.ImageBboxRandomExpand(p=rand_pad, max_ratio=area_range[1], fill=pad_val))
-    made.add(bbox.ImageBboxResize(data_shape[2], data_shape[1], interp=_method(inter_method)),
+        net.add(bbox.ImageBboxRandomExpand(p=rand_pad, max_ratio=area_range[1], fill=pad_val))
+    net.add(bbox.ImageBboxResize(data_shape[2], data_shape[1], interp=_method(inter_method)),
              *_colours(brightness, contrast, saturation, hue, pca_noise, rand_gray), *_to_tensor(mean, std, dtype))
-    return made
+    return net
 
 
 class BboxLabelTransform(Block):
@@ -264,16 +264,16 @@ def _dataset(path_imgrec: str | None, path_imglist: str | None, path_root: str, 
     return result.shard(num_parts, part_index) if num_parts > 1 else result
 
 
-def _blocks(given: Block | list[Block] | None, default: Callable[[], Block]) -> Block:
+def _blocks(blocks: Block | list[Block] | None, default: Callable[[], Block]) -> Block:
     """Returns transforms as one block, hybridized."""
-    if given is None:
-        made = default()
-    elif isinstance(given, list):
-        made = HybridSequential() if all(isinstance(block, HybridBlock) for block in given) else Sequential()
-        made.add(*given)
-    elif isinstance(given, Block):
-        made = given
+    if blocks is None:
+        net = default()
+    elif isinstance(blocks, list):
+        net = HybridSequential() if all(isinstance(block, HybridBlock) for block in blocks) else Sequential()
+        net.add(*blocks)
+    elif isinstance(blocks, Block):
+        net = blocks
     else:
-        raise ValueError(f"aug_list must be a Block or a list of them, got {type(given).__name__}")
-    made.hybridize()
-    return made
+        raise ValueError(f"aug_list must be a Block or a list of them, got {type(blocks).__name__}")
+    net.hybridize()
+    return net
