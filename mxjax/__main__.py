@@ -98,22 +98,22 @@ def main(argv: Sequence[str] | None = None) -> int:
             if name in _OF_MODELS:
                 tool.add_argument("--import", action="append", default=[], dest="imported", metavar="MODULE|FILE.py",
                                   help="code to import first, such as custom operators; may be repeated")
-    given = parser.parse_args(argv)
-    if given.command_name == "info":
+    args = parser.parse_args(argv)
+    if args.command_name == "info":
         _info()
         return 0
     from .base import MXNetError  # it loads NumPy, which --help and --version do without
-    if given.command_name in _TOOLS:
+    if args.command_name in _TOOLS:
         try:
-            if getattr(given, "imported", ()):
-                importlib.import_module("mxjax.tools._model").import_code(given.imported)
-            return importlib.import_module(f"mxjax.tools.{given.command_name}").main(given)
+            if getattr(args, "imported", ()):
+                importlib.import_module("mxjax.tools._model").import_code(args.imported)
+            return importlib.import_module(f"mxjax.tools.{args.command_name}").main(args)
         except (MXNetError, OSError) as error:
-            told = str(error).removeprefix(f"{given.command_name}: ")  # some are raised to callers of the functions
-            parser.exit(2, f"{parser.prog} {given.command_name}: {told}\n")
-    if not given.module and not os.path.isfile(given.script):
-        parser.error(f"there is no script {given.script}")
-    if not given.no_cache:
+            message = str(error).removeprefix(f"{args.command_name}: ")  # some are raised to callers of the functions
+            parser.exit(2, f"{parser.prog} {args.command_name}: {message}\n")
+    if not args.module and not os.path.isfile(args.script):
+        parser.error(f"there is no script {args.script}")
+    if not args.no_cache:
         from ._xla import program_files  # only a script that is run wants them, and JAX, here
         from .runtime import use_cache  # as well
         try:
@@ -121,16 +121,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         except MXNetError as error:
             print(f"{parser.prog}: {error}", file=sys.stderr)
     from .interop._alias import check_module, install_mxnet_alias, run_script  # a while: after the options
-    install_mxnet_alias(children=True, api=given.api)
-    sys.path.insert(0, os.getcwd() if given.module else os.path.dirname(os.path.abspath(given.script)))
+    install_mxnet_alias(children=True, api=args.api)
+    sys.path.insert(0, os.getcwd() if args.module else os.path.dirname(os.path.abspath(args.script)))
     if not logging.getLogger("jax").level:  # scripts have the root logger at DEBUG, and JAX tells it of each program
         logging.getLogger("jax").setLevel(logging.WARNING)
-    if given.module:
+    if args.module:
         try:
-            check_module(given.script)
+            check_module(args.script)
         except ImportError as error:  # as Python has it
             parser.exit(1, f"{parser.prog} run: {error}\n")
-    run_script(given.script, given.args, given.module)
+    run_script(args.script, args.args, args.module)
     return 0
 
 
