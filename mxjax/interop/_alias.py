@@ -176,7 +176,8 @@ _LATER_NAMES = {"PIL.Image": {"ANTIALIAS": "LANCZOS", "LINEAR": "BILINEAR", "CUB
 
 
 def _give_back(module: types.ModuleType) -> None:
-    for old, new in _LATER_NAMES[module.__name__].items():
+    """Sets names that newer versions dropped; a loader may also load other modules (that of a zip file does)."""
+    for old, new in _LATER_NAMES.get(module.__name__, {}).items():
         if not hasattr(module, old) and hasattr(module, new):
             setattr(module, old, getattr(module, new))
 

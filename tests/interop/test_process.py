@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
@@ -230,6 +231,20 @@ from PIL import Image
 print(getattr(Image, "ANTIALIAS", None), Image.LINEAR, getattr(Image, "CUBIC", None), Image.__spec__.name)
 """, env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(pathlib.Path(mxjax.__file__).parents[1])])})
         assert done.stdout == f"{1 if names else None} its own {3 if names else None} PIL.Image\n", done.stderr[-3000:]
+
+
+def test_pillow_in_a_zip_file_gets_its_names_back(tmp_path):
+    with zipfile.ZipFile(tmp_path / "pillow.zip", "w") as file:
+        for name, text in (("__init__", ""), ("Image", "LANCZOS = 1"), ("ImageDraw", "LANCZOS = 2")):
+            file.writestr(f"PIL/{name}.py", text)
+    done = run("-c", """
+import mxjax
+mxjax.interop.install_mxnet_alias()
+from PIL import Image, ImageDraw
+print(Image.ANTIALIAS, hasattr(ImageDraw, "ANTIALIAS"))
+""", env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "pillow.zip"),
+                                                      str(pathlib.Path(mxjax.__file__).parents[1])])})
+    assert done.stdout == "1 False\n", done.stderr[-3000:]
 
 
 def test_pydoc_pickle_and_find_spec_know_the_alias(tmp_path):
