@@ -39,14 +39,14 @@ def reads(node: Node, heads: Sequence[Any], inputs: Sequence[Any], outputs: Sequ
     if node.op.name == "Activation" and node.params["act_type"] == "relu":
         known = "g0 x0"
     number = 0
-    for kind, *digits in known.split():
+    for group, *digits in known.split():
         place = int("".join(digits))
-        values = {"g": heads, "x": inputs, "y": outputs}[kind]
-        if kind == "x" and place >= len(inputs):
+        values = {"g": heads, "x": inputs, "y": outputs}[group]
+        if group == "x" and place >= len(inputs):
             continue
         label = ("lhs", "rhs")[number] if node.op.name in _OF_TWO else f"input{number}"
         number += 1
         value = values[place] if place < len(values) else None
-        if kind == "x" and node.inputs[place][0].op is None:
+        if group == "x" and node.inputs[place][0].op is None:
             yield node.inputs[place][0].name, value
         yield f"{node.name}_backward_{label}", value

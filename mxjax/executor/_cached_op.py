@@ -227,8 +227,8 @@ class CachedOp:
         without = self._graph.updated_in_backward() if train and on_host(ctx) else ()  # there will be no backward pass
         results = invoke(self._kernel(train, without), arrays, self.next_key(ctx, arrays, train), None, ctx)
         results = results if isinstance(results, list) else [results]
-        kind = self._kind()
-        return [result if type(result) is kind else result.alias(kind) for result in results]
+        array_type = self._kind()
+        return [result if type(result) is array_type else result.alias(array_type) for result in results]
 
     def _kind(self) -> type:
         return array_classes.numpy if self._np else array_classes.classic
@@ -284,21 +284,21 @@ class CachedOp:
         now = [k for k in range(len(places)) if k not in in_backward] if train and states else ()
         if now:
             def step(values: list[Any]) -> tuple | None:
-                made = self._begin([*values, *key], parents, train, ctx)
-                if made is not None:
+                begun = self._begin([*values, *key], parents, train, ctx)
+                if begun is not None:
                     for k in now:
-                        arrays[places[k]].write(made[0].results[count + k])
-                return made
-            made = change([arrays[places[k]] for k in now], arrays, step, may_wait)
+                        arrays[places[k]].write(begun[0].results[count + k])
+                return begun
+            begun = change([arrays[places[k]] for k in now], arrays, step, may_wait)
         else:
             values = []
             for array in arrays:
                 buffer = array.chunk.buffer if array.region is None else None
                 values.append(waiting_value(array, may_wait) if buffer is None else buffer)
-            made = self._begin([*values, *key], parents, train, ctx)
-        if made is None:
+            begun = self._begin([*values, *key], parents, train, ctx)
+        if begun is None:
             return None
-        lazy, plan = made
+        lazy, plan = begun
         if key:
             parents += [None] * len(key)
         node = Node(None, (), parents, plan.outs, ctx, None, lazy)
@@ -306,9 +306,9 @@ class CachedOp:
             node.state_update = state_update = StateUpdate()
             for k, decay in touched.states.items():
                 state_update.add(arrays[places[k]], lazy[places[k]], lazy.results[count + k], decay)
-        results, kind = [], array_classes.numpy if self._np else array_classes.classic
+        results, array_type = [], array_classes.numpy if self._np else array_classes.classic
         for i in range(len(plan.outs)):
-            result = wrap(lazy.results[i], ctx, kind)
+            result = wrap(lazy.results[i], ctx, array_type)
             result.entry = (node, i)
             results.append(result)
         return results
@@ -383,8 +383,8 @@ class CachedOp:
         ctx = arrays[0].context if arrays else default_ctx
         parts = self._parts_for(arrays) if self._callback is None else None
         results = self._step_by_step(arrays, ctx) if parts is None else parts.run(arrays, ctx, states, bound)
-        kind = self._kind()
-        return [r if type(r) is kind or not r.dense else r.alias(kind) for r in results]
+        array_type = self._kind()
+        return [r if type(r) is array_type or not r.dense else r.alias(array_type) for r in results]
 
     def _parts_for(self, arrays: Sequence[NDArray]) -> Parts | None:
         """Returns how the graph is split for arrays like these; None: no two operators could share a program.
@@ -397,8 +397,8 @@ class CachedOp:
         parts = self._parts.get(key)
         if parts is None and key not in self._parts:
             variables = [id(n) for n in graph.nodes if n.op is None]
-            stored = {n for n, given in zip(variables, sparse, strict=True) if given}
-            tables = {n for n, given in zip(variables, rows, strict=False) if given}
+            stored = {n for n, is_sparse in zip(variables, sparse, strict=True) if is_sparse}
+            tables = {n for n, is_sparse in zip(variables, rows, strict=False) if is_sparse}
             apart = {id(n) for n in graph.steps if alone(n) or any(id(source) in stored for source, _ in n.inputs) or
                      n.op.by_rows(n.params) and id(n.inputs[1][0]) in tables}
             shapes = graph.shapes_for(*[[arrays[i] for i in group] for group in places])

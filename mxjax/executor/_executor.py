@@ -149,13 +149,13 @@ class Executor:
         types = {n: np_dtype(a.dtype).name for n, a in zip(self._graph.args + self._graph.aux,
                                                            self.arg_arrays + self.aux_arrays, strict=True)}
         result = self._graph.inference.shapes(shapes, types)
-        kinds = self._graph.inference.types(types)
+        dtypes = self._graph.inference.types(types)
         outputs = []
         for node, index in self._symbol.handle:
             shape = result[id(node), index]
             shape = (0,) if shape is None or None in shape else shape
             outputs.append(self._as_output(zeros_later(cast(tuple[int, ...], shape), self._place(node),
-                                                       kinds[id(node), index] or "float32")))
+                                                       dtypes[id(node), index] or "float32")))
         return outputs
 
     def _as_output(self, array: NDArray) -> NDArray:
@@ -329,12 +329,12 @@ class Executor:
         """Shows the monitor a node's gradients as outputs of its backward pass; zeros if none is requested."""
         monitor_all, ctx = self._monitor_all, self._place(node)
         states = set(node.mutated())
-        given, arrays = [a.detach() for a in outputs], [a.detach() for a in inputs]
+        values, arrays = [a.detach() for a in outputs], [a.detach() for a in inputs]
 
         def watch(heads: Sequence[Any], grads: Sequence[Any]) -> None:
             heads = [empty(array.shape, ctx, array.dtype) if head is None else wrap(head, ctx)
-                     for array, head in zip(given, heads, strict=False)]
-            for name, value in reads(node, heads, arrays, given) if monitor_all else ():
+                     for array, head in zip(values, heads, strict=False)]
+            for name, value in reads(node, heads, arrays, values) if monitor_all else ():
                 tell(name, empty((1,), ctx) if value is None else value)
             differentiated = [i for i in range(len(inputs)) if i not in states]
             for i, name in zip(differentiated, node.gradient_names(), strict=True):
@@ -380,7 +380,7 @@ class Executor:
             return
         results = self._forward(recording=True, states=False) if self._results is None else self._results
         self._results = None
-        recorded, given = [], []
+        recorded, cotangents = [], []
         for i, result in enumerate(results):
             if result.entry is None:
                 continue
@@ -390,9 +390,9 @@ class Executor:
             elif heads is not None and is_read(*result.entry):
                 raise MXNetError(f"backward: {len(heads)} head gradients for {len(self.outputs)} outputs")
             recorded.append(result)
-            given.append(head)
+            cotangents.append(head)
         if recorded:
-            walk_back_from(recorded, given)
+            walk_back_from(recorded, cotangents)
 
     def copy_params_from(self, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray] | None = None,
                          allow_extra_params: bool = False) -> None:
@@ -402,13 +402,13 @@ class Executor:
             ValueError: a name is not an argument (or auxiliary state), unless `allow_extra_params`
                 is set.
         """
-        for given, arrays, kind in ((arg_params, self.arg_dict, "arguments"),
+        for source, arrays, noun in ((arg_params, self.arg_dict, "arguments"),
                                     (aux_params or {}, self.aux_dict, "auxiliary states")):
-            for name, value in given.items():
+            for name, value in source.items():
                 if name in arrays:
                     value.astype(arrays[name].dtype, copy=False).copyto(arrays[name])
                 elif not allow_extra_params:
-                    raise ValueError(f'Find name "{name}" that is not in the {kind}')
+                    raise ValueError(f'Find name "{name}" that is not in the {noun}')
 
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> Executor:
         """Returns an executor for other input shapes that shares this one's parameters.

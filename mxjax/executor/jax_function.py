@@ -59,8 +59,8 @@ class JaxFunction:
             MXNetError: an array or the key is missing.
         """
         aux = aux or {}
-        for what, names, given in (("args", self.arg_names, args), ("aux", self.aux_names, aux)):
-            missing = [n for n in names if n not in given]
+        for what, names, arrays in (("args", self.arg_names, args), ("aux", self.aux_names, aux)):
+            missing = [n for n in names if n not in arrays]
             if missing:
                 raise MXNetError(f"{what} lacks {', '.join(missing)}")
         key = self._key(rng)

@@ -120,11 +120,11 @@ def _part(array: Array, node: Node, parts: int, which: int) -> Array:
 def _product(node: Node, inputs: list[Any], train: bool) -> Any:
     """A matrix product of queries and keys, or of weights and values."""
     left, right = inputs
-    given, p = isinstance(left, Scores), node.params
+    is_scores, p = isinstance(left, Scores), node.params
     if isinstance(right, _Later) or isinstance(left, _Filled) or right.dtype not in HALVES or right.ndim < 3 or \
             right.shape[:-2] != left.shape[:-2] or p.get("transpose_a") or p.get("axis", -2) != -2:
         return None
-    if given:
+    if is_scores:
         if not left.weights or left.second != node.op.name or p.get("alpha", 1.0) != 1:
             return None
         value = _rows(_turned(right, p.get("transpose_b")))

@@ -66,11 +66,11 @@ _BACKENDS: dict[str, Backend] = {}
 def register_backend(name: str) -> Callable[[type[Backend]], type[Backend]]:
     """Registers the decorated class for `optimize_for(name)` and `hybridize(backend=name)`; a later registration
     replaces it."""
-    def decorate(kind: type[Backend]) -> type[Backend]:
-        if not (isinstance(kind, type) and issubclass(kind, Backend)):
-            raise TypeError(f"a backend must be a class derived from Backend, got {kind!r}")
-        _BACKENDS[name] = kind()
-        return kind
+    def decorate(cls: type[Backend]) -> type[Backend]:
+        if not (isinstance(cls, type) and issubclass(cls, Backend)):
+            raise TypeError(f"a backend must be a class derived from Backend, got {cls!r}")
+        _BACKENDS[name] = cls()
+        return cls
     return decorate
 
 
@@ -129,11 +129,11 @@ def optimize(symbol: Any, name: str, args: dict[str, Any] | None, aux: dict[str,
     if name not in _BACKENDS:
         _log.error("Error optimizing for backend '%s' cannot be found", name)
         return symbol.__copy__()
-    backend, given = _BACKENDS[name], (dict(args or {}), dict(aux or {}))
-    result = backend.transform(symbol.__copy__(), *given, **options)
-    result = partition(result, backend.select, lambda part: backend.subgraph(part, *given, **options))
+    backend, arrays = _BACKENDS[name], (dict(args or {}), dict(aux or {}))
+    result = backend.transform(symbol.__copy__(), *arrays, **options)
+    result = partition(result, backend.select, lambda part: backend.subgraph(part, *arrays, **options))
     names = set(result.list_arguments()), set(result.list_auxiliary_states())
-    for what, target, value, used in zip(("args", "aux"), (args, aux), given, names, strict=True):
+    for what, target, value, used in zip(("args", "aux"), (args, aux), arrays, names, strict=True):
         if target is None:
             if value:
                 raise RuntimeError(f"Cannot add new {what} in optimize_for since {what} is None\nProvide a dictionary "
@@ -240,16 +240,16 @@ def _order(members: dict[int, list[Node]], group: dict[int, int]) -> list[int]:
     return order
 
 
-def _replace(kind: type, part: list[Node], group: dict[int, int], readers: dict, found: dict[tuple[int, int], Entry],
+def _replace(cls: type, part: list[Node], group: dict[int, int], readers: dict, entries: dict[tuple[int, int], Entry],
              replace: Callable[[Any], Any]) -> None:
-    """Stores the replacements of the outputs of a part in `found`."""
+    """Stores the replacements of the outputs of a part in `entries`."""
     number = group[id(part[0])]
     inner: dict[tuple[int, int], Entry] = {}
     outer: dict[str, Entry] = {}  # variables of the part, and the entries that they represent
     for node in part:
         for source, i in node.inputs:
             if group[id(source)] != number and (id(source), i) not in inner:
-                entry = found[id(source), i]
+                entry = entries[id(source), i]
                 name = source.output_names()[i]
                 while name in outer:
                     name += "_"
@@ -259,7 +259,7 @@ def _replace(kind: type, part: list[Node], group: dict[int, int], readers: dict,
         inner.update({(id(node), i): (twin, i) for i in range(node.num_outputs)})
     ends = [(node, i) for node in part for i in range(node.num_outputs)
             if any(r is None or group[id(r)] != number for r in readers.get((id(node), i), ()))]
-    symbol = kind([inner[id(n), i] for n, i in ends])
+    symbol = cls([inner[id(n), i] for n, i in ends])
     result = replace(symbol)
     result = symbol if result is None else result
     if len(result.handle) != len(ends):
@@ -272,4 +272,4 @@ def _replace(kind: type, part: list[Node], group: dict[int, int], readers: dict,
         else:
             twin = copied(node, [replacements[id(n)][i] for n, i in node.inputs])
             replacements[id(node)] = [(twin, i) for i in range(node.num_outputs)]
-    found.update({(id(n), i): replacements[id(m)][k] for (n, i), (m, k) in zip(ends, result.handle, strict=True)})
+    entries.update({(id(n), i): replacements[id(m)][k] for (n, i), (m, k) in zip(ends, result.handle, strict=True)})

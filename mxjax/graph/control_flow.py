@@ -93,9 +93,9 @@ class GraphOp(Op):
 
     chooses = False
 
-    def __init__(self, kind: Op, graphs: Sequence[Lowered]) -> None:
-        super().__init__(kind.name)
-        self.params, self.doc = kind.params, kind.doc
+    def __init__(self, op: Op, graphs: Sequence[Lowered]) -> None:
+        super().__init__(op.name)
+        self.params, self.doc = op.params, op.doc
         self.graphs = [Graph(g) for g in graphs]
         self.set_attr("FCompute", self._compute)
         lowered = [g.lowered for g in self.graphs]
@@ -191,11 +191,11 @@ class GraphOp(Op):
             ins[i] = ins[i] or dtype
         self._infer(p, ins, outs, "types", lambda i: ins[i], learn, lambda dtype, n=None: dtype, _one_dtype)
 
-    def _infer(self, p: dict[str, Any], ins: list, outs: list, what: str, given: Any, learn: Any, length: Any,
+    def _infer(self, p: dict[str, Any], ins: list, outs: list, what: str, value_of: Any, learn: Any, length: Any,
                fit: Any) -> None:
         graph_outs = []
         for graph, feed in zip(self.graphs, self.feeds(p), strict=True):
-            result, results = getattr(graph, what)([given(i) for i in feed], self.known(outs))
+            result, results = getattr(graph, what)([value_of(i) for i in feed], self.known(outs))
             for i, value in zip(feed, result, strict=True):
                 learn(i, value)
             graph_outs.append(results)
@@ -452,10 +452,10 @@ class _CondParams:
 _KINDS: dict[str, tuple[type[GraphOp], int]] = {}
 
 
-def declare(name: str, kind: type[GraphOp], params: type, graphs: int, doc: str) -> None:
+def declare(name: str, cls: type[GraphOp], params: type, graphs: int, doc: str) -> None:
     """Registers an operator that contains this number of graphs. params: a class whose annotations are its
     parameters."""
-    _KINDS[name] = kind, graphs
+    _KINDS[name] = cls, graphs
     op = define(name).describe(doc).set_attr_parser(params)
     if "num_args" in op.params:
         op.variadic = "num_args"
@@ -491,7 +491,7 @@ def bind(op: Op, graphs: Sequence[Lowered]) -> Op:
     Raises:
         MXNetError: it does not contain graphs, or contains another number of them.
     """
-    kind, count = _KINDS.get(op.name, (GraphOp, 0))
+    cls, count = _KINDS.get(op.name, (GraphOp, 0))
     if count != len(graphs):
         raise MXNetError(f"operator {op.name} must have {count or 'no'} subgraphs, got {len(graphs)}")
-    return kind(op, graphs)
+    return cls(op, graphs)

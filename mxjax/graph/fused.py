@@ -52,8 +52,8 @@ class _Fused(GraphCall):
     outputs = ["output", "min_output", "max_output"]
     positive: dict[str, tuple[str, ...] | None] = {}
 
-    def __init__(self, kind: Any, graphs: Sequence[Lowered]) -> None:
-        super().__init__(kind, graphs)
+    def __init__(self, op: Any, graphs: Sequence[Lowered]) -> None:
+        super().__init__(op, graphs)
         if self.eager:
             raise ValueError("its subgraph has an operator that runs on the host")
         self.graph = self.graphs[0]
@@ -125,8 +125,8 @@ class _Fused(GraphCall):
         if p["min_calib_range"] is None or p["max_calib_range"] is None:
             return "int32"
         last = self.graph.lowered.outputs[0][0]
-        kinds = self.positive.get(last.op.name, ()) if last.op else ()
-        return "uint8" if kinds is None or last.op and last.params.get("act_type") in kinds else "int8"
+        act_types = self.positive.get(last.op.name, ()) if last.op else ()
+        return "uint8" if act_types is None or last.op and last.params.get("act_type") in act_types else "int8"
 
     def _infer_shape(self, p: dict[str, Any], ins: list, outs: list) -> None:
         inner, results = ins[:self.base], outs[:1]
@@ -166,8 +166,8 @@ class _Convolution(_Fused):
     outputs = ["output", "output_min", "output_max"]
     positive = {"Activation": ("relu", "sigmoid", "softrelu"), "clip": None}
 
-    def __init__(self, kind: object, graphs: Sequence[Lowered]) -> None:
-        super().__init__(kind, graphs)
+    def __init__(self, op: object, graphs: Sequence[Lowered]) -> None:
+        super().__init__(op, graphs)
         self.layer, self.norm = cast(Node, self._only("Convolution")), self._only("BatchNorm", 0)
         self.summed = [self.base - 1] if self._only("elemwise_add", 0) else []  # oneDNN's backend stores it last
         outputs = rewrite(self.graph.lowered.outputs, self._without_norm)

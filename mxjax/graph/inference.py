@@ -251,8 +251,8 @@ def _unify(node: Node, a: Shape, b: Shape) -> Shape:
     try:
         return unify(a, b)
     except MXNetError as error:
-        kind = f"operator {node.op.name} " if node.op else "variable "
-        raise MXNetError(f"Error in {kind}{node.name}: {error}") from None
+        subject = f"operator {node.op.name} " if node.op else "variable "
+        raise MXNetError(f"Error in {subject}{node.name}: {error}") from None
 
 
 def _visit(step: _Step, shapes: list[Shape], dtypes: list[str | None], np_shape: bool) -> tuple[bool, bool]:
@@ -288,16 +288,16 @@ def _learn(step: _Step, ins: list[Shape], outs: list[Shape],
     if uneven is not None and uneven(node.params, ins):
         pass  # the result's shape depends on values
     elif all(map(known, ins)) and not node.op.eager and _can_evaluate(node):
-        made = told(node.op, node.params, ins, outs)
-        if made is None:
+        inferred = told(node.op, node.params, ins, outs)
+        if inferred is None:
             need_numbers(ins)
             by_rules = False
             try:
                 specs = node_specs(node, ins, [types[k] for k in step.ins])
             except MXNetError as error:
                 raise _mistake(node, error) from None
-            made = [s[0] for s in specs[:node.num_outputs]]
-        outs, done = [_unify(node, o, s) for o, s in zip(outs, made, strict=True)], True
+            inferred = [s[0] for s in specs[:node.num_outputs]]
+        outs, done = [_unify(node, o, s) for o, s in zip(outs, inferred, strict=True)], True
     elif ins:
         by_rules = partial_formula(node.op) is not None
         if not by_rules:
@@ -389,8 +389,8 @@ def _refine(node: Node, rule: Callable[..., None], *args: object) -> None:
 
 def _mistake(node: Node, error: Exception) -> MXNetError:
     text = str(error) if isinstance(error, MXNetError) else f"{type(error).__name__}: {error}"
-    kind = "" if node.op.name in text else f"operator {node.op.name}: "
-    return MXNetError(f"Error in operator {node.name}: {kind}{text}")
+    subject = "" if node.op.name in text else f"operator {node.op.name}: "
+    return MXNetError(f"Error in operator {node.name}: {subject}{text}")
 
 
 def node_specs(node: Node, shapes: Sequence[Shape], dtypes: Sequence[str | None],

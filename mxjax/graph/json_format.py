@@ -205,7 +205,7 @@ def _entry(reference: object, nodes: list[Node]) -> Entry:
 
 def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: object, room: _Room,
           depth: int) -> Node:
-    name, kind = str(row["name"]), str(row["op"])
+    name, op_name = str(row["name"]), str(row["op"])
     attrs: dict[str, str] = {}
     for part in ("param", "attr", "attrs"):
         for key, value in (row.get(part) or {}).items():
@@ -214,11 +214,11 @@ def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: 
             attrs[key] = value
     inputs = [_entry(r, nodes) for r in row["inputs"]]
     attrs, for_inputs = _upgraded(attrs) if version < VERSIONS[1] else (attrs, {})
-    if kind == "null":
+    if op_name == "null":
         return Node(None, name, {**attrs, **{f"{k}": v for k, v in for_inputs.items()}})
-    op = registry.find(READ.get(kind, kind) if version >= VERSIONS[2] else kind)
+    op = registry.find(READ.get(op_name, op_name) if version >= VERSIONS[2] else op_name)
     if op is None:
-        raise MXNetError(f"{source}: node {name}: there is no operator {kind!r}")
+        raise MXNetError(f"{source}: node {name}: there is no operator {op_name!r}")
     if version < 905 and op.name in ("argmin", "argmax") and attrs.get("axis") == "-1":
         del attrs["axis"]
     subgraphs = []

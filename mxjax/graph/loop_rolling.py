@@ -153,7 +153,7 @@ def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
     if len(steps) < _TIMES * _LEAST:
         return []
     known: dict[Any, int] = {}
-    kinds = np.array([known.setdefault(_kind(node), len(known)) for node in steps])
+    numbers_of = np.array([known.setdefault(_kind(node), len(known)) for node in steps])
     place = {id(node): i for i, node in enumerate(steps)}
     free = np.ones(len(steps), bool)
     results = []
@@ -161,7 +161,7 @@ def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
     # short periods first; otherwise several repetitions would form one of a longer period
     for periods, follows in ((range(1, _LEAST), False), (range(_LEAST, most), True), (range(_LEAST, most), False)):
         for period in periods:
-            alike = (kinds[period:] == kinds[:-period]) & free[period:] & free[:-period]
+            alike = (numbers_of[period:] == numbers_of[:-period]) & free[period:] & free[:-period]
             for start, end in _runs(alike, max(period * (_TIMES - 1), _ALONE - period if period < _LEAST else 1)):
                 loop, first = None, start
                 while loop is None and first < min(start + period, end) and effort > 0:
@@ -227,17 +227,17 @@ def _loop(steps: Sequence[Node], place: dict[int, int], start: int, period: int,
     each: dict[Any, list[Entry]] = {}
     for j, row in enumerate(pattern):
         links.append([])
-        for k, (kind, value) in enumerate(row):
+        for k, (origin, value) in enumerate(row):
             entries = [turn[j][k][1] for turn in turns]
-            keys = [(id(source), i) for source, i in entries] if kind == _EACH else []
+            keys = [(id(source), i) for source, i in entries] if origin == _EACH else []
             if len(set(keys)) == 1:
                 fixed.setdefault(keys[0], entries[0])
                 links[j].append((_SAME, list(fixed).index(keys[0])))
             elif steps[start + j].input_names()[k] in _WEIGHTS:
                 return None  # separate values, which operators compute from variables
-            elif kind == _MADE:
+            elif origin == _MADE:
                 links[j].append((_MADE, value))
-            elif kind == _BEFORE:
+            elif origin == _BEFORE:
                 source, i = entries[0]
                 key = value, (id(source), i)
                 carried.setdefault(key, (value, entries[0]))
@@ -254,7 +254,7 @@ def _follows(loop: Loop) -> bool:
     """
     late: set[int] = set()
     for j, row in enumerate(loop.links):
-        if any(kind == _BEFORE or kind == _MADE and value[0] in late for kind, value in row):
+        if any(origin == _BEFORE or origin == _MADE and value[0] in late for origin, value in row):
             late.add(j)
     return any(j in late for j, _ in loop.carried)
 
@@ -264,11 +264,11 @@ def _agree(pattern: list, other: list, place: dict[int, int], start: int) -> boo
     values.
     """
     for row, result in zip(pattern, other, strict=True):
-        for (kind, value), (its, entry) in zip(row, result, strict=True):
+        for (origin, value), (its, entry) in zip(row, result, strict=True):
             if its == _EACH:
-                if kind == _MADE or place.get(id(entry[0]), -1) >= start or kind == _BEFORE and other is pattern:
+                if origin == _MADE or place.get(id(entry[0]), -1) >= start or origin == _BEFORE and other is pattern:
                     return False
-            elif (kind, value) != (its, entry):
+            elif (origin, value) != (its, entry):
                 return False
     return True
 
@@ -304,14 +304,14 @@ def run_loop(loop: Loop, numbers: Sequence[int], values: dict[tuple[int, int], A
 
     def body(carry: list[Any], rows: tuple[list[Any], list[list[Any]]]) -> tuple[list[Any], list[Any]]:
         each, more = rows
-        made: dict[Place, Any] = {}
-        read = {_MADE: made, _BEFORE: carry, _SAME: fixed, _EACH: each}
+        results_of: dict[Place, Any] = {}
+        read = {_MADE: results_of, _BEFORE: carry, _SAME: fixed, _EACH: each}
         for j, row in enumerate(loop.links):
             kept = extras[numbers[j]]
-            results = compute(numbers[j], [read[kind][at] for kind, at in row],
+            results = compute(numbers[j], [read[origin][at] for origin, at in row],
                               [*kept[:len(kept) - len(more[j])], *more[j]])
-            made.update({(j, i): result for i, result in enumerate(results)})
-        return [forced(made[p]) for p in loop.carried], [forced(made[p]) for p in loop.gives]
+            results_of.update({(j, i): result for i, result in enumerate(results)})
+        return [forced(results_of[p]) for p in loop.carried], [forced(results_of[p]) for p in loop.gives]
     turns = [numbers[j::loop.period] for j in range(loop.period)]
     fixed, initial = given(loop.fixed), given(loop.initial)
     columns = [[values[id(source), i] for source, i in entries] for entries in loop.each]

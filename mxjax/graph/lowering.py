@@ -312,13 +312,13 @@ class Lowered:
                     totals[entry] = totals[entry] + head if entry in totals else head
             rest = tape if once else tape.copy()
             while rest:
-                node, kernel, entries, given, reached = rest.pop()
+                node, kernel, entries, operands, reached = rest.pop()
                 slots = [totals.pop((id(node), i), None) for i in range(kernel.num_outputs)]
                 there = tuple([slot is not None for slot in slots])
                 if not any(there):
                     continue
-                backward = kernel.vjp((*reached, *(False,) * (len(given) - len(reached))), there)
-                grads = iter(backward.within(*given, *[slot for slot in slots if slot is not None]))
+                backward = kernel.vjp((*reached, *(False,) * (len(operands) - len(reached))), there)
+                grads = iter(backward.within(*operands, *[slot for slot in slots if slot is not None]))
                 for entry, wants in zip(entries, reached, strict=True):
                     if wants:
                         grad = next(grads)
@@ -353,15 +353,15 @@ class Lowered:
         if self._parts is None:
             wanted = {(id(n), i) for n, i in [*self.outputs, *((n, 0) for n in self.aux_nodes)]}
             results = []
-            for kind, group in reversed(self._stages()):
+            for stage, group in reversed(self._stages()):
                 reads: dict[Any, None] = {}  # in their order
-                made: dict[Any, None] = {}
+                produced: dict[Any, None] = {}
                 for node in map(self.steps.__getitem__, group):
                     entries = [(id(n), i) for n, i in node.inputs]
-                    reads.update(dict.fromkeys(e for e in entries if e not in made))
-                    made.update(dict.fromkeys((id(node), i) for i in range(node.num_outputs)))
-                    made.update(dict.fromkeys(entries[i] for i in node.mutated()))
-                results.append(_Stretch(group, kind[0], list(reads), [e for e in made if e in wanted]))
+                    reads.update(dict.fromkeys(e for e in entries if e not in produced))
+                    produced.update(dict.fromkeys((id(node), i) for i in range(node.num_outputs)))
+                    produced.update(dict.fromkeys(entries[i] for i in node.mutated()))
+                results.append(_Stretch(group, stage[0], list(reads), [e for e in produced if e in wanted]))
                 wanted.update(reads)
             self._parts = results[::-1]
         return self._parts
@@ -391,15 +391,15 @@ class Lowered:
         states, last = set(map(id, self.aux_nodes)), set()
         results: list[tuple[tuple, list[int]]] = []
         for number, node in enumerate(self.steps):
-            kind = (None, None) if self.cut else _mirrored(node)
+            stage = (None, None) if self.cut else _mirrored(node)
             sources = {id(n) for n, _ in node.inputs}
-            if results and results[-1][0] == kind:
+            if results and results[-1][0] == stage:
                 results[-1][1].append(number)
-            elif results and kind[0] is None and not sources & last and not sources & states:
-                results.insert(-1, (kind, [number]))
+            elif results and stage[0] is None and not sources & last and not sources & states:
+                results.insert(-1, (stage, [number]))
                 continue
             else:
-                results.append((kind, [number]))
+                results.append((stage, [number]))
                 last = set()
             last.add(id(node))
         return results
@@ -478,12 +478,12 @@ class Lowered:
         """Returns the draws that were passed to `packed`."""
         places: dict[int, Sequence[int]] = {group[0]: group for group in self._drawn_in_loops()}
         others = {i for group in places.values() for i in group[1:]}
-        given, result = iter(key), {}
+        arrays, result = iter(key), {}
         for i in range(sum(n.op.uses_key for n in self.steps)):
             if i in places:
-                result.update(zip(places[i], rows_of(next(given), len(places[i])), strict=True))
+                result.update(zip(places[i], rows_of(next(arrays), len(places[i])), strict=True))
             elif i not in others:
-                result[i] = next(given)
+                result[i] = next(arrays)
         return [result[i] for i in sorted(result)]
 
     def _drawn_in_loops(self) -> list[list[int]]:
@@ -545,8 +545,8 @@ class Lowered:
         for node in self.nodes:
             if not all(map(_is_plain, node.params.values())):
                 return None
-            told = node.params if node.op else [node.attrs.get(key) for key in ("__shape__", "__dtype__")]
-            rows.append((node.op, repr(told), tuple([(place[id(n)], i) for n, i in node.inputs])))
+            description = node.params if node.op else [node.attrs.get(key) for key in ("__shape__", "__dtype__")]
+            rows.append((node.op, repr(description), tuple([(place[id(n)], i) for n, i in node.inputs])))
         again = tuple([(stretch.again, *stretch.steps) for stretch in self._stretches() if stretch.again])
         return is_np_shape(), tuple(rows), tuple([(place[id(n)], i) for n, i in self.outputs]), again
 
@@ -587,12 +587,12 @@ def _mirrored(node: Node) -> tuple[str | None, str | None]:
 
 def _again(stretch: _Stretch, values: dict[Any, Any], do: Callable) -> Iterator[tuple[Any, Any]]:
     """Returns the results of a stretch, of which a backward pass keeps only the values of its policy."""
-    def function(*given: object) -> list[Any]:
-        inside = dict(zip(stretch.reads, given, strict=True))
+    def function(*operands: object) -> list[Any]:
+        inside = dict(zip(stretch.reads, operands, strict=True))
         do(stretch.steps, inside)
         return [attention.forced(inside[entry]) for entry in stretch.gives]
-    given = [attention.forced(values[entry]) for entry in stretch.reads]
-    results = jax.checkpoint(function, policy=getattr(jax.checkpoint_policies, str(stretch.again)))(*given)
+    operands = [attention.forced(values[entry]) for entry in stretch.reads]
+    results = jax.checkpoint(function, policy=getattr(jax.checkpoint_policies, str(stretch.again)))(*operands)
     return zip(stretch.gives, results, strict=True)
 
 

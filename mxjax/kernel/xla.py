@@ -122,7 +122,7 @@ class XlaBackend:
         cached = self._forms.get((target, level))
         if cached is None:
             if target not in self._rewritten:
-                self._rewritten[target] = rewritten(self.function, *self._passes(target), kind=target)
+                self._rewritten[target] = rewritten(self.function, *self._passes(target), target=target)
             options = {} if level is None else (_on_gpus() if level else {}) if target is None else by_effort()[level]
             arguments: dict[str, Any] = {**self._options, **({"compiler_options": options} if options else {})}
             cached = self._forms[target, level] = jax.jit(self._rewritten[target], **arguments)

@@ -141,16 +141,16 @@ class _OperatorName(str):
 class _Custom(registry.Op):
     """The operator `Custom`: its inputs, outputs and parameters are those of the property class `op_type` names."""
 
-    def parse(self, given: dict[str, Any]) -> dict[str, Any]:
+    def parse(self, params: dict[str, Any]) -> dict[str, Any]:
         """Returns the property's arguments as text in a fixed order; `op_type` holds the property they create."""
-        given = {k: v for k, v in given.items() if v is not None}
-        kind = _OperatorName(given.pop("op_type", ""))
-        if kind not in _PROPS:
-            raise MXNetError(f"Custom: no operator is registered as op_type {kind!r} (first import the module that "
+        params = {k: v for k, v in params.items() if v is not None}
+        op_type = _OperatorName(params.pop("op_type", ""))
+        if op_type not in _PROPS:
+            raise MXNetError(f"Custom: no operator is registered as op_type {op_type!r} (first import the module that "
                              f"registers it; commands have --import); registered: {', '.join(_PROPS) or 'none'}")
-        texts = {k: plain_text(v) for k, v in sorted(given.items())}
-        kind.property = _PROPS[kind](**texts)
-        return {"op_type": kind, **texts}
+        texts = {k: plain_text(v) for k, v in sorted(params.items())}
+        op_type.property = _PROPS[op_type](**texts)
+        return {"op_type": op_type, **texts}
 
     def inputs(self, params: dict[str, Any], count: int | None = None) -> list[str]:
         """Arguments, then auxiliary states."""
@@ -167,9 +167,9 @@ def _infer_shape(params: dict[str, Any], ins: list, outs: list) -> None:
         return
     prop = _prop(params)
     count = len(prop.list_arguments())
-    given = [list(s) if known(s) else [] for s in ins[:count]]
+    shapes = [list(s) if known(s) else [] for s in ins[:count]]
     try:
-        result = [list(part) for part in _three(prop.infer_shape(given))]
+        result = [list(part) for part in _three(prop.infer_shape(shapes))]
     except Exception as error:
         if all(map(known, ins[:count])):
             raise MXNetError(f"infer_shape of custom operator {params['op_type']}: {error}") from error
@@ -200,8 +200,8 @@ def _infer_type(params: dict[str, Any], ins: list, outs: list) -> None:
         return
     prop = _prop(params)
     count = len(prop.list_arguments())
-    given = [np_dtype(t or ins[0]).type for t in ins[:count]]
-    result = _three(prop.infer_type(given))
+    dtypes = [np_dtype(t or ins[0]).type for t in ins[:count]]
+    result = _three(prop.infer_type(dtypes))
     for i, dtype in enumerate([*result[0], *result[2]]):
         ins[i] = ins[i] or np_dtype(dtype).name
     for i, dtype in enumerate(result[1]):
@@ -252,16 +252,16 @@ def _call(params: dict[str, Any], arrays: list[NDArray], ctx: Context,
     if len(aux) != len(prop.list_auxiliary_states()):
         raise MXNetError(f"custom operator {params['op_type']} expects {count} inputs and "
                          f"{len(prop.list_auxiliary_states())} auxiliary states, got {len(arrays)} arrays")
-    made: _Made | None = None if kept is None else kept.get("operator")
-    if made is None or made.signature != _signature(arrays, ctx):
-        made = _made(params, arrays, ctx, kept is not None)
+    instance: _Made | None = None if kept is None else kept.get("operator")
+    if instance is None or instance.signature != _signature(arrays, ctx):
+        instance = _made(params, arrays, ctx, kept is not None)
         if kept is not None:
-            kept["operator"] = made
-    op, specs = made.operator, made.specs
+            kept["operator"] = instance
+    op, specs = instance.operator, instance.specs
     train, recording = state.training, state.recording
     stypes = _output_stypes(prop, params, inputs, len(specs))
     if _all_dense(arrays) and set(stypes) <= {"default"}:
-        values, results = _pushed(made, params, arrays, count, ctx, train)
+        values, results = _pushed(instance, params, arrays, count, ctx, train)
     else:  # what is stored has no size before it is there, so no place in the engine's queue
         values, results = [a.detach() for a in inputs], [_blank(*spec, ctx) for spec in zip(stypes, specs, strict=True)]
         with Modes(False, train), custom_operator(params["op_type"]), _errors("forward", params["op_type"]):
@@ -269,31 +269,31 @@ def _call(params: dict[str, Any], arrays: list[NDArray], ctx: Context,
     if recording and any(a.entry is not None for a in inputs):
         parents = [a.entry for a in inputs]
         outputs = [r.detach() if not r.dense else _value(r) for r in results]
-        pull = _puller(made, params, ctx, values[:count], outputs, aux, parents)
+        pull = _puller(instance, params, ctx, values[:count], outputs, aux, parents)
         node = Node(None, (), parents, specs, ctx, pull)
         for i, result in enumerate(results):
             result.entry = (node, i)
     return results
 
 
-def _pushed(made: _Made, params: dict[str, Any], arrays: list[NDArray], count: int, ctx: Context,
+def _pushed(instance: _Made, params: dict[str, Any], arrays: list[NDArray], count: int, ctx: Context,
             train: bool) -> tuple[list[Any], list[NDArray]]:
     """Has the engine run the forward on `count` dense inputs and auxiliary states: (values of `arrays`, results)."""
-    op, specs, kinds = made.operator, made.specs, [type(a) for a in arrays]
+    op, specs, array_types = instance.operator, instance.specs, [type(a) for a in arrays]
     values = [_value(a) for a in arrays]
 
     def forward(buffers: list[Any]) -> list[Any]:
-        wrapped = [wrap(b, ctx, k) for b, k in zip(buffers, kinds, strict=True)]
+        wrapped = [wrap(b, ctx, k) for b, k in zip(buffers, array_types, strict=True)]
         results = [empty(s, ctx, t) for s, t in specs]
         with custom_operator(params["op_type"]), _errors("forward", params["op_type"]):
             op.forward(is_train=train, req=["write"] * len(results), in_data=wrapped[:count], out_data=results,
                        aux=wrapped[count:])
         return [a.read() for a in [*results, *wrapped[count:]]]
     pending = push(forward, values, specs + [(a.shape, np_dtype(a.dtype)) for a in arrays[count:]], ctx=ctx,
-                   name=f"custom operator {params['op_type']}", changes=made.var)
+                   name=f"custom operator {params['op_type']}", changes=instance.var)
     for array, value in zip(arrays[count:], pending[len(specs):], strict=True):
         array.write(value)
-    return values, [wrap(p, ctx, kinds[0] if kinds else None) for p in pending[:len(specs)]]
+    return values, [wrap(p, ctx, array_types[0] if array_types else None) for p in pending[:len(specs)]]
 
 
 # ---------------------------------------------------------------- storage types
@@ -306,9 +306,9 @@ def _blank(stype: str, spec: tuple[tuple[int, ...], np.dtype], ctx: Context) -> 
     return empty(spec[0], ctx, spec[1]) if stype == "default" else empty_stored(stype, spec[0], ctx, spec[1])
 
 
-def _agreed(op_type: str, method: str, given: Sequence[Sequence[str]], inferred: Sequence[Sequence[str]]) -> None:
+def _agreed(op_type: str, method: str, before: Sequence[Sequence[str]], inferred: Sequence[Sequence[str]]) -> None:
     """Raises MXNetError unless a method returned lists as long as it was given, with the same storage types."""
-    for had, got in zip(given, inferred, strict=False):
+    for had, got in zip(before, inferred, strict=False):
         if len(had) != len(got) or any(a not in (b, "undefined") for a, b in zip(had, got, strict=True)):
             raise MXNetError(f"{method} of custom operator {op_type}: expected storage types {list(had)}, got "
                              f"{list(got)}")
@@ -316,10 +316,10 @@ def _agreed(op_type: str, method: str, given: Sequence[Sequence[str]], inferred:
 
 def _output_stypes(prop: CustomOpProp, params: dict[str, Any], inputs: list[NDArray], count: int) -> list[str]:
     """The storage types of the outputs, as the property infers them."""
-    op_type, given = params["op_type"], [a.stype for a in inputs]
+    op_type, stypes = params["op_type"], [a.stype for a in inputs]
     with _errors("infer_storage_type", op_type):
-        ins, outs, _ = _three(prop.infer_storage_type(list(given)))
-    _agreed(op_type, "infer_storage_type", [given, ["undefined"] * count], [ins, outs])
+        ins, outs, _ = _three(prop.infer_storage_type(list(stypes)))
+    _agreed(op_type, "infer_storage_type", [stypes, ["undefined"] * count], [ins, outs])
     return list(outs)
 
 
@@ -330,13 +330,13 @@ def _gradient_stypes(params: dict[str, Any], parents: list[Any], heads: list[Any
     numbers = iter(range(sum(map(len, groups))))
     numbered = [[next(numbers) for _ in group] for group in groups]
     read = set(prop.declare_backward_dependency(*numbered))
-    given = [[v.stype if isinstance(v, NDArray) else "default" for v, n in zip(group, own, strict=True) if n in read]
+    stypes = [[v.stype if isinstance(v, NDArray) else "default" for v, n in zip(group, own, strict=True) if n in read]
              for group, own in zip(groups, numbered, strict=True)]
-    given += [["default" if p is None else "undefined" if p[0].grad is None else p[0].grad.stype for p in parents],
+    stypes += [["default" if p is None else "undefined" if p[0].grad is None else p[0].grad.stype for p in parents],
               [a.stype for a in aux]]
     with _errors("infer_storage_type_backward", op_type):
-        inferred = prop.infer_storage_type_backward(*map(list, given))
-    _agreed(op_type, "infer_storage_type_backward", given, inferred)
+        inferred = prop.infer_storage_type_backward(*map(list, stypes))
+    _agreed(op_type, "infer_storage_type_backward", stypes, inferred)
     return list(inferred[3])
 
 
@@ -357,9 +357,9 @@ def _value(array: NDArray) -> Any:
     return array.chunk.peek() if array.region is None else array.read()
 
 
-def _puller(made: _Made, params: dict[str, Any], ctx: Context, values: list[Any], outputs: list[Any],
+def _puller(instance: _Made, params: dict[str, Any], ctx: Context, values: list[Any], outputs: list[Any],
             aux: list[NDArray], parents: list[Any]) -> Callable[[list, bool], list]:
-    op, specs = made.operator, made.specs
+    op, specs = instance.operator, instance.specs
     reqs = ["null" if p is None else "write" for p in parents]
     in_specs = [(v.shape, np.dtype(v.dtype)) for v in values]
 
@@ -391,7 +391,7 @@ def _puller(made: _Made, params: dict[str, Any], ctx: Context, values: list[Any]
             return [a.read() for a in [*grads, *states]]
         results = push(backward, [*heads, *values, *outputs, *map(_value, aux)],
                        in_specs + [(a.shape, np_dtype(a.dtype)) for a in aux], ctx=ctx,
-                       name=f"backward of custom operator {params['op_type']}", changes=made.var)
+                       name=f"backward of custom operator {params['op_type']}", changes=instance.var)
         for array, value in zip(aux, results[len(values):], strict=True):
             array.write(value)
         return [g if p is not None else None for g, p in zip(results, parents, strict=False)]

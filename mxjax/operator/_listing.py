@@ -45,5 +45,5 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
     op = registry.get(op_name)
     inputs = op.input_names or ([op.get_attr("variadic_name", "data")] if op.variadic else [])
     names = [*inputs, *op.params]
-    kind = "NDArray-or-Symbol[]" if op.variadic and not op.input_names else "NDArray-or-Symbol"
-    return OperatorArguments(len(names), names, [kind] * len(inputs) + [str(p) for p in op.params.values()])
+    type_name = "NDArray-or-Symbol[]" if op.variadic and not op.input_names else "NDArray-or-Symbol"
+    return OperatorArguments(len(names), names, [type_name] * len(inputs) + [str(p) for p in op.params.values()])

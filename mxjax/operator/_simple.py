@@ -111,16 +111,16 @@ class SimpleOp(registry.Op):
         The function returns the gradient of the input, or a pair for a binary operator.
         """
         parameters = list(inspect.signature(function).parameters.values())[:-1]
-        kinds = [_KINDS.get(p.annotation, p.annotation) if isinstance(p.annotation, str) else p.annotation
+        annotations = [_KINDS.get(p.annotation, p.annotation) if isinstance(p.annotation, str) else p.annotation
                  for p in parameters]
-        unknown = [p.name for p, k in zip(parameters, kinds, strict=True) if k not in _KINDS.values()]
-        if unknown or not kinds or kinds[0] is not OutputGrad:
+        unknown = [p.name for p, k in zip(parameters, annotations, strict=True) if k not in _KINDS.values()]
+        if unknown or not annotations or annotations[0] is not OutputGrad:
             raise MXNetError(f"SimpleOp {self.name}: arguments of a gradient must be annotated OutputGrad (first), "
                              f"OutputValue, Input0 or Input1, followed by env; got {inspect.signature(function)}")
 
         def gradient(heads: tuple, inputs: tuple, outputs: tuple, _key: jax.Array | None = None, **params: Any) -> Any:
             result = {OutputGrad: heads[0], OutputValue: outputs[0], Input0: inputs[0], Input1: inputs[-1]}
-            return function(*[result[k] for k in kinds], self._env(params, _key))
+            return function(*[result[k] for k in annotations], self._env(params, _key))
         return self.set_attr("FGradient", gradient)
 
     def set_enable_scalar(self, enable: bool, type_mask: str = "kArrayBeforeScalar") -> SimpleOp:

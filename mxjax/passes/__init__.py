@@ -21,25 +21,25 @@ __all__ = ["Pass", "passes_for"]
 Pass = Callable[[ClosedJaxpr], ClosedJaxpr]
 
 
-def passes_for(kind: str | None, single: bool = False, keeps: bool = False, divided: bool = False) -> list[Pass]:
+def passes_for(target: str | None, single: bool = False, keeps: bool = False, divided: bool = False) -> list[Pass]:
     """Returns the passes of a program in order.
 
     Args:
-        kind: of the device: "cpu", "onednn" (a CPU where oneDNN may be called), None for accelerators.
+        target: kind of device: "cpu", "onednn" (a CPU where oneDNN may be called), None for accelerators.
         single: the program is one operator.
         keeps: values that depend only on weights may be cached.
         divided: it runs on several devices.
     """
-    results: list[Pass] = [functools.partial(with_quotients, on_cpu=kind is not None)]
-    if kind is None:
+    results: list[Pass] = [functools.partial(with_quotients, on_cpu=target is not None)]
+    if target is None:
         results.append(with_precision)
     else:
         results.append(with_channels_last)
-        if kind == "onednn":
+        if target == "onednn":
             results.append(with_byte_convolutions)
-        if kind == "onednn" and keeps:
+        if target == "onednn" and keeps:
             results.append(with_epilogues)
-        results.append(functools.partial(with_fast_convolutions, library=kind == "onednn"))
+        results.append(functools.partial(with_fast_convolutions, library=target == "onednn"))
         if not single:  # which is no long chain
             results.append(with_barriers)
     if divided:

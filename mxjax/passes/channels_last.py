@@ -73,27 +73,27 @@ def _turn(values: Sequence[Any]) -> tuple:
 def _turning(shape: tuple[int, ...], dtype: Any, back: bool) -> JaxprEqn | None:
     """Returns the equation that transposes values of a shape, or transposes them back; None if both are the same."""
     dims = len(shape)
-    order, (given, made) = _order(dims), (shape, _turn(shape))
+    order, (before, after) = _order(dims), (shape, _turn(shape))
     long = [axis for axis in order if shape[axis] != 1]
     if back:
-        order, given, made = tuple([_at(axis, dims) for axis in range(dims)]), made, given
+        order, before, after = tuple([_at(axis, dims) for axis in range(dims)]), after, before
 
     def turn(x: jax.Array) -> jax.Array:
-        return lax.reshape(x, made) if long == sorted(long) else lax.transpose(x, order)  # the latter moves values
-    eqns = jax.make_jaxpr(turn)(jax.ShapeDtypeStruct(given, dtype)).eqns
+        return lax.reshape(x, after) if long == sorted(long) else lax.transpose(x, order)  # the latter moves values
+    eqns = jax.make_jaxpr(turn)(jax.ShapeDtypeStruct(before, dtype)).eqns
     return eqns[0] if eqns else None
 
 
 class _Value:
     """A value of a program in its original order (`plain`) and with channels last (`turned`), as far as they exist.
 
-    made: the broadcast that computes it in either order, if it does not exist yet.
+    broadcast: the equation that computes it in either order, if it does not exist yet.
     """
 
-    __slots__ = ("plain", "turned", "made")
+    __slots__ = ("plain", "turned", "broadcast")
 
-    def __init__(self, plain: Atom | None = None, turned: Var | None = None, made: JaxprEqn | None = None) -> None:
-        self.plain, self.turned, self.made = plain, turned, made
+    def __init__(self, plain: Atom | None = None, turned: Var | None = None, broadcast: JaxprEqn | None = None) -> None:
+        self.plain, self.turned, self.broadcast = plain, turned, broadcast
 
 
 class _Rewriting:
@@ -118,14 +118,15 @@ class _Rewriting:
             return atom
         value = self.values[atom]
         if value.plain is None:
-            equation = value.made if value.turned is None else _turning(aval_of(atom).shape, aval_of(atom).dtype, True)
+            aval = aval_of(atom)
+            equation = value.broadcast if value.turned is None else _turning(aval.shape, aval.dtype, True)
             value.plain = self._made(equation, value.turned, atom.aval)
         return value.plain
 
     def turned(self, atom: Atom) -> Atom:
         value, aval = self.values[atom], atom.aval
         if value.turned is None:
-            equation = None if value.made is None else _broadcast_turned(value.made)
+            equation = None if value.broadcast is None else _broadcast_turned(value.broadcast)
             source = None if equation is not None else self.plain(atom)
             value.turned = self._made(equation or _turning(aval.shape, aval.dtype, False), source,
                                       aval.update(shape=_turn(aval.shape)))
@@ -163,15 +164,15 @@ class _Rewriting:
             self.emit(eqn, [self.plain(v) for v in eqn.invars], [False] * len(eqn.outvars))
 
 
-def _rewritten(jaxpr: Jaxpr, given: tuple[bool, ...], known: dict, plain: bool = False) -> tuple[Jaxpr, tuple]:
+def _rewritten(jaxpr: Jaxpr, turned_inputs: tuple[bool, ...], known: dict, plain: bool = False) -> tuple[Jaxpr, tuple]:
     """Returns the rewritten function, and which of its results have channels last.
 
-    given: which of its arguments have channels last; known: the functions rewritten so far; plain: no result may have
-    channels last.
+    turned_inputs: which of its arguments have channels last; known: the functions rewritten so far; plain: no result may
+    have channels last.
     """
     now = _Rewriting(known)
     invars = []
-    for old, turned in zip(jaxpr.invars, given, strict=True):
+    for old, turned in zip(jaxpr.invars, turned_inputs, strict=True):
         new = Var(old.aval.update(shape=_turn(aval_of(old).shape))) if turned else old
         now.values[old] = _Value(None, new) if turned else _Value(new)
         invars.append(new)
@@ -186,30 +187,30 @@ def _rewritten(jaxpr: Jaxpr, given: tuple[bool, ...], known: dict, plain: bool =
 # ------------------------------------------------------------ rules: whether an equation has been written anew
 def _call(now: _Rewriting, eqn: JaxprEqn) -> bool:
     inner = called(eqn)
-    given = tuple([now.is_turned(v) for v in eqn.invars])
-    if inner is None or not any(given) and not _has(inner.jaxpr, "conv_general_dilated", now.known):
+    turned_inputs = tuple([now.is_turned(v) for v in eqn.invars])
+    if inner is None or not any(turned_inputs) and not _has(inner.jaxpr, "conv_general_dilated", now.known):
         return False
-    key = id(inner), given
+    key = id(inner), turned_inputs
     if key not in now.known:
-        jaxpr, turned = _rewritten(inner.jaxpr, given, now.known)
+        jaxpr, turned = _rewritten(inner.jaxpr, turned_inputs, now.known)
         now.known[key] = ClosedJaxpr(jaxpr, inner.consts), turned, inner
     result, turned, _ = now.known[key]
-    return now.emit(eqn, now.read(eqn.invars, given), turned, **{CALLS[eqn.primitive.name]: result})
+    return now.emit(eqn, now.read(eqn.invars, turned_inputs), turned, **{CALLS[eqn.primitive.name]: result})
 
 
 def _convolution(now: _Rewriting, eqn: JaxprEqn) -> bool:
     """Rewrites a convolution, whose axes are parameters; gradients by a weight keep their order."""
     numbers, dims = eqn.params["dimension_numbers"], aval_of(eqn.outvars[0]).ndim
     images = numbers.lhs_spec[:2] == numbers.out_spec[:2] == (0, 1) and not now.is_turned(eqn.invars[1])
-    given = [images or now.is_turned(eqn.invars[0]), now.is_turned(eqn.invars[1])]
+    turns = [images or now.is_turned(eqn.invars[0]), now.is_turned(eqn.invars[1])]
     if eqn.params["batch_group_count"] > 1:  # its products are over space, so space should be the last axes
-        given = [turn and not now.is_plain(v) for turn, v in zip(given, eqn.invars, strict=True)]
+        turns = [turn and not now.is_plain(v) for turn, v in zip(turns, eqn.invars, strict=True)]
 
     def turned(axes: tuple[int, ...], turned: bool) -> tuple[int, ...]:
         return tuple([_at(axis, dims) for axis in axes]) if turned else axes
-    told = lax.ConvDimensionNumbers(turned(numbers.lhs_spec, given[0]), turned(numbers.rhs_spec, given[1]),
+    new_numbers = lax.ConvDimensionNumbers(turned(numbers.lhs_spec, turns[0]), turned(numbers.rhs_spec, turns[1]),
                                     turned(numbers.out_spec, images))
-    return now.emit(eqn, now.read(eqn.invars, given), [images], dimension_numbers=told)
+    return now.emit(eqn, now.read(eqn.invars, turns), [images], dimension_numbers=new_numbers)
 
 
 def _elementwise(now: _Rewriting, eqn: JaxprEqn, **params: Any) -> bool:
@@ -230,7 +231,7 @@ def _broadcast(now: _Rewriting, eqn: JaxprEqn) -> bool:
         return False
     if now.is_turned(source):
         return aval_of(source).ndim == dims and _elementwise(now, eqn, shape=_turn(eqn.params["shape"]))
-    now.values[eqn.outvars[0]] = _Value(made=eqn.replace(invars=[now.plain(source)]))
+    now.values[eqn.outvars[0]] = _Value(broadcast=eqn.replace(invars=[now.plain(source)]))
     return True
 
 

@@ -71,8 +71,8 @@ def _fast(eqn: JaxprEqn, library: bool) -> JaxprEqn | None:
         form = _each_group
     if form is None:
         return None
-    told = tuple((name, eqn.params[name]) for name in TOLD)
-    call = _call(form, *[aval_of(v).shape for v in (*eqn.invars, *eqn.outvars)], aval_of(eqn.outvars[0]).dtype, told)
+    params = tuple((name, eqn.params[name]) for name in TOLD)
+    call = _call(form, *[aval_of(v).shape for v in (*eqn.invars, *eqn.outvars)], aval_of(eqn.outvars[0]).dtype, params)
     return call.replace(invars=eqn.invars, outvars=eqn.outvars, source_info=eqn.source_info)
 
 
@@ -95,31 +95,32 @@ def _is_by_group(eqn: JaxprEqn) -> bool:
     if p["batch_group_count"] == 1 or max(p["lhs_dilation"], default=1) > 1 or numbers.lhs_spec[1] != 0 or others or \
             not jnp.issubdtype(dtype, jnp.floating):
         return False
-    data, other, made = [aval_of(v).shape for v in (*eqn.invars, *eqn.outvars)]
-    return data[numbers.lhs_spec[0]] * _size(made, numbers.out_spec) * _size(other, numbers.rhs_spec) <= _MOST_WINDOWS
+    data, other, out_shape = [aval_of(v).shape for v in (*eqn.invars, *eqn.outvars)]
+    windows = data[numbers.lhs_spec[0]] * _size(out_shape, numbers.out_spec) * _size(other, numbers.rhs_spec)
+    return windows <= _MOST_WINDOWS
 
 
 def _is_each_group(eqn: JaxprEqn) -> bool:
     """Returns whether this is a convolution in float64 of groups of several channels, and not a small one."""
     avals = [aval_of(v) for v in (*eqn.invars, *eqn.outvars)]
-    (_, weight, made), spec = avals, eqn.params["dimension_numbers"].rhs_spec
+    (_, weight, out), spec = avals, eqn.params["dimension_numbers"].rhs_spec
     return eqn.params["feature_group_count"] > 1 and eqn.params["batch_group_count"] == 1 and \
         weight.shape[spec[1]] > 1 and all(a.dtype == np.float64 for a in avals) and \
-        math.prod(made.shape) * math.prod(weight.shape) // weight.shape[spec[0]] >= _PRODUCTS
+        math.prod(out.shape) * math.prod(weight.shape) // weight.shape[spec[0]] >= _PRODUCTS
 
 
 def _form_by_weight(eqn: JaxprEqn, library: bool) -> Callable | None:
     numbers = eqn.params["dimension_numbers"]
-    data, other, made = [aval_of(v).shape for v in (*eqn.invars, *eqn.outvars)]
-    if _size(made, numbers.out_spec) > _MOST_KERNEL:
+    data, other, out_shape = [aval_of(v).shape for v in (*eqn.invars, *eqn.outvars)]
+    if _size(out_shape, numbers.out_spec) > _MOST_KERNEL:
         return None
     filters, places = other[numbers.rhs_spec[0]], _size(other, numbers.rhs_spec)
     channels, rows = data[numbers.lhs_spec[0]], other[numbers.rhs_spec[1]] * places
-    if filters <= _FEW_FILTERS and math.prod(made) * rows <= _LITTLE:
+    if filters <= _FEW_FILTERS and math.prod(out_shape) * rows <= _LITTLE:
         return _sum_of_products
     if library and _full(channels) and _full(filters) and channels * filters * rows >= _PRODUCTS:
         return _at_once if rows <= _FEW_ROWS * filters else _by_element
-    if data[0] > 1 and places >= _LEAST_SPACE and math.prod(made) * places >= _LEAST:
+    if data[0] > 1 and places >= _LEAST_SPACE and math.prod(out_shape) * places >= _LEAST:
         return _sum_of_products
     return None
 
@@ -144,21 +145,21 @@ def _size(shape: Numbers, spec: Sequence[int]) -> int:
 
 
 @functools.lru_cache(maxsize=1024)
-def _call(form: Callable, data: Numbers, other: Numbers, made: Numbers, dtype: Any, told: tuple) -> JaxprEqn:
+def _call(form: Callable, data: Numbers, other: Numbers, out_shape: Numbers, dtype: Any, params: tuple) -> JaxprEqn:
     @jax.jit
     def convolution(data: jax.Array, other: jax.Array) -> jax.Array:
-        return form(data, other, made, dict(told))
+        return form(data, other, out_shape, dict(params))
     return jax.make_jaxpr(convolution)(*[jax.ShapeDtypeStruct(shape, dtype) for shape in (data, other)]).eqns[0]
 
 
-def _images(data: jax.Array, head: jax.Array, made: Numbers,
+def _images(data: jax.Array, head: jax.Array, out_shape: Numbers,
             p: dict[str, Any]) -> tuple[jax.Array, jax.Array, Numbers, Numbers]:
     """Returns both images of a gradient by the weight with channels last, the size of the kernel, and the positions of
     the result."""
     numbers = p["dimension_numbers"]
     data, head = [last(image, (spec[1], spec[0], *spec[2:])) for image, spec in (
         (data, numbers.lhs_spec), (head, numbers.rhs_spec))]  # its channels were the batch
-    return data, head, tuple([made[axis] for axis in numbers.out_spec[2:]]), head.shape[1:-1]
+    return data, head, tuple([out_shape[axis] for axis in numbers.out_spec[2:]]), head.shape[1:-1]
 
 
 def _windows(image: jax.Array, kernel: Numbers, places: Numbers, p: dict[str, Any]) -> list[jax.Array]:
@@ -190,9 +191,9 @@ def _padded(image: jax.Array, p: dict[str, Any]) -> jax.Array:
     return lax.pad(image, np.zeros((), image.dtype), around + [(0, 0, 0)] * (image.ndim - len(around)))
 
 
-def _sum_of_products(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
+def _sum_of_products(data: jax.Array, head: jax.Array, out_shape: Numbers, p: dict[str, Any]) -> jax.Array:
     """Computes the gradient by the weight from the data and the gradient of the result, sample by sample."""
-    data, head, kernel, places = _images(data, head, made, p)
+    data, head, kernel, places = _images(data, head, out_shape, p)
     channels, filters, dims = data.shape[-1], head.shape[-1], data.ndim
 
     def add(total: jax.Array, sample: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
@@ -203,11 +204,11 @@ def _sum_of_products(data: jax.Array, head: jax.Array, made: Numbers, p: dict[st
     return laid(total.reshape(channels, *kernel, filters), (0, dims - 1, *range(1, dims - 1)), p["dimension_numbers"])
 
 
-def _by_group(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
+def _by_group(data: jax.Array, head: jax.Array, out_shape: Numbers, p: dict[str, Any]) -> jax.Array:
     """Computes the gradient by the weight of a grouped convolution, sample by sample, with one product per group."""
     numbers, groups = p["dimension_numbers"], p["batch_group_count"]
     kernel, places = (tuple([shape[axis] for axis in spec[2:]]) for shape, spec in (
-        (made, numbers.out_spec), (head.shape, numbers.rhs_spec)))
+        (out_shape, numbers.out_spec), (head.shape, numbers.rhs_spec)))
     filters = head.shape[numbers.rhs_spec[0]]
     (data, first), (head, second) = [_samples(image, spec) for image, spec in (
         (data, numbers.lhs_spec), (head, numbers.rhs_spec))]
@@ -218,13 +219,13 @@ def _by_group(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]
         seen = _stacked(_padded(image, p), kernel, places, p).reshape(groups, -1, math.prod(places))
         return total + lax.dot_general(slope.reshape(groups, -1, math.prod(places)), seen, (((2,), (2,)), ((0,), (0,))),
                                        preferred_element_type=wide), None
-    each = filters // groups, made[numbers.out_spec[0]] * math.prod(kernel)
+    each = filters // groups, out_shape[numbers.out_spec[0]] * math.prod(kernel)
     total = lax.scan(add, jnp.zeros((groups, *each), wide), (data, head))[0].astype(data.dtype)
     total = total.reshape(filters, -1, *kernel)
     return laid(total, (1, 0, *range(2, total.ndim)), numbers)
 
 
-def _each_group(data: jax.Array, weight: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
+def _each_group(data: jax.Array, weight: jax.Array, out_shape: Numbers, p: dict[str, Any]) -> jax.Array:
     """Computes a convolution of groups one after another. At once, XLA multiplies one number at a time in float64."""
     numbers, groups = p["dimension_numbers"], p["feature_group_count"]
 
@@ -238,7 +239,7 @@ def _each_group(data: jax.Array, weight: jax.Array, made: Numbers, p: dict[str, 
     channels, pairs = numbers.out_spec[1], (apart(data, numbers.lhs_spec[1]), apart(weight, numbers.rhs_spec[0]))
     loop = groups > _FEW_GROUPS  # its convolutions use one thread, but are compiled once
     results = lax.map(one, pairs) if loop else jnp.stack(list(map(one, zip(*pairs, strict=True))))
-    return jnp.moveaxis(results, 0, channels).reshape(made)
+    return jnp.moveaxis(results, 0, channels).reshape(out_shape)
 
 
 def _samples(image: jax.Array, spec: Sequence[int]) -> tuple[jax.Array, Numbers]:
@@ -249,10 +250,10 @@ def _samples(image: jax.Array, spec: Sequence[int]) -> tuple[jax.Array, Numbers]
     return jnp.moveaxis(image, batch, 0), tuple(rest)
 
 
-def _by_element(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
+def _by_element(data: jax.Array, head: jax.Array, out_shape: Numbers, p: dict[str, Any]) -> jax.Array:
     """Computes the gradient by the weight from the data and the gradient of the result, one product per element of the
     kernel."""
-    data, head, kernel, places = _images(data, head, made, p)
+    data, head, kernel, places = _images(data, head, out_shape, p)
     slopes = head.reshape(-1, head.shape[-1])
     parts = [product_of_rows(slopes, seen.reshape(-1, seen.shape[-1]))
              for seen in _windows(_padded(data, p), kernel, places, p)]
@@ -260,20 +261,20 @@ def _by_element(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, An
     return laid(total, (1, 0, *range(2, data.ndim)), p["dimension_numbers"])
 
 
-def _at_once(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
+def _at_once(data: jax.Array, head: jax.Array, out_shape: Numbers, p: dict[str, Any]) -> jax.Array:
     """Computes the gradient by the weight from the data and the gradient of the result, one product for all
     elements."""
-    data, head, kernel, places = _images(data, head, made, p)
+    data, head, kernel, places = _images(data, head, out_shape, p)
     channels, filters, dims = data.shape[-1], head.shape[-1], data.ndim
     slopes, seen = head.reshape(-1, filters), jnp.concatenate(_windows(_padded(data, p), kernel, places, p), -1)
     total = product_of_rows(slopes, seen.reshape(len(slopes), -1)).reshape(filters, *kernel, channels)
     return laid(total, (dims - 1, 0, *range(1, dims - 1)), p["dimension_numbers"])
 
 
-def _by_phase(data: jax.Array, weight: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
+def _by_phase(data: jax.Array, weight: jax.Array, out_shape: Numbers, p: dict[str, Any]) -> jax.Array:
     """Computes a convolution of data with inserted zeros. Results at the distance of the data use the same elements of
     the kernel, so each such phase is a convolution without zeros."""
-    numbers, apart, sizes = p["dimension_numbers"], p["lhs_dilation"], _sizes(made, p)
+    numbers, apart, sizes = p["dimension_numbers"], p["lhs_dilation"], _sizes(out_shape, p)
     image, phases = last(data, numbers.lhs_spec), []
     counts = [-(-size // step) for size, step in zip(sizes, apart, strict=True)]
     for phase in np.ndindex(*apart):
@@ -286,10 +287,10 @@ def _by_phase(data: jax.Array, weight: jax.Array, made: Numbers, p: dict[str, An
     return _woven(jnp.stack(phases, -2), [0] * len(sizes), sizes, p)
 
 
-def _phases_at_once(data: jax.Array, weight: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
+def _phases_at_once(data: jax.Array, weight: jax.Array, out_shape: Numbers, p: dict[str, Any]) -> jax.Array:
     """Computes the same by one convolution with the filters of all phases: each position of the data meets as many
     elements of the kernel as there are phases."""
-    numbers, apart, sizes = p["dimension_numbers"], p["lhs_dilation"], _sizes(made, p)
+    numbers, apart, sizes = p["dimension_numbers"], p["lhs_dilation"], _sizes(out_shape, p)
     skipped, begins, counts, around, split = [], [], [], [], []
     for step, size, (before, _), taps in zip(apart, sizes, p["padding"], [weight.shape[axis] for axis in
                                                                          numbers.rhs_spec[2:]], strict=True):
@@ -307,23 +308,23 @@ def _phases_at_once(data: jax.Array, weight: jax.Array, made: Numbers, p: dict[s
     return _woven(result.reshape(*result.shape[:-1], math.prod(apart), -1), skipped, sizes, p)
 
 
-def _sizes(made: Numbers, p: dict[str, Any]) -> list[int]:
-    return [made[axis] for axis in p["dimension_numbers"].out_spec[2:]]
+def _sizes(out_shape: Numbers, p: dict[str, Any]) -> list[int]:
+    return [out_shape[axis] for axis in p["dimension_numbers"].out_spec[2:]]
 
 
 def _without_zeros(image: jax.Array, kernel: jax.Array, spec: Sequence[int], begins: Sequence[int],
                    counts: Sequence[int], groups: int) -> jax.Array:
     """Computes a convolution of an image with channels last, whose first results read from `begins` on; spec: the axes
     of the kernel's filters, channels and space."""
-    made, taps = (len(image), *counts, kernel.shape[spec[0]]), [kernel.shape[axis] for axis in spec[2:]]
+    out_shape, taps = (len(image), *counts, kernel.shape[spec[0]]), [kernel.shape[axis] for axis in spec[2:]]
     if not all(taps):
-        return jnp.zeros(made, np.float32)
+        return jnp.zeros(out_shape, np.float32)
     around = [(-begin, begin + count + n - 1 - size)
               for begin, count, n, size in zip(begins, counts, taps, image.shape[1:-1], strict=True)]
     if min(map(min, around)) < 0:
         image, around = _padded(image, {"padding": around}), [(0, 0)] * len(around)
     ones, images = (1,) * len(taps), (0, image.ndim - 1, *range(1, image.ndim - 1))
-    return by_onednn(image, kernel, made, {
+    return by_onednn(image, kernel, out_shape, {
         "dimension_numbers": lax.ConvDimensionNumbers(images, tuple(spec), images), "window_strides": ones,
         "padding": around, "rhs_dilation": ones, "feature_group_count": groups})
 

@@ -88,17 +88,17 @@ def _inlined(closed: ClosedJaxpr, chosen: Callable[[JaxprEqn], bool], deeply: bo
         def seen(atom: Atom) -> Atom:
             return atom if isinstance(atom, Literal) else values.get(atom, atom)
         for eqn in jaxpr.eqns:
-            given, inner = [seen(v) for v in eqn.invars], called(eqn)
+            operands, inner = [seen(v) for v in eqn.invars], called(eqn)
             if inner is not None and (all_of_it or chosen(eqn)):
                 own = [Var(v.aval) for v in inner.jaxpr.constvars]
                 constants.update(zip(own, inner.consts, strict=True))
-                results = put(inner.jaxpr, dict(zip((*inner.jaxpr.constvars, *inner.jaxpr.invars), (*own, *given),
+                results = put(inner.jaxpr, dict(zip((*inner.jaxpr.constvars, *inner.jaxpr.invars), (*own, *operands),
                                                     strict=True)), deeply)
                 values.update(zip(eqn.outvars, results, strict=True))
             else:
                 new = [Var(v.aval) for v in eqn.outvars]
                 values.update(zip(eqn.outvars, new, strict=True))
-                eqns.append(eqn.replace(invars=given, outvars=new))
+                eqns.append(eqn.replace(invars=operands, outvars=new))
         return [seen(v) for v in jaxpr.outvars]
     outvars = put(closed.jaxpr, {}, False)
     return ClosedJaxpr(closed.jaxpr.replace(eqns=eqns, outvars=outvars, constvars=list(constants)),
@@ -144,30 +144,30 @@ def _takes_more(eqn: JaxprEqn) -> bool:
 class _Chain(NamedTuple):
     """An operation on a convolution's result.
 
-    steps: (name, position of the vector in `given`, or a number) in order: "mul", "add", "sub". given: vectors of any
+    steps: (name, position of the vector in `vectors`, or a number) in order: "mul", "add", "sub"; vectors: of any
     shape, with one number per channel or a single one; image: the image that is added afterwards, or None. clips:
-    whether negative values become 0; places: positions of the equations; made: the last result.
+    whether negative values become 0; places: positions of the equations; last: the last result.
     """
 
     steps: list[tuple[str, Any]]
-    given: list[Var]
+    vectors: list[Var]
     image: Var | None
     clips: bool
     places: list[int]
-    made: Var
+    last: Var
 
     def equations(self, eqn: JaxprEqn) -> list[JaxprEqn]:
         """Returns the convolution with these operations."""
         data, weight = eqn.invars
         images = [] if self.image is None else [self.image]
-        told = tuple((name, eqn.params[name]) for name in TOLD)
+        params = tuple((name, eqn.params[name]) for name in TOLD)
         jaxpr = _fused(tuple(self.steps), self.image is not None, self.clips, aval_of(data).shape,
-                       aval_of(weight).shape, tuple([aval_of(v).shape for v in self.given]),
-                       aval_of(self.made).shape, told)
-        values: dict[Var, Atom] = dict(zip(jaxpr.invars, (data, weight, *self.given, *images), strict=True))
+                       aval_of(weight).shape, tuple([aval_of(v).shape for v in self.vectors]),
+                       aval_of(self.last).shape, params)
+        values: dict[Var, Atom] = dict(zip(jaxpr.invars, (data, weight, *self.vectors, *images), strict=True))
         eqns = []
         for inner in jaxpr.eqns:
-            new = [self.made if v is jaxpr.outvars[0] else Var(v.aval) for v in inner.outvars]
+            new = [self.last if v is jaxpr.outvars[0] else Var(v.aval) for v in inner.outvars]
             values.update(zip(inner.outvars, new, strict=True))
             eqns.append(inner.replace(invars=[v if isinstance(v, Literal) else values[v] for v in inner.invars],
                                       outvars=new, source_info=eqn.source_info))
@@ -181,17 +181,17 @@ def _chain(eqn: JaxprEqn, eqns: Sequence[JaxprEqn], users: dict[Var, list[int]],
     Each of them is the only reader of the previous one.
     """
     steps: list[tuple[str, Any]] = []
-    given: list[Var] = []
-    image, clips, places, made = None, False, [], eqn.outvars[0]
+    vectors: list[Var] = []
+    image, clips, places, value = None, False, [], eqn.outvars[0]
     while not clips:
-        readers = users.get(made, ())
+        readers = users.get(value, ())
         if len(readers) != 1 or readers[0] < 0 or readers[0] in gone:
             break
         reader = eqns[readers[0]]
         name = reader.primitive.name
-        if name not in ("add", "add_any", "sub", "mul", "max") or name == "sub" and reader.invars[0] is not made:
+        if name not in ("add", "add_any", "sub", "mul", "max") or name == "sub" and reader.invars[0] is not value:
             break
-        other = reader.invars[1 if reader.invars[0] is made else 0]
+        other = reader.invars[1 if reader.invars[0] is value else 0]
         if name == "max":
             clips = isinstance(other, Literal) and np.ndim(other.val) == 0 and bool(other.val == 0)
             if not clips:
@@ -199,18 +199,18 @@ def _chain(eqn: JaxprEqn, eqns: Sequence[JaxprEqn], users: dict[Var, list[int]],
         else:
             vector = _by_channel(other, makers) if image is None else None
             if isinstance(vector, Var):
-                steps.append((name, (len(given),)))
-                given.append(vector)
+                steps.append((name, (len(vectors),)))
+                vectors.append(vector)
             elif vector is not None:
                 steps.append((name, float(vector)))
             elif name.startswith("add") and image is None and isinstance(other, Var) and \
-                    aval_of(other).shape == aval_of(made).shape:
+                    aval_of(other).shape == aval_of(value).shape:
                 image = other
             else:
                 break
         places.append(readers[0])
-        made = reader.outvars[0]
-    return _Chain(steps, given, image, clips, places, made)
+        value = reader.outvars[0]
+    return _Chain(steps, vectors, image, clips, places, value)
 
 
 def _by_channel(atom: Atom, makers: dict[Var, JaxprEqn]) -> Atom | float | None:
@@ -231,19 +231,21 @@ def _by_channel(atom: Atom, makers: dict[Var, JaxprEqn]) -> Atom | float | None:
 
 
 @functools.lru_cache(maxsize=1024)
-def _fused(steps: tuple, adds: bool, clips: bool, data: tuple, weight: tuple, given: tuple, made: tuple,
-           told: tuple) -> Jaxpr:
+def _fused(steps: tuple, adds: bool, clips: bool, data: tuple, weight: tuple, vectors: tuple, out_shape: tuple,
+           params: tuple) -> Jaxpr:
     """Returns the convolution as a function of data, weight, vectors and the image that is added."""
-    p = dict(told)
+    p = dict(params)
     numbers, dims = p["dimension_numbers"], len(data)
     turn = p["feature_group_count"] == 1
 
     def function(data: jax.Array, weight: jax.Array, *more: jax.Array) -> jax.Array:
         def vector(step: Any) -> jax.Array:
             if not isinstance(step, tuple):
-                return lax.full(made[-1:], step, np.float32)
+                return lax.full(out_shape[-1:], step, np.float32)
             value = more[step[0]]
-            return lax.reshape(value, made[-1:]) if value.size > 1 else lax.broadcast(lax.reshape(value, ()), made[-1:])
+            if value.size > 1:
+                return lax.reshape(value, out_shape[-1:])
+            return lax.broadcast(lax.reshape(value, ()), out_shape[-1:])
         factor: Any = None
         bias: Any = None
         for name, step in steps:
@@ -262,9 +264,10 @@ def _fused(steps: tuple, adds: bool, clips: bool, data: tuple, weight: tuple, gi
             weight = lax.transpose(weight, (*spec[2:], spec[1], spec[0]))
             spec = (dims - 1, dims - 2, *range(dims - 2))
         operations = ["BIAS"] * (bias is not None) + ["BINARY_ADD"] * adds + ["RELU"] * clips
-        return by_onednn(data, weight, made, {**p, "dimension_numbers": lax.ConvDimensionNumbers(
-            numbers.lhs_spec, spec, numbers.out_spec)}, operations, [*[bias] * (bias is not None), *more[len(given):]])
-    shapes = (data, weight, *given, *[made] * adds)
+        return by_onednn(data, weight, out_shape, {**p, "dimension_numbers": lax.ConvDimensionNumbers(
+            numbers.lhs_spec, spec, numbers.out_spec)}, operations,
+            [*[bias] * (bias is not None), *more[len(vectors):]])
+    shapes = (data, weight, *vectors, *[out_shape] * adds)
     return jax.make_jaxpr(function)(*[jax.ShapeDtypeStruct(s, np.float32) for s in shapes]).jaxpr
 
 
@@ -306,8 +309,8 @@ def split(closed: ClosedJaxpr) -> Split | None:
     if not derived:
         return None
     others = tuple([i for i, v in enumerate(jaxpr.invars) if v in read])
-    given = [jaxpr.invars[i] for i in places]
-    return Split(places, ClosedJaxpr(jaxpr.replace(invars=given, outvars=derived, eqns=before), closed.consts), others,
+    inputs = [jaxpr.invars[i] for i in places]
+    return Split(places, ClosedJaxpr(jaxpr.replace(invars=inputs, outvars=derived, eqns=before), closed.consts), others,
                  ClosedJaxpr(jaxpr.replace(invars=[*[jaxpr.invars[i] for i in others], *derived], eqns=rest),
                              closed.consts))
 

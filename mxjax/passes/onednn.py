@@ -56,28 +56,28 @@ def is_convolution(eqn: JaxprEqn) -> bool:
     return eqn.primitive.name == "ffi_call" and eqn.params["target_name"] == _TARGET + "convolution"
 
 
-def by_onednn(data: jax.Array, weight: jax.Array, made: Sequence[int], p: dict[str, Any],
+def by_onednn(data: jax.Array, weight: jax.Array, out_shape: Sequence[int], p: dict[str, Any],
               operations: Sequence[str] = (), operands: Sequence[jax.Array] = (), dtype: Any = np.float32) -> jax.Array:
     """Computes a convolution. Data and result have channels last, for which oneDNN is fastest; it transposes weights
     itself.
 
-    made: the result's shape; p: the parameters of JAX's operation; operations: operations on the result with these
+    out_shape: the result's shape; p: the parameters of JAX's operation; operations: operations on the result with these
     operands: "BIAS" adds a vector, "BINARY_ADD" an image with channels last, "RELU" clips; dtype: the
     result's, float32, or int32 of 8-bit integers.
     """
     numbers, dims = p["dimension_numbers"], data.ndim
     images = {"dims": dims, "data": {"batch_dim": 0, "feature_dim": dims - 1, "spatial_dims": list(range(1, dims - 1))}}
     filters, channels, *kernel = numbers.rhs_spec
-    told = {"dims": dims, "input": images, "output": images, "feature_groups": p["feature_group_count"],
+    config = {"dims": dims, "input": images, "output": images, "feature_groups": p["feature_group_count"],
             "kernel": {"dims": dims, "filter": {"output_feature_dim": filters, "input_feature_dim": channels,
                                                 "spatial_dims": kernel}},
             "window": {"size": [weight.shape[axis] for axis in kernel], "strides": p["window_strides"],
                        "pad_left": [before for before, _ in p["padding"]],
                        "pad_right": [behind for _, behind in p["padding"]], "window_dilations": p["rhs_dilation"]}}
     if operations:
-        told["fusions"] = {"ops": list(operations)}
-    batch, filters, *places = [made[axis] for axis in numbers.out_spec]
-    result = _call("convolution", (batch, *places, filters), {"onednn_conv_config": told},
+        config["fusions"] = {"ops": list(operations)}
+    batch, filters, *places = [out_shape[axis] for axis in numbers.out_spec]
+    result = _call("convolution", (batch, *places, filters), {"onednn_conv_config": config},
                    last(data, numbers.lhs_spec), weight, *operands, dtype=dtype)
     return laid(result, (0, dims - 1, *range(1, dims - 1)), numbers)
 
@@ -107,10 +107,11 @@ def product_of_rows(left: jax.Array, right: jax.Array) -> jax.Array:
     return _call("matmul", shape, {"onednn_matmul_config": {"transpose_a": True}}, left, right)
 
 
-def _call(name: str, made: Sequence[int], told: dict[str, Any], *given: jax.Array,
+def _call(name: str, out_shape: Sequence[int], config: dict[str, Any], *operands: jax.Array,
           dtype: Any = np.float32) -> jax.Array:
-    return jax.ffi.ffi_call(_TARGET + name, jax.ShapeDtypeStruct(tuple(made), dtype),
-                            custom_call_api_version=_STATUS_RETURNING, legacy_backend_config=json.dumps(told))(*given)
+    return jax.ffi.ffi_call(_TARGET + name, jax.ShapeDtypeStruct(tuple(out_shape), dtype),
+                            custom_call_api_version=_STATUS_RETURNING,
+                            legacy_backend_config=json.dumps(config))(*operands)
 
 
 def last(image: jax.Array, spec: Sequence[int]) -> jax.Array:

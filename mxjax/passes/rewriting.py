@@ -23,14 +23,14 @@ _KERNELS = ("pallas_call", "dot_product_attention")
 Rule = Callable[[JaxprEqn], "JaxprEqn | None"]
 
 
-def rewritten(function: Callable, *passes: Callable[[ClosedJaxpr], ClosedJaxpr], kind: str | None = None) -> Callable:
+def rewritten(function: Callable, *passes: Callable[[ClosedJaxpr], ClosedJaxpr], target: str | None = None) -> Callable:
     """Returns the function with passes applied to its program whenever it is traced for compilation.
 
-    kind: the only kind of device that it is for, "cpu"; None: any.
+    target: the only kind of device that it is for, "cpu"; None: any.
     """
     @functools.wraps(function)
     def traced(*args: Any) -> Any:
-        with traced_for(kind):
+        with traced_for(target):
             # as a call of one compiled function, so that it is not evaluated equation by equation again
             closed, shapes = jax.make_jaxpr(jax.jit(function), return_shape=True)(*args)
         for each in passes:

@@ -19,7 +19,7 @@ from typing import Any
 
 def main(request: str, result: str) -> None:
     """Runs a request."""
-    given = json.loads(Path(request).read_text(encoding="utf-8"))
+    job = json.loads(Path(request).read_text(encoding="utf-8"))
     import numpy as np
     from jax import export, jit, tree
     from jax.experimental import topologies
@@ -27,25 +27,25 @@ def main(request: str, result: str) -> None:
 
     from mxjax.passes.layouts import compile_laid, preferred
     try:
-        devices = topologies.get_topology_desc(platform=given["platform"], **given["topology"]).devices
+        devices = topologies.get_topology_desc(platform=job["platform"], **job["topology"]).devices
     except Exception as error:  # noqa: BLE001  whatever a plugin that is missing, or of another version, says
         Path(result).write_text(json.dumps({"missing": f"{type(error).__name__}: {error}"}), encoding="utf-8")
         return
-    exported = export.deserialize(bytearray(Path(given["program"]).read_bytes()))
-    lengths = list(given["mesh"].values())
-    mesh = Mesh(np.array(devices[:int(np.prod(lengths))]).reshape(lengths), tuple(given["mesh"]))
+    exported = export.deserialize(bytearray(Path(job["program"]).read_bytes()))
+    lengths = list(job["mesh"].values())
+    mesh = Mesh(np.array(devices[:int(np.prod(lengths))]).reshape(lengths), tuple(job["mesh"]))
 
     def lies(spec: list) -> NamedSharding:
         return NamedSharding(mesh, PartitionSpec(*[tuple(n) if isinstance(n, list) else n for n in spec]))
-    arguments, results = (tuple(map(lies, given[name])) for name in ("arguments", "results"))
+    arguments, results = (tuple(map(lies, job[name])) for name in ("arguments", "results"))
     start = time.time()
 
     def compile(before: tuple, after: tuple) -> Any:
-        return jit(exported.call, donate_argnums=tuple(given["donate"]), in_shardings=before,
+        return jit(exported.call, donate_argnums=tuple(job["donate"]), in_shardings=before,
                    out_shardings=tree.unflatten(exported.out_tree, after)).trace(*exported.in_avals).lower(
-            lowering_platforms=(given["platform"],)).compile(given["options"] or None)
+            lowering_platforms=(job["platform"],)).compile(job["options"] or None)
     try:
-        compiled, _ = compile_laid(dict(given["follows"]), arguments, results,
+        compiled, _ = compile_laid(dict(job["follows"]), arguments, results,
                                    lambda i: preferred(exported.in_avals[i].shape), compile)
     except Exception as error:  # noqa: BLE001  what XLA refuses
         Path(result).write_text(json.dumps({"refused": f"{type(error).__name__}: {error}"}), encoding="utf-8")

@@ -156,7 +156,7 @@ def make_plan(model: str, function: Callable[..., Any], groups: Sequence[Group],
             sizes_here.append(_size(struct) // _parts(specs[-1], mesh))
     result = compile_for(function, arguments, devices, donate=donate, mesh=mesh, specs=specs, results=results,
                           x64=x64, again=bool(donate))
-    told, sizes = figures(result["text"], devices.device.platform == "tpu"), result["memory"]
+    counts, sizes = figures(result["text"], devices.device.platform == "tpu"), result["memory"]
     memory: dict[str, int] = {}
     every = iter(sizes_here)
     for group in groups:
@@ -166,16 +166,16 @@ def make_plan(model: str, function: Callable[..., Any], groups: Sequence[Group],
                "program": sizes["generated_code"]}
     memory["total"] = sizes["argument"] + sum(memory[n] for n in ("results", "temporaries", "program"))
     memory["available"] = int(devices.device.memory * _USABLE)
-    sent = sum(size for _, size in told["collectives"].values())
+    sent = sum(size for _, size in counts["collectives"].values())
     units = work_units(devices, result["products"])
-    each = sum(share / devices.device.flops[kind] for kind, share in units.items())
+    each = sum(share / devices.device.flops[unit] for unit, share in units.items())
     seconds = {"compute": result["flops"] / devices.count * each,
-               "memory": told["moved"] / devices.device.bandwidth,
+               "memory": counts["moved"] / devices.device.bandwidth,
                "network": 2 * (devices.count - 1) / devices.count * sent / devices.device.link}
     notes = [f"matrix products in {' and '.join(units)}; {_NOTES[devices.device.platform]}",
              f"data sheet: {devices.device.source}"]
     return Plan(model, on, devices.count, batch, memory,
-                result["flops"], told["moved"], told["launches"], told["collectives"], seconds, result["seconds"],
+                result["flops"], counts["moved"], counts["launches"], counts["collectives"], seconds, result["seconds"],
                 notes)
 
 
@@ -184,11 +184,11 @@ def work_units(on: Target, products: Mapping[str, int]) -> dict[str, float]:
     shares: dict[str, float] = {}
     for dtype, count in products.items():
         if "float" in dtype:
-            kind = {"cuda": "tf32", "tpu": "bfloat16"}[on.device.platform] if dtype == "float32" and \
+            unit = {"cuda": "tf32", "tpu": "bfloat16"}[on.device.platform] if dtype == "float32" and \
                 allows_conversion() else dtype if dtype in on.device.flops else "float32"
-            shares[kind] = shares.get(kind, 0) + count
+            shares[unit] = shares.get(unit, 0) + count
     total = sum(shares.values())
-    return {kind: count / total for kind, count in shares.items()} if total else {"float32": 1.0}
+    return {unit: count / total for unit, count in shares.items()} if total else {"float32": 1.0}
 
 
 def _parts(spec: tuple, mesh: Mapping[str, int]) -> int:

@@ -76,8 +76,8 @@ def figures(text: str, on_chip: bool = False) -> dict[str, Any]:
         read and write; `collectives`: number and operand bytes of each kind; `kinds`: number of
         launches of each kind of instruction.
     """
-    told = _Program(text, on_chip)
-    cost = told.cost(told.entry)
+    program = _Program(text, on_chip)
+    cost = program.cost(program.entry)
     return {"launches": sum(cost.kinds.values()), "moved": cost.moved, "kinds": dict(cost.kinds.most_common()),
             "collectives": {name: tuple(row) for name, row in cost.collectives.items() if row[0]}}
 
@@ -99,9 +99,9 @@ class _Program:
         self._channels: set[str] = set()
         self.cost = functools.cache(self._cost)
 
-    def _bytes(self, kind: str, everywhere: bool = False) -> int:
+    def _bytes(self, text: str, everywhere: bool = False) -> int:
         """Of a type, or of all types in a tuple; `everywhere`: in fast memory, too."""
-        return sum(self._size(*one, everywhere=everywhere) for one in _ARRAY.findall(kind))
+        return sum(self._size(*one, everywhere=everywhere) for one in _ARRAY.findall(text))
 
     def _size(self, name: str, lengths: str, layout: str, everywhere: bool = False) -> int:
         if self._on_chip and "S(1)" in layout and not everywhere:
@@ -153,8 +153,8 @@ class _Program:
 
     def _moved(self, one: _Instruction, sizes: list[int], types: dict[str, str]) -> int:
         if one.operation.removesuffix("-start") in _PARTS:
-            kind = _ARRAY.findall(one.kind)[len(sizes) if one.operation.endswith("-start") else 0]
-            return (self._size(*kind, everywhere=True) if sizes[0] else 0) + self._size(*kind)
+            array = _ARRAY.findall(one.kind)[len(sizes) if one.operation.endswith("-start") else 0]
+            return (self._size(*array, everywhere=True) if sizes[0] else 0) + self._size(*array)
         if one.operation == "dynamic-update-slice":
             return 2 * sizes[1]
         if one.operation.endswith("-start") and one.kind.startswith("("):  # it names the operands again
@@ -178,14 +178,14 @@ class _Program:
                 return size
         return min(total, size)
 
-    def _written(self, inner: list[_Instruction], kind: str) -> int:
+    def _written(self, inner: list[_Instruction], text: str) -> int:
         """Bytes that a fusion writes: of an array that it changes in part, that part."""
         known = {one.name: one for one in inner}
         root = next(one for one in inner if one.root)
         ends = [known[i] for i in root.inputs if i in known] if root.operation == "tuple" else [root]
-        kinds = [m[0] for m in _ARRAY.finditer(kind)]
+        arrays = [m[0] for m in _ARRAY.finditer(text)]
         total = 0
-        for end, whole in zip(ends, kinds, strict=False):
+        for end, whole in zip(ends, arrays, strict=False):
             while end.operation in _SAME and end.inputs and end.inputs[0] in known:
                 end = known[end.inputs[0]]
             part = known.get(end.inputs[1]) if end.operation == "dynamic-update-slice" else None
