@@ -167,8 +167,8 @@ class _Rewriting:
 def _rewritten(jaxpr: Jaxpr, turned_inputs: tuple[bool, ...], known: dict, plain: bool = False) -> tuple[Jaxpr, tuple]:
     """Returns the rewritten function, and which of its results have channels last.
 
-    turned_inputs: which of its arguments have channels last; known: the functions rewritten so far; plain: no result may
-    have channels last.
+    turned_inputs: which of its arguments have channels last; known: the functions rewritten so far; plain: no result
+    may have channels last.
     """
     now = _Rewriting(known)
     invars = []
