@@ -38,7 +38,6 @@ class _BlockScope:
     def __init__(self, block: Block) -> None:
         self.block = block
         self._counter: dict[str, int] = defaultdict(int)
-        self._outer: list[tuple[_BlockScope | None, _name.Prefix]] = []
 
     @classmethod
     def create(cls, prefix: str | None, params: ParameterDict | None, hint: str) -> tuple[str, ParameterDict]:
@@ -72,15 +71,16 @@ class _BlockScope:
 
     def __enter__(self) -> _BlockScope:
         if not self.block._empty_prefix:
-            names = _name.Prefix(self.block.prefix)
-            self._outer.append((getattr(self._current, "value", None), names))
-            self._current.value = self
+            names, current = _name.Prefix(self.block.prefix), self._current
+            # of this thread: another one may be in the same scope
+            current.__dict__.setdefault("outer", []).append((getattr(current, "value", None), names))
+            current.value = self
             names.__enter__()
         return self
 
     def __exit__(self, *exc: object) -> None:
         if not self.block._empty_prefix:
-            outer, names = self._outer.pop()
+            outer, names = self._current.outer.pop()
             names.__exit__(*exc)
             self._current.value = outer
 

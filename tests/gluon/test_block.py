@@ -1,6 +1,7 @@
 """Blocks: names, graphs, deferred shapes, hooks, files."""
 
 import json
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -259,3 +260,24 @@ def test_several_contexts_each_use_their_own_parameters():
         grad = net[0].weight.grad(ctx)
         assert grad.context == ctx
         np.testing.assert_allclose(grad.asnumpy(), 2 * 2 * 0.1 * (i + 1), rtol=1e-6)
+
+
+def test_a_name_scope_is_entered_by_two_threads():
+    """As in the first call of a network by several: each thread returns to its own outer scope."""
+    block, outers = nn.Dense(1, prefix="block_"), [nn.Dense(1, prefix=f"outer{k}_") for k in range(2)]
+    inside, left, names = threading.Barrier(2, timeout=60), threading.Event(), {}
+
+    def enter(k):
+        with outers[k].name_scope():
+            with block.name_scope():
+                inside.wait()
+                if k:
+                    left.wait(60)  # the first to enter leaves first
+            left.set()
+            names[k] = nn.Dense(1, prefix="own_").prefix, mx.name.current().get(None, "x")
+    threads = [threading.Thread(target=enter, args=(k,)) for k in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert names == {k: (f"outer{k}_own_", f"outer{k}_x0") for k in range(2)}
