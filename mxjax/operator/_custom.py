@@ -141,14 +141,14 @@ class _OperatorName(str):
 class _Custom(registry.Op):
     """The operator `Custom`: its inputs, outputs and parameters are those of the property class `op_type` names."""
 
-    def parse(self, params: dict[str, Any]) -> dict[str, Any]:
+    def parse(self, given: dict[str, Any]) -> dict[str, Any]:
         """Returns the property's arguments as text in a fixed order; `op_type` holds the property they create."""
-        params = {k: v for k, v in params.items() if v is not None}
-        op_type = _OperatorName(params.pop("op_type", ""))
+        given = {k: v for k, v in given.items() if v is not None}
+        op_type = _OperatorName(given.pop("op_type", ""))
         if op_type not in _PROPS:
             raise MXNetError(f"Custom: no operator is registered as op_type {op_type!r} (first import the module that "
                              f"registers it; commands have --import); registered: {', '.join(_PROPS) or 'none'}")
-        texts = {k: plain_text(v) for k, v in sorted(params.items())}
+        texts = {k: plain_text(v) for k, v in sorted(given.items())}
         op_type.property = _PROPS[op_type](**texts)
         return {"op_type": op_type, **texts}
 

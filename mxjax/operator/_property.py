@@ -202,9 +202,9 @@ class _PropertyOp(registry.Op):
             self._ready[key] = prop
         return self._ready[key]
 
-    def parse(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    def parse(self, given: dict[str, Any]) -> dict[str, Any]:
         """Returns parameters as text; the property's `init` checks them."""
-        params = {"kwargs": tuple(sorted((k, plain_text(v)) for k, v in arguments.items() if v is not None))}
+        params = {"kwargs": tuple(sorted((k, plain_text(v)) for k, v in given.items() if v is not None))}
         try:
             self._prop(params)
         except (ValueError, KeyError, TypeError) as error:
