@@ -5,22 +5,30 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 __all__ = ["AttrScope", "current"]
 
 
-class _PerThread(threading.local):
-    """A thread's current scope, in `value`; in a new thread a plain one."""
+class PerThread(threading.local):
+    """A thread's scopes: the current one in `value`, those around it in `outer`, the innermost last.
 
-    def __init__(self, kind: type) -> None:
-        self.value = kind()
+    They are the thread's, not the scope objects', because several threads may be in one scope at once.
+
+    Args:
+        first: function that returns the first scope of a thread.
+    """
+
+    def __init__(self, first: Callable[[], Any]) -> None:
+        self.value = first()
+        self.outer: list[Any] = []
 
 
 class _ScopeType(type):
     """`current` as a property of the class itself, as MXNet has it."""
 
-    _current: _PerThread
+    _current: PerThread
 
     @property
     def current(cls) -> Any:
@@ -41,23 +49,21 @@ class _ScopeType(type):
 class _Scope(metaclass=_ScopeType):
     """An object that a `with` block makes the current one of its kind in this thread (`cls._current.value`)."""
 
-    _current: ClassVar[_PerThread]
+    _current: ClassVar[PerThread]
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if _Scope in cls.__bases__:  # the root of a kind; what derives from it shares its current scope
-            cls._current = _PerThread(cls)
-
-    def __init__(self) -> None:
-        self._outer: list[Any] = []
+            cls._current = PerThread(cls)
 
     def __enter__(self) -> Any:
-        self._outer.append(self._current.value)
-        self._current.value = self
+        current = self._current
+        current.outer.append(current.value)
+        current.value = self
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._current.value = self._outer.pop()
+        self._current.value = self._current.outer.pop()
 
 
 class AttrScope(_Scope):
@@ -78,7 +84,6 @@ class AttrScope(_Scope):
     _subgraph_names: ClassVar[dict[str, int]] = defaultdict(int)  # counts control-flow subgraphs by name
 
     def __init__(self, **kwargs: str) -> None:
-        super().__init__()
         for name, value in kwargs.items():
             if not isinstance(value, str):
                 raise ValueError(f"attribute {name!r} must be a string, got {value!r}")

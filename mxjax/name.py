@@ -17,7 +17,6 @@ class NameManager(_Scope):
     """
 
     def __init__(self) -> None:
-        super().__init__()
         self._counter: dict[str, int] = {}
 
     def get(self, name: str | None, hint: str) -> str:

@@ -40,6 +40,26 @@ def test_a_thread_has_its_own():
     assert seen[0][0] is not mine and seen[0][1] == {}
 
 
+def test_two_threads_may_be_in_one_scope():
+    shared, outers = Prefix("shared_"), [Prefix("first_"), Prefix("second_")]
+    inside, left, after = threading.Barrier(2, timeout=60), threading.Event(), {}
+
+    def enter(k):
+        with outers[k]:
+            with shared:
+                inside.wait()
+                if k:
+                    left.wait(60)  # the first thread leaves first
+            left.set()
+            after[k] = current(NameManager)
+    threads = [threading.Thread(target=enter, args=(k,)) for k in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert after == dict(enumerate(outers))
+
+
 def test_attributes_add_up():
     with AttrScope(a="1", b="2"), AttrScope(b="3") as scope:
         assert scope.get(None) == {"a": "1", "b": "3"}

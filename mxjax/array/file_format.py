@@ -334,12 +334,12 @@ def _sparse(reader: _Reader, stype: str, start: int) -> Any:
         raise reader.error(f"Invalid NDArray file format: a {stype} array without a shape", start)
     reader.take(8, "device")
     dtype = reader.dtype()
-    parts_read = []
+    specs = []
     for _ in range(2 if stype == "csr" else 1):
-        part_type = reader.dtype()
-        parts_read.append((reader.shape() or (0,), part_type))
+        part_dtype = reader.dtype()
+        specs.append((reader.shape() or (0,), part_dtype))
     data = reader.values(stored, dtype)
-    parts = [reader.values(s, k) for s, k in parts_read]
+    parts = [reader.values(s, k) for s, k in specs]
     reader.fill()
     try:
         return storage(stype).of_parts((data, *reversed(parts)), shape, dtype)

@@ -537,10 +537,10 @@ def _parts(ctx: Context | None, dtype: DTypeLike, data: object,
         dtype = data.dtype if isinstance(data, (NDArray, np.ndarray)) else np.float32
     dtype = np_dtype(dtype)
 
-    def part(value: object, part_type: np.dtype) -> NDArray:
+    def part(value: object, part_dtype: np.dtype) -> NDArray:
         if isinstance(value, NDArray):
-            return _dense_array(value, place, part_type)
-        return _stored(np.array(value, part_type), place)
+            return _dense_array(value, place, part_dtype)
+        return _stored(np.array(value, part_dtype), place)
     return (part(data, dtype), *(part(i, np.dtype(np.int64)) for i in indices)), dtype, place
 
 

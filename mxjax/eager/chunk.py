@@ -107,19 +107,19 @@ class Chunk:
 
     def read(self) -> jax.Array:
         """Returns the buffer; finishes pending work first."""
-        source = self.buffer
-        if source is not None:
-            return source
-        source = self.peek()
-        if not isinstance(source, Promise):
-            return source
-        value = source.get()
+        current = self.buffer
+        if current is not None:
+            return current
+        current = self.peek()
+        if not isinstance(current, Promise):
+            return current
+        value = current.get()
         with self.lock:
-            if source.stays:
+            if current.stays:
                 pass
-            elif self.pending is source:
+            elif self.pending is current:
                 self.buffer, self.pending = value, None
-            elif self.stash is source:
+            elif self.stash is current:
                 self.stash = value
         return value
 

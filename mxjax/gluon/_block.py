@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,6 +13,7 @@ from .. import initializer
 from .. import name as _name
 from .._support.error_kinds import addressed
 from .._support.files import reading, together, write_file
+from ..attribute import PerThread
 from ..base import MXNetError
 from ..context import Context
 from ..ndarray import NDArray
@@ -33,7 +33,7 @@ __all__ = ["Block", "_BlockScope"]
 class _BlockScope:
     """The name scope of a block: what is made inside gets its prefix, and numbers counted by it."""
 
-    _current = threading.local()
+    _current = PerThread(lambda: None)
 
     def __init__(self, block: Block) -> None:
         self.block = block
@@ -48,7 +48,7 @@ class _BlockScope:
             params: dictionary to share parameters with.
             hint: the block's kind.
         """
-        current = getattr(cls._current, "value", None)
+        current = cls._current.value
         if prefix is None:
             own = f"{_name.current().get(None, hint)}_" if current is None else current.numbered(hint)
         else:
@@ -72,8 +72,7 @@ class _BlockScope:
     def __enter__(self) -> _BlockScope:
         if not self.block._empty_prefix:
             names, current = _name.Prefix(self.block.prefix), self._current
-            # of this thread: another one may be in the same scope
-            current.__dict__.setdefault("outer", []).append((getattr(current, "value", None), names))
+            current.outer.append((current.value, names))
             current.value = self
             names.__enter__()
         return self

@@ -302,13 +302,13 @@ class HybridBlock(Block):
     def _optimized(self, backend: str, out: Symbol, params: dict[str, Parameter],
                    places: dict[str, int], args: list[Any]) -> tuple[Symbol, dict[str, Parameter]]:
         """The graph as the backend wants it, and the parameters, with those that the backend made."""
-        inputs_of = {name: args[i] for name, i in places.items() if isinstance(args[i], NDArray)}
+        inputs_by_name = {name: args[i] for name, i in places.items() if isinstance(args[i], NDArray)}
 
         def values(names: Sequence[str]) -> dict[str, NDArray]:
-            return {name: inputs_of[name] if name in inputs_of else params[name].data() for name in names
-                    if name in inputs_of or name in params}
+            return {name: inputs_by_name[name] if name in inputs_by_name else params[name].data() for name in names
+                    if name in inputs_by_name or name in params}
         arg_dict, aux_dict = values(out.list_arguments()), values(out.list_auxiliary_states())
-        ctx = next((array.context for array in inputs_of.values()), None)
+        ctx = next((array.context for array in inputs_by_name.values()), None)
         out = out.optimize_for(backend, arg_dict, aux_dict, ctx, **self._backend_opts)
         optimized = {**arg_dict, **aux_dict}
         for name in out.list_inputs():

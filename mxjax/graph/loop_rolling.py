@@ -153,7 +153,7 @@ def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
     if len(steps) < _TIMES * _LEAST:
         return []
     known: dict[Any, int] = {}
-    numbers_of = np.array([known.setdefault(_kind(node), len(known)) for node in steps])
+    numbered = np.array([known.setdefault(_kind(node), len(known)) for node in steps])
     place = {id(node): i for i, node in enumerate(steps)}
     free = np.ones(len(steps), bool)
     results = []
@@ -161,7 +161,7 @@ def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
     # short periods first; otherwise several repetitions would form one of a longer period
     for periods, follows in ((range(1, _LEAST), False), (range(_LEAST, most), True), (range(_LEAST, most), False)):
         for period in periods:
-            alike = (numbers_of[period:] == numbers_of[:-period]) & free[period:] & free[:-period]
+            alike = (numbered[period:] == numbered[:-period]) & free[period:] & free[:-period]
             for start, end in _runs(alike, max(period * (_TIMES - 1), _ALONE - period if period < _LEAST else 1)):
                 loop, first = None, start
                 while loop is None and first < min(start + period, end) and effort > 0:
@@ -304,14 +304,14 @@ def run_loop(loop: Loop, numbers: Sequence[int], values: dict[tuple[int, int], A
 
     def body(carry: list[Any], rows: tuple[list[Any], list[list[Any]]]) -> tuple[list[Any], list[Any]]:
         each, more = rows
-        results_of: dict[Place, Any] = {}
-        read = {_MADE: results_of, _BEFORE: carry, _SAME: fixed, _EACH: each}
+        computed: dict[Place, Any] = {}
+        read = {_MADE: computed, _BEFORE: carry, _SAME: fixed, _EACH: each}
         for j, row in enumerate(loop.links):
             kept = extras[numbers[j]]
             results = compute(numbers[j], [read[origin][at] for origin, at in row],
                               [*kept[:len(kept) - len(more[j])], *more[j]])
-            results_of.update({(j, i): result for i, result in enumerate(results)})
-        return [forced(results_of[p]) for p in loop.carried], [forced(results_of[p]) for p in loop.gives]
+            computed.update({(j, i): result for i, result in enumerate(results)})
+        return [forced(computed[p]) for p in loop.carried], [forced(computed[p]) for p in loop.gives]
     turns = [numbers[j::loop.period] for j in range(loop.period)]
     fixed, initial = given(loop.fixed), given(loop.initial)
     columns = [[values[id(source), i] for source, i in entries] for entries in loop.each]

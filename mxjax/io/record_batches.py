@@ -74,9 +74,9 @@ class _Decoder:
         parts = [((p.batch_size, *p.data_shape), np.dtype(dtype)), ((p.batch_size, label_width), np.dtype(np.float32)),
                  ((p.batch_size,), np.dtype(np.uint64))]
         self._layout, self._size = [], 0
-        for shape, part_type in parts:
-            self._layout.append((self._size, shape, part_type))
-            self._size += -(-int(np.prod(shape)) * part_type.itemsize // _ALIGN) * _ALIGN
+        for shape, part_dtype in parts:
+            self._layout.append((self._size, shape, part_dtype))
+            self._size += -(-int(np.prod(shape)) * part_dtype.itemsize // _ALIGN) * _ALIGN
 
     def arrays(self, memory: Shared | None = None) -> _Arrays:
         """Returns the arrays of a new batch of zeros, or of a batch in shared memory."""

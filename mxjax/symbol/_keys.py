@@ -25,7 +25,6 @@ class ArrayScope(_Scope):
     """
 
     def __init__(self, active: bool = False) -> None:
-        super().__init__()
         self.active = active
 
 

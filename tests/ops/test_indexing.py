@@ -169,6 +169,8 @@ def test_sequences():
     back = call("SequenceReverse", STEPS, LENGTHS, use_sequence_length=True)
     assert back[:, 0].tolist() == STEPS[:, 0].tolist() and back[:, 1].tolist() == STEPS[::-1, 1].tolist()
     np.testing.assert_array_equal(call("SequenceReverse", STEPS), STEPS[::-1])
+    beyond = call("SequenceReverse", STEPS, np.array([9, 1], "float32"), use_sequence_length=True)
+    assert beyond[:, 0].tolist() == STEPS[::-1, 0].tolist() and beyond[:, 1].tolist() == STEPS[:, 1].tolist()
 
 
 X = np.array([[3, 1, 2], [5, 9, 9]], "float32")

@@ -110,11 +110,11 @@ def canonical(names: Iterable[str]) -> set[str]:
 
     At level 2, "Concat" and "stack" are also the operators of `mx.np`, as in MXNet 2.
     """
-    names_of_ops = {op.name for op in map(registry.find, names) if op is not None}
+    operators = {op.name for op in map(registry.find, names) if op is not None}
     if level.current() == 2:
-        names_of_ops |= {"_npi_concatenate"} if "Concat" in names_of_ops else set()
-        names_of_ops |= {"_npi_stack"} if "stack" in names_of_ops else set()
-    return names_of_ops
+        operators |= {"_npi_concatenate"} if "Concat" in operators else set()
+        operators |= {"_npi_stack"} if "stack" in operators else set()
+    return operators
 
 
 def spelled(names: Iterable[str]) -> list[str]:

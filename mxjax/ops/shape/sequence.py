@@ -72,11 +72,14 @@ def sequence_last(data: Array, sequence_length: Array | None = None, *, use_sequ
 @register("SequenceReverse", FPartialShape=exact(first, lambda p, x, *_: p["axis"] == 0 and _fits(p, x)), **_RULES)
 def sequence_reverse(data: Array, sequence_length: Array | None = None, *, use_sequence_length: bool = False,
                      axis: int = 0) -> Array:
-    """Reverses each sequence up to its end; later elements are unchanged.  data: (time, batch, ...)."""
+    """Reverses each sequence up to its end; later elements are unchanged.  data: (time, batch, ...).
+
+    Lengths beyond the data, for which MXNet reads foreign memory, count as the whole sequence.
+    """
     if axis != 0:
         raise MXNetError(f"operator SequenceReverse: axis must be 0, got {axis}")
     lengths = _lengths("SequenceReverse", data, sequence_length, use_sequence_length, axis)
     if lengths is None:
         return jnp.flip(data, 0)
-    time = jnp.arange(data.shape[0])[:, None]
+    lengths, time = jnp.minimum(lengths, data.shape[0]), jnp.arange(data.shape[0])[:, None]
     return data[jnp.where(time < lengths, lengths - 1 - time, time), jnp.arange(data.shape[1])]

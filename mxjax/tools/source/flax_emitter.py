@@ -514,4 +514,4 @@ TARGET = Target(
     op, package="flax", extra_name="flax", head=_head, foot=_FOOT, given="jax.numpy.asarray(value)",
     module="nnx.Module", call="__call__", tensor="jax.Array", init="", extra="rngs=rngs",
     sequential="nnx.Sequential(*)", members=".layers", several="nnx.List([*])", special=_special,
-    turn=_TURN, compiled="nnx.jit(model)")
+    turn=_TURN, compiled="nnx.jit(load())")

@@ -36,8 +36,7 @@ with np.load(sys.argv[2]) as given:
     sets = {}
     for name in given:
         sets.setdefault(name.split(".")[0], []).append(given[name])
-model, results = load(), {}
-model = COMPILED
+model, results = COMPILED, {}
 for number, values in sets.items():
     found = model(*[GIVEN for value in values])
     for i, value in enumerate(found if isinstance(found, tuple) else (found,)):

@@ -30,7 +30,7 @@ class Target:
     method that computes; tensor: the type of values; init: the constructor's first line; extra: what every layer's
     constructor takes besides, e.g. "rngs=rngs"; sequential, members, several: a chain, what its parameters' names have
     between, a list of layers; special: text of parameters, buffers and constants; turn: text of a transposition, where
-    channels come last; compiled: a function, compiled as a whole, that calls `model`.
+    channels come last; compiled: the loaded model, as one program where the library compiles.
     """
 
     table: Table
@@ -49,7 +49,7 @@ class Target:
     several: str
     special: Callable[[Step], str]
     turn: str = ""
-    compiled: str = "model"
+    compiled: str = "load()"
 
 
 @dataclass
