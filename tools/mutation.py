@@ -1,9 +1,11 @@
 """Changes single lines of the package at random and tells which changes no test notices.
 
-    python tools/mutation.py --sample 120 --seed 1 [--rooms io kvstore] [--out mutants.json]
+    python tools/mutation.py --sample 120 --seed 1 [--rooms io kvstore] [--out mutants.json] [--covered folder]
 
-The sources are copied to a temporary folder and changed there. Each mutant is run against the tests that are nearest
-to its file, up to the first failure. Results are kept in the file of --out: a run that was interrupted goes on.
+The sources are copied to a temporary folder and changed there. Each mutant is run against the tests that run its line,
+where --covered names what `covered.py` wrote, else against those that are nearest to its file, up to the first failure.
+Results are kept in the file of --out: a run that was interrupted goes on, and --again tries survivors another time,
+such as those of the nearest tests with --covered.
 """
 
 import argparse
@@ -89,6 +91,7 @@ OPERATORS = {
 CONSTANTS = {bool: lambda value: not value, int: lambda value: value + 1, float: lambda value: value * 2 + 1,
              str: lambda value: value + "?"}
 PLACES = (ast.Attribute, ast.Subscript)  # an assignment to a name is missed by whatever uses the name
+MOST_TESTS = 60  # of those that run a line
 STATEMENTS = (ast.Expr, ast.AugAssign, ast.Raise, ast.Delete, ast.Break, ast.Continue)
 
 
@@ -199,6 +202,30 @@ def nearest(root: Path, file: str) -> list[str]:
     return list(dict.fromkeys(found)) or ["tests"]
 
 
+def read_covered(folder: Path) -> dict[str, dict[int, list]]:
+    """Returns the (number of lines run, test) pairs of every line of every file, from all of a run's processes."""
+    covered: dict[str, dict[int, list]] = {}
+    for path in folder.glob("*.json"):
+        for file, lines in json.loads(path.read_text(encoding="utf-8")).items():
+            for line, tests in lines.items():
+                covered.setdefault(file, {}).setdefault(int(line), []).extend(tests)
+    return covered
+
+
+def covering(lines: dict[int, list], source: str, line: int) -> list[str]:
+    """Returns the tests that run a line or, if none does, the smallest piece of code around it that some do.
+
+    Those that run the fewest lines besides come first; there are at most `MOST_TESTS`.
+    """
+    pieces = [(node.lineno, node.end_lineno) for node in ast.walk(ast.parse(source))
+              if isinstance(node, ast.stmt) and node.lineno <= line <= node.end_lineno]
+    for first, last in ((line, line), *sorted(pieces, key=lambda piece: piece[1] - piece[0]), (1, sys.maxsize)):
+        sizes = {test: size for at, tests in lines.items() if first <= at <= last for size, test in tests}
+        if sizes:
+            return sorted(sizes, key=sizes.__getitem__)[:MOST_TESTS]
+    return []
+
+
 def run(root: Path, tests: list[str], limit: float) -> tuple[str, str]:
     """Runs tests in a copy of the tree: ("passed", "failed" or "timed out", the test that failed)."""
     command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "-rfE"]
@@ -242,9 +269,11 @@ def main(given: list[str] | None = None, root: Path = ROOT) -> int:
     parser.add_argument("--rooms", nargs="*", default=[], help="folders and files of the package; all without it")
     parser.add_argument("--limit", type=float, default=300, help="seconds that the tests of a mutant may take")
     parser.add_argument("--again", action="store_true", help="try those that were not killed another time")
+    parser.add_argument("--covered", type=Path, help="a folder of `covered.py`: the tests of each line")
     parser.add_argument("--out", type=Path, default=Path("mutants.json"), help="the results, as JSON")
     asked = parser.parse_args(given)
     results = json.loads(asked.out.read_text(encoding="utf-8")) if asked.out.exists() else {}
+    covered = read_covered(asked.covered) if asked.covered else {}
     counts: Counter = Counter()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "tree"
@@ -252,7 +281,9 @@ def main(given: list[str] | None = None, root: Path = ROOT) -> int:
         for number, mutant in enumerate(chosen(copy, asked.rooms, asked.sample, asked.seed), 1):
             known = results.get(mutant.key)
             if known is None or (asked.again and known["outcome"] != "killed"):
-                outcome, test = tried(copy, mutant, nearest(copy, mutant.file), asked.limit, number)
+                source = (copy / "mxjax" / mutant.file).read_text(encoding="utf-8")
+                tests = covering(covered.get(mutant.file, {}), source, mutant.line) or nearest(copy, mutant.file)
+                outcome, test = tried(copy, mutant, tests, asked.limit, number)
                 results[mutant.key] = known = {"outcome": outcome, "test": test}
                 asked.out.write_text(json.dumps(results, indent=1), encoding="utf-8")
             counts[known["outcome"]] += 1

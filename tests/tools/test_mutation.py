@@ -1,5 +1,10 @@
 """Changes of sources that no test notices."""
 
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import mutation
 import pytest
 
@@ -77,3 +82,23 @@ def test_nearest_tests():
     assert mutation.nearest(mutation.ROOT, "metric.py") == ["tests/test_metric.py", "tests/gluon/test_metric.py"]
     assert all((mutation.ROOT / "tests" / test).exists() for tests in mutation.TESTS.values() for test in tests)
     assert all((mutation.ROOT / "mxjax" / room).exists() for room in mutation.TESTS)
+
+
+def test_the_tests_of_a_line():
+    lines = {9: [[5, "b"]], 10: [[5, "b"], [2, "a"]]}
+    assert mutation.covering(lines, TOY, 10) == ["a", "b"]  # those that run the fewest lines first
+    assert mutation.covering(lines, TOY, 8) == ["b"]  # the `if` to which the line belongs
+    assert mutation.covering(lines, TOY, 6) == ["a", "b"]  # the function: its own line runs with the import
+    assert mutation.covering(lines, TOY, 3) == ["a", "b"] and mutation.covering({}, TOY, 3) == []
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="needs sys.monitoring")
+def test_what_tests_run(tree, tmp_path):
+    (tree / "tools").mkdir()
+    shutil.copy(mutation.ROOT / "tools/covered.py", tree / "tools")
+    (tree / "tests/test_toy.py").write_text(TEST + "\ndef test_other(): pass\n")
+    environment = {"PYTHONPATH": f"{tree}:{tree / 'tools'}", "COVERED": str(tmp_path / "out"), "PATH": "",
+                   "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    subprocess.run([sys.executable, "-m", "pytest", "-p", "covered", "tests"], cwd=tree, env=environment, check=True)
+    covered = mutation.read_covered(Path(tmp_path / "out"))
+    assert covered == {"toy.py": {line: [[2, "tests/test_toy.py::test_larger"]] for line in (8, 10)}}
