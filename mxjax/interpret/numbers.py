@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._support.c_math import erf
 from .._xla.tracing import settings
 from .program import Array, Aval, need
 
@@ -193,11 +194,11 @@ FUNCTIONS: dict[str, Callable] = {
     **{name: as_c(getattr(np, name)) for name in ("exp", "exp2", "expm1", "log", "log1p", "tanh", "sinh", "cosh", "sin",
                                                   "cos", "tan", "cbrt", "log2")},
     **{"a" + name: as_c(getattr(np, "arc" + name)) for name in ("sinh", "cosh", "tanh", "sin", "cos", "tan")},
-    "logistic": lambda x: 1 / (1 + np.exp(-x)),
+    "erf": erf, "logistic": lambda x: 1 / (1 + np.exp(-x)),
     "atan2": np.arctan2, "rem": _rest, "pow": np.power, "rsqrt": lambda x: 1 / np.sqrt(x),
     "one_minus_square": lambda x: (1 + x) * (1 - x), "polynomial": _polynomial,
-    **{name: _special(theirs) for name, theirs in {"erf": "erf", "erfc": "erfc", "erf_inv": "erfinv",
-                                                    "lgamma": "gammaln", "digamma": "digamma"}.items()},
+    **{name: _special(theirs) for name, theirs in {"erfc": "erfc", "erf_inv": "erfinv", "lgamma": "gammaln",
+                                                    "digamma": "digamma"}.items()},
     "shift_right_arithmetic": np.right_shift, "shift_right_logical": _shifted_bits,
     "lt_to": _in_order(np.less), "le_to": _in_order(np.less_equal), "eq_to": _in_order(np.equal),
     "nextafter": np.nextafter, "real": np.real, "imag": np.imag, "conj": np.conj, "complex": lambda x, y: x + 1j * y,

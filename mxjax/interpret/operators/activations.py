@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._support.c_math import erf
 from ..direct import Work, need, numpy_form
 from ..program import Array, Unknown
 from .elementwise import sigmoid, summed_to, tanh
@@ -97,7 +98,6 @@ def _selu_slope(p: dict[str, Any], x: Array) -> Any:
 
 def _distribution(x: Array) -> Any:
     """Returns the normal distribution function."""
-    from scipy.special import erf  # imported late: NumPy lacks it, and few networks need it
     out = erf(x * x.dtype.type(math.sqrt(0.5)))
     out += 1
     out *= x.dtype.type(0.5)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._support.c_math import c_function
+from ..._support import c_math
 from ...ops.params import np_dtype
 from ..direct import Work, need, numpy_form
 from ..numbers import as_c
@@ -114,7 +114,7 @@ def _tanh_slope(x: Array) -> Any:
 def erf(x: Array) -> Any:
     """Returns the error function in float32."""
     need(x.dtype == np.float32)
-    return c_function("erff")(x)
+    return c_math.erf(x)
 
 
 def _relu_slope(x: Array) -> Any:
