@@ -1,4 +1,4 @@
-"""Loading of modules without garbage collection, which would scan all of their objects in vain."""
+"""Loading of modules without side effects on the program: garbage collection, random numbers."""
 
 from __future__ import annotations
 
@@ -20,10 +20,34 @@ def loading() -> Iterator[None]:
     collector off meanwhile saves a tenth of the time. If they are created before the program's own
     objects, they are frozen (`gc.freeze`), because each later full collection would spend 0.1 s on
     them, as much as hundreds of small calls.
+
+    NumPy's global generator keeps its state: JAX draws from it when it is imported, and a program that has seeded it
+    would get other numbers afterwards.
     """
-    if not gc.isenabled():  # an outer block, or the program's wish
+    with _generator_kept():
+        if gc.isenabled():
+            with _without_collection():
+                yield
+        else:  # an outer block, or the program's wish
+            yield
+
+
+@contextlib.contextmanager
+def _generator_kept() -> Iterator[None]:
+    numpy = None if "jax" in sys.modules else sys.modules.get("numpy")
+    if numpy is None:
         yield
         return
+    state = numpy.random.get_state(legacy=False)
+    try:
+        yield
+    finally:
+        if "jax" in sys.modules:
+            numpy.random.set_state(state)
+
+
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
     first = "jax" not in sys.modules and len(gc.get_objects()) < _FEW
     gc.disable()
     try:
