@@ -128,6 +128,19 @@ def test_detach_blocks_and_pause():
     close(x.grad, X)
 
 
+@pytest.mark.parametrize("write", [lambda x: x.__setitem__(slice(None), 7), lambda x: mx.nd.ones(3).copyto(x),
+                                   lambda x: mx.nd.elemwise_add(x, x, out=x)], ids=["slice", "copyto", "out"])
+def test_a_write_after_a_recorded_call_does_not_change_gradients(write):
+    x, factor = variable(), mx.nd.array([2, 3, 4])
+    with autograd.record():
+        y = x * factor * x
+        with autograd.pause():
+            write(factor)
+    write(x)
+    y.backward()
+    close(x.grad, 2 * X * [2, 3, 4])
+
+
 def test_modes():
     x = mx.nd.ones((200,))
     with autograd.record():
