@@ -34,8 +34,8 @@ def test_every_key_that_is_given_is_declared():
     loop = mx.sym.contrib.foreach(lambda x, s: (x + s, s), mx.sym.var("data"), mx.sym.var("state"))[0]
     made = [*registry.operators(), *(node.op for node, _ in outputs_of(loop))]
     for op in made:
-        assert set(op._attrs) <= declared, op.name
-    assert any("x64" in op._attrs for op in made[-1:])  # the loop's, which is made for its graph
+        assert set(op.attrs) <= declared, op.name
+    assert any("x64" in op.attrs for op in made[-1:])  # the loop's, which is made for its graph
 
 
 def test_users_have_keys_of_their_own():
