@@ -161,6 +161,7 @@ class _Profiler:
             self.writer.start()
 
     def write_again(self) -> None:
+        """Writes the file from a timer's thread, and starts the next timer while the profiler runs."""
         me, begin = threading.current_thread(), time.monotonic()
         with self.writing:
             if self.writer is me:  # after the end it would begin the file anew

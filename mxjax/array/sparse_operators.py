@@ -144,11 +144,13 @@ def _dense_gradient(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple) ->
 
 
 def as_scipy(array: CSRNDArray) -> Any:
+    """Returns an array as a SciPy matrix, which may share its memory."""
     from scipy.sparse import csr_matrix as matrix
     return matrix(tuple(map(_host, array.parts)), shape=array.shape)
 
 
 def from_scipy(matrix: Any, like: NDArray) -> CSRNDArray:
+    """Returns a SciPy matrix as an array with sorted columns, of the dtype and on the context of another array."""
     matrix = matrix.tocsr()
     if not matrix.has_sorted_indices:  # not in place: the values may be the memory of an array
         matrix = matrix.sorted_indices()

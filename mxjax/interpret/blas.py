@@ -22,6 +22,7 @@ _installed = importlib.util.find_spec("threadpoolctl") is not None  # otherwise 
 
 @functools.cache
 def controllers() -> list[Any]:
+    """Returns the controllers of the BLAS that NumPy uses, by which its threads are limited."""
     if not _installed:
         return []
     import threadpoolctl

@@ -103,6 +103,7 @@ def _introduced(sock: socket.socket, secret: bytes, purpose: str, where: str) ->
 
 
 def exactly(sock: socket.socket, length: int) -> bytes:
+    """Receives so many bytes; ConnectionError if the other end closes before."""
     data = b""
     while len(data) < length:
         piece = sock.recv(length - len(data))

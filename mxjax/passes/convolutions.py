@@ -148,6 +148,7 @@ def _size(shape: Numbers, spec: Sequence[int]) -> int:
 @functools.lru_cache(maxsize=1024)
 def equation_of(form: Callable, data: Numbers, other: Numbers, out_shape: Numbers, dtype: Any,
                 params: tuple) -> JaxprEqn:
+    """Returns the equation that calls another form of a convolution for arrays of these shapes."""
     @jax.jit
     def convolution(data: jax.Array, other: jax.Array) -> jax.Array:
         return form(data, other, out_shape, dict(params))

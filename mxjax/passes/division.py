@@ -75,6 +75,7 @@ def _exact(eqn: JaxprEqn, on_cpu: bool) -> JaxprEqn | None:
 
 @functools.lru_cache(maxsize=4096)
 def equation_of(x: tuple[int, ...], y: tuple[int, ...], dtype: Any, apart: bool, on_cpu: bool) -> JaxprEqn:
+    """Returns the equation that calls the exact quotient of arrays of these shapes."""
     call = functools.partial(_exact_quotient, apart=apart, on_cpu=on_cpu)
     with jax.disable_jit(False):  # the only equation that remains is the call, also when a user inspects functions
         return jax.make_jaxpr(call)(jax.ShapeDtypeStruct(x, dtype), jax.ShapeDtypeStruct(y, dtype)).eqns[0]

@@ -86,6 +86,7 @@ def _jax(model: _model.Model, path: str, is_open: bool) -> tuple[Run | None, str
 
 
 def npz(model: _model.Model, path: str) -> dict[str, np.ndarray]:
+    """Writes the parameters as a file of NumPy arrays; returns those that the file contains."""
     with replacing(path) as file:
         np.savez(file, allow_pickle=True, **{name: value.asnumpy() for name, value in model.params.items()})
     with np.load(path) as arrays:

@@ -117,12 +117,13 @@ def eig(A: Array) -> tuple[Array, Array]:
 
 
 def eig_by_xla(A: Array) -> tuple[Array, Array]:  # noqa: N803
+    """Returns the real parts of eigenvalues and eigenvectors, where JAX computes them."""
     values, vectors = jnp.linalg.eig(A)
     return values.real.astype(A.dtype), vectors.real.astype(A.dtype)
 
 
 def eig_on_host(A: Array) -> tuple[Array, Array]:  # noqa: N803
-    """JAX has none for TPUs."""
+    """Returns them as NumPy computes them: JAX has none for TPUs."""
     def compute(matrices: np.ndarray) -> tuple[np.ndarray, ...]:
         return tuple([np.asarray(np.real(result), A.dtype) for result in np.linalg.eig(matrices)])
     return jax.pure_callback(compute, (jax.ShapeDtypeStruct(A.shape[:-1], A.dtype), A), A)

@@ -31,6 +31,7 @@ def unstable(keys: Array, count: int, whole: bool) -> Array:
 
 
 def by_loops(keys: Array, count: int, whole: bool) -> Array:
+    """Returns the places as loops in XLA find them, with the same order of equal keys as the host's sort."""
     if not whole:
         return partial_sort(keys, count)
     moved = introsort(keys)
